@@ -31,6 +31,10 @@
 // Link it with find_package(bascule) and bascule::bascule. NVRTC and the driver are opened at run time.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "bascule needs C++20: compile with -std=c++20, or set CMAKE_CXX_STANDARD to 20"
+#endif
+
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/device.hpp>
@@ -44,3 +48,4 @@
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/trace/trace.hpp>

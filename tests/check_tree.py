@@ -128,7 +128,9 @@ def every_source_is_built() -> Iterator[str]:
             continue
         homes = [parent for parent in file.parents if (ROOT / parent / "CMakeLists.txt").is_file()]
         if not any(
-            re.search(rf"(?<![\w./-]){re.escape(spelling)}(?!\w)", text_of(str(home / "CMakeLists.txt")))
+            re.search(
+                rf"^[^#\n]*(?<![\w./-]){re.escape(spelling)}(?!\w)", text_of(str(home / "CMakeLists.txt")), re.MULTILINE
+            )
             for home in homes
             for spelling in (str(file.relative_to(home)), file.name, file.stem)
         ):

@@ -33,12 +33,25 @@ if [ -n "$as_cuda" ]; then
 fi
 
 say "running the C++ tests"
-ctest --test-dir "$root/build/dev" --output-on-failure -j "$(nproc)" --test-output-size-passed 65536 "${cpp_tests[@]}" \
-    --output-junit "$root/build/dev/$cpp_report"
-cpp=$?
+run_cpp_tests() {
+    ctest --test-dir "$root/build/dev" --output-on-failure -j "$(nproc)" --test-output-size-passed 65536 "${cpp_tests[@]}" \
+        --output-junit "$root/build/dev/$cpp_report"
+}
+cpp=0
+if [ "$which" = slow ]; then  # one program of one thread: beside the others
+    run_cpp_tests >"$root/build/dev/ctest-slow.log" 2>&1 &
+else
+    run_cpp_tests
+    cpp=$?
+fi
 say "running the Python tests"
 (cd "$root" && "$venv_python" -m pytest -n "$(nproc)" --max-worker-restart 0 --dist loadfile -m "$which" \
     --junitxml="$root/build/dev/$report" "$@")
 python=$?
+if [ "$which" = slow ]; then
+    wait $!
+    cpp=$?
+    cat "$root/build/dev/ctest-slow.log"
+fi
 [ $cpp -eq 0 ] || say "C++ tests failed; run one by: ctest --test-dir build/dev -R NAME --output-on-failure"
 exit $((cpp || python))

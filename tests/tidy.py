@@ -81,6 +81,10 @@ def source_of(header: str, compiled: list[str]) -> str | None:
     own = Path(header).with_suffix(".cpp").as_posix()
     if own in compiled:
         return own
+    forced = json.loads((COMMANDS / "compile_commands.json").read_text())
+    for entry in forced:
+        if re.search(rf"-include \S*{re.escape('/'.join(Path(header).parts[-2:]))}(\s|$)", entry["command"]):
+            return Path(entry["file"]).relative_to(ROOT).as_posix()
     headers = git("ls-files", "-z", "--", "*.hpp", "*.h")
     seen, looking = {header}, [header]
     while looking:

@@ -8,13 +8,12 @@
 #include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/arguments/scalar_conversion.hpp>
 #include <bascule/interface/arrays/mask.hpp>
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 
 namespace bascule {
 namespace {
 
-using ErrorKind = ArgumentError::Kind;
 using Declared = ParameterType::Kind;
 
 /// An error about one parameter, named with its position.
@@ -108,11 +107,7 @@ void ArgumentPack::write(int index, const ArrayView& array) {
              fmt::format("It is passed by value: pass {}, or declare a pointer.",
                          parameter.type.kind == Declared::scalar ? "a scalar" : what_to_pass(parameter)));
     }
-    try {
-        write_array(array, parameter, slot(index));
-    } catch (const ArgumentError& error) {
-        throw error.with_argument(index, parameter.name);
-    }
+    naming_argument(index, parameter.name, [&] { write_array(array, parameter, slot(index)); });
     if (array.layout != nullptr && parameter.type.element_kind == ParameterType::Element::structure) {
         more().layout_claims.push_back({index, array.layout});
     }
@@ -130,16 +125,13 @@ void ArgumentPack::set(int index, const Scalar& scalar) {
     const ParameterType& declared = parameter.type;
     const bool complex = scalar.kind == Scalar::Kind::complex && is_complex_vector(declared);
     if (declared.kind == Declared::scalar || complex) {
-        try {
+        return naming_argument(index, parameter.name, [&] {
             if (complex) {
                 write_scalar(scalar, complex_of(parameter), slot(index));
             } else {
                 write_scalar(scalar, parameter, slot(index));
             }
-        } catch (const ArgumentError& error) {
-            throw error.with_argument(index, parameter.name);
-        }
-        return;
+        });
     }
     const bool address =
         declared.kind == Declared::pointer && declared.element_kind != ParameterType::Element::function;
@@ -159,27 +151,25 @@ void ArgumentPack::set(int index, const ScalarTuple& tuple) {
     }
     if (parameter.type.kind != Declared::vector) {
         const std::string got = describe(tuple);
-        if (!takes_arrays(parameter.type))
-            fail(ErrorKind::type, index, parameter, got, fmt::format("Pass {}.", what_to_pass(parameter)));
+        if (!takes_arrays(parameter.type)) {
+            const bool is_one = got == "1 number";
+            fail(ErrorKind::type, index, parameter, is_one ? "a tuple of one number" : got,
+                 parameter.type.kind == Declared::scalar && is_one
+                     ? advice("Pass the number itself, such as x.shape[0].", "Pass the number itself.")
+                     : fmt::format("Pass {}.", what_to_pass(parameter)));
+        }
         fail(ErrorKind::type, index, parameter, got + " in host memory",
              advice("Make a device array of them: bascule.to_device(numpy.array(x, dtype)).",
                     "Pass a device array."));
     }
-    try {
-        write_lanes(tuple, parameter, slot(index));
-    } catch (const ArgumentError& error) {
-        throw error.with_argument(index, parameter.name);
-    }
+    naming_argument(index, parameter.name, [&] { write_lanes(tuple, parameter, slot(index)); });
 }
 
 void ArgumentPack::set_members(const TupleClaim& claim, std::span<const StructMember> members) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(claim.argument)];
     std::memset(slot(claim.argument), 0, parameter.bytes);  // padding
-    try {
-        write_members(claim.tuple, members, parameter, slot(claim.argument));
-    } catch (const ArgumentError& error) {
-        throw error.with_argument(claim.argument, parameter.name);
-    }
+    naming_argument(claim.argument, parameter.name,
+                    [&] { write_members(claim.tuple, members, parameter, slot(claim.argument)); });
 }
 
 void ArgumentPack::set(int index, const StructuredScalar& structure) {
@@ -270,11 +260,10 @@ void ArgumentPack::add_another(const Producer& named) {
 
 void ArgumentPack::fail_count(const Signature& signature, std::size_t given) {
     const std::size_t declared = signature.parameters.size();
-    throw ArgumentError(ErrorKind::type,
-                        fmt::format("kernel '{}' takes {} argument{}, got {}: {}{}", signature.kernel,
-                                    declared, declared == 1 ? "" : "s", given, to_string(signature),
-                                    given < declared ? advice_on_defaults(signature.defaults) : ""),
-                        {.expected = std::to_string(declared), .got = std::to_string(given)});
+    reject(ErrorKind::type, {.expected = std::to_string(declared), .got = std::to_string(given)},
+           "kernel '{}' takes {} argument{}, got {}: {}{}", signature.kernel, declared,
+           declared == 1 ? "" : "s", given, to_string(signature),
+           given < declared ? advice_on_defaults(signature.defaults) : "");
 }
 
 namespace {

@@ -7,13 +7,12 @@
 #include <bascule/interface/arguments/view_layout.hpp>
 #include <bascule/interface/arrays/mask.hpp>
 #include <bascule/interface/arrays/reshaping.hpp>
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 
 namespace bascule {
 namespace {
 
-using ErrorKind = ArgumentError::Kind;
 using Declared = ParameterType::Kind;
 using Element = ParameterType::Element;
 using Order = ParameterType::Order;
@@ -21,9 +20,8 @@ using Order = ParameterType::Order;
 [[noreturn]] void fail(ErrorKind kind, const Parameter& parameter, const ArrayView& array,
                        const std::string& advice) {
     const std::string got = describe(array);
-    throw ArgumentError(kind,
-                        fmt::format("the kernel declares `{}`, got {}. {}", parameter.spelling, got, advice),
-                        {.expected = parameter.spelling, .got = got});
+    reject(kind, {.expected = parameter.spelling, .got = got}, "the kernel declares `{}`, got {}. {}",
+           parameter.spelling, got, advice);
 }
 
 // --- Elements
@@ -82,13 +80,54 @@ std::string vector_advice(const ParameterType& declared, const ArrayView& array)
 
 std::string raw_pointer() { return advice("bascule.raw_pointer(address)", "bascule::RawPointer{address}"); }
 
-std::string opaque_advice(const ParameterType& declared) {
+/// Whether the last axes of an array of numbers, whole, have as many bytes as one structure.
+bool ends_in_structures(const ArrayView& array, std::uint64_t bytes) {
+    std::uint64_t row = array.dtype.itemsize;
+    for (int d = array.ndim() - 1; d >= 0 && row < bytes; --d)
+        row *= static_cast<std::uint64_t>(array.shape[d]);
+    return row == bytes && !array.empty();
+}
+
+std::string opaque_advice(const ParameterType& declared, const ArrayView& array) {
     if (declared.dtype.itemsize == 0) {
         return fmt::format("`{}` is not defined in the text, so its layout is not known: pass {}.",
                            declared.element, raw_pointer());
     }
-    return fmt::format("Pass an array of structures of {} bytes, or {}.", declared.dtype.itemsize,
-                       raw_pointer());
+    const std::uint32_t bytes = declared.dtype.itemsize;
+    const std::string members =
+        ends_in_structures(array, bytes)
+            ? advice(fmt::format(
+                         " Where the last axes are the members of one, pass x.reshape(-1).view(\"V{}\").",
+                         bytes),
+                     "")
+            : "";
+    return fmt::format("Pass an array of structures of {} bytes, or {}.{}", bytes, raw_pointer(), members);
+}
+
+/// What makes elements of the declared type of these, and loses nothing without a word.
+std::string how_to_convert(const ParameterType& declared, const ArrayView& array) {
+    const DType given = array.dtype;
+    const std::string type = to_typestr(declared.dtype).substr(1);
+    if (declared.dtype.format != DType::Format::none || declared.dtype.kind == DType::Kind::opaque)
+        return fmt::format("Convert it to {}", to_string(declared.dtype));
+    if (given.kind == DType::Kind::complex && declared.dtype.kind != DType::Kind::complex) {
+        const bool parts =
+            declared.dtype.kind == DType::Kind::floating && 2 * declared.dtype.itemsize == given.itemsize;
+        return parts
+                   ? advice(fmt::format("x.view(\"{}\") has the real and the imaginary parts in turn", type),
+                            "Pass the real and the imaginary parts in turn, as an array of twice the size")
+                   : "A kernel that takes the complex type can write the real parts";
+    }
+    if (given.kind == DType::Kind::opaque && given.format == DType::Format::none) {
+        if (array.layout == nullptr) {
+            return advice(fmt::format("View the bytes as numbers, x.view(\"{}\")", type),
+                          "Pass an array_view of such elements over the bytes");
+        }
+        return advice("Pass one field, x[\"name\"], to a bascule::array_view",
+                      "Pass the elements of one member, by an array_view with their strides");
+    }
+    return advice(fmt::format("Convert it with .astype(\"{}\")", type),
+                  fmt::format("Convert it to {}", to_string(declared.dtype)));
 }
 
 [[noreturn]] void fail_elements(const Parameter& parameter, const ArrayView& array) {
@@ -107,18 +146,14 @@ std::string opaque_advice(const ParameterType& declared) {
                  fmt::format("Pass the addresses as an array of uint64, or {}.", raw_pointer()));
         case Element::structure:
         case Element::opaque:
-            fail(ErrorKind::type, parameter, array, opaque_advice(declared));
+            fail(ErrorKind::type, parameter, array, opaque_advice(declared, array));
         case Element::named:
         case Element::any:
             break;
     }
     if (declared.lanes > 0) fail(ErrorKind::type, parameter, array, vector_advice(declared, array));
     const std::string declaration = declaration_for(declared, array.dtype);
-    const std::string convert =
-        declared.dtype.format != DType::Format::none
-            ? fmt::format("Convert it to {}", to_string(declared.dtype))
-            : advice(fmt::format("Convert it with .astype(\"{}\")", to_typestr(declared.dtype).substr(1)),
-                     fmt::format("Convert it to {}", to_string(declared.dtype)));
+    const std::string convert = how_to_convert(declared, array);
     fail(ErrorKind::type, parameter, array,
          declaration.empty() ? convert + "." : fmt::format("{}, or declare `{}`.", convert, declaration));
 }

@@ -1,14 +1,14 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/launch_config.hpp>
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 
 namespace bascule {
 namespace {
 
 [[noreturn]] void fail_config(const char* field, const std::string& why) {
-    throw ArgumentError(ArgumentError::Kind::value, fmt::format("`{}` {}.", field, why), {.field = field});
+    reject_field(ErrorKind::value, field, "`{}` {}.", field, why);
 }
 
 void check_extents(const char* field, const char* unit, Dim3 extents, Dim3 limit) {

@@ -7,14 +7,18 @@
 
 namespace bascule {
 
-/// Extents in x, y and z.
+/// Extents in x, y and z. It has a constructor so that the braces of {8, 128} are a grid and a block of a LaunchConfig, and not
+/// two extents of its grid.
 struct Dim3 {
-    std::uint32_t x = 1, y = 1, z = 1;
+    std::uint32_t x, y, z;
+    constexpr Dim3(std::uint32_t of_x = 1, std::uint32_t of_y = 1,  // NOLINT(google-explicit-constructor)
+                   std::uint32_t of_z = 1) noexcept
+        : x(of_x), y(of_y), z(of_z) {}
     bool operator==(const Dim3&) const = default;
     std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
 };
 
-/// One launch's geometry and attributes. A value.
+/// One launch's geometry and attributes: {.grid = 8, .block = 128} or {8, 128}, {{8, 8}, {16, 16}}. A value.
 struct LaunchConfig {
     Dim3 grid{};                     ///< in blocks
     Dim3 block{};                    ///< in threads

@@ -7,13 +7,11 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/scalar_conversion.hpp>
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/types/small_float.hpp>
 
 namespace bascule {
 namespace {
-
-using ErrorKind = ArgumentError::Kind;
 
 /// The shortest digits that read back the same, with a ".0" so that it does not look like an integer.
 std::string show(double value) {
@@ -25,9 +23,8 @@ std::string show(double value) {
 [[noreturn]] void fail(ErrorKind kind, const Parameter& parameter, const Scalar& scalar,
                        const std::string& advice) {
     const std::string got = describe(scalar);
-    throw ArgumentError(kind,
-                        fmt::format("the kernel declares `{}`, got {}. {}", parameter.spelling, got, advice),
-                        {.expected = parameter.spelling, .got = got});
+    reject(kind, {.expected = parameter.spelling, .got = got}, "the kernel declares `{}`, got {}. {}",
+           parameter.spelling, got, advice);
 }
 
 template <class T>
@@ -59,10 +56,9 @@ Range range_of(const Parameter& parameter) noexcept {
             ? "Pass 0, 1, True or False."
             : fmt::format("Declare `{}`, or pass a {} number.", wider, negative ? "larger" : "smaller");
     const std::string got = describe(scalar);
-    throw ArgumentError(ErrorKind::overflow,
-                        fmt::format("the kernel declares `{}`, which holds {} to {}; got {}. {}",
-                                    parameter.spelling, range.low, range.high, got, advice),
-                        {.expected = parameter.spelling, .got = got});
+    reject(ErrorKind::overflow, {.expected = parameter.spelling, .got = got},
+           "the kernel declares `{}`, which holds {} to {}; got {}. {}", parameter.spelling, range.low,
+           range.high, got, advice);
 }
 
 void write_integer(const Scalar& scalar, const Parameter& parameter, std::byte* out) {

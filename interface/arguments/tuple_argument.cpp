@@ -4,12 +4,12 @@
 
 #include <bascule/interface/arguments/scalar_conversion.hpp>
 #include <bascule/interface/arguments/tuple_argument.hpp>
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 
 namespace bascule {
 namespace {
 
-using ErrorKind = ArgumentError::Kind;
 using Element = ParameterType::Element;
 using TupleElement = std::variant<Scalar, ScalarTuple>;
 
@@ -45,9 +45,8 @@ std::string describe(const Place& place) {
 
 [[noreturn]] void fail(ErrorKind kind, const Place& place, const std::string& declared,
                        const std::string& got, const std::string& advice) {
-    throw ArgumentError(
-        kind, fmt::format("{}the kernel declares `{}`, got {}. {}", describe(place), declared, got, advice),
-        {.expected = declared, .got = got});
+    reject(kind, {.expected = declared, .got = got}, "{}the kernel declares `{}`, got {}. {}",
+           describe(place), declared, got, advice);
 }
 
 std::string describe(Value value) {
@@ -107,8 +106,8 @@ std::string spell(const StructMember& member, std::span<const std::int64_t> exte
     const bool pointer = member.type.element_kind == Element::pointer;
     fail(ErrorKind::type, place, member.type.element, describe(value),
          fmt::format("A tuple holds numbers only: pass {} for the whole struct.",
-                     pointer ? "a NumPy structured scalar, with the address as a uint64,"
-                             : "bascule.raw_bytes(...)"));
+                     pointer ? advice("a NumPy structured scalar, with the address as a uint64,", "a struct")
+                             : advice("bascule.raw_bytes(...)", "a struct")));
 }
 
 /// An element of the member, or a row of them where it is an array.
@@ -141,6 +140,10 @@ void write_structure(Value value, const Place& place, const std::string& declare
                      std::span<const StructMember> members, std::byte* out) {
     if (value.tuple == nullptr && members.empty()) {
         fail(ErrorKind::type, place, declared, describe(value), "Pass a tuple with a value for each member.");
+    }
+    if (members.size() == 1 && !members[0].extents.empty() && value.tuple != nullptr &&
+        value.tuple->elements.size() != 1) {
+        return write_member(value, place, members[0], members[0].extents, out + members[0].offset);
     }
     const auto& elements = elements_of(value, members.size(), place, declared,
                                        count_of(members.size(), "value") + ", one for each member");

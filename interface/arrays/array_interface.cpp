@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arrays/array_interface.hpp>
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
 namespace bascule {
@@ -14,9 +14,8 @@ namespace {
 constexpr std::int64_t newest_version = 3;
 
 [[noreturn]] void fail(const char* field, const std::string& got, const std::string& why) {
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("'{}' of __cuda_array_interface__ is {}: {}.", field, got, why),
-                        {.field = field, .got = got});
+    reject(ErrorKind::value, {.field = field, .got = got}, "'{}' of __cuda_array_interface__ is {}: {}.",
+           field, got, why);
 }
 
 void check_version(const RawInterface& raw) {
@@ -117,10 +116,8 @@ void read_pointer(const RawInterface& raw, ArrayView& view) {
         return;
     }
     if (raw.pointer_is_none) {
-        throw ArgumentError(
-            ArgumentError::Kind::type,
-            "'data' of __cuda_array_interface__ has None for an address: only an empty array may.",
-            {.field = "data", .got = "None"});
+        reject(ErrorKind::type, {.field = "data", .got = "None"},
+               "'data' of __cuda_array_interface__ has None for an address: only an empty array may.");
     }
     if (raw.pointer == 0) {
         fail("data", "(0, ...)",
@@ -169,12 +166,14 @@ Dimensions c_strides(const Dimensions& shape, std::uint32_t itemsize) noexcept {
 
 std::string describe(const ArrayView& view) {
     const std::string dtype = to_string(view.dtype);
-    const char* article = dtype[0] == 'i' || dtype[0] == 'o' ? "an" : "a";
+    const char* article = dtype[0] == 'i' ? "an" : "a";
     std::string text =
         view.layout != nullptr ? fmt::format("an array of structures {} and shape {}",
                                              to_string(*view.layout), to_string(view.shape))
         : view.dtype.kind == DType::Kind::opaque && view.dtype.format == DType::Format::none
             ? fmt::format("an array of shape {} with elements of {}", to_string(view.shape), dtype)
+        : view.dtype.kind == DType::Kind::bit
+            ? fmt::format("an array of shape {} with {}", to_string(view.shape), dtype)
             : fmt::format("{} {} array of shape {}", article, dtype, to_string(view.shape));
     if (!view.c_contiguous) text += fmt::format(" with strides {}", to_string(view.strides));
     if (view.in_constant_memory) text += " in constant memory";

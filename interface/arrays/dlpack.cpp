@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arrays/dlpack.hpp>
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
 namespace bascule::dlpack {
@@ -49,24 +49,22 @@ std::string_view name_of(std::uint8_t code) noexcept {
     return code < names.size() ? names[code] : std::string_view("a code that this Bascule does not know");
 }
 
-[[noreturn]] void fail(ArgumentError::Kind kind, const char* field, const std::string& got,
-                       const std::string& why) {
-    throw ArgumentError(kind, fmt::format("'{}' of the DLPack tensor is {}: {}.", field, got, why),
-                        {.field = field, .got = got});
+[[noreturn]] void fail(ErrorKind kind, const char* field, const std::string& got, const std::string& why) {
+    reject(kind, {.field = field, .got = got}, "'{}' of the DLPack tensor is {}: {}.", field, got, why);
 }
 
 [[noreturn]] void fail_value(const char* field, const std::string& got, const std::string& why) {
-    fail(ArgumentError::Kind::value, field, got, why);
+    fail(ErrorKind::value, field, got, why);
 }
 
 [[noreturn]] void fail_dtype(DataType type) {
     const std::string got = fmt::format("code {} ({}) of {} bits and {} lanes", type.code, name_of(type.code),
                                         type.bits, type.lanes);
     if (type.lanes != 1) {
-        fail(ArgumentError::Kind::not_supported, "dtype", got,
+        fail(ErrorKind::not_supported, "dtype", got,
              "only elements of one lane are taken; give the lanes an axis of their own");
     }
-    fail(ArgumentError::Kind::type, "dtype", got,
+    fail(ErrorKind::type, "dtype", got,
          "no array of Bascule has such elements; convert them, or view their bytes as uint8");
 }
 
@@ -134,15 +132,6 @@ void read_empty(const Tensor& tensor, ArrayView& view) noexcept {
 }
 
 }  // namespace
-
-bool read_plainly(const Tensor& tensor, PlainArray& array, Dimensions* shape) noexcept {
-    const std::optional<DType> dtype = dtype_of(tensor.dtype);
-    if (!dtype || plain_traits(*dtype, false) == not_plain) return false;
-    array.traits = traits_of(tensor.dtype);
-    std::uint64_t end = 0;
-    return read_plain_elements(tensor, array, shape) &&
-           !__builtin_add_overflow(array.pointer, array.bytes, &end);
-}
 
 ArrayView view_of(const Tensor& tensor) {
     ArrayView view;

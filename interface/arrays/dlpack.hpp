@@ -54,10 +54,6 @@ inline bool read_plain_elements(const Tensor& tensor, PlainArray& array, Dimensi
     return true;
 }
 
-/// The same for a tensor of integers or floats, with its traits; view_of would take it too. False for all other tensors; then
-/// `array` is half written.
-bool read_plainly(const Tensor& tensor, PlainArray& array, Dimensions* shape) noexcept;
-
 /// The tensor as a validated array, writable and without a stream: a tensor says nothing of either. Whose
 /// memory it is, and `device`, are for the caller to look at. Throws: ArgumentError (type, value,
 /// not_supported) whose message names the field.

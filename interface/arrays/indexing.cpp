@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arrays/indexing.hpp>
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
 namespace bascule {
@@ -15,7 +15,7 @@ namespace {
 using EntryKind = IndexEntry::Kind;
 
 [[noreturn]] void fail(const std::string& message) {
-    throw ArgumentError(ArgumentError::Kind::index, message, {.field = "index"});
+    throw ArgumentError(ErrorKind::index, message, {.field = "index"});
 }
 
 /// How many axes the index names one by one.
@@ -115,8 +115,8 @@ ArrayView index_array(const ArrayView& array, std::span<const IndexEntry> index)
     }
     const auto is_new = [](const IndexEntry& entry) { return entry.kind == EntryKind::new_axis; };
     const auto is_taken = [](const IndexEntry& entry) { return entry.kind == EntryKind::integer; };
-    const auto dimensions = array.ndim() + std::count_if(index.begin(), index.end(), is_new) -
-                            std::count_if(index.begin(), index.end(), is_taken);
+    const auto dimensions =
+        array.ndim() + std::ranges::count_if(index, is_new) - std::ranges::count_if(index, is_taken);
     if (dimensions > max_dimensions) {
         fail(fmt::format("number of dimensions must be within [0, {}], indexing result would have {}.",
                          max_dimensions, dimensions));
@@ -152,10 +152,8 @@ ArrayView field_of(const ArrayView& array, const std::string& name) {
     const std::vector<StructField>& fields = array.layout->fields;
     const auto field = std::ranges::find(fields, name, &StructField::name);
     if (field == fields.end()) {
-        throw ArgumentError(ArgumentError::Kind::value,
-                            fmt::format("no field of name '{}': the elements are {}.", shortened(name),
-                                        to_string(*array.layout)),
-                            {.field = "index", .got = name});
+        reject(ErrorKind::value, {.field = "index", .got = name},
+               "no field of name '{}': the elements are {}.", shortened(name), to_string(*array.layout));
     }
     ArrayView view = array;
     if (!view.empty()) view.pointer += field->offset;

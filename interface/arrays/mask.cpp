@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arrays/mask.hpp>
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 
 namespace bascule {
 namespace {
 
-using ErrorKind = ArgumentError::Kind;
-
 [[noreturn]] void fail(ErrorKind kind, const ArrayView& mask, const std::string& why) {
     const std::string got = describe(mask);
-    throw ArgumentError(kind, fmt::format("'mask' of __cuda_array_interface__ is {}: {}", got, why),
-                        {.field = "mask", .got = got});
+    reject(kind, {.field = "mask", .got = got}, "'mask' of __cuda_array_interface__ is {}: {}", got, why);
 }
 
 void check_dtype(const ArrayView& mask) {
@@ -99,10 +96,10 @@ void check_bytes_are_elements(const ArrayView& array, const ArrayView& mask) {
 ArrayView spread_mask(const ArrayView& array) {
     const MaskView& mask = *array.mask;
     if (mask.is_bits()) {
-        throw ArgumentError(ErrorKind::not_supported,
-                            "the array's mask has one bit per element, and what begins or steps inside a "
-                            "byte has no address: pass the whole array, or give it a mask of bools.",
-                            {.field = "mask"});
+        reject_field(
+            ErrorKind::not_supported, "mask",
+            "the array's mask has one bit per element, and what begins or steps inside a byte has no "
+            "address: pass the whole array, or give it a mask of bools.");
     }
     const std::string typestr = to_typestr(mask.array.dtype);
     RawInterface raw;

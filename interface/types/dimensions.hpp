@@ -17,7 +17,7 @@ class Dimensions {
     Dimensions() noexcept {}
     explicit Dimensions(std::span<const std::int64_t> values) noexcept
         : size_(static_cast<int>(values.size())) {
-        std::copy(values.begin(), values.end(), values_);
+        std::ranges::copy(values, values_);
     }
     Dimensions(const Dimensions& other) noexcept : size_(other.size_) {
         std::copy_n(other.values_, size_, values_);

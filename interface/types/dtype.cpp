@@ -41,7 +41,7 @@ bool read_unit(std::string_view text, DType& dtype) {
     const auto letters = text.find_first_not_of("0123456789");
     if (letters == text.npos) return false;
     const std::string_view name = text.substr(letters) == "\u03bcs" ? "us" : text.substr(letters);
-    const auto unit = std::find(units.begin(), units.end(), name);
+    const auto unit = std::ranges::find(units, name);
     if (unit == units.end() || (unit == units.begin() && letters > 0)) return false;
     dtype.unit = static_cast<DType::TimeUnit>(unit - units.begin());
     if (letters == 0) return true;

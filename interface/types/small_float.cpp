@@ -30,8 +30,8 @@ constexpr std::array small_float_rows = {
 
 const SmallFloat* small_float(DType dtype) noexcept {
     if (dtype.kind == DType::Kind::floating && dtype.itemsize == 2) return &half;
-    const auto row = std::find_if(small_float_rows.begin(), small_float_rows.end(),
-                                  [&](const SmallFloatRow& each) { return each.format == dtype.format; });
+    const auto row = std::ranges::find_if(
+        small_float_rows, [&](const SmallFloatRow& each) { return each.format == dtype.format; });
     return row == small_float_rows.end() ? nullptr : &row->layout;
 }
 

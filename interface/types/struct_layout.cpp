@@ -4,15 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/interface/types/dimensions.hpp>
 #include <bascule/interface/types/struct_layout.hpp>
 
 namespace bascule {
 namespace {
-
-using ErrorKind = ArgumentError::Kind;
 
 [[noreturn]] void fail(ErrorKind kind, const std::string& message) {
     throw ArgumentError(kind, "'descr' of __cuda_array_interface__ " + message, {.field = "descr"});
@@ -75,8 +73,8 @@ void add(const DescrEntry& entry, std::vector<StructField>& fields, std::uint64_
     field.offset = static_cast<std::uint32_t>(end);
     end += bytes;
     if (entry.name.empty()) return;  // padding
-    const bool known = std::any_of(fields.begin(), fields.end(),
-                                   [&](const StructField& other) { return other.name == entry.name; });
+    const bool known =
+        std::ranges::any_of(fields, [&](const StructField& other) { return other.name == entry.name; });
     if (known) fail(ErrorKind::value, fmt::format("has two fields '{}'.", shortened(entry.name)));
     fields.push_back(std::move(field));
 }

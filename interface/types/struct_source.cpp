@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/interface/types/struct_source.hpp>
 
@@ -14,8 +14,7 @@ namespace {
 constexpr std::uint32_t widest = 16;  // no element type is aligned to more
 
 [[noreturn]] void fail(const std::string& path, const std::string& why) {
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("bascule.struct: field '{}' {}", shortened(path), why), {.field = path});
+    reject_field(ErrorKind::value, path, "bascule.struct: field '{}' {}", shortened(path), why);
 }
 
 // --- Names
@@ -71,8 +70,8 @@ std::vector<const StructField*> by_offset(const std::vector<StructField>& fields
     std::vector<const StructField*> sorted;
     sorted.reserve(fields.size());
     for (const StructField& field : fields) sorted.push_back(&field);
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const StructField* a, const StructField* b) { return a->offset < b->offset; });
+    std::ranges::stable_sort(
+        sorted, [](const StructField* a, const StructField* b) { return a->offset < b->offset; });
     return sorted;
 }
 
@@ -171,14 +170,18 @@ void check_field(const StructField& field, const StructLayout& layout, std::uint
     }
 }
 
-/// A name for a gap that no field has.
-std::string padding_name(const StructLayout& layout, std::uint64_t offset) {
-    std::string name = fmt::format("padding_{}", offset);
-    while (std::any_of(layout.fields.begin(), layout.fields.end(),
-                       [&](const StructField& field) { return field.name == name; })) {
-        name += '_';
+/// Bit-fields without a name fill a gap: they are not members, which a tuple or an initializer would have to name. A wide
+/// gap, for which they would be a long text, is an array.
+std::string gap_of(const StructLayout& layout, std::uint64_t offset, std::uint64_t bytes) {
+    constexpr std::uint64_t most = 256;
+    if (bytes > most) {
+        std::string name = fmt::format("padding_{}", offset);
+        while (std::ranges::find(layout.fields, name, &StructField::name) != layout.fields.end()) name += '_';
+        return fmt::format("    unsigned char {}[{}];\n", name, bytes);
     }
-    return name;
+    std::string text = "    unsigned char : 8";
+    for (std::uint64_t i = 1; i < bytes; ++i) text += ", : 8";
+    return text + ";\n";
 }
 
 std::string asserts(const StructLayout& layout, const std::string& name) {
@@ -198,7 +201,7 @@ std::string Writer::define(const StructLayout& layout, const std::string& wanted
     const Packing loosest = packing_of(layout, path);
     const std::uint32_t packing = std::min(most, loosest.limit);
     const bool packed = packing < loosest.alignment;
-    const auto same = std::find_if(known_.begin(), known_.end(), [&](const Known& each) {
+    const auto same = std::ranges::find_if(known_, [&](const Known& each) {
         return each.layout == layout && each.packing == (packed ? packing : widest);
     });
     if (same != known_.end()) return same->name;
@@ -220,17 +223,19 @@ std::string Writer::members(const StructLayout& layout, const std::string& name,
     std::string text;
     std::uint64_t end = 0;
     std::string before;
-    const auto pad = [&](std::uint64_t to) {
-        if (to > end) text += fmt::format("    unsigned char {}[{}];\n", padding_name(layout, end), to - end);
+    const auto pad = [&](std::uint64_t to, std::uint32_t alignment) {
+        alignment = std::min(alignment, packing);
+        if (to != (end + alignment - 1) / alignment * alignment)
+            text += gap_of(layout, end, to - end);  // else the compiler does
     };
     for (const StructField* field : by_offset(layout.fields)) {
         check_field(*field, layout, end, before, name, path + field->name);
-        pad(field->offset);
+        pad(field->offset, alignment_of(*field, path + field->name));
         text += fmt::format("    {};\n", declaration(*field, name, path + field->name, packing));
         end = field->offset + field->bytes();
         before = field->name;
     }
-    pad(layout.bytes);
+    pad(layout.bytes, packing_of(layout, path).alignment);
     return text;
 }
 
@@ -262,21 +267,19 @@ void Writer::include_for(DType dtype) {
 bool is_identifier(std::string_view name) noexcept {
     const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
     return !name.empty() && letter(name[0]) &&
-           std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+           std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
 std::string struct_source(const StructLayout& layout, std::string_view name) {
     if (const std::string_view flaw = flaw_of(name); !flaw.empty()) {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            fmt::format("bascule.struct: the name '{}' {}: pass another.", shortened(name), flaw),
-            {.field = "name", .got = std::string(name)});
+        reject(ErrorKind::value, {.field = "name", .got = std::string(name)},
+               "bascule.struct: the name '{}' {}: pass another.", shortened(name), flaw);
     }
     if (layout.fields.empty()) {
-        throw ArgumentError(ArgumentError::Kind::value,
-                            "bascule.struct: the dtype has no fields: pass a structured one, such as "
-                            "np.dtype([(\"x\", \"f4\"), (\"id\", \"i8\")]).",
-                            {.field = "dtype"});
+        reject_field(
+            ErrorKind::value, "dtype",
+            "bascule.struct: the dtype has no fields: pass a structured one, such as np.dtype([(\"x\", "
+            "\"f4\"), (\"id\", \"i8\")]).");
     }
     Writer writer(layout, name);
     writer.define(layout, std::string(name), "", widest);

@@ -90,10 +90,10 @@ void report(const Program& program, const Cache::Lookup& lookup, const CacheKey&
 
 /// What all look-ups share.
 struct Cache::State {
-    State(ToolkitLocation location, std::string directory, CacheLimit limit)
+    State(ToolkitLocation location, CachePlace place, CacheLimit limit)
         : toolkit(std::move(location)),
           disk(
-              std::move(directory), [this](const std::string& text) { warn(text); }, std::move(limit)) {}
+              std::move(place), [this](const std::string& text) { warn(text); }, std::move(limit)) {}
 
     void warn(const std::string& text) {
         WarningHandler current;
@@ -259,21 +259,16 @@ struct Cache::Search final : MemoryCache::Job, std::enable_shared_from_this<Sear
 };
 
 const char* to_string(Origin origin) noexcept {
-    switch (origin) {
-        case Origin::compiled:
-            return "compiled";
-        case Origin::memory:
-            return "memory";
-        case Origin::disk:
-            return "disk";
-    }
-    return "unknown";
+    static constexpr const char* names[] = {"compiled", "memory", "disk"};
+    return names[static_cast<std::size_t>(origin)];
 }
 
-Cache::Cache(ToolkitLocation toolkit, const std::string& directory)
-    : Cache(std::move(toolkit), directory, CacheLimit{}) {}
-Cache::Cache(ToolkitLocation toolkit, const std::string& directory, CacheLimit limit)
-    : state_(std::make_shared<State>(std::move(toolkit), absolute_or_empty(directory), std::move(limit))) {}
+Cache::Cache(ToolkitLocation toolkit, CachePlace place)
+    : Cache(std::move(toolkit), std::move(place), CacheLimit{}) {}
+Cache::Cache(ToolkitLocation toolkit, CachePlace place, CacheLimit limit)
+    : state_(std::make_shared<State>(std::move(toolkit),
+                                     CachePlace(absolute_or_empty(place.path), std::move(place.problem)),
+                                     std::move(limit))) {}
 Cache::~Cache() = default;
 
 Cache::Lookup Cache::image(const Program& program) {
@@ -353,7 +348,7 @@ void Cache::set_warning_handler(WarningHandler handler) {
 }
 
 Cache& Cache::process_default() {
-    static Cache& cache = *new Cache(default_toolkit(), default_cache_directory(), default_cache_limit());
+    static Cache& cache = *new Cache(default_toolkit(), default_cache_place(), default_cache_limit());
     return cache;
 }
 

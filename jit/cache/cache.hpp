@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include <bascule/jit/cache/cache_directory.hpp>
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
@@ -41,8 +42,8 @@ class Cache {
 
     /// `toolkit`: where to look for NVRTC at the first compile. `directory`: of the images on disk; empty: memory alone.
     /// The limit is 1 GiB.
-    explicit Cache(ToolkitLocation toolkit, const std::string& directory = {});
-    Cache(ToolkitLocation toolkit, const std::string& directory, CacheLimit limit);
+    explicit Cache(ToolkitLocation toolkit, CachePlace place = {});
+    Cache(ToolkitLocation toolkit, CachePlace place, CacheLimit limit);
     ~Cache();
 
     /// The library that compiles, loaded now if it was not yet. Throws: LibraryError.
@@ -93,7 +94,7 @@ class Cache {
     void set_warning_handler(WarningHandler handler);
 
     /// The one that kernels use unless told otherwise, with the directory that the environment names (see
-    /// default_cache_directory) and its limit (see default_cache_limit). Made at first use, never destroyed.
+    /// default_cache_place) and its limit (see default_cache_limit). Made at first use, never destroyed.
     static Cache& process_default();
 
   private:

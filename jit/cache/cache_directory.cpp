@@ -56,16 +56,6 @@ class Descriptor {
     int number_;
 };
 
-/// Whether another user could have made a directory of this path first.
-bool is_shared(const std::string& path) {
-    for (std::size_t slash = path.size(); slash != path.npos && slash > 0;
-         slash = path.rfind('/', slash - 1)) {
-        struct stat status {};
-        if (stat(path.substr(0, slash).c_str(), &status) == 0 && (status.st_mode & S_IWOTH) != 0) return true;
-    }
-    return false;
-}
-
 std::string without_trailing_slashes(std::string path) {
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
     return path;
@@ -75,6 +65,27 @@ std::string words_for(int error) { return std::strerror(error); }
 
 /// Root can change what this process runs anyway.
 bool is_trusted(uid_t owner) { return owner == geteuid() || owner == 0; }
+
+/// Why others can replace a directory on the way to `path`; empty where nobody can.
+std::string replaceable(const std::string& path) {
+    std::string shared;  // the sticky directory above, where every user can make things
+    for (std::size_t slash = 0; slash != path.npos; slash = path.find('/', slash + 1)) {
+        const std::string ancestor = slash == 0 ? "/" : path.substr(0, slash);
+        struct stat status {};
+        if (stat(ancestor.c_str(), &status) != 0) return "";  // what is missing will be ours
+        if (!shared.empty() && !is_trusted(status.st_uid)) {
+            return fmt::format("{} belongs to another user and lies in {}, where every user can write",
+                               ancestor, shared);
+        }
+        if ((status.st_mode & S_IWOTH) == 0) continue;
+        if ((status.st_mode & S_ISVTX) == 0) {
+            return fmt::format("every user can replace what is in {} (chmod +t {} would prevent it)",
+                               ancestor, ancestor);
+        }
+        shared = ancestor;
+    }
+    return "";
+}
 
 /// Why entries in the directory must not be run; nothing when they may.
 std::optional<std::string> distrust(const struct stat& status) {
@@ -206,13 +217,14 @@ int publish_in(int directory, const std::string& name, std::string_view bytes) {
 
 }  // namespace
 
-std::string default_cache_directory() {
+CachePlace default_cache_place() {
     if (const auto named = path_from_environment("BASCULE_CACHE_DIR")) return *named;
     const std::string caches = path_from_environment("XDG_CACHE_HOME").value_or("");
     if (caches.starts_with('/')) return caches + "/bascule";
     const std::string home = without_trailing_slashes(path_from_environment("HOME").value_or(""));
-    if (!home.starts_with('/') || home == "/" || is_shared(home)) return "";
-    return home + "/.cache/bascule";
+    if (!home.starts_with('/') || home == "/") return {};
+    const std::string path = home + "/.cache/bascule";
+    return {path, replaceable(path)};
 }
 
 CacheDirectory::CacheDirectory(std::string path) : path_(without_trailing_slashes(std::move(path))) {}

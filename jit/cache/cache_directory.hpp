@@ -7,14 +7,23 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace bascule {
 
-/// BASCULE_CACHE_DIR; else bascule in XDG_CACHE_HOME, when that is absolute; else ~/.cache/bascule, unless
-/// the home lies in a directory that every user can write. Empty: no cache on disk. A BASCULE_CACHE_DIR that
-/// is set and empty turns it off.
-std::string default_cache_directory();
+/// Where compiled programs are kept.
+struct CachePlace {
+    CachePlace(std::string of_path = {}, std::string why_not = {})  // NOLINT(google-explicit-constructor)
+        : path(std::move(of_path)), problem(std::move(why_not)) {}
+    std::string path;     ///< empty: nowhere, as was asked for or because there is no home directory
+    std::string problem;  ///< why nothing may be kept there; empty where it may
+};
+
+/// BASCULE_CACHE_DIR, where set and empty means nowhere; else bascule in XDG_CACHE_HOME, when that is absolute; else
+/// ~/.cache/bascule. The last has a problem where others can replace a directory on its way: one that every user can
+/// write, unless it is sticky, as /tmp is, and what lies below it belongs to this user.
+CachePlace default_cache_place();
 
 /// One directory, made with mode 0700 at first use. Its files are code that this process will run: it is refused
 /// when it is a link, writable by others, or neither this user's nor root's. What root owns can be read by

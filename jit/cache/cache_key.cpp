@@ -7,6 +7,7 @@
 #include <bascule/jit/files/digest.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/files/record.hpp>
+#include <bascule/jit/headers/header_manifest.hpp>
 
 namespace bascule {
 
@@ -18,6 +19,14 @@ void pass_members(R& record, KeyFields& key) {
 }
 
 namespace {
+
+/// A digest of what an entry's members are, by their kinds and names: another for a build that has others.
+std::string entry_format() {
+    FormatText text;
+    Image image;
+    Record(text).pass(image);
+    return to_string(digest_of(HeaderManifest::format() + std::move(text).take()));
+}
 
 /// Entries hold what this version read from the compiler's names, as it read them, and in its own format.
 const std::string& schema() {

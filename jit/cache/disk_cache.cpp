@@ -15,14 +15,16 @@ bool is_named_for(const CacheKey& key, std::string_view name) {
 
 }  // namespace
 
-DiskCache::DiskCache(std::string directory, WarningHandler warn, CacheLimit limit)
-    : directory_(std::move(directory)),
+DiskCache::DiskCache(CachePlace place, WarningHandler warn, CacheLimit limit)
+    : place_(std::move(place)),
+      directory_(place_.problem.empty() ? place_.path : ""),
       warn_(std::move(warn)),
       limit_problem_(std::move(limit.problem)),
       limit_bytes_(limit.bytes) {}
 
 DiskCache::Found DiskCache::load(const CacheKey& key, const WantedHeaders& wanted) {
-    if (directory().empty()) return {};
+    if (!place_.problem.empty()) warn_once(place_.problem);
+    if (!is_kept()) return {};
     std::optional<int> free;
     int oldest = 0;
     std::int64_t oldest_ns = INT64_MAX;
@@ -69,12 +71,12 @@ std::string DiskCache::why_missing(const CacheKey& key, const std::string& sourc
 
 std::optional<CacheDirectory::Lock> DiskCache::lock(const CacheKey& key) const {
     constexpr std::chrono::seconds longest{30};
-    if (directory().empty() || limit_bytes() == 0) return std::nullopt;
+    if (!is_kept() || limit_bytes() == 0) return std::nullopt;
     return directory_.lock(lock_name(key.hash_high, key.hash_low), longest);
 }
 
 void DiskCache::store(const CacheKey& key, int place, const HeaderManifest& headers, const Image& image) {
-    if (directory().empty()) return;
+    if (!is_kept()) return;
     if (!limit_problem_.empty() && !warned_of_limit_.exchange(true) && warn_) warn_(limit_problem_);
     const std::string bytes = to_bytes(key, headers, image);
     if (bytes.size() > limit_bytes()) return;
@@ -84,12 +86,13 @@ void DiskCache::store(const CacheKey& key, int place, const HeaderManifest& head
 }
 
 void DiskCache::sweep_if_due() {
-    if (!directory().empty()) bascule::sweep_if_due(directory_, limit_bytes());
+    if (is_kept()) bascule::sweep_if_due(directory_, limit_bytes());
 }
 
 std::vector<DiskCache::Listed> DiskCache::list(std::optional<std::string>& problem) const {
     std::vector<CacheDirectory::Listed> files;
-    if (!directory().empty()) problem = directory_.list(files);
+    if (!place_.problem.empty()) problem = place_.problem;
+    if (is_kept()) problem = directory_.list(files);
     std::vector<Listed> entries;
     for (const CacheDirectory::Listed& file : files) {
         if (!is_entry_name(file.name)) continue;
@@ -120,7 +123,7 @@ std::vector<DiskCache::Listed> DiskCache::list(std::optional<std::string>& probl
 std::optional<std::string> DiskCache::bytes_of(const std::string& name) const {
     CacheDirectory::File file;
     std::string problem;
-    if (directory().empty() || !is_entry_name(name)) return std::nullopt;
+    if (!is_kept() || !is_entry_name(name)) return std::nullopt;
     if (directory_.read(name, file, problem) != CacheDirectory::Answer::read) return std::nullopt;
     return std::move(file.bytes);
 }
@@ -143,11 +146,9 @@ bool DiskCache::adopt(std::string_view bytes, std::optional<std::string>& proble
 }
 
 Removed DiskCache::sweep() const {
-    return directory().empty() ? Removed{} : bascule::sweep(directory_, limit_bytes());
+    return !is_kept() ? Removed{} : bascule::sweep(directory_, limit_bytes());
 }
-Removed DiskCache::remove_all() const {
-    return directory().empty() ? Removed{} : bascule::sweep(directory_, 0);
-}
+Removed DiskCache::remove_all() const { return !is_kept() ? Removed{} : bascule::sweep(directory_, 0); }
 
 void DiskCache::warn_once(const std::string& problem) {
     if (warned_.exchange(true) || !warn_) return;

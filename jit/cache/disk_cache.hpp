@@ -24,8 +24,8 @@ class DiskCache {
     /// Gets one sentence, at most once per cache.
     using WarningHandler = std::function<void(const std::string&)>;
 
-    /// `directory` empty: nothing is found and nothing is kept.
-    DiskCache(std::string directory, WarningHandler warn, CacheLimit limit = {});
+    /// A place without a path, or with a problem: nothing is found and nothing is kept.
+    DiskCache(CachePlace place, WarningHandler warn, CacheLimit limit = {});
 
     /// What a key's search came to.
     struct Found {
@@ -65,7 +65,7 @@ class DiskCache {
     /// Every entry, and what killed processes left.
     Removed remove_all() const;
 
-    const std::string& directory() const noexcept { return directory_.path(); }
+    const std::string& directory() const noexcept { return place_.path; }
     std::uint64_t limit_bytes() const noexcept { return limit_bytes_.load(std::memory_order_relaxed); }
     /// Holds from the next sweep on.
     void set_limit_bytes(std::uint64_t bytes) noexcept {
@@ -73,9 +73,11 @@ class DiskCache {
     }
 
   private:
+    bool is_kept() const noexcept { return !directory_.path().empty(); }
     void warn_once(const std::string& problem);
 
-    CacheDirectory directory_;
+    const CachePlace place_;
+    CacheDirectory directory_;  // without a path where the place has a problem
     WarningHandler warn_;
     const std::string limit_problem_;
     std::atomic<std::uint64_t> limit_bytes_;

@@ -1,4 +1,4 @@
-// The members of an image as a cache entry has them, and what format they make.
+// The members of an image as a cache entry has them.
 #pragma once
 
 #include <string>
@@ -7,9 +7,6 @@
 #include <bascule/jit/files/record.hpp>
 
 namespace bascule {
-
-/// A digest of what an entry's members are, by their kinds and names: another for a build that has others.
-const std::string& entry_format();
 
 // What a Record calls, which finds it by the type's namespace.
 

@@ -4,15 +4,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/choice/function_choice.hpp>
 #include <bascule/jit/choice/kernel_declaration.hpp>
 #include <bascule/jit/text/lexer.hpp>
 
 namespace bascule {
 namespace {
-
-using ErrorKind = ArgumentError::Kind;
 
 /// A function that may be the one.
 struct Candidate {
@@ -66,8 +65,8 @@ struct Chooser {
     // --- Functions that are not templates
 
     std::vector<KernelImage> plain_functions() const {
-        const bool any = std::any_of(request.declarations.begin(), request.declarations.end(),
-                                     [](const KernelDeclaration& each) { return !each.is_template; });
+        const bool any = std::ranges::any_of(request.declarations,
+                                             [](const KernelDeclaration& each) { return !each.is_template; });
         if (!any) return {};
         return functions_named(request.name, *request.compile({{}, {}}));
     }
@@ -135,8 +134,8 @@ struct Chooser {
         Candidate candidate;
         candidate.declaration = &declaration;
         candidate.function = {declaration.name, instance_name(declaration, deduction)};
-        const auto templates = std::count_if(request.declarations.begin(), request.declarations.end(),
-                                             [](const KernelDeclaration& each) { return each.is_template; });
+        const auto templates = std::ranges::count_if(
+            request.declarations, [](const KernelDeclaration& each) { return each.is_template; });
         if (templates > 1) candidate.written_types = substituted_types(declaration, deduction);
         candidate.spelling = spell(declaration);
         for (const Deduction::Entry& entry : deduction.entries) {
@@ -151,9 +150,9 @@ struct Chooser {
     /// sees through macros and aliases. The patterns of the text where it refuses markers.
     std::vector<TypePattern> asked_patterns(const KernelDeclaration& declaration,
                                             std::vector<TypePattern> in_text) const {
-        const bool has_pack = std::any_of(in_text.begin(), in_text.end(),
-                                          [](const TypePattern& pattern) { return pattern.is_pack; });
-        const bool unclear = std::any_of(in_text.begin(), in_text.end(), [](const TypePattern& pattern) {
+        const bool has_pack =
+            std::ranges::any_of(in_text, [](const TypePattern& pattern) { return pattern.is_pack; });
+        const bool unclear = std::ranges::any_of(in_text, [](const TypePattern& pattern) {
             return pattern.kind == TypePattern::Kind::unclear || pattern.kind == TypePattern::Kind::fixed;
         });
         if (has_pack || !unclear) return in_text;
@@ -250,9 +249,9 @@ struct Chooser {
     /// As in C++: the best conversion of each argument first, then what is not a template, then the template that
     /// is more specialized. Whether one is, the compiler says: functions of one type differ in nothing else.
     std::optional<Candidate> winner(std::span<const Candidate> candidates) const {
-        const auto best = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& candidate) {
-            return std::all_of(candidates.begin(), candidates.end(),
-                               [&](const Candidate& other) { return is_at_least_as_good(candidate, other); });
+        const auto best = std::ranges::find_if(candidates, [&](const Candidate& candidate) {
+            return std::ranges::all_of(
+                candidates, [&](const Candidate& other) { return is_at_least_as_good(candidate, other); });
         });
         if (best == candidates.end()) return std::nullopt;
         std::vector<const Candidate*> tied;
@@ -261,8 +260,8 @@ struct Chooser {
         }
         if (tied.size() == 1) return named(*best);
         const auto is_plain = [](const Candidate* each) { return each->declaration == nullptr; };
-        const auto plain = std::count_if(tied.begin(), tied.end(), is_plain);
-        if (plain == 1) return **std::find_if(tied.begin(), tied.end(), is_plain);
+        const auto plain = std::ranges::count_if(tied, is_plain);
+        if (plain == 1) return **std::ranges::find_if(tied, is_plain);
         return plain == 0 ? most_specialized(tied) : std::nullopt;
     }
 
@@ -272,9 +271,8 @@ struct Chooser {
     }
 
     std::optional<Candidate> most_specialized(std::span<const Candidate* const> tied) const {
-        const bool one_type = std::all_of(tied.begin(), tied.end(), [&](const Candidate* each) {
-            return each->types == tied.front()->types;
-        });
+        const bool one_type = std::ranges::all_of(
+            tied, [&](const Candidate* each) { return each->types == tied.front()->types; });
         if (!one_type) return std::nullopt;
         std::string name = request.name;
         if (!request.given.positional.empty())
@@ -283,9 +281,8 @@ struct Chooser {
         try {
             const auto image = request.compile(wanted);
             const std::string& lowered_name = image->find(wanted.expression)->lowered_name;
-            const auto found = std::find_if(tied.begin(), tied.end(), [&](const Candidate* each) {
-                return each->lowered_name == lowered_name;
-            });
+            const auto found = std::ranges::find_if(
+                tied, [&](const Candidate* each) { return each->lowered_name == lowered_name; });
             if (found != tied.end()) return **found;
             return std::nullopt;
         } catch (const CompileError&) {  // perhaps for another template, which these arguments do not call
@@ -346,18 +343,15 @@ struct Chooser {
         spellings.reserve(candidates.size());
         for (const Candidate& candidate : candidates) spellings.push_back(candidate.spelling);
         if (candidates.empty()) {
-            throw ArgumentError(
-                ErrorKind::type,
-                fmt::format("no overload of kernel '{}' takes ({}). It has:\n  {}", request.name,
-                            fmt::join(given, ", "), fmt::join(refusals, "\n  ")));
+            reject(ErrorKind::type, "no overload of kernel '{}' takes ({}). It has:\n  {}", request.name,
+                   fmt::join(given, ", "), fmt::join(refusals, "\n  "));
         }
-        throw ArgumentError(ErrorKind::type,
-                            fmt::format("several overloads of kernel '{}' take ({}). Choose one by its "
-                                        "parameter types, .overload(\"{}\"), or pass NumPy scalars of the "
-                                        "exact types:\n  {}",
-                                        request.name, fmt::join(given, ", "),
-                                        fmt::join(request.declarations.front().parameter_types, ", "),
-                                        fmt::join(spellings, "\n  ")));
+        reject(ErrorKind::type,
+               "several overloads of kernel '{}' take ({}). Choose one by its parameter types, "
+               ".overload(\"{}\"), or pass {} of the exact types:\n  {}",
+               request.name, fmt::join(given, ", "),
+               fmt::join(request.declarations.front().parameter_types, ", "),
+               advice("NumPy scalars", "numbers"), fmt::join(spellings, "\n  "));
     }
 };
 
@@ -389,9 +383,8 @@ std::vector<KernelImage> functions_named(const std::string& name, const Image& i
     std::vector<KernelImage> found;
     for (const KernelImage& each : image.kernels) {
         // A declaration and its definition may differ in spelling: they are one function.
-        const bool known = std::any_of(found.begin(), found.end(), [&](const KernelImage& other) {
-            return other.lowered_name == each.lowered_name;
-        });
+        const bool known = std::ranges::any_of(
+            found, [&](const KernelImage& other) { return other.lowered_name == each.lowered_name; });
         if (each.name == name && !known) found.push_back(each);
     }
     return found;
@@ -439,11 +432,10 @@ std::pair<std::string, TemplateArguments> split_instance_name(const std::string&
     std::pair<std::string, TemplateArguments> parts{name.substr(0, name.find_last_not_of(blanks) + 1), {}};
     if (open >= end) return parts;
     if (expression[end - 1] != '>') {
-        throw ArgumentError(ArgumentError::Kind::value,
-                            fmt::format("the name expression \"{}\" does not end with `>`: write a kernel's "
-                                        "name and its template arguments, like \"scale<float, 256>\".",
-                                        expression),
-                            {.field = "name_expressions", .got = expression});
+        reject(ErrorKind::value, {.field = "name_expressions", .got = expression},
+               "the name expression \"{}\" does not end with `>`: write a kernel's name and its template "
+               "arguments, like \"scale<float, 256>\".",
+               expression);
     }
     parts.second.positional = split_types(expression.substr(open + 1, end - open - 2));
     return parts;

@@ -31,8 +31,8 @@ ParameterType type_in_text(const std::string& text, const TypePattern& pattern) 
 
 bool takes(const KernelDeclaration& declaration, std::size_t arguments) {
     const std::size_t parameters = declaration.parameters.size();
-    const bool has_pack = std::any_of(declaration.parameter_types.begin(), declaration.parameter_types.end(),
-                                      [](const std::string& type) { return type.find("...") != type.npos; });
+    const bool has_pack = std::ranges::any_of(
+        declaration.parameter_types, [](const std::string& type) { return type.find("...") != type.npos; });
     return has_pack ? arguments + 1 >= parameters : arguments == parameters;
 }
 

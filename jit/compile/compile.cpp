@@ -11,7 +11,7 @@
 #include <bascule/jit/compile/view_probe.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
-#include <bascule/jit/headers/memory_headers.hpp>
+#include <bascule/jit/headers/include_directives.hpp>
 #include <bascule/jit/process/log.hpp>
 #include <bascule/jit/text/nvrtc_options.hpp>
 #include <bascule/jit/types/demangle.hpp>
@@ -50,8 +50,8 @@ std::vector<std::string> all_options(const Program& program, const Nvrtc& nvrtc)
     if (!program.source.directory.empty()) options.push_back("-I" + program.source.directory);
     CompileOptions own = program.options;
     std::erase_if(own.defines, [](const auto& define) { return !configures_nvrtc(define.first); });
-    const bool defined = std::any_of(own.defines.begin(), own.defines.end(),
-                                     [](const auto& define) { return define.first == check_bounds; });
+    const bool defined =
+        std::ranges::any_of(own.defines, [](const auto& define) { return define.first == check_bounds; });
     if (own.debug && !defined) own.defines.emplace_back(check_bounds, "1");
     for (std::string& argument : to_arguments(own)) options.push_back(std::move(argument));
     for (const std::string& path : nvrtc.include_paths()) options.push_back("-I" + path);
@@ -89,8 +89,7 @@ std::string explain_option(const std::string& log, const Program& program, const
     static constexpr std::string_view unknown = "unrecognized option ";
     std::string words = log;
     while (words.ends_with('\n')) words.pop_back();
-    std::string text =
-        fmt::format("NVRTC {}.{} refused an option: {}", nvrtc.version().major, nvrtc.version().minor, words);
+    std::string text = fmt::format("NVRTC {} refused an option: {}", to_string(nvrtc.version()), words);
     if (words.find("gpu-architecture") != words.npos) {
         const std::vector<int>& archs = nvrtc.supported_archs();
         text += fmt::format("; {} was requested, it supports {}", to_string(program.arch),
@@ -104,7 +103,9 @@ std::string explain_option(const std::string& log, const Program& program, const
         text += fmt::format("; {} was requested; use c++17 or c++20: c++23 needs NVRTC 13.3",
                             program.options.std);
     }
-    if (const std::size_t at = words.find(unknown); at != words.npos) {
+    if (words.find("unrecognized option -O") != words.npos) {
+        text += "; NVRTC always optimises: leave it out";
+    } else if (const std::size_t at = words.find(unknown); at != words.npos) {
         const std::string nearest = nearest_option(std::string_view(words).substr(
             at + unknown.size(), words.find(' ', at + unknown.size()) - at - unknown.size()));
         if (!nearest.empty()) text += fmt::format("; did you mean {}?", nearest);
@@ -142,32 +143,57 @@ KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_n
     return kernel;
 }
 
+/// The kernels that a program's PTX defines, by their lowered names.
+std::vector<std::string> entries_of(std::string_view ptx) {
+    static constexpr std::string_view directive = ".entry ";
+    std::vector<std::string> entries;
+    for (std::size_t at = ptx.find(directive); at != ptx.npos; at = ptx.find(directive, at)) {
+        at += directive.size();
+        entries.emplace_back(ptx.substr(at, ptx.find_first_of("( \t\r\n", at) - at));
+    }
+    return entries;
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+}
+
 Image make_image(Nvrtc::Result result, const CompilePlan& plan, const Program& program, const Nvrtc& nvrtc) {
     Image image;
     image.arch = program.arch;
     image.log = std::move(result.log);
     image.absent = plan.absent();
-    image.nvrtc_version = fmt::format("{}.{}", nvrtc.version().major, nvrtc.version().minor);
+    image.nvrtc_version = to_string(nvrtc.version());
     image.compile_milliseconds = result.milliseconds;
+    const bool has_code = program.purpose == Program::Purpose::code;
     const std::size_t stride = plan.expressions_per_kernel();
+    const std::vector<std::string> entries = entries_of(result.ptx);
     for (std::size_t i = 0; i < plan.wanted().size(); ++i) {
+        const WantedKernel& wanted = plan.wanted()[i];
         const std::string* names = &result.lowered_names[stride * i];
-        image.kernels.push_back(
-            make_kernel(plan.wanted()[i], stride == 2 ? names[0] : "", names[stride - 1]));
+        if (has_code && !contains(entries, names[0])) {
+            image.absent.emplace_back(wanted.expression, "is declared, and the text does not define it");
+            continue;
+        }
+        image.kernels.push_back(make_kernel(wanted, stride == 2 ? names[0] : "", names[stride - 1]));
     }
-    if (program.purpose == Program::Purpose::code) {
+    if (has_code) {
         image.ptx = std::move(result.ptx);
         image.cubin = std::move(result.cubin);
     }
     return image;
 }
 
+/// Adds the option with which the compiler makes no code, where it has it.
+void make_no_code(std::vector<std::string>& options, const Nvrtc& nvrtc) {
+    const Nvrtc::Version version = nvrtc.version();
+    if (version.major > 12 || version.minor >= 4) options.push_back("-fdevice-syntax-only");
+}
+
 /// The image of one variable: no code, and the variable in the place of a kernel.
 Image image_of_variable(const Program& program, const Nvrtc& nvrtc, std::span<const Nvrtc::Header> headers,
                         std::vector<std::string> options) {
-    const Nvrtc::Version version = nvrtc.version();
-    if (version.major > 12 || version.minor >= 4)
-        options.push_back("-fdevice-syntax-only");  // no code is made
+    make_no_code(options, nvrtc);
     const Instance& variable = program.instances.at(0);
     const std::string canonical = canonical_name(program.source.text);
     const auto ask = [&](const std::string& reflecting) {
@@ -197,7 +223,7 @@ Image image_of_variable(const Program& program, const Nvrtc& nvrtc, std::span<co
     const auto concerns_name = [](const Diagnostic& diagnostic) {
         return concerns_name_expression(diagnostic) || diagnostic.file == prelude_name;
     };
-    if (!std::all_of(diagnostics.begin(), diagnostics.end(), concerns_name)) {
+    if (!std::ranges::all_of(diagnostics, concerns_name)) {
         std::erase_if(diagnostics, concerns_name);
         fail(explain_failure(diagnostics, result.log, program.source), program, options,
              readable_log(result.log, program.source));
@@ -242,19 +268,12 @@ std::string name_of_entry(const std::string& entry) {
     return {};
 }
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-    return std::ranges::find(names, name) != names.end();
-}
-
 /// The entries of `ptx` that are not among `known`, by their lowered names, and are of none of the kernels that the
 /// text declares. Without those of anonymous namespaces, which no name expression reaches.
 std::vector<EntryName> undeclared_entries(std::string_view ptx, const std::vector<std::string>& known,
                                           const std::vector<std::string>& declared) {
-    static constexpr std::string_view directive = ".entry ";
     std::vector<EntryName> found;
-    for (std::size_t at = ptx.find(directive); at != ptx.npos; at = ptx.find(directive, at)) {
-        at += directive.size();
-        const std::string entry(ptx.substr(at, ptx.find_first_of("( \t\r\n", at) - at));
+    for (const std::string& entry : entries_of(ptx)) {
         if (contains(known, entry)) continue;
         std::string name = name_of_entry(entry);
         if (name.empty() || contains(declared, name.substr(0, name.find('<')))) continue;
@@ -315,13 +334,16 @@ Image image_of_kernels(const Program& program, const Nvrtc& nvrtc, const std::ve
         const std::vector<std::string> expressions = plan.name_expressions();
         std::vector<std::string> arguments = options;
         arguments.insert(arguments.end(), precompiled.options().begin(), precompiled.options().end());
+        // A file of precompiled headers is for the options that it was written with.
+        if (program.purpose == Program::Purpose::signatures && precompiled.options().empty())
+            make_no_code(arguments, nvrtc);
         Nvrtc::Result result = nvrtc.compile(program.source.text, name, headers, arguments, expressions);
         if (!precompiled.accepts(result))
             result = nvrtc.compile(program.source.text, name, headers, options, expressions);
         if (logs(jit_logger, LogLevel::debug)) {
             log(jit_logger, LogLevel::debug,
-                fmt::format("NVRTC {}.{} in {:.0f} ms: {}", nvrtc.version().major, nvrtc.version().minor,
-                            result.milliseconds, fmt::join(arguments, " ")));
+                fmt::format("NVRTC {} in {:.0f} ms: {}", to_string(nvrtc.version()), result.milliseconds,
+                            fmt::join(arguments, " ")));
         }
         return with_canonical_places(std::move(result), name, program.source);
     };
@@ -331,10 +353,9 @@ Image image_of_kernels(const Program& program, const Nvrtc& nvrtc, const std::ve
         if (result.succeeded) return make_image(std::move(result), plan, program, nvrtc);
         if (result.bad_option) fail(explain_option(result.log, program, nvrtc), program, options, result.log);
         const std::vector<Diagnostic> diagnostics = parse_log(result.log);
-        const bool only_names =
-            std::all_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& diagnostic) {
-                return !diagnostic.is_error() || concerns_name_expression(diagnostic);
-            });
+        const bool only_names = std::ranges::all_of(diagnostics, [](const Diagnostic& diagnostic) {
+            return !diagnostic.is_error() || concerns_name_expression(diagnostic);
+        });
         if (only_names && plan.revise(diagnostics)) continue;
         const std::string refused =
             only_names ? plan.refused_instance(diagnostics, program.source) : std::string();

@@ -72,10 +72,9 @@ std::vector<std::string> CompilePlan::name_expressions() const {
 }
 
 bool CompilePlan::revise(const std::vector<Diagnostic>& diagnostics) {
-    const bool refuses_instance =
-        std::any_of(wanted_.begin(), wanted_.end(), [&](const WantedKernel& kernel) {
-            return kernel.is_instance && !refusal(kernel.expression, diagnostics).empty();
-        });
+    const bool refuses_instance = std::ranges::any_of(wanted_, [&](const WantedKernel& kernel) {
+        return kernel.is_instance && !refusal(kernel.expression, diagnostics).empty();
+    });
     if (refuses_instance) return false;
     bool changed = false;
     std::vector<WantedKernel> kept;
@@ -119,7 +118,7 @@ std::string CompilePlan::refused_instance(const std::vector<Diagnostic>& diagnos
 }
 
 void CompilePlan::want(const KernelDeclaration& declaration) {
-    auto known = std::find_if(wanted_.begin(), wanted_.end(), [&](const WantedKernel& kernel) {
+    auto known = std::ranges::find_if(wanted_, [&](const WantedKernel& kernel) {
         return !kernel.is_instance && kernel.name == declaration.name;
     });
     if (known == wanted_.end()) {
@@ -130,8 +129,7 @@ void CompilePlan::want(const KernelDeclaration& declaration) {
 }
 
 void CompilePlan::leave_out(const std::string& name, const std::string& reason) {
-    const bool known =
-        std::any_of(absent_.begin(), absent_.end(), [&](const auto& each) { return each.first == name; });
+    const bool known = std::ranges::any_of(absent_, [&](const auto& each) { return each.first == name; });
     if (!known) absent_.emplace_back(name, reason);
 }
 

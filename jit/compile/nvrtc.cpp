@@ -121,7 +121,7 @@ class NvrtcProgram {
 /// NVRTC opens its builtins by this name at the first compile; they lie beside it, else where the loader
 /// looks.
 std::string builtins_beside(const std::string& library, Nvrtc::Version version) {
-    const std::string name = fmt::format("libnvrtc-builtins.so.{}.{}", version.major, version.minor);
+    const std::string name = "libnvrtc-builtins.so." + to_string(version);
     const std::filesystem::path beside = std::filesystem::path(library).parent_path() / name;
     std::error_code ignored;
     if (std::filesystem::exists(beside, ignored)) return beside.string();
@@ -136,7 +136,7 @@ std::string identity_of(const std::string& library, Nvrtc::Version version) {
     const std::string own = library_identity(library);
     const std::string builtins = library_identity(builtins_beside(library, version));
     if (own.empty() || builtins.empty()) return {};
-    return fmt::format("{}.{}, {}, builtins {}", version.major, version.minor, own, builtins);
+    return fmt::format("{}, {}, builtins {}", to_string(version), own, builtins);
 }
 
 }  // namespace

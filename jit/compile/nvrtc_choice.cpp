@@ -58,10 +58,8 @@ std::vector<std::string> by_preference(std::vector<std::string> libraries, const
         const int group = version == CudaVersion{} ? 1 : limit.accepts(version) ? 0 : 2;
         ranked.emplace_back(Rank{group, -version.major, -version.minor}, std::move(library));
     }
-    std::stable_sort(ranked.begin(), ranked.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::transform(ranked.begin(), ranked.end(), libraries.begin(),
-                   [](auto& each) { return std::move(each.second); });
+    std::ranges::stable_sort(ranked, [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::transform(ranked, libraries.begin(), [](auto& each) { return std::move(each.second); });
     return libraries;
 }
 

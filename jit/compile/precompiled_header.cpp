@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/compile/precompiled_header.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/files/byte_record.hpp>
@@ -156,12 +156,10 @@ std::vector<std::shared_ptr<const File>> keep_within(std::uint64_t limit,
 }
 
 void refuse_old(const Nvrtc& nvrtc) {
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("the option `pch` is True: precompiled headers need NVRTC 12.8 or newer, "
-                                    "and {}.{} is loaded. Omit the option, or install a newer NVRTC with "
-                                    "`pip install nvidia-cuda-nvrtc`.",
-                                    nvrtc.version().major, nvrtc.version().minor),
-                        {.field = "pch", .got = "True"});
+    reject(ErrorKind::value, {.field = "pch", .got = "True"},
+           "the option `pch` is True: precompiled headers need NVRTC 12.8 or newer, and {} is loaded. Omit "
+           "the option, or install a newer NVRTC with `pip install nvidia-cuda-nvrtc`.",
+           to_string(nvrtc.version()));
 }
 
 }  // namespace
@@ -213,11 +211,10 @@ bool PrecompiledHeader::accepts(const Nvrtc::Result& result) {
     const std::vector<Diagnostic> diagnostics = parse_log(result.log);
     // A warning about a header is given where the header is read, and would be missing from then on. An error in one
     // may be due to the file.
-    const bool only_own_text =
-        std::all_of(diagnostics.begin(), diagnostics.end(), [&](const Diagnostic& each) {
-            return concerns_name_expression(each) ||
-                   (each.file == program_name_ && each.line >= first_line_behind_);
-        });
+    const bool only_own_text = std::ranges::all_of(diagnostics, [&](const Diagnostic& each) {
+        return concerns_name_expression(each) ||
+               (each.file == program_name_ && each.line >= first_line_behind_);
+    });
     const bool good =
         !concerns_file && only_own_text && !result.bad_option && (result.succeeded || !diagnostics.empty());
     // Of other headers than those it is known by, if one changed meanwhile.

@@ -12,8 +12,7 @@ bool may_name_prelude(std::string_view text) {
     // %:%: is another spelling of ##, and ??= one of #. A backslash before a line's end joins two halves of a word.
     static constexpr std::array<std::string_view, 7> words = {
         "bascule", "include", "##", "%:%:", "??", "\\\n", "\\\r"};
-    return std::any_of(words.begin(), words.end(),
-                       [&](std::string_view word) { return text.find(word) != text.npos; });
+    return std::ranges::any_of(words, [&](std::string_view word) { return text.find(word) != text.npos; });
 }
 
 }  // namespace
@@ -23,13 +22,13 @@ const std::string& prelude_for(const Program& program) {
     const bool whole =
         program.purpose == Program::Purpose::variable || options.debug || !options.extra.empty() ||
         may_name_prelude(program.source.text) ||
-        std::any_of(options.defines.begin(), options.defines.end(),
-                    [](const auto& define) {
-                        return may_name_prelude(define.first) || may_name_prelude(define.second) ||
-                               define.first == "BASCULE_CHECK_BOUNDS";
-                    }) ||
-        std::any_of(program.instances.begin(), program.instances.end(),
-                    [](const Instance& instance) { return may_name_prelude(instance.expression); });
+        std::ranges::any_of(options.defines,
+                            [](const auto& define) {
+                                return may_name_prelude(define.first) || may_name_prelude(define.second) ||
+                                       define.first == "BASCULE_CHECK_BOUNDS";
+                            }) ||
+        std::ranges::any_of(program.instances,
+                            [](const Instance& instance) { return may_name_prelude(instance.expression); });
     return whole ? whole_prelude() : signature_prelude();
 }
 

@@ -77,7 +77,7 @@ std::string probe_text(const std::vector<Parameter>& views, bool alone, const st
     std::string text = users + "\n";
     if (alone) {
         text = "#include <cuda/std/span>\n";
-        const bool some = std::any_of(views.begin(), views.end(), [](const Parameter& parameter) {
+        const bool some = std::ranges::any_of(views, [](const Parameter& parameter) {
             return parameter.spelling.starts_with("cuda::std::mdspan<");
         });
         if (some) text += "#include <cuda/std/array>\n#include <cuda/std/mdspan>\n";
@@ -181,9 +181,8 @@ void read_view_layouts(Image& image, const Program& program, const Nvrtc& nvrtc,
     bool builtin = true;
     for (const KernelImage& each : image.kernels) {
         for (const Parameter& parameter : each.signature.parameters) {
-            const bool known = std::any_of(views.begin(), views.end(), [&](const Parameter& other) {
-                return other.spelling == parameter.spelling;
-            });
+            const bool known = std::ranges::any_of(
+                views, [&](const Parameter& other) { return other.spelling == parameter.spelling; });
             if (known || !is_view(parameter)) continue;
             views.push_back(parameter);
             builtin = builtin && is_builtin(parameter.type);

@@ -1,6 +1,6 @@
 // The templates that report a kernel's parameters to the host: the part of the prelude that every program gets.
 #pragma once
-
+#pragma nv_diag_suppress 1444  // a deprecated type of the user's is warned of where the user has it
 namespace bascule {
 
 /// Numbers in a mangled name.
@@ -101,3 +101,4 @@ template <class F_, class L_ = typename layout_of<F_>::result_>
 __global__ void signature();
 
 }  // namespace bascule
+#pragma nv_diag_default 1444

@@ -191,6 +191,10 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     }
 }
 
+int user_line(int line, const Source& source) {
+    return line_in_text(source.text, line) + source.first_line - 1;
+}
+
 /// "at line 3" within words about the user's text is a line of it unless another file follows; "FILE(3)"
 /// becomes "FILE:3".
 std::string place_words(std::string words, const Source& source, const std::string& canonical,
@@ -206,13 +210,12 @@ std::string place_words(std::string words, const Source& source, const std::stri
             if (rest.starts_with('"')) rest.remove_prefix(1);
             ours = number > 0 && rest.starts_with(canonical);
         }
-        if (ours) words.replace(begin, end - begin, std::to_string(number + source.first_line - 1));
+        if (ours) words.replace(begin, end - begin, std::to_string(user_line(number, source)));
     }
     if (words.starts_with(canonical + "(")) {
         const auto [number, end] = number_at(words, canonical.size() + 1);
         if (number > 0 && words.compare(end, 1, ")") == 0) {
-            words =
-                fmt::format("{}:{}{}", source.name, number + source.first_line - 1, words.substr(end + 1));
+            words = fmt::format("{}:{}{}", source.name, user_line(number, source), words.substr(end + 1));
         }
     }
     replace_all(words, canonical, source.name);
@@ -227,12 +230,12 @@ void place(Diagnostic& diagnostic, const Source& source, const std::string& cano
         std::string_view text = source.text;
         text = text.substr(0, text.find_last_not_of("\r\n") + 1);
         diagnostic.file = source.name;
-        diagnostic.line = static_cast<int>(std::count(text.begin(), text.end(), '\n')) + source.first_line;
+        diagnostic.line = static_cast<int>(std::ranges::count(text, '\n')) + source.first_line;
     } else if (diagnostic.file == canonical) {
         if (diagnostic.source_line.empty())
-            diagnostic.source_line = source_line_of(source.text, diagnostic.line);
+            diagnostic.source_line = source_line_of(source.text, line_in_text(source.text, diagnostic.line));
         diagnostic.file = source.name;
-        diagnostic.line += source.first_line - 1;
+        diagnostic.line = user_line(diagnostic.line, source);
     }
 }
 

@@ -32,11 +32,20 @@ constexpr std::array packages = {
 };
 
 /// Headers of the C++ standard library that libcu++ has and Bascule's own host headers have not.
-constexpr std::array<std::string_view, 16> in_cuda_std_only = {
-    "atomic",   "barrier",          "bit",   "charconv", "chrono",   "concepts", "expected", "inplace_vector",
-    "iterator", "initializer_list", "latch", "mdspan",   "optional", "ratio",    "span",     "variant"};
+constexpr std::array<std::string_view, 14> in_cuda_std_only = {
+    "atomic",         "barrier", "bit",    "charconv", "chrono", "concepts", "expected",
+    "inplace_vector", "latch",   "mdspan", "optional", "ratio",  "span",     "variant"};
+
+/// Headers of other libraries that device code has no need of.
+constexpr std::array replaced_headers = {
+    NameRow{"pycuda-complex.hpp cupy/complex.cuh cupy/complex/* complex.h",
+            "#include <cuda/std/complex> instead: cuda::std::complex<float> has the same layout."},
+    NameRow{"pycuda-helpers.hpp",
+            "what it has of textures is gone since CUDA 12: leave it out, and take arrays as pointers."},
+};
 
 std::string help_for_header(const std::string& header) {
+    if (std::string help = find_row(replaced_headers, header); !help.empty()) return help;
     for (const Package& package : packages) {
         if (!fits_one(package.headers, header)) continue;
         const std::string for_12 =
@@ -45,7 +54,7 @@ std::string help_for_header(const std::string& header) {
             "{} comes with `pip install {}`{} or a CUDA toolkit, which is found where CUDA_HOME says.",
             header, package.name, for_12);
     }
-    if (std::find(in_cuda_std_only.begin(), in_cuda_std_only.end(), header) != in_cuda_std_only.end())
+    if (std::ranges::find(in_cuda_std_only, header) != in_cuda_std_only.end())
         return fmt::format("#include <cuda/std/{}> instead, and write cuda::std:: for std::.", header);
     if (header.find_first_of("./") == header.npos) {
         return fmt::format(
@@ -71,13 +80,26 @@ struct MessageRow {
     std::string_view help;
 };
 
+constexpr std::string_view host_code_help =
+    "NVRTC compiles device code only, and what remains is compiled by your program's own compiler: put main() and "
+    "launchers between `#ifndef __CUDACC_RTC__` and `#endif`.";
+constexpr std::string_view no_textures_help =
+    "texture references are gone since CUDA 12, and Bascule has no textures: take the array as a pointer or a "
+    "bascule::array_view, and clamp the index.";
+
 constexpr std::array by_message = {
     MessageRow{"class \"uint3\" has no member", "",
                "threadIdx and blockIdx have three members: .x, .y and .z."},
     MessageRow{"has no member", "Dim.", "blockDim and gridDim have three members: .x, .y and .z."},
-    MessageRow{"A function without execution space annotations", "",
-               "write `__device__` before a function that kernels call; with extra=[\"-default-device\"] "
-               "every function is one."},
+    MessageRow{"A function without execution space annotations", " main(", host_code_help},
+    MessageRow{"A function without execution space annotations", "<<<", host_code_help},
+    MessageRow{
+        "A function without execution space annotations", "",
+        "write `__device__` before a function that kernels call; put one for the host, such as a launcher, "
+        "between `#ifndef __CUDACC_RTC__` and `#endif`."},
+    MessageRow{"texture is not a template", "", no_textures_help},
+    MessageRow{"\"texture\" is undefined", "", no_textures_help},
+    MessageRow{"surface is not a template", "", no_textures_help},
     MessageRow{"explicitly marked as a __host__ function", "",
                "NVRTC compiles device code only: write `__device__` instead, or keep the function out of the "
                "text."},
@@ -115,6 +137,7 @@ constexpr std::array by_message = {
                "did you mean __global__, with two underscores on either side?"},
     MessageRow{"no storage class or type specifier", "device ",
                "did you mean __device__, with two underscores on either side?"},
+    MessageRow{"unrecognized token", "${", "a placeholder is left in the text: fill it in before compiling."},
     MessageRow{"Not a name of any known instruction", "",
                "an asm(\"...\") of the text is not PTX of this architecture."},
 };
@@ -161,13 +184,40 @@ std::string help_for_semicolon(const Diagnostic& diagnostic) {
 std::string help_for_string(const Diagnostic& diagnostic, const Source& source) {
     if (!is_unclosed_string(diagnostic)) return {};
     const std::string_view next = source_line_of(source.text, diagnostic.line + 1);
-    if (std::count(next.begin(), next.end(), '"') % 2 == 0) return "the string ends without a quote.";
+    if (std::ranges::count(next, '"') % 2 == 0) return "the string ends without a quote.";
     return "a line break is inside the string. In Python, write r before the text, r\"\"\"...\"\"\", so that "
            "\\n reaches the compiler as it is.";
 }
 
+/// A character of a word processor or a web page, which looks like one of C++.
+std::string help_for_character(const Diagnostic& diagnostic) {
+    struct Lookalike {
+        std::string_view bytes, what;
+    };
+    static constexpr std::array lookalikes = {
+        Lookalike{"\u00a0", "a no-break space (U+00A0): write a space"},
+        Lookalike{"\u202f", "a narrow no-break space (U+202F): write a space"},
+        Lookalike{"\u200b", "a space of no width (U+200B): remove it"},
+        Lookalike{"\ufeff", "a byte order mark (U+FEFF): remove it"},
+        Lookalike{"\u201c", "a typographic quote (U+201C): write \""},
+        Lookalike{"\u201d", "a typographic quote (U+201D): write \""},
+        Lookalike{"\u2018", "a typographic quote (U+2018): write '"},
+        Lookalike{"\u2019", "a typographic quote (U+2019): write '"},
+        Lookalike{"\u2013", "a dash (U+2013): write -"},
+        Lookalike{"\u2212", "a minus sign (U+2212): write -"},
+        Lookalike{"\u00d7", "a multiplication sign (U+00D7): write *"},
+    };
+    if (!diagnostic.message.starts_with("unrecognized token")) return {};
+    for (const Lookalike& each : lookalikes) {
+        if (diagnostic.source_line.find(each.bytes) != std::string::npos) {
+            return fmt::format("the line has {}.", each.what);
+        }
+    }
+    return {};
+}
+
 std::string help_for_message(const Diagnostic& diagnostic) {
-    const auto fitting = std::find_if(by_message.begin(), by_message.end(), [&](const MessageRow& row) {
+    const auto fitting = std::ranges::find_if(by_message, [&](const MessageRow& row) {
         return diagnostic.message.find(row.message) != std::string::npos &&
                diagnostic.source_line.find(row.source_line) != std::string::npos;
     });
@@ -187,7 +237,7 @@ std::string help_for(const Diagnostic& diagnostic, const Source& source) {
     }
     for (const std::string& help : {help_for_message(diagnostic), help_for_shared_memory(diagnostic.message),
                                     help_for_unresolved(diagnostic.message), help_for_semicolon(diagnostic),
-                                    help_for_string(diagnostic, source)}) {
+                                    help_for_string(diagnostic, source), help_for_character(diagnostic)}) {
         if (!help.empty()) return help;
     }
     return {};

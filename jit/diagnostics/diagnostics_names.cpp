@@ -121,7 +121,7 @@ constexpr std::array in_cuda = {
 /// `std::min` is one word: the qualified name around the diagnostic's column.
 std::string qualified_name_at(const Diagnostic& diagnostic) {
     const std::string& line = diagnostic.source_line;
-    const bool ascii = std::all_of(line.begin(), line.end(), [](unsigned char c) { return c < 0x80; });
+    const bool ascii = std::ranges::all_of(line, [](unsigned char c) { return c < 0x80; });
     const auto at = static_cast<std::size_t>(std::max(diagnostic.column - 1, 0));
     const auto belongs = [&](std::size_t i) { return is_name_character(line[i]) || line[i] == ':'; };
     if (!ascii || diagnostic.column < 1 || at >= line.size() || !belongs(at)) return {};
@@ -137,8 +137,8 @@ std::string qualified_name_at(const Diagnostic& diagnostic) {
 
 std::string lower(std::string_view text) {
     std::string result(text);
-    std::transform(result.begin(), result.end(), result.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::transform(result, result.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return result;
 }
 
@@ -158,8 +158,17 @@ const std::vector<std::string>& builtins() {
     return names;
 }
 
+/// A word of C++ one mistake away: of types, because `flaot` is nearer to float than to CUDA's float2.
+std::string nearest_type(const std::string& name) {
+    const std::string nearest = nearest_name(
+        name, {"int", "float", "double", "bool", "char", "short", "long", "unsigned", "signed", "void",
+               "const", "struct", "template", "typename", "size_t", "float2", "float3", "float4", "double2"});
+    return edit_distance(name, nearest) == 1 ? nearest : std::string();
+}
+
 /// A name of the text, or of CUDA, that is spelled nearly so.
 std::string nearest_known(const std::string& name, const Source& source) {
+    if (std::string type = nearest_type(name); name.size() > 2 && !type.empty()) return type;
     if (name.size() < 4) return {};
     const std::string bare = name.substr(std::min(name.find_first_not_of('_'), name.size()));
     for (const std::string& builtin : builtins()) {
@@ -179,7 +188,7 @@ std::string nearest_known(const std::string& name, const Source& source) {
 }
 
 std::string help_for_std(const std::string& name) {
-    if (std::find(builtin_functions.begin(), builtin_functions.end(), name) != builtin_functions.end()) {
+    if (std::ranges::find(builtin_functions, name) != builtin_functions.end()) {
         return fmt::format("CUDA's own {0} needs neither a header nor a namespace: write {0}(...).", name);
     }
     if (const std::string header = find_row(in_cuda_std, name); !header.empty())

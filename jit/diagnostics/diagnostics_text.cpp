@@ -53,7 +53,7 @@ std::string lines_of(const Diagnostic& diagnostic) {
         below += line[at] == '\t' ? std::string("\t") : std::string(character.columns, ' ');
         at += character.bytes;
     }
-    const bool ascii = std::all_of(line.begin(), line.end(), [](unsigned char c) { return c < 0x80; });
+    const bool ascii = std::ranges::all_of(line, [](unsigned char c) { return c < 0x80; });
     if (ascii && line.size() > widest_line) {
         const std::size_t begin = at > widest_line / 2 ? at - widest_line / 2 : 0;
         const bool cut = begin + widest_line < line.size();
@@ -96,9 +96,10 @@ std::string head_of(const Diagnostic& raw, const Diagnostic& placed, const Sourc
 
 /// Bascule's own headers, NVIDIA's, and candidates without a place.
 bool is_foreign(const Diagnostic& note, const Context& context) {
-    if (note.file.empty() || note.file.starts_with("bascule_")) return true;
-    return std::any_of(context.library_paths.begin(), context.library_paths.end(),
-                       [&](const std::string& path) { return note.file.starts_with(path + "/"); });
+    if (note.file.empty() || note.file.starts_with("bascule_") || note.file.starts_with("__nv_nvrtc"))
+        return true;
+    return std::ranges::any_of(context.library_paths,
+                               [&](const std::string& path) { return note.file.starts_with(path + "/"); });
 }
 
 std::string notes_of(const Diagnostic& raw, const Diagnostic& placed, const Context& context) {
@@ -136,8 +137,7 @@ bool is_broken_declaration(const Diagnostic& error) {
         std::string_view("A namespace scope variable without memory space annotations"),
         std::string_view("incomplete type \"void\" is not allowed"),
     };
-    return std::any_of(leads.begin(), leads.end(),
-                       [&](std::string_view lead) { return error.message.starts_with(lead); });
+    return std::ranges::any_of(leads, [&](std::string_view lead) { return error.message.starts_with(lead); });
 }
 
 bool is_consequence(const Diagnostic& error) {
@@ -147,8 +147,7 @@ bool is_consequence(const Diagnostic& error) {
         std::string_view("identifier \""),
     };
     return is_broken_declaration(error) ||
-           std::any_of(leads.begin(), leads.end(),
-                       [&](std::string_view lead) { return error.message.starts_with(lead); });
+           std::ranges::any_of(leads, [&](std::string_view lead) { return error.message.starts_with(lead); });
 }
 
 struct Cause {
@@ -167,13 +166,13 @@ std::vector<Cause> causes_of(const std::vector<const Diagnostic*>& errors) {
         }
         while (end < errors.size() && same_line(*errors[begin], *errors[end])) ++end;
         const std::span line(errors.data() + begin, end - begin);
-        const auto root = std::find_if(line.begin(), line.end(),
-                                       [](const Diagnostic* error) { return !unknown_name(*error).empty(); });
-        const bool broken = std::any_of(line.begin(), line.end(), [](const Diagnostic* error) {
+        const auto root =
+            std::ranges::find_if(line, [](const Diagnostic* error) { return !unknown_name(*error).empty(); });
+        const bool broken = std::ranges::any_of(line, [](const Diagnostic* error) {
             return is_broken_declaration(*error) || error->message == "type name is not allowed" ||
                    error->message == "expected an identifier";
         });
-        const bool all_follow = std::all_of(line.begin(), line.end(), [&](const Diagnostic* error) {
+        const bool all_follow = std::ranges::all_of(line, [&](const Diagnostic* error) {
             return error == (root == line.end() ? nullptr : *root) || is_consequence(*error);
         });
         if (root != line.end() && broken && all_follow && !errors[begin]->file.empty()) {
@@ -214,7 +213,7 @@ std::string explain_failure(const std::vector<Diagnostic>& diagnostics, const st
                                 cause.consequences == 1 ? "follows" : "follow");
         }
         const std::string help = with_options(help_for(*cause.error, source));
-        if (help.empty() || std::find(helped.begin(), helped.end(), help) != helped.end()) continue;
+        if (help.empty() || std::ranges::find(helped, help) != helped.end()) continue;
         text += fmt::format("help: {}\n", help);
         helped.push_back(help);
     }

@@ -5,6 +5,7 @@
 
 #include <bascule/jit/headers/header_facts.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
+#include <bascule/jit/process/never_destroyed.hpp>
 
 namespace bascule {
 namespace {
@@ -31,10 +32,7 @@ class KnownHeaders {
     std::unordered_map<std::string, HeaderFactsPointer> facts_;
 };
 
-KnownHeaders& known_headers() {
-    static KnownHeaders& headers = *new KnownHeaders;
-    return headers;
-}
+KnownHeaders& known_headers() { return never_destroyed<KnownHeaders>(); }
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include <bascule/jit/files/record.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
+#include <bascule/jit/process/never_destroyed.hpp>
 
 namespace bascule {
 
@@ -126,15 +127,12 @@ class VerifiedToolkits {
     std::set<std::pair<std::uint64_t, std::uint64_t>> digests_;
 };
 
-VerifiedToolkits& verified_toolkits() {
-    static VerifiedToolkits& toolkits = *new VerifiedToolkits;
-    return toolkits;
-}
+VerifiedToolkits& verified_toolkits() { return never_destroyed<VerifiedToolkits>(); }
 
 }  // namespace
 
 bool TrackedHeaders::hold() const {
-    if (!std::all_of(places.begin(), places.end(), is_as_it_was)) return false;
+    if (!std::ranges::all_of(places, is_as_it_was)) return false;
     std::vector<FileIdentity> now;
     bool replaced = false;
     for (const TrackedFile& file : files) {
@@ -155,8 +153,7 @@ bool TrackedHeaders::untouched() const {
         if (place.kind != PlaceKind::file || place.identity != file.identity) return false;
         return !may_have_changed_unseen(file.identity, taken_ns) || has_content(file);
     };
-    return std::all_of(places.begin(), places.end(), is_as_it_was) &&
-           std::all_of(files.begin(), files.end(), is_untouched);
+    return std::ranges::all_of(places, is_as_it_was) && std::ranges::all_of(files, is_untouched);
 }
 
 std::string TrackedHeaders::difference() const {

@@ -14,7 +14,6 @@
 #include <bascule/jit/headers/header_facts.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/headers/include_directives.hpp>
-#include <bascule/jit/headers/memory_headers.hpp>
 #include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/text/lexer.hpp>
 #include <bascule/jit/text/nvrtc_options.hpp>
@@ -44,7 +43,7 @@ std::vector<std::string> words_of(const std::string& path) {
 constexpr std::array markers = {"cuda_runtime.h", "cuda_fp16.h", "cub/cub.cuh", "cuda/std/version"};
 
 bool has_cuda_headers(const std::string& directory) {
-    return std::any_of(markers.begin(), markers.end(), [&](const char* header) {
+    return std::ranges::any_of(markers, [&](const char* header) {
         return place_at(join(directory, header)).kind == PlaceKind::file;
     });
 }
@@ -178,7 +177,7 @@ class Scan {
             if (entry->is_regular_file(error)) files.push_back(entry->path().string());
         }
         if (error) return fail(root.path + library + " cannot be read");
-        std::sort(files.begin(), files.end());
+        std::ranges::sort(files);
         for (const std::string& file : files) {
             for (const std::string& word : words_of(file.substr(root.path.size())))
                 composing_words_.insert(word);
@@ -189,7 +188,7 @@ class Scan {
     /// Whether a macro of the user's can be part of a name that the toolkit composes.
     bool may_change_composed_names() const {
         if (composing_libraries_.empty()) return false;
-        return std::any_of(macros_.begin(), macros_.end(), [&](const std::string& macro) {
+        return std::ranges::any_of(macros_, [&](const std::string& macro) {
             return macro.find("THRUST") != macro.npos || composing_words_.contains(macro);
         });
     }
@@ -328,6 +327,16 @@ class Scan {
     std::set<std::string> composing_words_;      // of which those compose names
 };
 
+void add_templates(const std::string& text, std::vector<KernelDeclaration>& templates) {
+    for (KernelDeclaration& declaration : find_kernels(text)) {
+        const bool is_known = std::ranges::any_of(templates, [&](const KernelDeclaration& each) {
+            return each.name == declaration.name && each.parameter_types == declaration.parameter_types &&
+                   each.template_parameters == declaration.template_parameters;
+        });
+        if (declaration.is_template && !is_known) templates.push_back(std::move(declaration));
+    }
+}
+
 }  // namespace
 
 std::int64_t installed_ns(const std::string& directory) {
@@ -345,6 +354,15 @@ std::int64_t installed_ns(const std::string& directory) {
 HeaderScan scan_headers(const Source& source, const CompileOptions& options,
                         std::span<const SearchPath> toolkit) {
     return Scan(source, options, toolkit).result();
+}
+
+std::vector<KernelDeclaration> header_templates(const Source& source, const CompileOptions& options) {
+    std::vector<KernelDeclaration> templates;
+    for (const auto& [name, text] : options.headers) add_templates(text, templates);
+    for (const TrackedFile& header : scan_headers(source, options, {}).manifest.user.files) {
+        if (const auto text = read_file(header.path)) add_templates(*text, templates);
+    }
+    return templates;
 }
 
 }  // namespace bascule

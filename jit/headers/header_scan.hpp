@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <bascule/jit/headers/header_manifest.hpp>
 #include <bascule/jit/text/source.hpp>
+#include <bascule/jit/text/tokenizer.hpp>
 
 namespace bascule {
 
@@ -36,5 +38,10 @@ std::int64_t installed_ns(const std::string& directory);
 /// include paths and `toolkit`, as NVRTC looks for it; reads the files. Ends whatever the headers do.
 HeaderScan scan_headers(const Source& source, const CompileOptions& options,
                         std::span<const SearchPath> toolkit);
+
+/// The kernel templates of the headers that a text includes, which are in no image until one is asked for: of headers
+/// that are texts, and of files beside the source and in the include paths; not of CUDA's. None where a macro names a
+/// header. Reads the files.
+std::vector<KernelDeclaration> header_templates(const Source& source, const CompileOptions& options);
 
 }  // namespace bascule

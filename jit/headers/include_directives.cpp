@@ -1,5 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
 #include <span>
 
 #include <bascule/jit/headers/include_directives.hpp>
@@ -42,11 +47,10 @@ bool is_fragment(std::string_view word) {
         return used;
     }();
     const bool may_be =
-        std::all_of(word.begin(), word.end(), [](char c) { return letters[static_cast<unsigned char>(c)]; });
-    if (!may_be || std::find(decisive_words.begin(), decisive_words.end(), word) != decisive_words.end())
-        return false;
-    return std::any_of(decisive_words.begin(), decisive_words.end(),
-                       [&](std::string_view whole) { return whole.find(word) != whole.npos; });
+        std::ranges::all_of(word, [](char c) { return letters[static_cast<unsigned char>(c)]; });
+    if (!may_be || std::ranges::find(decisive_words, word) != decisive_words.end()) return false;
+    return std::ranges::any_of(decisive_words,
+                               [&](std::string_view whole) { return whole.find(word) != whole.npos; });
 }
 
 /// The names of some compilers have a dollar sign or letters beyond ASCII.
@@ -99,7 +103,7 @@ class CommentEnds {
             }
             searched_ = true;
         }
-        const auto found = std::lower_bound(places_.begin(), places_.end(), from);
+        const auto found = std::ranges::lower_bound(places_, from);
         return found == places_.end() ? text_.size() : *found + 2;
     }
 
@@ -184,9 +188,11 @@ class Reader {
         for (std::size_t at = next_sign(0); at < text_.size(); at = next_sign(at + 1)) {
             if (hidden.contains(at)) continue;
             const std::size_t length = text_[at] == '%' ? 2 : 1;
-            if (text_.substr(at + length, length) == text_.substr(at, length)) found_.pastes = true;
+            const bool pastes = text_.substr(at + length, length) == text_.substr(at, length);
+            if (pastes) pastes_.try_emplace(at, false);
             if (begins_line(text_, at)) directive_at(at + length);
         }
+        found_.pastes = std::ranges::any_of(pastes_, [](const auto& paste) { return !paste.second; });
         read_words();
         return std::move(found_);
     }
@@ -228,7 +234,7 @@ class Reader {
         for (walk.skip_blanks(); !walk.at_end(); walk.skip_blanks()) {
             const std::size_t place = walk.place();
             if (const std::string_view word = walk.word(); !word.empty()) {
-                const bool in_call = std::find(calls.begin(), calls.end(), true) != calls.end();
+                const bool in_call = std::ranges::find(calls, true) != calls.end();
                 if (is_probe(word) && (behind_defined || read_probe(walk, word, in_call)))
                     plain_.push_back(place);
                 behind_defined = word == "defined";
@@ -268,6 +274,7 @@ class Reader {
         const std::size_t place = walk.place();
         const std::string_view name = walk.word();
         found_.macros.emplace(name);
+        read_pastes(walk);
         if (!is_probe(name)) return;
         plain_.push_back(place);
         for (walk.skip_blanks(); !walk.at_end(); walk.skip_blanks()) {
@@ -281,9 +288,46 @@ class Reader {
         }
     }
 
+    /// Behind a macro's name: a `##` is harmless that joins a word of the macro's own which no decisive word contains. So
+    /// must say every definition that it may be in: some of them are comments.
+    void read_pastes(Walk walk) {
+        const std::string_view line =
+            text_.substr(walk.place(), text_.find('\n', walk.place()) - walk.place());
+        if (line.find("##") == line.npos && line.find("/*") == line.npos) return;
+        std::set<std::string_view> arguments = {"__VA_ARGS__", "__VA_OPT__"};
+        if (walk.accept('(')) {
+            for (walk.skip_blanks(); !walk.at_end() && walk.peek() != ')'; walk.skip_blanks()) {
+                if (!arguments.insert(walk.word()).first->empty()) continue;
+                walk.skip_piece();
+            }
+        }
+        constexpr std::size_t none = std::string_view::npos;
+        std::size_t paste = none;  // the `##` before this token
+        bool harmless = false;     // because of what is before it
+        bool foreign = false;
+        for (walk.skip_blanks(); !walk.at_end(); walk.skip_blanks()) {
+            const std::size_t place = walk.place();
+            const std::string_view word = walk.word();
+            const bool is_paste = word.empty() && text_.substr(place, 2) == "##";
+            const bool behind_foreign = foreign;
+            // A comma before ## belongs to __VA_ARGS__.
+            foreign = word.empty() ? walk.peek() == ','
+                                   : !arguments.contains(word) && !is_fragment(word) && !is_probe(word) &&
+                                         !tells_time(word);
+            if (paste != none) {
+                const auto judged = pastes_.try_emplace(paste, true).first;
+                judged->second = judged->second && (harmless || foreign);
+            }
+            paste = is_paste ? place : none;
+            harmless = behind_foreign;
+            if (is_paste) walk.step();
+            if (word.empty()) walk.skip_piece();
+        }
+    }
+
     /// Every word that no directive has shown to be plain.
     void read_words() {
-        std::sort(plain_.begin(), plain_.end());
+        std::ranges::sort(plain_);
         Inside hidden(hidden_);
         auto plain = plain_.begin();
         for (std::size_t at = 0; at < text_.size();) {
@@ -307,7 +351,8 @@ class Reader {
     std::span<const Span> hidden_;
     std::size_t digraph_ = text_.find("%:"), hash_ = text_.find('#');
     CommentEnds comment_ends_{text_};
-    std::vector<std::size_t> plain_;  // where a decisive word is used plainly
+    std::vector<std::size_t> plain_;      // where a decisive word is used plainly
+    std::map<std::size_t, bool> pastes_;  // each `##`, and whether it is harmless
     IncludeDirectives found_;
 };
 
@@ -315,7 +360,8 @@ class Reader {
 /// where they end; only what this leaves in doubt is worth telling them apart.
 IncludeDirectives read_joined(std::string_view text, bool lines_were_joined) {
     IncludeDirectives found = Reader(text, {}).read();
-    if (!found.computed && !found.doubtful && !found.wraps_probe) return found;
+    const bool pastes_probe = found.pastes && can_paste_probe(found.fragments);
+    if (!found.computed && !found.doubtful && !found.wraps_probe && !pastes_probe) return found;
     const std::optional<std::vector<Span>> hidden = quotations(text, lines_were_joined);
     return hidden ? Reader(text, *hidden).read() : found;
 }
@@ -400,16 +446,8 @@ bool has_odd_ends(std::string_view text) {
     return text.find('\0') != text.npos;
 }
 
-}  // namespace
-
-IncludeDirectives include_directives(std::string_view text) {
-    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-    if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
-    IncludeDirectives found = text.find('\\') == text.npos ? read_joined(text, false) : read_splices(text);
-    found.doubtful |= has_odd_ends(text);
-    return found;
-}
-
+/// The text with other names in `#include "x"` and `__has_include("x")`, where `rename` gives one. Keeps the number
+/// of every line.
 std::string with_renamed_includes(std::string_view text, const Rename& rename) {
     std::string renamed;
     std::size_t copied = 0;
@@ -427,14 +465,41 @@ std::string with_renamed_includes(std::string_view text, const Rename& rename) {
         const std::string changed = with_renamed_headers(directive, rename);
         if (changed == directive) continue;
         renamed += std::string(text.substr(copied, at + length - copied)) + changed;
-        renamed.append(static_cast<std::size_t>(std::count(lines.begin(), lines.end(), '\n')), '\n');
+        renamed.append(static_cast<std::size_t>(std::ranges::count(lines, '\n')), '\n');
         copied = end;
     }
     return renamed + std::string(text.substr(copied));
 }
 
+}  // namespace
+
+IncludeDirectives include_directives(std::string_view text) {
+    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+    if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+    IncludeDirectives found = text.find('\\') == text.npos ? read_joined(text, false) : read_splices(text);
+    found.doubtful |= has_odd_ends(text);
+    return found;
+}
+
+std::vector<std::pair<std::string, std::string>> memory_headers(const CompileOptions& options) {
+    std::map<std::filesystem::path, std::string> names;
+    for (const auto& [name, text] : options.headers)
+        names.emplace(std::filesystem::path(name).lexically_normal(), name);
+    std::vector<std::pair<std::string, std::string>> headers;
+    for (const auto& [name, text] : options.headers) {
+        const std::filesystem::path directory = std::filesystem::path(name).parent_path();
+        const auto beside = [&](const std::string& included) -> std::optional<std::string> {
+            const auto found = names.find((directory / included).lexically_normal());
+            if (found == names.end() || found->second == included) return std::nullopt;
+            return found->second;
+        };
+        headers.emplace_back(name, with_renamed_includes(text, beside));
+    }
+    return headers;
+}
+
 bool can_paste_probe(const std::set<std::string>& fragments) {
-    return std::any_of(decisive_words.begin(), decisive_words.end(), [&](std::string_view whole) -> bool {
+    return std::ranges::any_of(decisive_words, [&](std::string_view whole) -> bool {
         std::vector<bool> reached(whole.size() + 1);
         reached[0] = true;
         for (std::size_t at = 0; at < whole.size(); ++at) {

@@ -1,13 +1,14 @@
 // A text's #include lines and __has_include probes, whatever #if they are in, and whether that is all that it
-// asks of the file system.
+// asks of the file system. And headers that are texts, as the compiler gets them.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <bascule/jit/text/source.hpp>
 
 namespace bascule {
 
@@ -43,10 +44,9 @@ struct IncludeDirectives {
 /// every compiler agrees on where they end.
 IncludeDirectives include_directives(std::string_view text);
 
-/// The text with other names in `#include "x"` and `__has_include("x")`, where `rename` gives one. Keeps the number
-/// of every line.
-std::string with_renamed_includes(
-    std::string_view text, const std::function<std::optional<std::string>(const std::string&)>& rename);
+/// `options.headers` with names that lead to where a file's would: NVRTC knows such headers by their whole names alone,
+/// while `#include "y.h"` in a/x.h means a/y.h where there is one. Every line keeps its number.
+std::vector<std::pair<std::string, std::string>> memory_headers(const CompileOptions& options);
 
 /// Whether ## can make __has_include, __TIME__ or another such word of these.
 bool can_paste_probe(const std::set<std::string>& fragments);

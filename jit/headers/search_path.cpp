@@ -28,7 +28,7 @@ std::vector<std::string> existing(const Paths& paths) {
         std::error_code error;
         const std::filesystem::path resolved = std::filesystem::canonical(path, error);
         if (error || !std::filesystem::is_directory(resolved, error)) continue;
-        if (std::find(known.begin(), known.end(), resolved) != known.end()) continue;
+        if (std::ranges::find(known, resolved) != known.end()) continue;
         known.push_back(resolved);
         found.push_back(path.string());
     }
@@ -75,7 +75,7 @@ std::vector<std::string> header_search_path(const std::vector<std::string>& give
         paths = headers_beside(nvrtc_library);
         for (std::string& path : toolkit_headers(major)) paths.emplace_back(std::move(path));
     }
-    const auto first_of_cuda = std::find_if(paths.begin(), paths.end(), holds_cuda_headers);
+    const auto first_of_cuda = std::ranges::find_if(paths, holds_cuda_headers);
     for (const std::filesystem::path& place : own_places()) {
         std::error_code ignored;
         if (!std::filesystem::is_directory(place / host_headers_name, ignored)) continue;

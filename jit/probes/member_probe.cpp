@@ -1,13 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/probes/member_probe.hpp>
 
 namespace bascule {
 namespace {
-
-using ErrorKind = ArgumentError::Kind;
 
 constexpr std::size_t most_axes = 8;
 
@@ -53,24 +52,27 @@ std::vector<MemberExpression> expressions_of(std::size_t count) {
 
 [[noreturn]] void fail_count(const std::string& cpp_type, const ScalarTuple& tuple, const char* than) {
     const std::string got = describe(tuple);
-    throw ArgumentError(ErrorKind::value,
-                        fmt::format("the kernel's `{}` has {} members than the tuple, which has {}. Pass a "
-                                    "tuple with a value for each member.",
-                                    cpp_type, than, got),
-                        {.expected = cpp_type, .got = got});
+    reject(
+        ErrorKind::value, {.expected = cpp_type, .got = got},
+        "the kernel's `{}` has {} members than the tuple, which has {}. Pass a tuple with a value for each "
+        "member.",
+        cpp_type, than, got);
 }
+
+bool has_fewer_members(const std::string& log) { return log.find("too many identifiers") != log.npos; }
 
 [[noreturn]] void explain_binding(const std::string& log, const std::string& cpp_type,
                                   const ScalarTuple& tuple) {
     if (log.find("more elements than") != log.npos) fail_count(cpp_type, tuple, "more");
-    if (log.find("too many identifiers") != log.npos) fail_count(cpp_type, tuple, "fewer");
+    if (has_fewer_members(log)) fail_count(cpp_type, tuple, "fewer");
     if (log.find("no components to bind") != log.npos) {
-        throw ArgumentError(ErrorKind::type,
-                            fmt::format("the members of the kernel's `{}` have no order that a tuple could "
-                                        "follow: it is empty, or some are in a base class or a union without "
-                                        "a name. Pass a NumPy structured scalar with its fields, or "
-                                        "bascule.raw_bytes(...).",
-                                        cpp_type));
+        reject(
+            ErrorKind::type,
+            "the members of the kernel's `{}` have no order that a tuple could follow: it is empty, or some "
+            "are in a base class or a union without a name. Pass {}.",
+            cpp_type,
+            advice("a NumPy structured scalar with its fields, or bascule.raw_bytes(...)",
+                   "the struct itself"));
     }
     fail_probe(log, cpp_type);
 }
@@ -92,16 +94,24 @@ std::vector<StructMember> read_members(const ProbedProgram& probed, const std::s
     const std::size_t count = like.elements.size();
     if (count == 0) fail_count(cpp_type, like, "more");
     if (count > most_probed_members) {
-        throw ArgumentError(ErrorKind::value,
-                            fmt::format("a tuple of {} members is too long to be compared with the kernel's "
-                                        "`{}`: {} is the limit. {}",
-                                        count, cpp_type, most_probed_members, bytes_advice));
+        reject(ErrorKind::value,
+               "a tuple of {} members is too long to be compared with the kernel's `{}`: {} is the limit. {}",
+               count, cpp_type, most_probed_members, bytes_advice());
     }
     std::vector<ProbedMember> found;
     try {
         found = probe_members(probed, cpp_type, binding_of(count), expressions_of(count));
     } catch (const CompileError& error) {
-        explain_binding(error.details().log, cpp_type, like);
+        const std::string& log = error.details().log;
+        if (count == 1 || !has_fewer_members(log)) explain_binding(log, cpp_type, like);
+        // `struct M { float m[3][3]; }` given three rows: the values of its one member.
+        std::vector<StructMember> only;
+        try {
+            only = read_members(probed, cpp_type, ScalarTuple{{like}});
+        } catch (const ArgumentError&) {  // it has several members
+        }
+        if (only.empty() || only[0].extents.empty()) explain_binding(log, cpp_type, like);
+        return only;
     }
     std::vector<StructMember> members;
     for (std::size_t i = 0; i < count; ++i) {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/jit/probes/probed_members.hpp>
 #include <bascule/jit/types/ptx_initializer.hpp>
@@ -59,8 +59,7 @@ std::string text_of(const std::string& cpp_type, const std::string& helpers,
 }
 
 [[noreturn]] void refuse(const std::string& cpp_type, const std::string& reason, const std::string& advice) {
-    throw ArgumentError(ArgumentError::Kind::type,
-                        fmt::format("the kernel's `{}` {}. {}", cpp_type, reason, advice));
+    reject(ErrorKind::type, "the kernel's `{}` {}. {}", cpp_type, reason, advice);
 }
 
 }  // namespace
@@ -77,10 +76,10 @@ std::vector<ProbedMember> probe_members(const ProbedProgram& probed, const std::
     const auto extents = initial_value(image->ptx, shapes);
     const KernelImage* answer = image->find(kernel);
     if (!addresses || !extents || answer == nullptr || addresses->addresses.size() != members.size()) {
-        throw ArgumentError(ArgumentError::Kind::type,
-                            fmt::format("the layout of the kernel's `{}` cannot be read from the compiler's "
-                                        "output. {} Please report this with your NVRTC's version.",
-                                        cpp_type, bytes_advice));
+        reject(ErrorKind::type,
+               "the layout of the kernel's `{}` cannot be read from the compiler's output. {} Please report "
+               "this with your NVRTC's version.",
+               cpp_type, bytes_advice());
     }
     std::vector<ProbedMember> found;
     std::size_t at = 0;
@@ -100,14 +99,14 @@ std::vector<ProbedMember> probe_members(const ProbedProgram& probed, const std::
 void fail_probe(const std::string& log, const std::string& cpp_type) {
     if (log.find("is inaccessible") != log.npos || log.find("non-public member") != log.npos) {
         refuse(cpp_type, "has private members, so their offsets cannot be read",
-               "Make them public, or pass the struct as bascule.raw_bytes(...), or by raw pointer.");
+               "Make them public. " + bytes_advice());
     }
     if (log.find("bit field") != log.npos)
-        refuse(cpp_type, "has bit-fields, which are not passed field by field", bytes_advice);
+        refuse(cpp_type, "has bit-fields, which are not passed field by field", bytes_advice());
     refuse(cpp_type,
            fmt::format("has a layout that the compiler does not report ({})",
                        shortened(log.substr(0, log.find('\n')))),
-           bytes_advice);
+           bytes_advice());
 }
 
 }  // namespace bascule

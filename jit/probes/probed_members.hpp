@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <bascule/interface/arguments/signature.hpp>
+#include <bascule/interface/errors/language.hpp>
 #include <bascule/jit/probes/probed_program.hpp>
 
 namespace bascule {
@@ -22,7 +23,7 @@ inline constexpr const char* probed_object = "bascule_probe_object.object_";
 
 /// What the compiler reports of one member.
 struct ProbedMember {
-    bool is_static = false;             ///< it is no part of the object
+    bool is_static = false;             ///< it is not a part of the object
     std::uint32_t offset = 0;           ///< in the struct, in bytes
     ParameterType type;                 ///< of a pointer to the member, or to the elements of an array
     std::vector<std::int64_t> extents;  ///< of a C array, up to `axes`
@@ -39,7 +40,10 @@ std::vector<ProbedMember> probe_members(const ProbedProgram& probed, const std::
                                         const std::vector<MemberExpression>& members);
 
 /// What to do where a probe gives no answer.
-inline constexpr const char* bytes_advice = "Pass the struct as bascule.raw_bytes(...), or by raw pointer.";
+inline std::string bytes_advice() {
+    return advice("Pass the struct as bascule.raw_bytes(...), or by raw pointer.",
+                  "Pass the struct itself, or a pointer to it.");
+}
 
 /// Says why a probe was refused, by the reasons that every probe has: private members, bit-fields.
 [[noreturn]] void fail_probe(const std::string& log, const std::string& cpp_type);

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/array_argument.hpp>
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/interface/types/dimensions.hpp>
 #include <bascule/interface/types/struct_difference.hpp>
@@ -14,8 +14,6 @@
 
 namespace bascule {
 namespace {
-
-using ErrorKind = ArgumentError::Kind;
 
 [[noreturn]] void fail(const std::string& difference, const std::string& advice) {
     throw ArgumentError(ErrorKind::type, difference + " " + advice);
@@ -153,7 +151,7 @@ void check_layout(const ProbedProgram& probed, const DeclaredStruct& declared, c
     if (nodes.size() > most_probed_members) {
         fail(fmt::format("the {} has {} fields, and {} is the limit for comparing fields.", to_string(source),
                          nodes.size(), most_probed_members),
-             bytes_advice);
+             bytes_advice());
     }
     StructLayout found{declared.bytes, {}};
     if (!nodes.empty()) found.fields = find_places(probed, declared.cpp_type, given, nodes, source);

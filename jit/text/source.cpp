@@ -2,14 +2,16 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/jit/files/digest.hpp>
 #include <bascule/jit/files/paths.hpp>
@@ -20,9 +22,8 @@ namespace bascule {
 namespace {
 
 [[noreturn]] void fail_option(const char* field, const std::string& got, const std::string& why) {
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("the option `{}` is \"{}\": {}.", field, shortened(got), why),
-                        {.field = field, .got = got});
+    reject(ErrorKind::value, {.field = field, .got = got}, "the option `{}` is \"{}\": {}.", field,
+           shortened(got), why);
 }
 
 bool is_macro_name(std::string_view name) {
@@ -30,7 +31,7 @@ bool is_macro_name(std::string_view name) {
     name = name.substr(0, name.find('('));
     const auto word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
     return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
-           std::all_of(name.begin(), name.end(), word);
+           std::ranges::all_of(name, word);
 }
 
 /// A relative path would mean another directory after a chdir, and the same cache key.
@@ -42,7 +43,7 @@ std::string absolute(const std::string& path) {
 
 void check(const CompileOptions& options) {
     static constexpr std::array<std::string_view, 3> standards = {"c++17", "c++20", "c++23"};
-    if (std::find(standards.begin(), standards.end(), options.std) == standards.end()) {
+    if (std::ranges::find(standards, options.std) == standards.end()) {
         fail_option("std", options.std, "it must be c++17, c++20, or (from NVRTC 13.3 on) c++23");
     }
     for (const auto& [name, value] : options.defines) {
@@ -62,9 +63,8 @@ void check(const CompileOptions& options) {
     for (const std::string& option : options.extra) {
         const std::string why = refusal_of_extra(option);
         if (why.empty()) continue;
-        throw ArgumentError(ArgumentError::Kind::value,
-                            fmt::format("`extra` cannot hold \"{}\": {}.", shortened(option), why),
-                            {.field = "extra", .got = option});
+        reject(ErrorKind::value, {.field = "extra", .got = option}, "`extra` cannot hold \"{}\": {}.",
+               shortened(option), why);
     }
 }
 
@@ -100,6 +100,56 @@ std::string_view source_line_of(std::string_view text, int line) {
     return text;
 }
 
+namespace {
+
+/// What `#line 7 "file"` and `# 7 "file"` say of the line behind them.
+struct LineDirective {
+    int line;
+    bool names_file;
+};
+
+std::optional<LineDirective> line_directive(std::string_view line) {
+    const auto skip = [&](std::string_view blanks) {
+        line.remove_prefix(std::min(line.find_first_not_of(blanks), line.size()));
+    };
+    skip(" \t");
+    if (!line.starts_with('#')) return {};
+    line.remove_prefix(1);
+    skip(" \t");
+    if (line.starts_with("line ") || line.starts_with("line\t")) line.remove_prefix(5);
+    skip(" \t");
+    LineDirective found{};
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), found.line);
+    if (error != std::errc() || found.line < 0) return {};
+    line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+    skip(" \t\r");
+    found.names_file = line.starts_with('"');
+    return found;
+}
+
+}  // namespace
+
+int line_in_text(std::string_view text, int line) {
+    int found = line;
+    int at = 1, begin = 1, called = 1;  // line `begin`, behind the last directive, is called so
+    bool renamed = false;               // and is a line of another file
+    const auto look = [&] {
+        if (!renamed && line >= called && line - called < at - begin) found = begin + line - called;
+    };
+    for (; !text.empty(); ++at) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        if (const auto directive = line_directive(text.substr(0, end))) {
+            look();
+            renamed = renamed || directive->names_file;
+            begin = at + 1;
+            called = directive->line;
+        }
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    look();
+    return found;
+}
+
 std::string canonical_name(const std::string& text) {
     return fmt::format("/bascule/{}.cu", to_string(digest_of(text)));
 }
@@ -130,8 +180,7 @@ Arch parse_arch(std::string_view text) {
         arch.suffix = text.back();
         text.remove_suffix(1);
     }
-    const bool digits =
-        std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    const bool digits = std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
     if (text.size() < 2 || text.size() > 3 || !digits) {
         fail_option("arch", std::string(whole), "it must be like sm_90, sm_90a or compute_80");
     }

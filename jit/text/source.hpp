@@ -70,5 +70,7 @@ std::string program_name(const Source& source, const CompileOptions& options);
 
 /// Line number `line` of the text, from 1; without its end.
 std::string_view source_line_of(std::string_view text, int line);
+/// Where in the text the line is that a compiler calls `line`: another than that one behind a `#line 100`.
+int line_in_text(std::string_view text, int line);
 
 }  // namespace bascule

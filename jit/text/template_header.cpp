@@ -8,7 +8,7 @@ namespace bascule {
 namespace {
 
 bool is_one_of(const Token& token, std::span<const std::string_view> words) {
-    return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return token.is(word); });
+    return std::ranges::any_of(words, [&](std::string_view word) { return token.is(word); });
 }
 
 /// Types that a value parameter is usually of. Any other may be a concept.
@@ -25,17 +25,15 @@ TemplateParameter::Kind kind_of(std::span<const Token> declared) {
     if (declared.front().is("template")) return TemplateParameter::Kind::template_;
     const bool names_type = declared.front().is("class") || declared.front().is("typename");
     // `typename X::type N` is a value's type, `typename T` a type.
-    const bool qualified =
-        std::any_of(declared.begin(), declared.end(), [](const Token& token) { return token.is("::"); });
+    const bool qualified = std::ranges::any_of(declared, [](const Token& token) { return token.is("::"); });
     if (names_type) return qualified ? TemplateParameter::Kind::value : TemplateParameter::Kind::type;
-    if (std::any_of(declared.begin(), declared.end(), is_value_type)) return TemplateParameter::Kind::value;
+    if (std::ranges::any_of(declared, is_value_type)) return TemplateParameter::Kind::value;
     return TemplateParameter::Kind::type_or_value;
 }
 
 TemplateParameter read_parameter(std::span<const Token> tokens) {
     TemplateParameter parameter;
-    const auto equals =
-        std::find_if(tokens.begin(), tokens.end(), [](const Token& token) { return token.is("="); });
+    const auto equals = std::ranges::find_if(tokens, [](const Token& token) { return token.is("="); });
     const auto declared = tokens.first(static_cast<std::size_t>(equals - tokens.begin()));
     if (equals != tokens.end()) {
         parameter.default_argument =
@@ -43,8 +41,7 @@ TemplateParameter read_parameter(std::span<const Token> tokens) {
     }
     if (declared.empty()) return parameter;
     parameter.kind = kind_of(declared);
-    parameter.is_pack =
-        std::any_of(declared.begin(), declared.end(), [](const Token& token) { return token.is("."); });
+    parameter.is_pack = std::ranges::any_of(declared, [](const Token& token) { return token.is("."); });
     // The name is the last word, unless it is all there is to the type: `class`, `int`, `ns::Kind`.
     const Token& last = declared.back();
     const bool only_type = declared.size() == 1 || is_value_type(last) || last.is("class") ||

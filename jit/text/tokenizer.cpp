@@ -162,7 +162,7 @@ class Finder {
             "__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__block_size__",
             "__attribute__",     "noexcept",         "alignas",     "decltype",
         };
-        return std::find(attributes.begin(), attributes.end(), word) != attributes.end();
+        return std::ranges::find(attributes, word) != attributes.end();
     }
 
     /// A function's parameters are followed by its body, its end, or one of a few words.
@@ -171,8 +171,7 @@ class Finder {
                                                                       "noexcept", "requires", "try", "="};
         const Token& token = peek();
         return token.is("__attribute__") || token.is("__launch_bounds__") ||
-               std::any_of(followers.begin(), followers.end(),
-                           [&](std::string_view each) { return token.is(each); });
+               std::ranges::any_of(followers, [&](std::string_view each) { return token.is(each); });
     }
 
     /// __global__ is followed by a return type and attributes, then name "(" parameters ")".
@@ -233,7 +232,7 @@ class Finder {
     }
 
     bool in_extern_c() const noexcept {
-        return std::any_of(scopes_.begin(), scopes_.end(), [](const Scope& scope) { return scope.extern_c; });
+        return std::ranges::any_of(scopes_, [](const Scope& scope) { return scope.extern_c; });
     }
 
     std::string qualified(const std::string& name) const {
@@ -272,9 +271,8 @@ class Finder {
     }
 
     static TemplateParameter abbreviated(const KernelDeclaration& kernel) {
-        const auto before =
-            std::count_if(kernel.template_parameters.begin(), kernel.template_parameters.end(),
-                          [](const TemplateParameter& each) { return each.is_auto; });
+        const auto before = std::ranges::count_if(kernel.template_parameters,
+                                                  [](const TemplateParameter& each) { return each.is_auto; });
         TemplateParameter parameter;
         parameter.name = "auto:" + std::to_string(before + 1);
         parameter.is_auto = true;
@@ -324,13 +322,13 @@ class Finder {
         static constexpr std::array<std::string_view, 11> words = {
             "const",        "volatile",          "struct",     "class",  "enum", "union", "typename",
             "__restrict__", "__grid_constant__", "__restrict", "alignas"};
-        return std::find(words.begin(), words.end(), word) != words.end();
+        return std::ranges::find(words, word) != words.end();
     }
 
     static bool is_builtin(std::string_view word) {
         static constexpr std::array<std::string_view, 11> words = {
             "void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "auto"};
-        return std::find(words.begin(), words.end(), word) != words.end();
+        return std::ranges::find(words, word) != words.end();
     }
 
     /// A declaration and its definition are one kernel; two definitions are overloads.

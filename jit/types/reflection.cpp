@@ -116,8 +116,8 @@ Vector vector_named(std::string_view name) {
     if (name.ends_with("_16a") || name.ends_with("_32a")) name.remove_suffix(4);
     if (name.empty() || name.back() < '1' || name.back() > '4') return {};
     const std::string_view prefix = name.substr(0, name.size() - 1);
-    const auto row = std::find_if(vectors.begin(), vectors.end(),
-                                  [&](const VectorRow& each) { return each.prefix == prefix; });
+    const auto row =
+        std::ranges::find_if(vectors, [&](const VectorRow& each) { return each.prefix == prefix; });
     return row == vectors.end() ? Vector{} : Vector{row->lane, name.back() - '0'};
 }
 

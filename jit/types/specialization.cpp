@@ -6,12 +6,12 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/types/specialization.hpp>
 
 namespace bascule {
 namespace {
 
-using ErrorKind = ArgumentError::Kind;
 using ArgumentKind = ArgumentType::Kind;
 
 std::string display_name(const TemplateParameter& parameter, std::size_t index) {
@@ -124,8 +124,7 @@ class Deducer {
             }
             Deduction::Entry& entry = deduction_.entries[index];
             if (entry.known && entry.weak.empty()) return;
-            const auto rank =
-                static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), text) - ranks.begin());
+            const auto rank = static_cast<std::size_t>(std::ranges::find(ranks, text) - ranks.begin());
             strongest[index] = std::max(strongest[index], rank);
             entry.weak.push_back(static_cast<int>(argument));
             entry.known = true;
@@ -136,8 +135,8 @@ class Deducer {
 
     /// The types of a pack are in the order of the arguments.
     void close_packs() {
-        std::sort(pack_claims_.begin(), pack_claims_.end(),
-                  [](const Claim& a, const Claim& b) { return a.argument < b.argument; });
+        std::ranges::sort(pack_claims_,
+                          [](const Claim& a, const Claim& b) { return a.argument < b.argument; });
         for (std::size_t i = 0; i < deduction_.entries.size(); ++i) {
             if (!kernel_.template_parameters[i].is_pack || fixed_[i]) continue;
             Deduction::Entry& entry = deduction_.entries[i];
@@ -186,19 +185,19 @@ class Deducer {
                        : "Convert one of them" + advice(fmt::format(" ({}.astype(\"{}\"))", plain_name,
                                                                     to_typestr(type.dtype).substr(1)),
                                                         "");
-        throw ArgumentError(
+        reject(
             ErrorKind::type,
-            fmt::format("arguments {} and {} of kernel '{}' disagree on {}: {} is {}{} ({} = {}), {} is {}{} "
-                        "({} = {}). {}, or give them template parameters of their own.",
-                        label(first), label(second), kernel_.name, parameter, name(first), describe(type),
-                        about_rank ? fmt::format(" of {} dimensions", type.rank) : "", parameter, first.text,
-                        name(second), describe(arguments_[second.argument]),
-                        about_rank ? fmt::format(" of {} dimensions", arguments_[second.argument].rank) : "",
-                        parameter, second.text, next_step),
             {.index = static_cast<int>(second.argument),
              .name = name(second),
              .expected = first.text,
-             .got = second.text});
+             .got = second.text},
+            "arguments {} and {} of kernel '{}' disagree on {}: {} is {}{} ({} = {}), {} is {}{} ({} = {}). "
+            "{}, or give them template parameters of their own.",
+            label(first), label(second), kernel_.name, parameter, name(first), describe(type),
+            about_rank ? fmt::format(" of {} dimensions", type.rank) : "", parameter, first.text,
+            name(second), describe(arguments_[second.argument]),
+            about_rank ? fmt::format(" of {} dimensions", arguments_[second.argument].rank) : "", parameter,
+            second.text, next_step);
     }
 
     const KernelDeclaration& kernel_;
@@ -248,9 +247,8 @@ std::string with_arguments(const std::string& text, const KernelDeclaration& ker
 int pattern_index(std::span<const TypePattern> patterns, std::size_t arguments, std::size_t index) noexcept {
     // A pack takes what the others leave.
     const std::size_t fixed =
-        patterns.size() -
-        static_cast<std::size_t>(std::count_if(patterns.begin(), patterns.end(),
-                                               [](const TypePattern& pattern) { return pattern.is_pack; }));
+        patterns.size() - static_cast<std::size_t>(std::ranges::count_if(
+                              patterns, [](const TypePattern& pattern) { return pattern.is_pack; }));
     const std::size_t in_pack = arguments > fixed ? arguments - fixed : 0;
     std::size_t at = 0;
     for (std::size_t i = 0; i < patterns.size(); ++i) {
@@ -267,11 +265,10 @@ Deduction place_explicit(const KernelDeclaration& kernel, const TemplateArgument
     std::size_t at = 0;
     for (const std::string& text : given.positional) {
         if (at >= parameters.size()) {
-            throw ArgumentError(
-                ErrorKind::type,
-                fmt::format("kernel '{}' has {} template parameter{} ({}), got {} template arguments.",
-                            kernel.name, parameters.size(), parameters.size() == 1 ? "" : "s",
-                            parameter_list(kernel), given.positional.size()));
+            reject(ErrorKind::type,
+                   "kernel '{}' has {} template parameter{} ({}), got {} template arguments.", kernel.name,
+                   parameters.size(), parameters.size() == 1 ? "" : "s", parameter_list(kernel),
+                   given.positional.size());
         }
         deduction.entries[at].known = true;
         deduction.entries[at].texts.push_back(text);
@@ -279,19 +276,16 @@ Deduction place_explicit(const KernelDeclaration& kernel, const TemplateArgument
     }
     for (const auto& [name, text] : given.named) {
         // Named, because clang before 16 cannot capture a structured binding.
-        const auto found =
-            std::find_if(parameters.begin(), parameters.end(),
-                         [&, &name = name](const TemplateParameter& each) { return each.name == name; });
+        const auto found = std::ranges::find_if(
+            parameters, [&, &name = name](const TemplateParameter& each) { return each.name == name; });
         if (found == parameters.end()) {
-            throw ArgumentError(ErrorKind::type,
-                                fmt::format("kernel '{}' has no template parameter '{}'; it has: {}.",
-                                            kernel.name, name, parameter_list(kernel)));
+            reject(ErrorKind::type, "kernel '{}' has no template parameter '{}'; it has: {}.", kernel.name,
+                   name, parameter_list(kernel));
         }
         Deduction::Entry& entry = deduction.entries[static_cast<std::size_t>(found - parameters.begin())];
         if (entry.known) {
-            throw ArgumentError(
-                ErrorKind::type,
-                fmt::format("the template argument '{}' of kernel '{}' is given twice.", name, kernel.name));
+            reject(ErrorKind::type, "the template argument '{}' of kernel '{}' is given twice.", name,
+                   kernel.name);
         }
         entry = {true, {text}, {}};
     }
@@ -333,10 +327,15 @@ ArgumentError missing_argument(const KernelDeclaration& kernel, std::span<const 
             form += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", known ? entry.texts[0] : "float");
         }
     }
-    return ArgumentError(ErrorKind::type,
-                         fmt::format("the template parameter {} of kernel '{}' cannot be deduced from the "
-                                     "arguments.{} Give it: module{}.instantiate({}).",
-                                     display_name(parameter, index), kernel.name, why, name, form));
+    return ArgumentError(
+        ErrorKind::type,
+        fmt::format(
+            "the template parameter {} of kernel '{}' cannot be deduced from the arguments.{} Give it: {}.",
+            display_name(parameter, index), kernel.name, why,
+            advice(fmt::format("module{}.instantiate({}), or by name in the decorator: @bascule.kernel(text, "
+                               "name=\"{}<...>\")",
+                               name, form, kernel.name),
+                   fmt::format("module.kernel(\"{}<...>\")", kernel.name))));
 }
 
 std::string instance_name(const KernelDeclaration& kernel, const Deduction& deduction) {

@@ -14,7 +14,7 @@ namespace {
 bool is_decoration(const Token& token) {
     static constexpr std::array<std::string_view, 7> words = {
         "const", "volatile", "__restrict__", "__restrict", "__grid_constant__", "typename", "restrict"};
-    return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return token.is(word); });
+    return std::ranges::any_of(words, [&](std::string_view word) { return token.is(word); });
 }
 
 class PatternReader {
@@ -30,13 +30,23 @@ class PatternReader {
             if (token.kind != Token::Kind::end && !is_decoration(token) && !token.is("."))
                 tokens.push_back(token);
         }
-        TypePattern pattern = read_tokens(tokens);
+        TypePattern pattern = read_tokens(without_concept(tokens));
         pattern.is_pack = is_pack;
         pattern.constant = pattern.element >= 0 && has_const_elements(lexed.tokens, pattern.kind);
         return pattern;
     }
 
   private:
+    /// `auto*` of `std::integral auto*`: what stands before an `auto` outside of brackets is a concept.
+    static std::span<const Token> without_concept(std::span<const Token> tokens) {
+        int depth = 0;
+        for (std::size_t i = 0; i < tokens.size(); ++i) {
+            depth += tokens[i].is("<") ? 1 : tokens[i].is(">") ? -1 : 0;
+            if (depth == 0 && tokens[i].is("auto")) return tokens.subspan(i);
+        }
+        return tokens;
+    }
+
     static bool has_const_elements(std::span<const Token> tokens, TypePattern::Kind kind) {
         if (kind == TypePattern::Kind::value) return false;
         bool inside = kind == TypePattern::Kind::pointer;
@@ -55,7 +65,7 @@ class PatternReader {
             const int index = index_of(token);
             mentioned.push_back(index);
         }
-        if (std::all_of(mentioned.begin(), mentioned.end(), [](int index) { return index < 0; })) return {};
+        if (std::ranges::all_of(mentioned, [](int index) { return index < 0; })) return {};
 
         using Kind = TypePattern::Kind;
         const TypePattern unclear{Kind::unclear, -1, -1, false};
@@ -89,7 +99,7 @@ class PatternReader {
             static constexpr std::array<std::string_view, 3> views = {"array_view", "masked_view", "span"};
             const std::size_t colons = name.rfind("::");
             const std::string last = colons == name.npos ? name : name.substr(colons + 2);
-            if (std::find(views.begin(), views.end(), last) == views.end()) return std::nullopt;
+            if (std::ranges::find(views, last) == views.end()) return std::nullopt;
             return i;
         }
         return std::nullopt;
@@ -147,13 +157,12 @@ std::string unmarked(std::string_view type, std::span<const std::vector<Token>> 
     for (std::size_t at = 0; at < tokens.size();) {
         const std::span rest = std::span(tokens).subspan(at);
         const bool qualified = at > 0 && tokens[at - 1].is("::");  // another namespace's bascule::marker
-        const auto found =
-            std::find_if(markers.begin(), markers.end(), [&](const std::vector<Token>& marker) {
-                return !qualified && marker.size() <= rest.size() &&
-                       std::equal(
-                           marker.begin(), marker.end(), rest.begin(),
-                           [](const Token& expected, const Token& token) { return same(token, expected); });
-            });
+        const auto found = std::ranges::find_if(markers, [&](const std::vector<Token>& marker) {
+            return !qualified && marker.size() <= rest.size() &&
+                   std::equal(
+                       marker.begin(), marker.end(), rest.begin(),
+                       [](const Token& expected, const Token& token) { return same(token, expected); });
+        });
         if (found == markers.end()) {
             ++at;
             continue;
@@ -191,8 +200,7 @@ std::vector<std::string> markers_for(std::span<const TemplateParameter> paramete
             markers.push_back(fmt::format("bascule::marker<{}>", i));
             continue;
         }
-        while (std::find(numbers.begin(), numbers.end(), std::to_string(number)) != numbers.end())
-            number += distance;
+        while (std::ranges::find(numbers, std::to_string(number)) != numbers.end()) number += distance;
         markers.push_back(std::to_string(number));
         number += distance;
     }

@@ -32,8 +32,8 @@ constexpr std::string_view name_letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJK
 constexpr std::array<std::string_view, 2> local_scopes = {"_INTERNAL_", "_GLOBAL__N_"};
 
 bool is_local(std::string_view name) {
-    return std::any_of(local_scopes.begin(), local_scopes.end(),
-                       [&](std::string_view scope) { return name.find(scope) != name.npos; });
+    return std::ranges::any_of(local_scopes,
+                               [&](std::string_view scope) { return name.find(scope) != name.npos; });
 }
 
 /// The mangled name without the scopes that the compiler made up: "31_INTERNAL_00000000_6_abc_cu_vol" becomes
@@ -198,7 +198,7 @@ class VariableFinder {
         std::string qualified;
         for (const std::string& scope : scopes_) qualified += scope.empty() ? "" : scope + "::";
         qualified += name;
-        if (std::find(found_.begin(), found_.end(), qualified) == found_.end()) found_.push_back(qualified);
+        if (std::ranges::find(found_, qualified) == found_.end()) found_.push_back(qualified);
     }
 
     void skip_one() {

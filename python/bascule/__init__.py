@@ -11,63 +11,13 @@
 >>> x.copy_to_host()
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
 from bascule import _environment, _errors, cache, config, emulated
-from bascule._bascule import (
-    BitMask,
-    BoundLaunch,
-    CompileOptions,
-    Device,
-    DeviceArray,
-    Diagnostic,
-    Event,
-    ExportedArray,
-    Graph,
-    Kernel,
-    LaunchConfig,
-    Launcher,
-    MemoryPool,
-    Module,
-    PointerAttributes,
-    Stream,
-    __version__,
-    as_cuda_array,
-    current_device,
-    current_stream,
-    default_stream,
-    device,
-    device_array,
-    device_array_like,
-    event,
-    external_stream,
-    from_cuda_array_interface,
-    from_dlpack,
-    full,
-    get_allocator,
-    is_cuda_array,
-    legacy_default_stream,
-    managed_array,
-    memory_pool,
-    ones,
-    per_thread_default_stream,
-    pinned_array,
-    pointer_attributes,
-    raw_bytes,
-    raw_pointer,
-    require_gpu,
-    set_allocator,
-    stream,
-    struct,
-    synchronize,
-    to_device,
-    zeros,
-    zeros_like,
-)
+from bascule._bascule import *
+from bascule._bascule import __version__
 from bascule._compile import compile
 from bascule._debug import debug
 from bascule._decorator import LaunchRule, kernel
@@ -119,6 +69,8 @@ __all__ = [
     "device",
     "device_array",
     "device_array_like",
+    "device_count",
+    "devices",
     "emulated",
     "event",
     "external_stream",
@@ -151,32 +103,33 @@ __all__ = [
 ]
 __all__ += _errors.__all__
 
+# The types of results, which users do not name.
+del CacheStatistics, GraphUpdate, KernelAttributes, Occupancy, RawBytes, RawPointer  # noqa: F821 - of the star
+
 _environment.check()
 
 # Imported when they are used: what they import takes as long as the rest of Bascule.
 _LAZY = {
-    "ArgumentExplanation": "_explain",
-    "BenchmarkResult": "_benchmark",
-    "Explanation": "_explain",
-    "LaunchHook": "_launch_hooks",
-    "LaunchRecord": "_launch_hooks",
-    "Trace": "_trace",
-    "add_launch_hook": "_launch_hooks",
-    "benchmark": "_benchmark",
-    "load_ipython_extension": "_notebook",
-    "plot_timeline": "_trace_plot",
-    "trace": "_trace",
-    "unload_ipython_extension": "_notebook",
+    "_benchmark": ("BenchmarkResult", "benchmark"),
+    "_explain": ("ArgumentExplanation", "Explanation"),
+    "_launch_hooks": ("LaunchHook", "LaunchRecord", "add_launch_hook"),
+    "_notebook": ("load_ipython_extension", "unload_ipython_extension"),
+    "_trace": ("Trace", "trace"),
+    "_trace_plot": ("plot_timeline",),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        value = globals()[name] = getattr(importlib.import_module(f"bascule.{_LAZY[name]}"), name)
-        return value
+    for module, names in _LAZY.items():
+        if name in names:
+            value = globals()[name] = getattr(importlib.import_module(f"bascule.{module}"), name)
+            return value
     if name in _errors.NAMED_IN_TRACEBACKS:
         return getattr(_errors, name)
-    raise AttributeError(f"module 'bascule' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
+    from bascule._porting import HINTS
+
+    hint = f": {HINTS[name]}." if name in HINTS else ""
+    raise AttributeError(f"module 'bascule' has no attribute '{name}'{hint}", name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,6 @@
 """`bascule`, also `python -m bascule`: the command line."""
 # PYTHON_ARGCOMPLETE_OK
 
-from __future__ import annotations
-
 import io
 import os
 import signal

@@ -1,14 +1,10 @@
 """`bascule.benchmark`: how long a kernel takes on the device."""
 
-from __future__ import annotations
-
 import statistics
 from dataclasses import dataclass
 from typing import Any
 
 from bascule import _bascule, _errors
-
-__all__ = ["BenchmarkResult", "benchmark"]
 
 
 @dataclass(frozen=True, repr=False)

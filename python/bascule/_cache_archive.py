@@ -1,7 +1,5 @@
 """Archives of compiled programs: a line that says what it is, a compressed tar, and an HMAC-SHA256 of both."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import io

@@ -3,8 +3,6 @@
 The stub of the extension module is the table of its functions' parameters.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import functools

@@ -1,7 +1,5 @@
 """`bascule.compile`: CUDA C++ text to a Module."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,9 +18,9 @@ _FILES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
 @_bascule._public_with(modules)
 def compile(
     source: str | None = None,
+    options: _bascule.CompileOptions | Mapping[str, Any] | Sequence[str] | None = None,
     *,
     file: str | bytes | os.PathLike[str] | None = None,
-    options: _bascule.CompileOptions | Mapping[str, Any] | Sequence[str] | None = None,
     name_expressions: Sequence[str] = (),
     **others: Any,
 ) -> _bascule.Module:
@@ -32,11 +30,11 @@ def compile(
     ----------
     source : str
         CUDA C++. Every `__global__` function in it becomes an attribute of the module.
-    file : path, instead of `source`
-        A file of CUDA C++; its directory is searched first for quoted includes.
     options : CompileOptions, dict or list of str, optional
         A dict has the fields of CompileOptions. A list has NVRTC's flags: `["-std=c++20", "-DN=4", "-Iinclude"]`;
         those that are fields of CompileOptions set them, the others are passed on.
+    file : path, instead of `source`
+        A file of CUDA C++; its directory is searched first for quoted includes.
     name_expressions : list of str, optional
         Instances of templates, like `"scale<float>"`, that are compiled in the same run and share the module's image
         and variables. Launches whose arguments mean one of them find it without a compile; other instances are compiled
@@ -71,22 +69,21 @@ def compile(
         from bascule._options import unexpected_keyword
 
         raise unexpected_keyword(name)
-    if (source is None) == (file is None):
+    if source is not None and file is not None:
         raise _errors.ArgumentTypeError("bascule.compile takes either a text or file=..., not both")
+    if source is None and file is None:
+        raise _errors.ArgumentTypeError(
+            "bascule.compile takes CUDA C++ as a str, or a file's name: bascule.compile(file='kernels.cu'); got None"
+        )
     if source is not None and not isinstance(source, str):
         hint = "; for a file use bascule.compile(file=...)" if isinstance(source, os.PathLike) else ""
         raise _errors.ArgumentTypeError(f"bascule.compile takes CUDA C++ as a str, got {type(source).__name__}{hint}")
     name_expressions = checked_name_expressions(name_expressions)
     if file is not None:
         path = Path(os.fsdecode(file))
-        module = _bascule._make_module(
-            _text_of(os.fspath(path)),
-            os.fspath(path),
-            1,
-            os.fspath(path.resolve().parent),
-            _checked(options),
-            name_expressions,
-        )
+        text = _text_of(os.fspath(path))
+        directory = os.fspath(path.resolve().parent)
+        module = module_at((os.fspath(path), 1), text, options, name_expressions, directory=directory)
         _compile_module(module)
         return module
     text = str(source)
@@ -119,10 +116,10 @@ def module_at(
     options: Any,
     name_expressions: Sequence[str] = (),
     make: Callable[..., _bascule.Module] = _bascule._make_module,
+    directory: str = "",
 ) -> _bascule.Module:
     """The module of a text whose place is known; not compiled."""
-    name, first_line = place
-    return make(source, name, first_line, "", _checked(options), tuple(name_expressions))
+    return make(source, *place, directory, _checked(options), tuple(name_expressions))
 
 
 def checked_name_expressions(given: Sequence[str]) -> Sequence[str]:

@@ -1,7 +1,5 @@
 """Processes that compile programs into the cache on disk, several at once."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle
@@ -12,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -26,28 +25,18 @@ class Program(NamedTuple):
     reference: tuple[Any, ...] | None
 
 
+# Of a program: its origin, milliseconds in NVRTC, what the cache warned of, and why it failed.
+Outcome = tuple[str, float, list[str], Exception | None]
+
+
 class Event(NamedTuple):
-    """A program that is done.
+    """A program that is done."""
 
-    Attributes
-    ----------
-    title : str
-        Such as 'scale<float>', or the names of a module's kernels.
-    origin : str
-        'compiled', or 'disk' if it was there before; empty if it failed.
-    milliseconds : float
-        In NVRTC, when it was compiled.
-    error : Exception or None
-        Why it failed.
-    done, total : int
-        How many programs are done, this one too, and how many there are.
-    """
-
-    title: str
-    origin: str
-    milliseconds: float
-    error: Exception | None
-    done: int
+    title: str  # such as 'scale<float>', or the names of a module's kernels
+    origin: str  # 'compiled', or 'disk' if it was there before; empty if it failed
+    milliseconds: float  # in NVRTC, when it was compiled
+    error: Exception | None  # why it failed
+    done: int  # how many programs are done, this one too
     total: int
 
 
@@ -60,30 +49,37 @@ def compile_programs(
 ) -> list[Event]:
     """Compile all programs into the cache on disk; what fails is in the events.
 
-    Ctrl-C, or an exception of `on_event`, ends all workers.
+    There are as many workers as processors by default. `on_event` is called in this thread when a program is done;
+    Ctrl-C, or an exception of it, ends all workers.
     """
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int)):
         raise _errors.ArgumentTypeError(f"`workers` is a number of processes, got {type(workers).__name__}")
     if workers is not None and workers < 1:
         raise _errors.ArgumentValueError(f"`workers` must be at least 1, got {workers}")
     require_cache()
-    jobs: queue.SimpleQueue[Program] = queue.SimpleQueue()
-    for program in programs:
-        jobs.put(program)
-    outcomes: queue.SimpleQueue[tuple[Program, Any]] = queue.SimpleQueue()
     team = [_Worker() for _ in range(min(len(programs), workers or len(os.sched_getaffinity(0))))]
-    threads = [threading.Thread(target=worker.serve, args=(jobs, outcomes), daemon=True) for worker in team]
-    for thread in threads:
-        thread.start()
+    idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+    for worker in team:
+        idle.put(worker)
+
+    def compile(program: Program) -> Outcome:
+        worker = idle.get()
+        try:
+            return worker.compile(program)
+        except Exception as error:
+            return "", 0.0, [], error
+        finally:
+            idle.put(worker)
+
+    pool = ThreadPoolExecutor(max(len(team), 1))
     events: list[Event] = []
     warned: set[str] = set()
     try:
+        outcomes = {pool.submit(compile, program): program for program in programs}
         with _bar(len(programs), progress) as show:
-            while len(events) < len(programs):
-                program, outcome = outcomes.get()
-                origin, milliseconds, warnings = ("", 0.0, []) if isinstance(outcome, Exception) else outcome
-                error = outcome if isinstance(outcome, Exception) else None
-                event = Event(program.title, origin, milliseconds, error, len(events) + 1, len(programs))
+            for done, outcome in enumerate(as_completed(outcomes), 1):
+                origin, milliseconds, warnings, error = outcome.result()
+                event = Event(outcomes[outcome].title, origin, milliseconds, error, done, len(programs))
                 events.append(event)
                 warned.update(warnings)
                 show(event)
@@ -92,8 +88,7 @@ def compile_programs(
     finally:
         for worker in team:
             worker.end()
-        for thread in threads:
-            thread.join()
+        pool.shutdown(cancel_futures=True)
         for worker in team:
             worker.wait()
     for text in sorted(warned):
@@ -123,17 +118,18 @@ class _Worker:
         self._output: IO[bytes] | None = None
         self._ended = False
 
-    def serve(self, jobs: queue.SimpleQueue[Program], outcomes: queue.SimpleQueue[tuple[Program, Any]]) -> None:
-        """Compile jobs until there are none."""
-        while not self._ended:
-            try:
-                program = jobs.get_nowait()
-            except queue.Empty:
-                return
-            try:
-                outcomes.put((program, self._compile(program)))
-            except Exception as error:
-                outcomes.put((program, error))
+    def compile(self, program: Program) -> Outcome:
+        """Raises what is wrong with the processes; what the program raised is in the outcome."""
+        process = self._running()
+        assert process.stdin is not None
+        assert self._results is not None
+        try:
+            pickle.dump((program.recipe, program.reference), process.stdin)
+            process.stdin.flush()
+            outcome: Outcome = pickle.load(self._results)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            raise self._death(process, program) from None
+        return outcome
 
     def end(self) -> None:
         """Kill the process; no other one is started."""
@@ -143,25 +139,13 @@ class _Worker:
                 self._process.kill()
 
     def wait(self) -> None:
-        """Until the process has ended; after `end`, and after the thread of `serve`."""
+        """Until the process has ended; after `end`, and after the last `compile`."""
         if self._process is not None:
             with contextlib.suppress(BrokenPipeError), self._process:
                 pass
         for file in (self._results, self._output):
             if file is not None:
                 file.close()
-
-    def _compile(self, program: Program) -> Any:
-        process = self._running()
-        assert process.stdin is not None
-        assert self._results is not None
-        try:
-            pickle.dump((program.recipe, program.reference), process.stdin)
-            process.stdin.flush()
-            result = pickle.load(self._results)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            return self._death(process, program)
-        return result[0] if len(result) == 1 else result
 
     def _running(self) -> subprocess.Popen[bytes]:
         with self._lock:
@@ -223,31 +207,37 @@ def _start(output: IO[bytes]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
     return process, os.fdopen(reading, "rb")
 
 
-# --- Progress ---------------------------------------------------------------------------------------------------------
-
-
 @contextlib.contextmanager
 def _bar(total: int, wanted: bool) -> Iterator[Callable[[Event], None]]:
     """A bar of rich; nothing without rich, and where no terminal or notebook shows it."""
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, TextColumn
     except ImportError:
         wanted = False
-    if not wanted or total == 0:
-        yield lambda event: None
-        return
-    console = Console(stderr=True)
-    if not (console.is_terminal or console.is_jupyter):
+    if not wanted or total == 0 or not ((console := Console(stderr=True)).is_terminal or console.is_jupyter):
         yield lambda event: None
         return
     columns = (
         TextColumn("compiling"),
         BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f}"),
+        TextColumn("{task.elapsed:.0f} s"),
         TextColumn("{task.fields[last]}"),
     )
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=total, last="")
-        yield lambda event: bar.update(task, advance=1, last=event.title)
+    bar = Progress(*columns, console=console)
+    task = bar.add_task("", total=total, last="")
+    if not console.is_jupyter:
+        with bar:
+            yield lambda event: bar.update(task, advance=1, last=event.title)
+        return
+    # There rich's own display wants ipywidgets, and stops before its end.
+    from IPython.display import display
+
+    shown: Any = display(bar.make_tasks_table(bar.tasks), display_id=True)  # type: ignore[no-untyped-call]
+
+    def show(event: Event) -> None:
+        bar.update(task, advance=1, last=event.title if event.done < total else "")
+        shown.update(bar.make_tasks_table(bar.tasks))
+
+    yield show

@@ -4,8 +4,6 @@ Reads pickled jobs from standard input until it ends, and writes a pickled resul
 sitecustomize and others may have printed to standard output before.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import sys
@@ -20,9 +18,7 @@ def main() -> None:
     """Serve the process that started this one."""
     jobs = sys.stdin.buffer
     results = os.fdopen(int(sys.argv[1]), "wb")
-    nvrtc_library, include_paths = pickle.load(jobs)
-    bascule.config.nvrtc_library = nvrtc_library
-    bascule.config.include_paths = include_paths
+    bascule.config.nvrtc_library, bascule.config.include_paths = pickle.load(jobs)
     while True:
         try:
             job = pickle.load(jobs)
@@ -33,7 +29,7 @@ def main() -> None:
 
 
 def _compile(recipe: tuple[Any, ...], reference: tuple[Any, ...] | None) -> tuple[Any, ...]:
-    """(origin, milliseconds, what the cache warned of), or the exception in a tuple of its own."""
+    """An `Outcome` of `_compile_team`."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", bascule.CacheWarning)
@@ -42,8 +38,8 @@ def _compile(recipe: tuple[Any, ...], reference: tuple[Any, ...] | None) -> tupl
             program = module if reference is None else _bascule._find_kernel(module, *reference)
             origin, milliseconds = program._compile_ahead()
         except Exception as error:
-            return (error,)
-    return origin, milliseconds, [str(warning.message) for warning in caught]
+            return "", 0.0, [], error
+    return origin, milliseconds, [str(warning.message) for warning in caught], None
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """`bascule.debug`: finds the launch that caused a fault."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 from bascule import _bascule

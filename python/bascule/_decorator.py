@@ -88,9 +88,10 @@ class LaunchRule(Displayed):
         self._options = options
         self._sites = sites
         self._instances = instances
-        self._make_module = _bascule._make_module
+        self._make_module: Callable[..., _bascule.Module] = _bascule._make_module
         self._lock = threading.Lock()
         self._kernel: _bascule.Kernel | None = None
+        self._family: LaunchRule | None = None  # whose instance or overload this is
         if _compile.collected is not None:
             _compile.collected.append(self)
 
@@ -113,7 +114,13 @@ class LaunchRule(Displayed):
             raise self._wrong_arguments(error, kwargs) from None
         bound.apply_defaults()
         work = self._rule(*bound.args, **bound.kwargs)
-        self._launcher(kernel, work)(*bound.args, **bound.kwargs)
+        if work is None:
+            raise _errors.ArgumentTypeError(
+                f"the launch rule {self.__name__!r} returned None; return how many threads to launch: "
+                "an int, a tuple, or a LaunchConfig"
+            )
+        launcher = kernel[work] if isinstance(work, _bascule.LaunchConfig) else kernel.forall(work)
+        launcher(*bound.args, **bound.kwargs)
 
     def _wrong_arguments(self, error: TypeError, keywords: dict[str, Any]) -> _errors.ArgumentTypeError:
         unknown = [name for name in keywords if name not in self._rule_signature.parameters]
@@ -133,6 +140,14 @@ class LaunchRule(Displayed):
         """Compile and load now, as `Kernel.prepare` does; launch nothing."""
         return self.kernel.prepare(*args, **kwargs)
 
+    def instantiate(self, *args: Any, **kwargs: Any) -> LaunchRule:
+        """The same rule for one instance of a template, which `Kernel.instantiate` finds."""
+        return _rule_of(self, self.kernel.instantiate(*args, **kwargs))
+
+    def overload(self, parameter_types: str) -> LaunchRule:
+        """The same rule for one of several overloads, which `Kernel.overload` finds."""
+        return _rule_of(self, self.kernel.overload(parameter_types))
+
     def __copy__(self) -> LaunchRule:
         return self
 
@@ -141,6 +156,8 @@ class LaunchRule(Displayed):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """A reference where the rule has a name in its module; else its parts."""
+        if self._family is not None:
+            return _rule_of, (self._family, self._kernel)
         if protocol < 4 and _find_rule(self.__module__, self.__qualname__) is self:
             return str(self.__qualname__)  # older protocols have no names with dots
         parts = (self._pickled_function, self._source, self._name, self._options, self._sites, self._instances)
@@ -177,20 +194,13 @@ class LaunchRule(Displayed):
         state = repr(self._kernel) if self._kernel is not None else "not compiled yet"
         return f"<bascule.LaunchRule {self.__name__}: {state}>"
 
-    def _launcher(self, kernel: _bascule.Kernel, work: Any) -> _bascule.Launcher:
-        if isinstance(work, _bascule.LaunchConfig):
-            return kernel[work]
-        if work is None:
-            raise _errors.ArgumentTypeError(
-                f"the launch rule {self.__name__!r} returned None; return how many threads to launch: "
-                "an int, a tuple, or a LaunchConfig"
-            )
-        return kernel.forall(work)
-
     def _find_kernel(self) -> _bascule.Kernel:
         module = self._module()
         module._compile()
-        found = self._choose(module)
+        return self._checked(self._choose(module))
+
+    def _checked(self, found: _bascule.Kernel) -> _bascule.Kernel:
+        """The kernel, whose parameters must be the rule's."""
         declared = [name for name, _ in found.parameters]
         rule = list(self._rule_signature.parameters)
         if len(rule) != len(declared):
@@ -215,15 +225,26 @@ class LaunchRule(Displayed):
 
     def _choose(self, module: _bascule.Module) -> _bascule.Kernel:
         names: list[str] = module.__class__.kernels.__get__(module)
-        wanted = self._name or self.__name__
-        if self._name is not None or wanted in names or len(names) != 1:
-            if self._name is None and wanted not in names and names:
-                raise _errors.CompileError(
-                    f"the text has {len(names)} kernels ({', '.join(names)}) and none is named {wanted!r} like the "
-                    "launch rule; choose one: bascule.kernel(source, name=...)"
-                )
-            return module[wanted]
-        return module[names[0]]
+        wanted = self._kernel_among(names)
+        if self._name is None and names and wanted not in names:
+            raise _errors.CompileError(
+                f"the text has {len(names)} kernels ({', '.join(names)}) and none is named {wanted!r} like the "
+                "launch rule; choose one: bascule.kernel(source, name=...)"
+            )
+        return module[wanted]
+
+    def _kernel_among(self, names: list[str]) -> str:
+        """The name of the rule's kernel, which may not be there."""
+        return names[0] if self._name is None and len(names) == 1 else self._name or self.__name__
+
+
+def _rule_of(family: LaunchRule, kernel: _bascule.Kernel) -> LaunchRule:
+    """The rule for one kernel among its family's."""
+    rule = object.__new__(LaunchRule)
+    rule.__dict__.update(family.__dict__)
+    rule._kernel = rule._checked(kernel)
+    rule._family = family
+    return rule
 
 
 LaunchRule.__module__ = "bascule"

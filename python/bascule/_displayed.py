@@ -1,7 +1,5 @@
 """Objects that notebooks and IPython show by `bascule._display`, which is imported then."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """Checks the environment variables that begin with BASCULE_ when the package is imported."""
 
-from __future__ import annotations
-
 import os
 
 from bascule import _errors
@@ -51,11 +49,7 @@ def check() -> None:
         _trace_ranges.start_for_process(ranges)
     for name in os.environ:
         if name.startswith("BASCULE_") and name not in _VARIABLES:
-            _warn_of(name)
+            import difflib
 
-
-def _warn_of(name: str) -> None:
-    import difflib
-
-    for meant in difflib.get_close_matches(name, _VARIABLES, n=1, cutoff=0.88):  # programs may have their own
-        _errors.warn(f"the environment variable {name} has no effect. Did you mean {meant}?", UserWarning)
+            for meant in difflib.get_close_matches(name, _VARIABLES, n=1, cutoff=0.88):  # programs may have their own
+                _errors.warn(f"the environment variable {name} has no effect. Did you mean {meant}?", UserWarning)

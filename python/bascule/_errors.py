@@ -13,6 +13,8 @@ from bascule import _terminal
 from bascule._displayed import DisplayedAsHtml
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from bascule._bascule import Diagnostic
 
 # The classes that users name.
@@ -239,14 +241,17 @@ class CompileWarning(UserWarning):
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Issue a warning at the innermost line that is not the package's own."""
+    """Issue a warning at the innermost line that is not the package's own, nor IPython's, which runs a cell's magic."""
     package = os.path.join(os.path.dirname(__file__), "")
+
+    def is_users(frame: FrameType) -> bool:
+        return not (
+            frame.f_code.co_filename.startswith((package, "<frozen importlib"))
+            or str(frame.f_globals.get("__name__")).startswith("IPython.")
+        )
+
     frame = sys._getframe().f_back
-    while (
-        frame is not None
-        and frame.f_code.co_filename.startswith((package, "<frozen importlib"))
-        and frame.f_back is not None
-    ):
+    while frame is not None and frame.f_back is not None and not is_users(frame):
         frame = frame.f_back
     if frame is None:  # called by C code alone
         warnings.warn(message, category, stacklevel=1)

@@ -1,15 +1,11 @@
 """What a launch would do: the result of `kernel[grid, block].explain(...)`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bascule._bascule import Stream
 from bascule._displayed import DisplayedAsHtml
-
-if TYPE_CHECKING:
-    from bascule._bascule import Stream
 
 _CHOICES = {
     "given": "it was given",
@@ -18,24 +14,26 @@ _CHOICES = {
     "default": "the device's default stream: none was given, none is current, and the arrays do not name one stream",
 }
 
+# By how the stream of an array is known: what is said of the stream, and what where there is none.
 _SOURCES = {
-    "bound": "the stream it is bound to",
-    "interface": "its interface names it",
-    "table": "the work stream of its library's exchange table",
-    "library": "its library's current stream",
-    "registered": "by the function registered for its type",
-    "dlpack": "its library made that stream wait for the array",
-    "call": "named in `streams` of this launch",
-    "ignored": "its stream is ignored",
-}
-
-_SILENT = {
-    "interface": "names no stream, which in version 3 of the interface means that there is nothing to wait for",
-    "unsaid": "names no stream, and none is known for its type (bascule.register_producer): nothing is waited for",
-    "table": "names no stream",
-    "library": "its library has nothing to wait for",
-    "registered": "the function registered for its type returned None: there is nothing to wait for",
-    "ignored": "its stream is ignored (sync=False)",
+    "bound": ("the stream it is bound to", ""),
+    "interface": (
+        "its interface names it",
+        "names no stream, which in version 3 of the interface means that there is nothing to wait for",
+    ),
+    "unsaid": (
+        "",
+        "names no stream, and none is known for its type (bascule.register_producer): nothing is waited for",
+    ),
+    "table": ("the work stream of its library's exchange table", "names no stream"),
+    "library": ("its library's current stream", "its library has nothing to wait for"),
+    "registered": (
+        "by the function registered for its type",
+        "the function registered for its type returned None: there is nothing to wait for",
+    ),
+    "dlpack": ("its library made that stream wait for the array", ""),
+    "call": ("named in `streams` of this launch", ""),
+    "ignored": ("its stream is ignored", "its stream is ignored (sync=False)"),
 }
 
 _MEANINGS = {
@@ -91,18 +89,28 @@ class Explanation(DisplayedAsHtml):
     _stream: Stream  # the same as `stream`, for bascule.benchmark
 
     def __str__(self) -> str:
-        lines = [f"{self.signature} on {self.device}", f"  grid: {self._geometry()}"]
-        lines.append(f"  stream: {self.stream}; {_CHOICES[self.choice]}")
-        lines.append("  arguments:" if self.arguments else "  arguments: none")
+        facts = [f"  {name}: {text}" for name, text in self._facts().items()]
+        lines = ["  arguments:" if self.arguments else "  arguments: none"]
         for argument in self.arguments:
             lines.append(f"    {argument.index + 1} '{argument.name}', declared {argument.declared}: {argument.value}")
             if argument.place is not None:
                 lines.append(f"      in {argument.place}; {argument.order}")
-        lines.append(f"  before the launch: {self._before()}")
-        lines.append(f"  after the launch: {self._after()}")
-        return "\n".join(lines)
+        return "\n".join([f"{self.signature} on {self.device}", *facts[:2], *lines, *facts[2:]])
 
     __repr__ = __str__
+
+    def _facts(self) -> dict[str, str]:
+        """What is said of the launch; the arguments stand between the first two and the others."""
+        before, after = "nothing is waited for", "nothing waits"
+        if self.waits:
+            before = "; ".join(
+                f"{self.stream} waits for {stream} (argument {index + 1} '{self.arguments[index].name}')"
+                for stream, index in self.waits
+            )
+            verb = "waits" if len(self.waits) == 1 else "wait"
+            after = f"{', '.join(stream for stream, _ in self.waits)} {verb} for {self.stream}"
+        stream = f"{self.stream}; {_CHOICES[self.choice]}"
+        return {"grid": self._geometry(), "stream": stream, "before the launch": before, "after the launch": after}
 
     def _geometry(self) -> str:
         if 0 in self.work:
@@ -116,37 +124,21 @@ class Explanation(DisplayedAsHtml):
             f"{self.shared_bytes} bytes of dynamic shared memory per block"
         )
 
-    def _named(self, index: int) -> str:
-        argument = self.arguments[index]
-        return f"argument {index + 1} '{argument.name}'"
-
-    def _before(self) -> str:
-        if not self.waits:
-            return "nothing is waited for"
-        return "; ".join(f"{self.stream} waits for {stream} ({self._named(index)})" for stream, index in self.waits)
-
-    def _after(self) -> str:
-        if not self.waits:
-            return "nothing waits"
-        verb = "waits" if len(self.waits) == 1 else "wait"
-        return f"{', '.join(stream for stream, _ in self.waits)} {verb} for {self.stream}"
-
 
 def _sentence(order: dict[str, Any]) -> str:
     source, stream = order["source"], order["stream"]
     if stream is None:
-        return _SILENT.get(source, _SILENT["ignored"])
-    return f"stream {stream} ({_SOURCES[source]}): {_MEANINGS[order['means']]}"
+        return _SOURCES[source][1] or _SOURCES["ignored"][1]
+    return f"stream {stream} ({_SOURCES[source][0]}): {_MEANINGS[order['means']]}"
 
 
 def explanation(*, arguments: list[dict[str, Any]], waits: list[tuple[str, int]], **facts: Any) -> Explanation:
     """Called by the extension module."""
-    explained = []
     for argument in arguments:
-        order = argument.pop("order")
-        stream = order["stream"] if order else None
-        explained.append(ArgumentExplanation(**argument, stream=stream, order=_sentence(order) if order else ""))
-    return Explanation(arguments=tuple(explained), waits=tuple(waits), **facts)
+        order = argument["order"]
+        argument |= {"stream": order["stream"], "order": _sentence(order)} if order else {"stream": None, "order": ""}
+    explained = tuple(ArgumentExplanation(**argument) for argument in arguments)
+    return Explanation(arguments=explained, waits=tuple(waits), **facts)
 
 
 ArgumentExplanation.__module__ = Explanation.__module__ = "bascule"

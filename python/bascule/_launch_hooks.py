@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from bascule import _bascule, _errors
-
-__all__ = ["LaunchHook", "LaunchRecord", "add_launch_hook"]
 
 
 class LaunchRecord(NamedTuple):
@@ -46,9 +43,7 @@ class LaunchHook:
     def __enter__(self) -> LaunchHook:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.remove()
 
     def __repr__(self) -> str:

@@ -4,8 +4,6 @@ Imported where the variable is set. Programs that configure `logging` themselves
 "bascule.cache" and "bascule.jit".
 """
 
-from __future__ import annotations
-
 import logging
 
 from bascule import _errors
@@ -13,22 +11,8 @@ from bascule import _errors
 _LEVELS = {"info": logging.INFO, "debug": logging.DEBUG}
 
 
-class _Handler(logging.StreamHandler):  # type: ignore[type-arg]
-    """Prints only while the program has no handlers of its own, which get the messages too."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if not logging.getLogger().handlers:
-            super().emit(record)
-
-
 def configure(level: str) -> None:
-    """Print the messages of this level and above.
-
-    Raises
-    ------
-    ArgumentValueError
-        `level`, which is BASCULE_LOG, is neither info nor debug nor off.
-    """
+    """Print the messages of this level and above."""
     if level == "off":
         return
     if level not in _LEVELS:
@@ -38,6 +22,8 @@ def configure(level: str) -> None:
         )
     logger = logging.getLogger("bascule")
     logger.setLevel(_LEVELS[level])
-    handler = _Handler()
+    handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    # Handlers of the program's own get the messages too.
+    handler.addFilter(lambda record: not logging.getLogger().handlers)
     logger.addHandler(handler)

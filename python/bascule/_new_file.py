@@ -1,7 +1,5 @@
 """Files that appear under their names when they are complete."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets

@@ -1,7 +1,5 @@
 """`%load_ext bascule`: cells of CUDA C++ in IPython and Jupyter."""
 
-from __future__ import annotations
-
 import argparse
 import keyword
 import re
@@ -84,7 +82,7 @@ class CudaMagics(Magics):
         try:
             module = _bascule._make_module(cell, _name_of_cell(), self._first_line(cell), "", options, ())
             origin = module._compile()
-        except _errors.CompileError as error:
+        except (_errors.CompileError, KeyboardInterrupt) as error:
             _shorten_traceback(error)
             raise
         seconds = time.perf_counter() - start
@@ -178,6 +176,7 @@ def _summary(module: _bascule.Module, origin: str | None, seconds: float) -> str
     return f"{names}: compiled in {seconds:.2f} s" if origin == "compiled" else f"{names}: cached"
 
 
-def _shorten_traceback(error: _errors.CompileError) -> None:
+def _shorten_traceback(error: _errors.CompileError | KeyboardInterrupt) -> None:
     """The message alone, in colour: the frames are those of the magic, and say nothing of the cell."""
-    error._render_traceback_ = lambda: _terminal.coloured(f"CompileError: {error}").split("\n")  # type: ignore[method-assign]
+    text = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
+    error._render_traceback_ = lambda: _terminal.coloured(text).split("\n")  # type: ignore[method-assign, union-attr]

@@ -1,7 +1,5 @@
 """What `options=` takes beside CompileOptions: a dict of its fields or NVRTC's flags. Keywords of other libraries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,23 +10,18 @@ _FLAGS = _bascule._flags_of_options()
 
 # Keywords of CuPy's RawKernel and RawModule, PyCUDA's SourceModule, torch.cuda._compile_kernel and cuda.core's Program.
 _ELSEWHERE = {
-    "backend": "leave it out: NVRTC always compiles",
+    "backend nvcc": "leave it out: NVRTC always compiles",
     "jitify": "leave it out: headers of the C++ standard library are found without it",
     "translate_cucomplex": "leave it out: #include <cuComplex.h> or <cuda/std/complex>",
     "enable_cooperative_groups": "launch with bascule.LaunchConfig(grid, block, cooperative=True) instead",
-    "code": "the text is the first argument: bascule.compile(text)",
-    "kernel_source": "the text is the first argument: bascule.compile(text)",
-    "name": "compile the text, then take the kernel: bascule.compile(text).NAME",
-    "kernel_name": "compile the text, then take the kernel: bascule.compile(text).NAME",
+    "code kernel_source": "the text is the first argument: bascule.compile(text)",
+    "name kernel_name": "compile the text, then take the kernel: bascule.compile(text).NAME",
     "path": "give the file by name: bascule.compile(file=...)",
-    "nvcc": "leave it out: NVRTC always compiles",
     "keep": "leave it out; kernel.ptx and kernel.cubin are what was made",
     "no_extern_c": 'leave it out: nothing is wrapped in extern "C"',
     "cache_dir": "set BASCULE_CACHE_DIR in the environment",
-    "arch": 'bascule.compile(text, options=bascule.CompileOptions(arch="sm_90"))',
-    "compute_capability": 'bascule.compile(text, options=bascule.CompileOptions(arch="sm_90"))',
-    "include_dirs": "bascule.compile(text, options=bascule.CompileOptions(include_paths=[...]))",
-    "cuda_include_dirs": "bascule.compile(text, options=bascule.CompileOptions(include_paths=[...]))",
+    "arch compute_capability": 'bascule.compile(text, options=bascule.CompileOptions(arch="sm_90"))',
+    "include_dirs cuda_include_dirs": "bascule.compile(text, options=bascule.CompileOptions(include_paths=[...]))",
     "nvcc_options": "give the flags as a list: bascule.compile(text, options=[...])",
     "code_type": "leave it out: the text is CUDA C++",
     "target_type": "leave it out: the image is what the device takes",
@@ -36,11 +29,7 @@ _ELSEWHERE = {
 
 
 def to_options(given: Any) -> _bascule.CompileOptions:
-    """CompileOptions from what a caller gave as `options`."""
-    if given is None:
-        return _bascule.CompileOptions()
-    if isinstance(given, _bascule.CompileOptions):
-        return given
+    """CompileOptions from a dict or a list that a caller gave as `options`."""
     if isinstance(given, dict):
         return _bascule.CompileOptions(**{str(name): value for name, value in given.items()})
     if isinstance(given, (list, tuple)):
@@ -54,8 +43,9 @@ def to_options(given: Any) -> _bascule.CompileOptions:
 
 def unexpected_keyword(name: str) -> _errors.ArgumentTypeError:
     """The error for a keyword that `bascule.compile` does not have."""
-    if name in _ELSEWHERE:
-        hint = _ELSEWHERE[name]
+    elsewhere = [hint for names, hint in _ELSEWHERE.items() if name in names.split()]
+    if elsewhere:
+        hint = elsewhere[0]
     elif name in dir(_bascule.CompileOptions) and not name.startswith("_"):
         hint = f"it is one of the options: bascule.compile(text, options=bascule.CompileOptions({name}=...))"
     else:

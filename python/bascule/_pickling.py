@@ -3,16 +3,13 @@
 Imported when something is pickled or unpickled.
 """
 
-from __future__ import annotations
-
 import copyreg
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from bascule import _bascule, _errors
 
-Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
-ReducedValue = tuple[Callable[..., Any], tuple[Any, ...], Any]
+Reduced = tuple[Any, ...]  # a function, its arguments, and what a value's __setstate__ takes
 
 _REFUSED = {
     "BoundLaunch": "it holds arrays. Pickle the kernel, and bind it to arrays of the receiving process",
@@ -24,7 +21,7 @@ _REFUSED = {
 }
 
 
-def reduce(self: Any) -> Reduced | ReducedValue:
+def reduce(self: Any) -> Reduced:
     """What `__reduce__` of the extension module's classes returns."""
     reducers = (_REDUCERS[each] for each in type(self).__mro__ if each in _REDUCERS)
     return next(reducers, _refuse)(self)
@@ -36,20 +33,8 @@ def _refuse(self: Any) -> Reduced:
     raise _errors.ArgumentTypeError(f"a bascule.{name} belongs to this process and cannot be pickled: {why}.")
 
 
-def _reduce_value(value: Any) -> ReducedValue:
+def _reduce_value(value: Any) -> Reduced:
     return copyreg.__newobj__, (type(value),), value.__getstate__()  # type: ignore[attr-defined]
-
-
-def _reduce_device(device: _bascule.Device) -> Reduced:
-    return _bascule.device, (device.ordinal,)
-
-
-def _reduce_module(module: _bascule.Module) -> Reduced:
-    return shared_module, recipe(module)
-
-
-def _reduce_kernel(kernel: _bascule.Kernel) -> Reduced:
-    return find_kernel, (recipe(_bascule._module_of(kernel)), _bascule._kernel_reference(kernel))
 
 
 def _reduce_launcher(launcher: _bascule.Launcher) -> Reduced:
@@ -63,13 +48,7 @@ def _reduce_launcher(launcher: _bascule.Launcher) -> Reduced:
 
 
 def recipe(module: _bascule.Module) -> tuple[Any, ...]:
-    """The arguments of `shared_module`.
-
-    Raises
-    ------
-    ArgumentTypeError
-        The module's variables may have values that a pickle does not carry.
-    """
+    """The arguments of `shared_module`."""
     if _bascule._exposes_variables(module):
         raise _errors.ArgumentTypeError(
             "this module cannot be pickled after get_global: its __device__ and __constant__ variables may have values "
@@ -83,24 +62,16 @@ _MOST_MODULES = 1024
 _modules: dict[tuple[Any, ...], _bascule.Module] = {}
 
 
-def shared_module(
-    text: str,
-    name: str,
-    first_line: int,
-    directory: str,
-    options: _bascule.CompileOptions,
-    name_expressions: Sequence[str],
-) -> _bascule.Module:
+def shared_module(*recipe: Any) -> _bascule.Module:
     """The process's module of this program, for all that is unpickled: what is loaded once serves all its kernels.
 
-    Another one when a header has changed since.
+    Another one when a header has changed since. Takes what `_bascule._make_module` takes.
     """
-    key = (text, name, first_line, directory, options, tuple(name_expressions))
-    module = _modules.get(key)
+    module = _modules.get(recipe)
     if module is None or not _bascule._is_current(module):
         if len(_modules) >= _MOST_MODULES:
             _modules.clear()
-        module = _modules[key] = _bascule._make_module(*key)
+        module = _modules[recipe] = _bascule._make_module(*recipe)
     return module
 
 
@@ -122,12 +93,15 @@ def make_launcher(
     return launcher if sync and not peer else launcher.options(peer=peer, sync=sync)
 
 
-_REDUCERS: dict[type, Callable[[Any], Reduced | ReducedValue]] = {
+_REDUCERS: dict[type, Callable[[Any], Reduced]] = {
     _bascule.CompileOptions: _reduce_value,
-    _bascule.Device: _reduce_device,
+    _bascule.Device: lambda device: (_bascule.device, (device.ordinal,)),
     _bascule.Diagnostic: _reduce_value,
-    _bascule.Kernel: _reduce_kernel,
+    _bascule.Kernel: lambda kernel: (
+        find_kernel,
+        (recipe(_bascule._module_of(kernel)), _bascule._kernel_reference(kernel)),
+    ),
     _bascule.LaunchConfig: _reduce_value,
     _bascule.Launcher: _reduce_launcher,
-    _bascule.Module: _reduce_module,
+    _bascule.Module: lambda module: (shared_module, recipe(module)),
 }

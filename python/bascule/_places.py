@@ -1,7 +1,5 @@
 """Finds the string literal of a CUDA C++ text, so that errors name the line of the Python file, not of the string."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import linecache
@@ -160,11 +158,8 @@ def display(filename: str) -> str:
     """The file's name; for a notebook's cell its number, as IPython's own tracebacks have it."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    if shell is not None:
-        try:
-            name = shell.compile.format_code_name(filename)
-        except AttributeError:
-            name = None
-        if name is not None:
-            return str(name[1])
-    return os.fspath(filename)
+    try:
+        name = shell.compile.format_code_name(filename)  # type: ignore[union-attr]
+    except AttributeError:  # no shell, or an old one
+        name = None
+    return os.fspath(filename) if name is None else str(name[1])

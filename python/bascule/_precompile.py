@@ -1,8 +1,7 @@
 """Compiling ahead in processes of their own: `Module.precompile` and `bascule precompile`."""
 
-from __future__ import annotations
-
 import importlib
+import itertools
 import os
 import runpy
 import sys
@@ -17,28 +16,13 @@ from bascule._decorator import LaunchRule
 
 
 class Summary(NamedTuple):
-    """What `precompile_target` did.
-
-    Attributes
-    ----------
-    compiled, from_disk : tuple of str
-        Titles of the programs that were compiled, and of those that were on disk before.
-    failed : dict of str to Exception
-        Titles of the programs that failed, with their errors.
-    templates : tuple of str
-        Kernel templates of which no instance is named: only a launch tells what to compile.
-    seconds : float
-        How long it took.
-    """
+    """What `precompile_target` did. Programs are named by their titles."""
 
     compiled: tuple[str, ...]
-    from_disk: tuple[str, ...]
+    from_disk: tuple[str, ...]  # they were there before
     failed: dict[str, Exception]
-    templates: tuple[str, ...]
+    templates: tuple[str, ...]  # without a named instance: only a launch tells what to compile
     seconds: float
-
-
-# --- A module's instances ---------------------------------------------------------------------------------------------
 
 
 def precompile_module(
@@ -47,11 +31,11 @@ def precompile_module(
     """`Module.precompile`."""
     recipe = _recipe(module)
     kernels = {name: [_instance(module, name, each) for each in given] for name, given in _checked(instances).items()}
-    programs = [
-        Program(_title(kernel), recipe, _bascule._kernel_reference(kernel))
-        for each in kernels.values()
-        for kernel in each
-    ]
+    programs = []
+    for kernel in itertools.chain.from_iterable(kernels.values()):
+        reference = _bascule._kernel_reference(kernel)
+        name, _, _, expression, _ = reference
+        programs.append(Program(expression or name, recipe, reference))
     failed = {
         event.title: event.error
         for event in compile_programs(programs, workers=workers, progress=progress)
@@ -59,6 +43,9 @@ def precompile_module(
     }
     if failed:
         raise _combined(failed, len(programs))
+    for each in kernels.values():
+        for kernel in each:
+            kernel.ptx  # noqa: B018 - takes it from the cache, so that the module knows it
     return kernels
 
 
@@ -85,18 +72,12 @@ def _instance(module: _bascule.Module, name: str, given: Any) -> _bascule.Kernel
     return kernel
 
 
-def _title(kernel: _bascule.Kernel) -> str:
-    name, _, _, expression, _ = _bascule._kernel_reference(kernel)
-    return str(expression or name)
-
-
 def _recipe(module: _bascule.Module) -> tuple[Any, ...]:
     """As in a pickle, with the architecture: a worker has no device."""
-    text, name, first_line, directory, options, name_expressions = _bascule._module_recipe(module)
+    *text, options, name_expressions = _bascule._module_recipe(module)
     if options.arch is None:
-        fields = options.__getstate__()
-        options = _bascule.CompileOptions(**{**fields, "arch": _bascule.current_device().arch})
-    return text, name, first_line, directory, options, name_expressions
+        options = _bascule.CompileOptions(**{**options.__getstate__(), "arch": _bascule.current_device().arch})
+    return *text, options, name_expressions
 
 
 def _combined(failed: dict[str, Exception], total: int) -> _errors.CompileError:
@@ -113,9 +94,6 @@ def _combined(failed: dict[str, Exception], total: int) -> _errors.CompileError:
     return combined
 
 
-# --- A program's kernels ----------------------------------------------------------------------------------------------
-
-
 def precompile_target(
     module_or_script: str,
     *,
@@ -129,30 +107,9 @@ def precompile_target(
     `name_expressions` name. A script runs under the name `__bascule_precompile__`, so that what stands below
     `if __name__ == "__main__":` does not run. Kernels that functions compile when they are called are not found.
 
-    Parameters
-    ----------
-    module_or_script : str
-        `package.module`, found as by `python -m`; or the path of a Python file.
-    workers : int, optional
-        How many processes compile; one for each processor by default.
-    progress : bool, default True
-        Show a bar where rich is installed and standard error is a terminal, or in a notebook.
-    on_event : callable, optional
-        Called in this thread with an `Event` for each program that is done.
-
-    Returns
-    -------
-    Summary
-        Programs that fail are in it; they raise nothing.
-
-    Raises
-    ------
-    CacheError
-        There is no cache on disk.
-    ArgumentValueError
-        There is no such module or file.
-
-    Whatever the module or script itself raises, it raises.
+    `workers`, `progress` and `on_event` are those of `compile_programs`. Programs that fail are in the summary. Raises
+    CacheError without a cache on disk, ArgumentValueError where there is no such module or file, and what the module or
+    script itself raises.
     """
     start = time.monotonic()
     require_cache()

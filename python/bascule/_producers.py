@@ -1,7 +1,5 @@
 """The streams of libraries whose arrays name no stream."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading
@@ -16,26 +14,14 @@ from bascule._errors import ArgumentTypeError, UnorderedProducerWarning, warn
 _Ask = Callable[[Any, int], Any]
 
 
-def _torch(_array: Any, device: int) -> Any:
-    return sys.modules["torch"].cuda.current_stream(device).cuda_stream
-
-
-def _warp(_array: Any, device: int) -> Any:
-    return sys.modules["warp"].get_stream(f"cuda:{device}").cuda_stream
-
-
-def _own(exported: Any, _device: int) -> Any:
-    return exported.array.stream
-
-
 # By the first part of the module that a type, or one of its bases, was defined in. JAX orders by DLPack: it makes
 # the stream that is to read the array wait for the array.
 _KNOWN: dict[str, tuple[str, _Ask | None]] = {
-    "torch": ("library", _torch),
-    "warp": ("library", _warp),
+    "torch": ("library", lambda _, device: sys.modules["torch"].cuda.current_stream(device).cuda_stream),
+    "warp": ("library", lambda _, device: sys.modules["warp"].get_stream(f"cuda:{device}").cuda_stream),
     "jax": ("dlpack", None),
     "jaxlib": ("dlpack", None),
-    "bascule": ("library", _own),
+    "bascule": ("library", lambda exported, _: exported.array.stream),
 }
 
 _registered: weakref.WeakKeyDictionary[type, tuple[str, _Ask | None]] = weakref.WeakKeyDictionary()
@@ -110,7 +96,10 @@ def policy_of(cls: type) -> tuple[str, _Ask | None]:
         library = str(getattr(base, "__module__", "")).partition(".")[0]
         if library in _KNOWN:
             return _KNOWN[library]
-    if _is_first(cls):
+    with _warning:
+        is_first = cls not in _warned
+        _warned.add(cls)
+    if is_first:
         try:
             warn(
                 f"arrays of type {cls.__module__}.{cls.__qualname__} name no stream (their __cuda_array_interface__ is "
@@ -123,13 +112,6 @@ def policy_of(cls: type) -> tuple[str, _Ask | None]:
                 _warned.discard(cls)
             raise
     return ("spec", None)
-
-
-def _is_first(cls: type) -> bool:
-    with _warning:
-        first = cls not in _warned
-        _warned.add(cls)
-    return first
 
 
 def stream_of_environment() -> str:

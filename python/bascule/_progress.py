@@ -47,8 +47,7 @@ class _Terminal:
 class _Cell:
     """An output of the cell that is replaced, and empty at the end. Without rich's Live, which wants ipywidgets."""
 
-    def __init__(self) -> None:
-        self._handle: Any = None
+    _handle: Any = None
 
     def update(self, what: str, seconds: float) -> None:
         from IPython.display import display
@@ -96,4 +95,4 @@ def _place() -> _Nowhere | _Terminal | _Cell:
 def _line(what: str, seconds: float) -> Text:
     from rich.text import Text
 
-    return Text.assemble(("compiling ", "bold"), (what, "cyan"), f"  {seconds:.1f} s")
+    return Text.assemble(("compiling ", "bold"), f"{what}  {seconds:.1f} s")

@@ -5,8 +5,6 @@ not share those; templates, whose instances are compiled later, may have some. E
 checks the headers first.
 """
 
-from __future__ import annotations
-
 from bascule import _bascule
 
 _MOST = 1024
@@ -30,9 +28,7 @@ def keep(text: str, options: _bascule.CompileOptions | None, module: _bascule.Mo
             forget()
         _seen[key] = options
         return
-    if _bascule._cache_is_disabled():
-        return
-    if not _bascule._can_be_shared(module):
+    if _bascule._cache_is_disabled() or not _bascule._can_be_shared(module):
         return
     if options is None:
         modules[text] = module

@@ -1,7 +1,5 @@
 """Colour for compile errors on a terminal."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -31,8 +29,16 @@ def _coloured_line(line: str) -> str:
 
 
 def prints_uncaught_errors_in_colour() -> bool:
-    """Whether the caller of an exception's `__str__` is the interpreter, about to end, and stderr shows colours."""
-    return _is_uncaught() and shows_colour()
+    """Whether the caller of an exception's `__str__` is the interpreter, about to end, and stderr shows colours.
+
+    Python up to 3.12 prints in C, below no frame at all; later ones in a function of `traceback`.
+    """
+    frame = sys._getframe(1).f_back  # of __str__
+    while frame is not None and frame.f_code.co_name != "_print_exception_bltin":
+        if frame.f_globals.get("__name__") != "traceback":
+            return False
+        frame = frame.f_back
+    return shows_colour()
 
 
 def shows_colour() -> bool:
@@ -46,15 +52,3 @@ def shows_colour() -> bool:
         return os.isatty(sys.stderr.fileno())
     except (AttributeError, OSError, ValueError):
         return False  # replaced by an object that is not a file
-
-
-def _is_uncaught() -> bool:
-    """Python up to 3.12 prints in C, below no frame at all; later ones in a function of `traceback`."""
-    frame = sys._getframe(2).f_back  # of this function's caller's caller: __str__
-    while frame is not None:
-        if frame.f_code.co_name != "_print_exception_bltin" and frame.f_globals.get("__name__") != "traceback":
-            return False
-        if frame.f_code.co_name == "_print_exception_bltin":
-            return True
-        frame = frame.f_back
-    return True

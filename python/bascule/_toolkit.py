@@ -1,7 +1,5 @@
 """Finds NVRTC: named in `bascule.config`, in wheels, or in a toolkit. Which one compiles is decided by the driver."""
 
-from __future__ import annotations
-
 import glob
 import os
 import sys

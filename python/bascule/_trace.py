@@ -1,15 +1,22 @@
 """`bascule.trace`: what the program called and what its streams did, for Perfetto and chrome://tracing."""
 
-from __future__ import annotations
-
+import functools
 import json
 import os
+import sys
 import threading
 from typing import Any
 
 from bascule import _bascule, _errors
 
-__all__ = ["Trace", "trace"]
+# What using a trace in one of these states says.
+_NOT_RECORDED = {
+    "not started": "nothing was recorded: `with bascule.trace() as trace:` records what its block does.",
+    "recording": "the trace is still being recorded: leave the `with` block first.",
+    "interrupted": "nothing was recorded: the end of the trace was interrupted.",
+    "recorded by another process": "process {process} records this trace, and this process was forked from it "
+    "meanwhile: begin another trace here with bascule.trace().",
+}
 
 
 class Trace:
@@ -22,8 +29,7 @@ class Trace:
         self._process = 0
         self._ranges = False
         self._threads: dict[int, str] = {}
-        self._recorded: dict[str, Any] = {}
-        self._events: list[dict[str, Any]] | None = None
+        self._recorded: Any = None  # _bascule._RecordedTrace
 
     # Of the extension module, so that no signal handler can come between them and what they begin and end.
     __enter__ = _bascule._enter_trace
@@ -39,7 +45,11 @@ class Trace:
 
     def _finish(self, error: BaseException | None) -> None:
         """What comes after it; `error` ended the block."""
-        self._end_ranges()
+        if self._ranges:
+            from bascule import _trace_ranges
+
+            self._ranges = False
+            _trace_ranges.end_ranges()
         self._name_threads()
         if self.dropped:
             _errors.warn(
@@ -59,60 +69,46 @@ class Trace:
     @property
     def events(self) -> list[dict[str, Any]]:
         """The events as dicts in the Trace Event Format: metadata first, then by time. Times are in microseconds."""
-        self._require_recorded()
-        if self._events is None:
-            from bascule._trace_events import make_events
-
-            self._events = make_events(self._recorded, self._threads)
-        return self._events
+        return list(self._content["traceEvents"])
 
     @property
     def metadata(self) -> dict[str, Any]:
         """What the file says about itself: the program, the devices, whether they are emulated, what is missing."""
-        self._require_recorded()
-        from bascule._trace_events import make_metadata
-
-        return make_metadata(self._recorded)
+        return dict(self._content["otherData"])
 
     @property
     def dropped(self) -> int:
         """How many calls were not recorded because of the limit."""
         self._require_recorded()
-        return int(self._recorded["dropped"])
+        return int(self._recorded.dropped)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trace as JSON, which https://ui.perfetto.dev and chrome://tracing open.
 
         Raises OSError where the file cannot be written.
         """
-        events = self.events
+        text = self._json()
         with open(path, "w", encoding="utf-8") as file:
-            file.write('{"displayTimeUnit": "ns",\n"otherData": ')
-            file.write(json.dumps(self.metadata))
-            file.write(',\n"traceEvents": [\n')
-            for index, event in enumerate(events):
-                file.write(json.dumps(event))
-                file.write(",\n" if index + 1 < len(events) else "\n")
-            file.write("]}\n")
+            file.write(text)
+
+    def _json(self) -> str:
+        self._require_recorded()
+        program = os.path.basename(sys.argv[0]) or "python"
+        return str(self._recorded.to_json(program, " ".join(sys.argv), self._threads))
+
+    @functools.cached_property
+    def _content(self) -> dict[str, Any]:
+        return dict(json.loads(self._json()))
 
     def __repr__(self) -> str:
         if self._state != "recorded":
             return f"<bascule.Trace, {self._state}>"
         file = f", in {self._path}" if self._path is not None else ""
-        return f"<bascule.Trace of {len(self._recorded['records'])} calls{file}>"
+        return f"<bascule.Trace of {self._recorded.calls} calls{file}>"
 
     def _require_recorded(self) -> None:
-        if self._state == "recording":
-            raise _errors.Error("the trace is still being recorded: leave the `with` block first.")
-        if self._state == "recorded by another process":
-            raise _errors.Error(
-                f"process {self._process} records this trace, and this process was forked from it meanwhile: begin "
-                "another trace here with bascule.trace()."
-            )
-        if self._state == "interrupted":
-            raise _errors.Error("nothing was recorded: the end of the trace was interrupted.")
-        if self._state == "not started":
-            raise _errors.Error("nothing was recorded: `with bascule.trace() as trace:` records what its block does.")
+        if self._state in _NOT_RECORDED:
+            raise _errors.Error(_NOT_RECORDED[self._state].format(process=self._process))
 
     def _name_threads(self) -> None:
         for thread in threading.enumerate():
@@ -120,22 +116,16 @@ class Trace:
                 self._threads[thread.native_id] = thread.name
 
     def _begin_ranges(self) -> None:
+        # Nsight Systems, and every tool that NVTX loads, names its library in this variable.
+        if not os.environ.get("NVTX_INJECTION64_PATH"):
+            return
         from bascule import _trace_ranges
 
-        if not _trace_ranges.profiler_is_attached():
-            return
         try:
             _trace_ranges.begin_ranges()
             self._ranges = True
         except ImportError as missing:
             _errors.warn(f"A profiler is attached, and it gets no ranges: {missing}", UserWarning)
-
-    def _end_ranges(self) -> None:
-        if self._ranges:
-            from bascule import _trace_ranges
-
-            self._ranges = False
-            _trace_ranges.end_ranges()
 
 
 @_bascule._public

@@ -1,7 +1,5 @@
 """`bascule.plot_timeline`: a trace as a picture, by matplotlib."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable
@@ -9,9 +7,6 @@ from typing import Any
 
 from bascule import _bascule, _errors
 from bascule._trace import Trace
-from bascule._trace_events import HOST
-
-__all__ = ["plot_timeline"]
 
 # By category; what is not here is grey. Okabe and Ito's colours, which colour-blind people tell apart.
 _COLOURS = {
@@ -29,6 +24,7 @@ _COLOURS = {
     "synchronize": "#DDDDDD",
 }
 _BAR = 0.8  # of a row's height
+HOST = 1  # the process of the host's rows
 Event = dict[str, Any]
 RowKey = tuple[int, int]  # process, thread
 

@@ -1,22 +1,12 @@
 """Ranges for a profiler, such as Nsight Systems, through the package nvtx."""
 
-from __future__ import annotations
-
 import importlib
-import os
 import threading
 
 from bascule import _bascule, _errors
 
-__all__ = ["begin_ranges", "end_ranges", "profiler_is_attached", "start_for_process"]
-
 _lock = threading.Lock()
 _wanted = 0  # by how many: the environment variable, and traces
-
-
-def profiler_is_attached() -> bool:
-    """Nsight Systems, and every tool that NVTX loads, names its library in this variable."""
-    return bool(os.environ.get("NVTX_INJECTION64_PATH"))
 
 
 def begin_ranges() -> None:

@@ -9,7 +9,7 @@ may be able to write to it. A directory that cannot be used gives a `CacheWarnin
 process. A directory that only root can write to serves every user who can read it (`chmod -R a+rX`).
 
 limit_bytes : int or None
-    How many bytes the programs on disk may have together; None is no limit, and with 0 none is kept. 1 GiB, or what
+    How many bytes the programs on disk may have together; None means no limit, and with 0 none is kept. 1 GiB, or what
     `BASCULE_CACHE_LIMIT` says: a size such as 500MB or 2GiB, or `unlimited`. Checked at most once an hour, after a
     compile: the programs that were not used for longest are removed.
 
@@ -19,15 +19,13 @@ All functions may be called from any thread, while other processes use the direc
 from __future__ import annotations
 
 import builtins
-import importlib
 import os
 import sys
-import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from bascule import _bascule, _errors, _remembered
+from bascule import _bascule, _errors, _remembered, config
 from bascule._displayed import Displayed
 
 if TYPE_CHECKING:
@@ -260,12 +258,8 @@ def _check(problem: str | None, what: str) -> None:
 _UNLIMITED = 2**64 - 1
 
 
-class _Cache(types.ModuleType):
+class _Cache(config._PickledByName):
     """Reads and sets the limit where it is used."""
-
-    def __reduce__(self) -> tuple[Callable[[str], types.ModuleType], tuple[str]]:
-        """By name, as cloudpickle pickles other modules for the functions that use them."""
-        return importlib.import_module, (self.__name__,)
 
     @property
     def limit_bytes(self) -> int | None:

@@ -23,15 +23,13 @@ check_memory : bool
     kept until Bascule itself frees it. May be changed at any time.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
-from bascule import _bascule, _producers
+from bascule import _bascule, _producers, _remembered
 
 nvrtc_library: str | None = None
 include_paths: list[str] = []
@@ -43,8 +41,6 @@ check_memory: bool = False
 
 
 def _compile_differently(_value: Any) -> None:
-    from bascule import _remembered
-
     _bascule._forget_toolkit()
     _remembered.forget()
 
@@ -61,12 +57,15 @@ _EFFECTS: dict[str, Callable[[Any], None]] = {
 }
 
 
-class _Settings(types.ModuleType):
-    """Refuses unknown settings, and applies each change at once."""
+class _PickledByName(types.ModuleType):
+    """As cloudpickle pickles other modules for the functions that use them."""
 
     def __reduce__(self) -> tuple[Callable[[str], types.ModuleType], tuple[str]]:
-        """By name, as cloudpickle pickles other modules for the functions that use them."""
         return importlib.import_module, (self.__name__,)
+
+
+class _Settings(_PickledByName):
+    """Refuses unknown settings, and applies each change at once."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("__"):

@@ -1,7 +1,5 @@
 """The emulated device's own functions: recorded operations, and races between streams."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import sys
@@ -86,14 +84,8 @@ def checks(*, races: bool) -> Iterator[None]:
     _bascule._raise_races(_finish())  # races from before the block
     before = _bascule._look_for_races(races)
     try:
-        yield
-    except BaseException as error:
-        # The block's own exception is raised; the races may be its cause.
-        for race in _finish():
-            error.add_note(race)
-        raise
-    else:
-        _bascule._raise_races(_finish())
+        with _raising_races():
+            yield
     finally:
         _bascule._look_for_races(before)
 
@@ -117,6 +109,18 @@ def reset() -> None:
     """
     _bascule.current_device()
     _bascule._reset_devices()
+
+
+@contextmanager
+def _raising_races() -> Iterator[None]:
+    """Raise the races of the block's work, or add them to the block's own exception: they may be its cause."""
+    try:
+        yield
+    except BaseException as error:
+        for race in _finish():
+            error.add_note(race)
+        raise
+    _bascule._raise_races(_finish())
 
 
 def _finish() -> list[str]:

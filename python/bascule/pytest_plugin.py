@@ -6,16 +6,15 @@ ends, so that the right test reports a race. The terminal summary tells how much
 launched without comparing a byte, since those prove nothing.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Generator
+from operator import add, sub
 from typing import Any
 
 import pytest
 
 from bascule import _bascule
-from bascule.emulated import RaceStatistics, race_statistics, reset
+from bascule.emulated import RaceStatistics, _finish, _raising_races, race_statistics, reset
 
 _VARIABLE = "BASCULE_EMULATED_CHECKS"
 
@@ -71,14 +70,8 @@ class Races:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        try:
-            result = yield
-        except BaseException as error:
-            for race in _finish():
-                error.add_note(race)
-            raise
-        _bascule._raise_races(_finish())
-        return result
+        with _raising_races():
+            return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -93,23 +86,19 @@ class Races:
         report = yield
         if call.when == "teardown":
             # Plain numbers, which the report carries from another process too.
-            before: _Counts = item.stash[_BEFORE]
-            grown = [now - then for now, then in zip(_counts(), before, strict=True)]
-            report.__dict__["bascule_races"] = grown
+            before = item.stash[_BEFORE]
+            report.__dict__["bascule_races"] = list(map(sub, _counts(), before))
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         counts: list[int] | None = getattr(report, "bascule_races", None)
         if counts is None:
             return
-        launches, nodes, edges, compared, races = counts
-        total = self.total
-        self.total = RaceStatistics(
-            total.nodes + nodes, total.edges + edges, total.bytes + compared, total.races + races
-        )
+        launches, *compared = counts
+        self.total = RaceStatistics(*map(add, self.total, compared))
         if launches > 0:
             self.launching += 1
-            if compared == 0:
+            if RaceStatistics(*compared).bytes == 0:
                 self.silent.append(report.nodeid)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -123,17 +112,11 @@ class Races:
             terminalreporter.write_line(f"launched without comparing a byte: {test}")
 
 
-_Counts = tuple[int, int, int, int, int]
-_BEFORE = pytest.StashKey[_Counts]()
+_BEFORE = pytest.StashKey[tuple[int, ...]]()
 
 
-def _counts() -> _Counts:
+def _counts() -> tuple[int, ...]:
+    """Launches, and the fields of RaceStatistics."""
     if not _bascule._driver_is_loaded() or not _bascule._driver_info()["emulated"]:
         return (0, 0, 0, 0, 0)
-    now = race_statistics()
-    return (_bascule._driver_calls("cuLaunchKernelEx"), now.nodes, now.edges, now.bytes, now.races)
-
-
-def _finish() -> list[str]:
-    _bascule._finish_devices()
-    return _bascule._take_races()
+    return (_bascule._driver_calls("cuLaunchKernelEx"), *race_statistics())

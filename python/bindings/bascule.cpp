@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/errors/language.hpp>
+#include <bascule/runtime/driver/program_lock.hpp>
 
 #include "parts.hpp"
 #include "support/gil.hpp"
@@ -17,6 +18,12 @@ constexpr const char* only_in_main =
     "bascule can be imported in the main interpreter only, because its devices, streams and caches are the "
     "process's. Use threads or processes instead of subinterpreters.";
 
+/// With it destructors of the runtime, which Python runs anywhere, enter the driver without the GIL too.
+constexpr bascule::ProgramLock gil = {
+    []() noexcept -> void* { return bascule::python::holds_gil() ? PyEval_SaveThread() : nullptr; },
+    [](void* state) noexcept { bascule::python::restore_gil(static_cast<PyThreadState*>(state)); },
+};
+
 }  // namespace
 
 PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
@@ -31,7 +38,7 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
         "bascule";  // where users find the classes; messages and signatures name them so
     module.attr("__version__") = BASCULE_VERSION;
     register_errors();
-    enter_driver_without_gil();
+    bascule::program_lock.store(&gil, std::memory_order_release);
     check_calls_of_driver(module);
     bind_devices(module);
     bind_streams(module);
@@ -40,7 +47,6 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     bind_dlpack_import(module);
     bind_arguments(module);
     bind_interface_reader(module);
-    bind_interface_sync(module);
     bind_producer_streams(module);
     bind_kernels(module);
     bind_globals(module);
@@ -55,7 +61,6 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     bind_display(module);
     describe_call_errors(module);
     bind_reduction(module);
-    refuse_uninitialised_objects(module);
     module.attr("__name__") = own_name;
 }
 

@@ -35,7 +35,6 @@ void bind_dtypes(pybind11::module_& module);
 /// LaunchConfig, CompileOptions, Diagnostic and CacheStatistics.
 void bind_values(pybind11::module_& module);
 void bind_interface_reader(pybind11::module_& module);
-void bind_interface_sync(pybind11::module_& module);
 void bind_producer_streams(pybind11::module_& module);
 
 /// bascule.DeviceArray, put together from its parts, and the functions that make arrays.
@@ -43,7 +42,6 @@ void bind_arrays(pybind11::module_& module);
 void bind_array_creation(pybind11::module_& module);
 void bind_array_elements(ArrayClass& type);
 void bind_array_export(pybind11::module_& module, ArrayClass& type);
-void bind_array_host(ArrayClass& type);
 void bind_array_import(pybind11::module_& module);
 void bind_array_indexing(ArrayClass& type);
 /// Operators that arrays do not have, with errors that name what to use.
@@ -83,10 +81,9 @@ void bind_public_functions(pybind11::module_& module);
 /// already. bascule._display is imported when one of them is read.
 void bind_display(pybind11::module_& module);
 /// pybind11 answers a call with wrong arguments with a list of C++ signatures. From here on every function and method of
-/// `module` raises what `bascule._call_errors.describe` makes of it. Call it after everything is bound.
+/// `module` raises what `bascule._call_errors.describe` makes of it. And whatever uses an object that `__new__` alone has
+/// made, as pickles of old protocols do, raises TypeError: pybind11 itself would give it memory without a value. Call it
+/// after everything is bound.
 void describe_call_errors(const pybind11::module_& module);
-/// For the classes that the module has by now: whatever uses an object that `__new__` alone has made, as pickles of old
-/// protocols do, raises TypeError. pybind11 itself would give it memory without a value.
-void refuse_uninitialised_objects(const pybind11::module_& module);
 
 }  // namespace bascule::python

@@ -14,7 +14,14 @@ project = "Bascule"
 copyright = "the authors of Bascule, Apache License 2.0"
 release = version = re.search(r"project\(bascule VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "python_reference", "header_reference"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "python_reference",
+    "header_reference",
+    "cuda_strings",
+]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 exclude_patterns = ["extension"]

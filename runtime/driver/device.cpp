@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 
@@ -63,10 +63,9 @@ Device::State::State(int number) {
 Device::Device(int ordinal) : known_(nullptr) {
     const int known = count();
     if (ordinal < 0 || ordinal >= known) {
-        throw ArgumentError(ArgumentError::Kind::value,
-                            fmt::format("there is no device {}: this machine has {} {}, numbered from 0.",
-                                        ordinal, known, known == 1 ? "device" : "devices"),
-                            {.field = "device", .got = std::to_string(ordinal)});
+        reject(ErrorKind::value, {.field = "device", .got = std::to_string(ordinal)},
+               "there is no device {}: this machine has {} {}, numbered from 0.", ordinal, known,
+               known == 1 ? "device" : "devices");
     }
     std::atomic<const State*>& slot = State::all[static_cast<std::size_t>(ordinal)];
     known_ = slot.load(std::memory_order_acquire);

@@ -11,10 +11,10 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/language.hpp>
 #include <bascule/jit/process/dynamic_library.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
-#include <bascule/runtime/driver/table_hook.hpp>
 
 namespace bascule {
 namespace {
@@ -253,6 +253,18 @@ const Driver& Driver::make() {
     return *driver.release();
 }
 
+const EmulatedFunctions& Driver::require_emulated(const char* why_not) const {
+    if (emulated_ != nullptr) return *emulated_;
+    throw LibraryError(why_not, {.library = "emulated device", .paths_tried = {}, .loader_message = {}});
+}
+
+/// Null for a code that the driver does not know.
+const char* Driver::name_of(CUresult code) const noexcept {
+    const char* name = nullptr;
+    if (api_.cuGetErrorName) api_.cuGetErrorName(code, &name);
+    return name;
+}
+
 std::string Driver::report_on(DriverResult result) const {
     const CUresult code = result;
     if (emulated_ == nullptr) return "";
@@ -271,9 +283,8 @@ std::string Driver::message_of(DriverResult result, std::string_view doing,
             "array, stream, compile or launch. (Failed: {}.)",
             emulated() ? "emulated device (which behaves like a GPU here)" : "GPU", doing);
     }
-    const char* name = nullptr;
+    const char* name = name_of(code);
     const char* text = nullptr;
-    if (api_.cuGetErrorName) api_.cuGetErrorName(code, &name);
     if (api_.cuGetErrorString) api_.cuGetErrorString(code, &text);
     const std::string error =
         fmt::format("{} ({})", name == nullptr ? "unknown code" : name, static_cast<int>(code));
@@ -290,15 +301,14 @@ std::string Driver::message_of(DriverResult result, std::string_view doing,
         "process{}.",
         failure.report.empty() ? fmt::format("{}: {}.", culprit, description) : failure.report,
         line(failure.launch), error, doing,
-        emulated() ? ", or call bascule.emulated.reset() and make the arrays again" : "");
+        emulated() ? advice(", or call bascule.emulated.reset() and make the arrays again", "") : "");
 }
 
 void Driver::fail(DriverResult result, std::string_view doing) const {
     const CUresult code = result;
     CudaError::Details details;
     details.code = static_cast<int>(code);
-    const char* name = nullptr;
-    if (api_.cuGetErrorName) api_.cuGetErrorName(code, &name);
+    const char* name = name_of(code);
     details.code_name = name == nullptr ? "" : name;
     details.call = result.call;
     details.doing = doing;
@@ -337,6 +347,12 @@ int Driver::attribute_of(int ordinal, CUdevice_attribute which) const {
     return value;
 }
 
+int Driver::attribute_of(CUkernel kernel, int ordinal, CUfunction_attribute which) const {
+    int value = 0;
+    check(api_.cuKernelGetAttribute(&value, which, kernel, ordinal), "asking what a kernel needs");
+    return value;
+}
+
 void Driver::report(DriverResult result, const char* doing) const noexcept {
     const CUresult code = result;
     // At the end of the process, and in a forked child, there is nothing left to say.
@@ -344,8 +360,7 @@ void Driver::report(DriverResult result, const char* doing) const noexcept {
         code == CUDA_ERROR_CONTEXT_IS_DESTROYED || loses_context(code)) {
         return;
     }
-    const char* name = nullptr;
-    api_.cuGetErrorName(code, &name);
+    const char* name = name_of(code);
     std::fprintf(stderr, "bascule: %s failed: %s returned %s (%d)\n", doing, result.call,
                  name == nullptr ? "an unknown code" : name, static_cast<int>(code));
 }

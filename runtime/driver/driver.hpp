@@ -137,6 +137,10 @@ struct DriverFunctions {
 #undef BASCULE_DECLARE
 };
 
+/// For tests: gets the table of a driver before the first of its functions is called, and may put others in their place.
+/// Where a function was not found the entry is null.
+inline std::atomic<void (*)(DriverFunctions&)> driver_table_hook{nullptr};
+
 /// Errors of a kernel after which all later calls in the context return the same error.
 bool is_fault_of_kernel(CUresult code) noexcept;
 /// All errors after which they do: those, and errors of the device or of what lies between it and the process.
@@ -188,6 +192,8 @@ class Driver {
     bool emulated() const noexcept { return emulated_ != nullptr; }
     /// The emulated device's own functions, or null on a GPU.
     const EmulatedFunctions* emulated_functions() const noexcept { return emulated_; }
+    /// The same. Throws: LibraryError with these words on a GPU.
+    const EmulatedFunctions& require_emulated(const char* why_not) const;
     /// Why `auto` took the emulated device: "no libcuda.so.1 was found"; empty when it was asked for, and on
     /// a GPU.
     const std::string& fallback_reason() const noexcept { return fallback_reason_; }
@@ -210,6 +216,12 @@ class Driver {
 
     /// What a device can do; the ordinal is one of its `device_count()`. Throws: CudaError.
     int attribute_of(int ordinal, CUdevice_attribute which) const;
+    /// What a kernel has or may have there. Throws: CudaError.
+    int attribute_of(CUkernel kernel, int ordinal, CUfunction_attribute which) const;
+    /// What the driver knows of an address: one attribute, which has the type of `value`.
+    DriverResult ask_pointer(CUdeviceptr address, CUpointer_attribute which, void* value) const {
+        return api_.cuPointerGetAttributes(1, &which, &value, address);
+    }
 
     /// From now on `describe` describes failures; without it, errors have the emulated device's own report.
     /// Thread-safe.
@@ -224,6 +236,7 @@ class Driver {
   private:
     Driver() = default;
     static const Driver& make();
+    const char* name_of(CUresult code) const noexcept;
     std::string report_on(DriverResult result) const;
     std::string message_of(DriverResult result, std::string_view doing, const FailureDetails& failure) const;
     [[noreturn]] void fail(DriverResult result, std::string_view doing) const;

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/language.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/host_memory.hpp>
@@ -51,53 +51,46 @@ MemoryFacts ask(std::uint64_t address, Device device) {
     const char* const where = device.reads_host_memory() ? "it was freed, or this process never had it"
                                                          : "it is host memory, or was freed";
     const std::string copying = advice("bascule.to_device(...)", "bascule::copy_to_device(...)");
-    const std::string message = device.emulated()
-                                    ? fmt::format(
-                                          "'data' of __cuda_array_interface__ is {:#x}, memory that the "
-                                          "emulated device does not know: it comes from a real CUDA library, "
-                                          "is host memory, or was freed. Set BASCULE_DEVICE=cuda, or copy "
-                                          "the array with {}.",
-                                          array.pointer, copying)
-                                    : fmt::format(
-                                          "'data' of __cuda_array_interface__ is {:#x}, memory that no CUDA "
-                                          "device knows: {}. Copy a host array with {}.",
-                                          array.pointer, where, copying);
-    throw ArgumentError(ArgumentError::Kind::value, message,
-                        {.field = "data",
-                         .expected = "memory of device " + std::to_string(device.ordinal()),
-                         .got = fmt::format("{:#x}", array.pointer)});
+    const std::string message =
+        device.emulated()
+            ? "memory that the emulated device does not know: it comes from a real CUDA library, is host memory, or was "
+              "freed. Set BASCULE_DEVICE=cuda, or copy the array with " +
+                  copying
+            : fmt::format("memory that no CUDA device knows: {}. Copy a host array with {}", where, copying);
+    reject(ErrorKind::value,
+           {.field = "data",
+            .expected = "memory of device " + std::to_string(device.ordinal()),
+            .got = fmt::format("{:#x}", array.pointer)},
+           "'data' of __cuda_array_interface__ is {:#x}, {}.", array.pointer, message);
 }
 
 [[noreturn]] void fail_elsewhere(const ArrayView& array, const Home& home, int ordinal) {
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("'data' of __cuda_array_interface__ is {:#x}: {} lies on device {}, but "
-                                    "{}. Copy it there first, or launch with peer=True where the devices "
-                                    "reach each other's memory.",
-                                    array.pointer, describe(array), ordinal, describe(home)),
-                        {.field = "data",
-                         .expected = "memory of device " + std::to_string(home.device.ordinal()),
-                         .got = "memory of device " + std::to_string(ordinal)});
+    reject(ErrorKind::value,
+           {.field = "data",
+            .expected = "memory of device " + std::to_string(home.device.ordinal()),
+            .got = "memory of device " + std::to_string(ordinal)},
+           "'data' of __cuda_array_interface__ is {:#x}: {} lies on device {}, but {}. {}", array.pointer,
+           describe(array), ordinal, describe(home), advice_for_elsewhere(home.device));
 }
 
 [[noreturn]] void fail_told(const ArrayView& array, int told, int ordinal) {
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("the DLPack tensor says that it is on CUDA device {}, and its memory at "
-                                    "{:#x} is on device {}: a bug in the producing library.",
-                                    told, array.pointer, ordinal),
-                        {.field = "device",
-                         .expected = fmt::format("CUDA device {}", ordinal),
-                         .got = fmt::format("CUDA device {}", told)});
+    reject(ErrorKind::value,
+           {.field = "device",
+            .expected = fmt::format("CUDA device {}", ordinal),
+            .got = fmt::format("CUDA device {}", told)},
+           "the DLPack tensor says that it is on CUDA device {}, and its memory at {:#x} is on device {}: a "
+           "bug in the producing library.",
+           told, array.pointer, ordinal);
 }
 
 [[noreturn]] void fail_context(const ArrayView& array, int ordinal) {
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("'data' of __cuda_array_interface__ is {:#x}: {} lies in a context of "
-                                    "device {} that is not the device's primary one, and each context has an "
-                                    "address space of its own. {}",
-                                    array.pointer, describe(array), ordinal, primary_context_advice),
-                        {.field = "data",
-                         .expected = fmt::format("memory of the primary context of device {}", ordinal),
-                         .got = "memory of another context"});
+    reject(ErrorKind::value,
+           {.field = "data",
+            .expected = fmt::format("memory of the primary context of device {}", ordinal),
+            .got = "memory of another context"},
+           "'data' of __cuda_array_interface__ is {:#x}: {} lies in a context of device {} that is not the "
+           "device's primary one, and each context has an address space of its own. {}",
+           array.pointer, describe(array), ordinal, primary_context_advice);
 }
 
 /// Memory of pools belongs to no context.
@@ -105,18 +98,6 @@ bool is_primary(const MemoryFacts& memory) {
     if (memory.context == nullptr) return true;
     const Device device(memory.ordinal);
     return device.is_active() && device.context() == memory.context;
-}
-
-/// The first byte of the array and the one behind its last. `validate` has seen that they have addresses.
-std::pair<std::uint64_t, std::uint64_t> bytes_of(const ArrayView& array) noexcept {
-    if (array.dtype.kind == DType::Kind::bit) return {array.pointer, array.pointer + (array.size + 7) / 8};
-    std::uint64_t first = array.pointer;
-    std::uint64_t last = array.pointer + array.dtype.itemsize - 1;
-    for (int d = 0; d < array.ndim(); ++d) {
-        const std::int64_t reach = (array.shape[d] - 1) * array.strides[d];
-        (reach < 0 ? first : last) += static_cast<std::uint64_t>(reach);
-    }
-    return {first, last + 1};
 }
 
 /// Of memory that the driver does not know. Where kernels reach any host memory, an address that is
@@ -131,17 +112,27 @@ void check_range(const ArrayView& array, const MemoryFacts& memory) {
     const auto [first, end] = bytes_of(array);
     const std::uint64_t known_end = memory.range_start + memory.range_bytes;
     if (memory.range_start == 0 || (first >= memory.range_start && end <= known_end)) return;
-    throw ArgumentError(
-        ArgumentError::Kind::value,
-        fmt::format("'data' of __cuda_array_interface__ is {:#x}: {} takes the bytes from {:#x} to {:#x}, "
-                    "and the allocation there goes from {:#x} to {:#x}. Look at its shape and strides.",
-                    array.pointer, describe(array), first, end, memory.range_start, known_end),
-        {.field = "data",
-         .expected = fmt::format("{} bytes from {:#x}", memory.range_bytes, memory.range_start),
-         .got = fmt::format("{} bytes from {:#x}", end - first, first)});
+    reject(ErrorKind::value,
+           {.field = "data",
+            .expected = fmt::format("{} bytes from {:#x}", memory.range_bytes, memory.range_start),
+            .got = fmt::format("{} bytes from {:#x}", end - first, first)},
+           "'data' of __cuda_array_interface__ is {:#x}: {} takes the bytes from {:#x} to {:#x}, and the "
+           "allocation there goes from {:#x} to {:#x}. Look at its shape and strides.",
+           array.pointer, describe(array), first, end, memory.range_start, known_end);
 }
 
 }  // namespace
+
+std::pair<std::uint64_t, std::uint64_t> bytes_of(const ArrayView& array) noexcept {
+    if (array.dtype.kind == DType::Kind::bit) return {array.pointer, array.pointer + (array.size + 7) / 8};
+    std::uint64_t first = array.pointer;
+    std::uint64_t last = array.pointer + array.dtype.itemsize - 1;
+    for (int d = 0; d < array.ndim(); ++d) {
+        const std::int64_t reach = (array.shape[d] - 1) * array.strides[d];
+        (reach < 0 ? first : last) += static_cast<std::uint64_t>(reach);
+    }
+    return {first, last + 1};
+}
 
 void detail::ProvenMemory::store(std::atomic<std::uint64_t>& slot, std::uint64_t value,
                                  std::uint64_t asked_at) noexcept {
@@ -185,6 +176,15 @@ void check_memory(bool on) noexcept { detail::asks_always.store(on, std::memory_
 std::string describe(const Home& home) {
     return fmt::format("the launch goes to device {}, where {} is", home.device.ordinal(),
                        home.by_stream ? "its stream" : "an earlier array");
+}
+
+std::string advice_for_elsewhere(Device home) {
+    return advice(
+        fmt::format(
+            "Copy it there: `with bascule.device({}): y = bascule.device_array(x.shape, x.dtype); y[...] = x`. "
+            "Or, where the devices reach each other's memory: `kernel[grid, block].options(peer=True)(...)`.",
+            home.ordinal()),
+        "Copy it there, or launch on a stream of the device that it is on.");
 }
 
 ArrayView resolve(const ArrayView& array, Device device) {

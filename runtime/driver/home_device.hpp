@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/runtime/driver/device.hpp>
@@ -18,6 +19,9 @@ namespace bascule {
 /// process has it mapped. Throws: ArgumentError for memory that the device does not know, or that belongs to
 /// another device or to a context that is not a primary one, with what to do.
 ArrayView resolve(const ArrayView& array, Device device);
+
+/// The first byte that an array with elements touches, and the one behind its last.
+std::pair<std::uint64_t, std::uint64_t> bytes_of(const ArrayView& array) noexcept;
 
 /// What to do about a context that is not a primary one: for messages.
 inline constexpr const char* primary_context_advice =
@@ -39,6 +43,9 @@ struct Home {
 /// device makes that one the home. `told` as for `is_known_at_home`. `array.device` is set where the array's
 /// stream is on another device.
 void resolve_at_home(ArrayView& array, Home& home, int told = not_told);
+
+/// What to do with an array that lies on another device than `home`: for messages.
+std::string advice_for_elsewhere(Device home);
 
 namespace detail {
 

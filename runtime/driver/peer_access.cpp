@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/memory_pool.hpp>
 #include <bascule/runtime/driver/peer_access.hpp>
@@ -32,11 +32,10 @@ void enable_peer_access(Device device, Device peer) {
     driver.check(driver.api().cuDeviceCanAccessPeer(&can, from, to),
                  "asking whether one device reaches another's memory");
     if (can == 0) {
-        throw ArgumentError(ArgumentError::Kind::value,
-                            fmt::format("peer=True: kernels on device {} cannot reach the memory of device "
-                                        "{}, according to the driver. Copy the array to device {} first.",
-                                        device.ordinal(), peer.ordinal(), device.ordinal()),
-                            {.field = "peer"});
+        reject_field(ErrorKind::value, "peer",
+                     "peer=True: kernels on device {} cannot reach the memory of device {}, according to "
+                     "the driver. Copy the array to device {} first.",
+                     device.ordinal(), peer.ordinal(), device.ordinal());
     }
     const ContextGuard context(device.context());
     const DriverResult code = driver.api().cuCtxEnablePeerAccess(peer.context(), 0);
@@ -53,20 +52,15 @@ void open_peer_memory(Device device, Device peer, std::uint64_t address) {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
     unsigned int flags = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
-    CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_ACCESS_FLAGS;
-    void* value = &flags;
-    driver.check(driver.api().cuPointerGetAttributes(1, &attribute, &value, address),
+    driver.check(driver.ask_pointer(address, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, &flags),
                  "asking which device reaches an array");
     if (flags == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE) return;
-    throw ArgumentError(
-        ArgumentError::Kind::value,
-        fmt::format("peer=True: the array's memory at {:#x} lies on device {}, and kernels on device {} "
-                    "cannot {} it. It is of a memory pool (cudaMallocAsync) or mapped, and its owner alone "
-                    "can open it: cudaMemPoolSetAccess, or cuMemSetAccess. Copy the array to device {} "
-                    "otherwise.",
-                    address, peer.ordinal(), device.ordinal(),
-                    flags == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ ? "write to" : "reach", device.ordinal()),
-        {.field = "peer"});
+    reject_field(ErrorKind::value, "peer",
+                 "peer=True: the array's memory at {:#x} lies on device {}, and kernels on device {} cannot "
+                 "{} it. It is of a memory pool (cudaMallocAsync) or mapped, and its owner alone can open "
+                 "it: cudaMemPoolSetAccess, or cuMemSetAccess. Copy the array to device {} otherwise.",
+                 address, peer.ordinal(), device.ordinal(),
+                 flags == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ ? "write to" : "reach", device.ordinal());
 }
 
 }  // namespace bascule

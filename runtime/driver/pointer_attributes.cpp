@@ -7,19 +7,8 @@
 namespace bascule {
 
 const char* to_string(PointerKind kind) noexcept {
-    switch (kind) {
-        case PointerKind::device:
-            return "device";
-        case PointerKind::pool:
-            return "pool";
-        case PointerKind::pinned:
-            return "pinned";
-        case PointerKind::mapped:
-            return "mapped";
-        case PointerKind::managed:
-            return "managed";
-    }
-    return "";
+    static constexpr const char* names[] = {"device", "pool", "pinned", "mapped", "managed"};
+    return names[static_cast<std::size_t>(kind)];
 }
 
 std::optional<PointerAttributes> pointer_attributes(std::uint64_t address, Device device) {

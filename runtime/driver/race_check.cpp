@@ -36,15 +36,11 @@ void detail::raise_found_races() {
 }
 
 bool look_for_races(bool on) {
-    const EmulatedFunctions* emulated = Driver::get().emulated_functions();
-    if (emulated == nullptr) {
-        throw LibraryError(
-            "kernels run on a GPU, where races between streams cannot be seen. Set BASCULE_DEVICE=emulated.",
-            {.library = "emulated device", .paths_tried = {}, .loader_message = {}});
-    }
-    const std::uint32_t before = emulated->checks();
+    const EmulatedFunctions& emulated = Driver::get().require_emulated(
+        "kernels run on a GPU, where races between streams cannot be seen. Set BASCULE_DEVICE=emulated.");
+    const std::uint32_t before = emulated.checks();
     const std::uint32_t races = BASCULE_EMULATED_CHECK_RACES;
-    emulated->set_checks(on ? before | races : before & ~races);
+    emulated.set_checks(on ? before | races : before & ~races);
     detail::race_watch.store(on ? RaceWatch::on : RaceWatch::off);
     return (before & races) != 0;
 }

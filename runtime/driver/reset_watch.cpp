@@ -18,7 +18,7 @@ ResetWatch::ResetWatch() noexcept : ended_(ended.load(std::memory_order_acquire)
 
 void ResetWatch::check(const char* doing) const {
     if (begun.load(std::memory_order_acquire) == ended_) return;
-    throw CudaError(fmt::format("{}: the device was reset (bascule.emulated.reset) during this call, which "
+    throw CudaError(fmt::format("{}: the device was reset during this call, which "
                                 "drops what is pending. Make the arrays again.",
                                 doing),
                     {.code = CUDA_ERROR_CONTEXT_IS_DESTROYED,

@@ -11,15 +11,15 @@
 
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/elementwise/elementwise.hpp>
 #include <bascule/runtime/elementwise/elementwise_kernels.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/launch_hooks.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/memory.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
-#include <bascule/runtime/trace/traced_call.hpp>
+#include <bascule/runtime/trace/ordered_call.hpp>
 
 namespace bascule {
 namespace {
@@ -49,21 +49,15 @@ int code_of(DType dtype) noexcept {
     }
 }
 
-/// The streams that the arrays name, equal ones once.
-class Producers {
-  public:
-    void add(const ArrayView& array) noexcept {
-        if (!array.has_stream) return;
-        const Producer producer{array.stream, count_, array.device};
-        if (count_ == 1 && producers_[0].same_stream(producer)) return;
-        producers_[count_++] = producer;
+/// The streams that the arrays name.
+ProducerPair producers_of(std::initializer_list<const ArrayView*> arrays) noexcept {
+    ProducerPair producers;
+    for (const ArrayView* array : arrays) {
+        const int place = static_cast<int>(producers.get().size());
+        if (array->has_stream) producers.add({array->stream, place, array->device});
     }
-    std::span<const Producer> get() const noexcept { return {producers_, static_cast<std::size_t>(count_)}; }
-
-  private:
-    Producer producers_[2];
-    int count_ = 0;
-};
+    return producers;
+}
 
 struct Axis {
     std::int64_t extent, to_stride, from_stride;
@@ -133,20 +127,6 @@ void launch(StreamRef stream, const std::string& name, const ElementwiseJob& job
     kernel.launch(stream, config, pack, Owners::handed_over_later());  // the caller's; this code stays loaded
 }
 
-/// One call of the driver, by `enqueue`, between the waits that a launch has.
-template <class Enqueue>
-void in_order(CallKind kind, std::size_t bytes, StreamRef stream, std::span<const Producer> producers,
-              Enqueue&& enqueue) {
-    const ContextGuard context(stream.context());
-    TracedCall call(kind, bytes);
-    const ProducersToOrder ordered(stream, producers);
-    wait_for_producers(stream, ordered.get());
-    call.begin_operation(stream);
-    enqueue(Driver::get());
-    call.end_operation();
-    order_producers_after(stream, ordered.get());
-}
-
 /// The value as 1, 2 or 4 bytes that repeat, which is what drivers fill with; nothing when it does not
 /// repeat.
 std::optional<std::size_t> repeats_every(std::span<const std::byte> element) noexcept {
@@ -163,53 +143,41 @@ std::optional<std::size_t> repeats_every(std::span<const std::byte> element) noe
 void fill_run(StreamRef stream, const ArrayView& destination, const std::byte* element, std::size_t unit,
               std::span<const Producer> producers) {
     const std::size_t count = destination.size * destination.dtype.itemsize / unit;
-    in_order(CallKind::fill, count * unit, stream, producers, [&](const Driver& driver) {
-        const DriverFunctions& api = driver.api();
+    const auto fill = [&](const DriverFunctions& api) -> DriverResult {
+        const std::uint64_t to = destination.pointer;
         std::uint32_t pattern = 0;
         std::memcpy(&pattern, element, unit);
-        const DriverResult code =
-            unit == 1   ? api.cuMemsetD8Async(destination.pointer, static_cast<unsigned char>(pattern), count,
-                                              stream.native())
-            : unit == 2 ? api.cuMemsetD16Async(destination.pointer, static_cast<unsigned short>(pattern),
-                                               count, stream.native())
-                        : api.cuMemsetD32Async(destination.pointer, pattern, count, stream.native());
-        driver.check(code, stream.native(), "filling an array");
-    });
+        if (unit == 4) return api.cuMemsetD32Async(to, pattern, count, stream.native());
+        if (unit == 2)
+            return api.cuMemsetD16Async(to, static_cast<unsigned short>(pattern), count, stream.native());
+        return api.cuMemsetD8Async(to, static_cast<unsigned char>(pattern), count, stream.native());
+    };
+    const ContextGuard context(stream.context());
+    enqueue_in_order(CallKind::fill, count * unit, stream, producers, "filling an array", fill);
 }
 
 void copy_run(StreamRef stream, std::uint64_t destination, std::uint64_t source, std::size_t bytes,
               std::span<const Producer> producers) {
-    in_order(CallKind::copy, bytes, stream, producers, [&](const Driver& driver) {
-        driver.check(driver.api().cuMemcpyDtoDAsync(destination, source, bytes, stream.native()),
-                     stream.native(), "copying an array");
-    });
-}
-
-/// The first byte that an array touches, and how many there are up to its last.
-std::pair<std::uint64_t, std::size_t> range_of(const ArrayView& array) noexcept {
-    std::uint64_t first = array.pointer;
-    std::size_t bytes = array.dtype.itemsize;
-    for (int d = 0; d < array.ndim(); ++d) {
-        const std::int64_t reach = (array.shape[d] - 1) * array.strides[d];
-        if (reach < 0) first += static_cast<std::uint64_t>(reach);
-        bytes += static_cast<std::size_t>(std::abs(reach));
-    }
-    return {first, bytes};
+    const ContextGuard context(stream.context());
+    enqueue_in_order(CallKind::copy, bytes, stream, producers, "copying an array",
+                     [&](const DriverFunctions& api) {
+                         return api.cuMemcpyDtoDAsync(destination, source, bytes, stream.native());
+                     });
 }
 
 /// `write` of a copy of the destination that kernels can write, which then replaces it, gaps and all. The
 /// copy has the destination's alignment.
 template <class Write>
 void write_by_copies(StreamRef stream, const ArrayView& destination, const Write& write) {
-    const auto [first, bytes] = range_of(destination);
+    const auto [first, end] = bytes_of(destination);
+    const std::size_t bytes = end - first;
     const std::uint64_t shift = first % 16;
     auto copy = std::make_unique<DeviceBuffer>(bytes + shift, stream);
     const std::uint64_t start = copy->address() + shift;
     const Owner owner{copy.release(), &delete_owners<DeviceBuffer>, bytes};
     const Owners owners(owner);
     const OwnersKept kept(stream, owners);
-    Producers producers;
-    producers.add(destination);
+    const ProducerPair producers = producers_of({&destination});
     if (!destination.contiguous()) copy_run(stream, start, first, bytes, producers.get());
     ArrayView staged = destination;
     staged.in_constant_memory = false;
@@ -230,9 +198,7 @@ void copy_elements(StreamRef stream, const ArrayView& destination, const ArrayVi
                    const Owners& owners) {
     const OwnersKept kept(stream, owners);
     if (destination.empty()) return;
-    Producers producers;
-    producers.add(source);
-    producers.add(destination);
+    const ProducerPair producers = producers_of({&source, &destination});
     ElementwiseJob job = loop_over(destination, &source);
     const std::int64_t itemsize = destination.dtype.itemsize;
     if (is_one_run(job, job.to_strides, itemsize) && is_one_run(job, job.from_strides, itemsize)) {
@@ -261,9 +227,7 @@ void convert_elements(StreamRef stream, const ArrayView& destination, const Arra
                         [&](const ArrayView& staged) { convert_elements(stream, staged, source); });
         return;
     }
-    Producers producers;
-    producers.add(source);
-    producers.add(destination);
+    const ProducerPair producers = producers_of({&source, &destination});
     ElementwiseJob job = loop_over(destination, &source);
     job.from = code_of(source.dtype);
     job.to = code_of(destination.dtype);
@@ -279,8 +243,7 @@ void fill_elements(StreamRef stream, const ArrayView& destination, std::span<con
                    const Owners& owners) {
     const OwnersKept kept(stream, owners);
     if (destination.empty()) return;
-    Producers producers;
-    producers.add(destination);
+    const ProducerPair producers = producers_of({&destination});
     ElementwiseJob job = loop_over(destination, nullptr);
     const std::uint64_t aligned =
         common_unit(job.destination, destination.dtype.itemsize, job.to_strides, job.ndim);

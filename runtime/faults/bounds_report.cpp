@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
 #include <bascule/runtime/memory/memory.hpp>
@@ -56,10 +57,7 @@ struct Records {
     std::uint32_t last_number = 0;
 };
 
-Records& records() {
-    static Records& instance = *new Records;
-    return instance;
-}
+Records& records() { return never_destroyed<Records>(); }
 
 PlacedRecord make_record(Device device) {
     const Driver& driver = Driver::get();
@@ -70,11 +68,9 @@ PlacedRecord make_record(Device device) {
                  "allocating the report of an index out of bounds");
     std::memset(memory, 0, sizeof(BoundsRecord));
     CUdeviceptr address = 0;
-    CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_DEVICE_POINTER;
-    void* value = &address;
-    driver.check(
-        driver.api().cuPointerGetAttributes(1, &attribute, &value, reinterpret_cast<CUdeviceptr>(memory)),
-        "asking where a device sees host memory");
+    driver.check(driver.ask_pointer(reinterpret_cast<CUdeviceptr>(memory),
+                                    CU_POINTER_ATTRIBUTE_DEVICE_POINTER, &address),
+                 "asking where a device sees host memory");
     return {static_cast<volatile BoundsRecord*>(memory), address};
 }
 

@@ -17,12 +17,8 @@
 namespace bascule {
 
 void reset_emulated_devices() {
-    const EmulatedFunctions* emulated = Driver::get().emulated_functions();
-    if (emulated == nullptr) {
-        throw LibraryError(
-            "kernels run on a GPU, and only the emulated device can be reset. Restart the process.",
-            {.library = "emulated device", .paths_tried = {}, .loader_message = {}});
-    }
+    const EmulatedFunctions& emulated = Driver::get().require_emulated(
+        "kernels run on a GPU, and only the emulated device can be reset. Restart the process.");
     // Its end would be waited for by the thread that runs it.
     std::size_t unused = 0;
     if (Driver::get().api().cuMemGetInfo(&unused, &unused) == CUDA_ERROR_NOT_PERMITTED) {
@@ -36,7 +32,7 @@ void reset_emulated_devices() {
     const ResetWatch::Reset reset;
     for (const Device device : Device::used()) {
         const KeptMark mark = kept_so_far();
-        emulated->reset(device.ordinal());
+        emulated.reset(device.ordinal());
         tell_observers<&StreamObserver::device_finished>(device, mark, false);
         forget_blame(device.ordinal());
     }

@@ -1,18 +1,81 @@
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <bascule/interface/errors/language.hpp>
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
-#include <bascule/runtime/faults/source_places.hpp>
 
 namespace bascule {
 namespace {
+
+constexpr std::size_t most_places = 1024;
+
+struct Place {
+    std::string canonical;
+    Source source;
+};
+
+struct Places {
+    std::mutex mutex;
+    std::deque<Place> newest_first;
+};
+
+Places& places() { return never_destroyed<Places>(); }
+
+std::string_view without_indentation(std::string_view line) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    return line;
+}
+
+/// The report with "line 2 of /bascule/<hash>.cu" replaced by the user's line, its file and its text.
+std::string with_user_places(std::string report) {
+    static constexpr std::string_view lead = "line ";
+    static constexpr std::string_view joint = " of ";
+    Places& all = places();
+    const std::lock_guard lock(all.mutex);
+    for (const Place& place : all.newest_first) {
+        for (std::size_t at = report.find(place.canonical); at != report.npos;
+             at = report.find(place.canonical, at)) {
+            const std::size_t end = at + place.canonical.size();
+            const std::size_t begin = report.rfind(lead, at);
+            const bool led =
+                begin != report.npos && report.compare(at - joint.size(), joint.size(), joint) == 0;
+            const int line =
+                led ? line_in_text(place.source.text, std::atoi(report.c_str() + begin + lead.size())) : 0;
+            const std::string mine =
+                line > 0 ? fmt::format("{}:{}: {}", place.source.name, line + place.source.first_line - 1,
+                                       without_indentation(source_line_of(place.source.text, line)))
+                         : place.source.name;
+            const std::size_t from = line > 0 ? begin : at;
+            report.replace(from, end - from, mine);
+            at = from + mine.size();
+        }
+    }
+    // NVRTC writes its own header with the directory that the process was in.
+    static constexpr std::string_view header = "__nv_nvrtc_builtin_header.h";
+    for (std::size_t at = report.find(header); at != report.npos; at = report.find(header, at)) {
+        const std::size_t joined = report.rfind(joint, at);
+        const std::size_t from =
+            joined == report.npos || report.find('\n', joined) < at ? at : joined + joint.size();
+        static constexpr std::string_view words = "a header that is built into NVRTC";
+        report.replace(from, at + header.size() - from, words);
+        at = from + words.size();
+    }
+    return report;
+}
 
 /// The ordinal of the current context's device; 0 when that is not known.
 int current_ordinal(const Driver& driver) {
@@ -58,6 +121,15 @@ FailureDetails details_of(const Driver& driver, CUresult code, std::string repor
 }
 
 }  // namespace
+
+void remember_place(const Source& source, const CompileOptions& options) {
+    const std::string canonical = program_name(source, options);
+    Places& all = places();
+    const std::lock_guard lock(all.mutex);
+    std::erase_if(all.newest_first, [&](const Place& place) { return place.canonical == canonical; });
+    all.newest_first.push_front({canonical, source});
+    if (all.newest_first.size() > most_places) all.newest_first.pop_back();
+}
 
 void describe_failures() noexcept { Driver::set_failure_describer(&details_of); }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/language.hpp>
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
@@ -28,10 +29,7 @@ struct HistoryRegistry {
     std::map<int, std::string> verdicts;  // by device
 };
 
-HistoryRegistry& history_registry() {
-    static auto* made = new HistoryRegistry;
-    return *made;
-}
+HistoryRegistry& history_registry() { return never_destroyed<HistoryRegistry>(); }
 
 /// A synchronisation that began at `mark` has returned: these launches are done and cannot have failed.
 template <class Matches>
@@ -86,8 +84,7 @@ struct OwnRing {
         const EmulatedFunctions* emulated = Driver::get().emulated_functions();
         const std::lock_guard lock(history_registry().mutex);
         auto& rings = history_registry().rings;
-        const auto idle =
-            std::find_if(rings.begin(), rings.end(), [](const LaunchRing* ring) { return !ring->taken; });
+        const auto idle = std::ranges::find(rings, false, &LaunchRing::taken);
         if (idle != rings.end()) {
             own.ring = *idle;
             own.ring->taken = true;
@@ -123,8 +120,7 @@ std::vector<Candidate> candidates_of(int ordinal) {
                 {kernel, slot.stream.load(relaxed), slot.order.load(relaxed), slot.site.load(relaxed)});
         }
     }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const auto& a, const auto& b) { return a.order < b.order; });
+    std::ranges::stable_sort(found, {}, &Candidate::order);
     return found;
 }
 

@@ -6,6 +6,7 @@
 
 #include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/probes/variable_probe.hpp>
 #include <bascule/runtime/kernels/global.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
@@ -14,9 +15,12 @@
 namespace bascule {
 namespace {
 
-[[noreturn]] void fail(const std::string& message, const std::string& name, const Image& image) {
+template <class... Values>
+[[noreturn]] void fail(const std::string& name, const Image& image, fmt::format_string<Values...> text,
+                       Values&&... values) {
     throw CompileError(
-        message, {.log = {}, .name_expression = name, .options = {}, .architecture = to_string(image.arch)});
+        fmt::format(text, std::forward<Values>(values)...),
+        {.log = {}, .name_expression = name, .options = {}, .architecture = to_string(image.arch)});
 }
 
 /// The name with its namespaces, where the last component says enough.
@@ -29,9 +33,8 @@ std::string qualified(const std::string& name, const std::vector<std::string>& k
         if (last_component(each) == base) matches.push_back(each);
     }
     if (matches.size() > 1) {
-        fail(fmt::format("{} has several variables '{}': use a qualified name: {}.", source.name, base,
-                         fmt::join(matches, ", ")),
-             name, image);
+        fail(name, image, "{} has several variables '{}': use a qualified name: {}.", source.name, base,
+             fmt::join(matches, ", "));
     }
     return matches.empty() ? name : matches[0] + name.substr(base.size());
 }
@@ -42,17 +45,15 @@ std::string qualified(const std::string& name, const std::vector<std::string>& k
     const bool exists =
         reason.find("is undefined") == reason.npos && reason.find("has no member") == reason.npos;
     if (exists) {
-        fail(fmt::format("'{}' of {} cannot be read or written as a variable. NVRTC says: {}", name,
-                         source.name, reason),
-             name, image);
+        fail(name, image, "'{}' of {} cannot be read or written as a variable. NVRTC says: {}", name,
+             source.name, reason);
     }
     std::vector<std::string> spellings = known;
     for (const std::string& each : known) spellings.emplace_back(last_component(each));
     const std::string nearest = nearest_name(name, spellings);
-    fail(fmt::format("{} has no __device__ or __constant__ variable '{}'.{}{}", source.name, name,
-                     nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest),
-                     known.empty() ? "" : fmt::format(" Its variables: {}.", fmt::join(known, ", "))),
-         name, image);
+    fail(name, image, "{} has no __device__ or __constant__ variable '{}'.{}{}", source.name, name,
+         nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest),
+         known.empty() ? "" : fmt::format(" Its variables: {}.", fmt::join(known, ", ")));
 }
 
 }  // namespace
@@ -87,10 +88,10 @@ Global find_global(const Kernel& kernel, const std::string& name, Device device)
     const std::string name_there = name_in_image(global.variable, library.image().ptx);
     const std::optional<LoadedVariable> loaded = library.variable(name_there, device);
     if (!loaded) {
-        fail(fmt::format("{} has variable '{}', but kernel '{}' does not use it, and the compiler left it "
-                         "out of that kernel's code. Ask a kernel that uses it, or use it in this one.",
-                         source.name, wanted, kernel.name()),
-             name, library.image());
+        fail(name, library.image(),
+             "{} has variable '{}', but kernel '{}' does not use it, and the compiler left it out of that "
+             "kernel's code. Ask a kernel that uses it, or use it in this one.",
+             source.name, wanted, kernel.name());
     }
     if (loaded->bytes != global.variable.bytes()) {
         throw Error(
@@ -105,22 +106,19 @@ Global find_global(const Kernel& kernel, const std::string& name, Device device)
 
 Global find_global(const Module& module, const std::string& name, Device device) {
     const auto& declarations = module.declarations();
-    const auto found = std::find_if(declarations.begin(), declarations.end(),
-                                    [](const auto& declaration) { return declaration.is_template; });
+    const auto found = std::ranges::find_if(declarations, &KernelDeclaration::is_template);
     if (found != declarations.end()) {
-        throw ArgumentError(ArgumentError::Kind::value,
-                            fmt::format("{} has the template '{}', and instances have variables of their "
-                                        "own: ask the kernel whose '{}' you mean, with "
-                                        "kernel.get_global(\"{}\"); an instance is kernel.instantiate(...).",
-                                        module.source().name, found->name, name, name),
-                            {.field = "name"});
+        reject_field(ErrorKind::value, "name",
+                     "{} has the template '{}', and instances have variables of their own: ask the kernel "
+                     "whose '{}' you mean, with kernel.get_global(\"{}\"); an instance is "
+                     "kernel.instantiate(...).",
+                     module.source().name, found->name, name, name);
     }
     const Arch arch = module.options().arch.value_or(device.arch());
     const std::shared_ptr<const Image> image = module.compile(arch).image;
     if (image->kernels.empty()) {
-        fail(fmt::format("no kernel of {} can be loaded, and its variables are loaded with them.",
-                         module.source().name),
-             name, *image);
+        fail(name, *image, "no kernel of {} can be loaded, and its variables are loaded with them.",
+             module.source().name);
     }
     return find_global(module.kernel(image->kernels[0].name), name, device);
 }

@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/probes/member_probe.hpp>
 #include <bascule/jit/probes/struct_probe.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
 #include <bascule/runtime/kernels/launch_geometry.hpp>
+#include <bascule/runtime/kernels/occupancy.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 
@@ -19,12 +21,12 @@ namespace {
 
 /// The text declares it and the image lacks it: the image says why.
 [[noreturn]] void fail_absent(const Image& image, const std::string& name, const Source& source) {
-    std::string reason = "the compiler dropped it";
+    std::string reason = "was dropped by the compiler";
     for (const auto& [absent, why] : image.absent) {
         if (absent == name) reason = why;
     }
     throw CompileError(
-        fmt::format("{}: kernel '{}' cannot be launched: {}", source.name, name, reason),
+        fmt::format("{}: kernel '{}' cannot be launched: it {}.", source.name, name, reason),
         {.log = image.log, .name_expression = name, .options = {}, .architecture = to_string(image.arch)});
 }
 
@@ -63,12 +65,10 @@ void compare_structure(KernelFunction& function, KernelFunction::Structs& struct
         if (std::any_of(structs.compared.begin(), structs.compared.end(), same)) return;
     }
     const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
-    try {
+    naming_argument(claim.argument, parameter.name, [&] {
         check_layout(probe.get(), {parameter.type.element, parameter.type.dtype.itemsize}, *claim.layout,
                      claim.source);
-    } catch (const ArgumentError& error) {
-        throw error.with_argument(claim.argument, parameter.name);
-    }
+    });
     const std::lock_guard lock(function.comparing);
     structs.compared.emplace_back(claim.argument, *claim.layout);
 }
@@ -86,12 +86,10 @@ void write_tuple(KernelFunction& function, KernelFunction::Structs& structs, Laz
         return;
     }
     const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
-    try {
-        members = std::make_shared<const std::vector<StructMember>>(
+    members = naming_argument(claim.argument, parameter.name, [&] {
+        return std::make_shared<const std::vector<StructMember>>(
             read_members(probe.get(), parameter.type.element, claim.tuple));
-    } catch (const ArgumentError& error) {
-        throw error.with_argument(claim.argument, parameter.name);
-    }
+    });
     args.set_members(claim, *members);  // which refuses a tuple that does not tell all members
     const std::lock_guard lock(function.comparing);
     structs.members.emplace(claim.argument, std::move(members));
@@ -109,16 +107,16 @@ const KernelDeclaration& Kernel::declaration() const noexcept { return family_->
 
 KernelFunction& Kernel::function() const {
     if (function_ != nullptr) return *function_;
-    const bool overloaded = family_->declarations.size() > 1;
-    throw ArgumentError(ArgumentError::Kind::type,
-                        overloaded
-                            ? fmt::format("kernel '{}' has {} overloads: call it with arguments, or choose "
-                                          "one by its parameter types: .overload(\"{}\").",
-                                          name(), family_->declarations.size(),
-                                          fmt::join(family_->declarations.front().parameter_types, ", "))
-                            : fmt::format("kernel '{}' is a template: call it with arguments, or choose an "
-                                          "instance: .instantiate(...).",
-                                          name()));
+    if (family_->declarations.size() > 1) {
+        reject(ErrorKind::type,
+               "kernel '{}' has {} overloads: call it with arguments, or choose one by its parameter types: "
+               ".overload(\"{}\").",
+               name(), family_->declarations.size(),
+               fmt::join(family_->declarations.front().parameter_types, ", "));
+    }
+    reject(ErrorKind::type,
+           "kernel '{}' is a template: call it with arguments, or choose an instance: .instantiate(...).",
+           name());
 }
 
 const std::string& Kernel::expression() const { return function().expression; }

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/choice/function_choice.hpp>
 #include <bascule/jit/choice/kernel_declaration.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
@@ -80,9 +80,7 @@ std::optional<Instance> Kernel::instance_for(const TemplateArguments& given) con
 
 Kernel Kernel::instantiate(TemplateArguments given) const {
     if (!family_->has_templates) {
-        throw ArgumentError(
-            ArgumentError::Kind::type,
-            fmt::format("kernel '{}' is not a template: there is nothing to instantiate.", name()));
+        reject(ErrorKind::type, "kernel '{}' is not a template: there is nothing to instantiate.", name());
     }
     ModuleState& state = *module_.state_;
     if (const auto instance = instance_for(given))
@@ -101,10 +99,9 @@ Kernel Kernel::overload(const std::string& parameter_types) const {
     const std::vector<std::string> types = split_types(parameter_types);
     // One of the text's own functions lies in the module's image.
     const bool in_text =
-        std::any_of(family_->declarations.begin(), family_->declarations.end(),
-                    [&](const KernelDeclaration& declaration) {
-                        return !declaration.is_template && declaration.parameter_types == types;
-                    });
+        std::ranges::any_of(family_->declarations, [&](const KernelDeclaration& declaration) {
+            return !declaration.is_template && declaration.parameter_types == types;
+        });
     if (in_text && family_->sole != nullptr) return {module_, family_, family_->sole, nullptr};
     const std::string expression = overload_expression(name(), function_pointer(types));
     return {module_, family_, &module_.state_->function({in_text ? "" : name(), expression}), nullptr};
@@ -153,10 +150,8 @@ const Signature& Kernel::declared(std::size_t arguments) const {
         spellings.push_back(spell(declaration));
         if (arguments < declaration.parameters.size()) defaults += declaration.defaults;
     }
-    throw ArgumentError(
-        ArgumentError::Kind::type,
-        fmt::format("kernel '{}' does not take {} argument{}: {}{}", name(), arguments,
-                    arguments == 1 ? "" : "s", fmt::join(spellings, "; "), advice_on_defaults(defaults)));
+    reject(ErrorKind::type, "kernel '{}' does not take {} argument{}: {}{}", name(), arguments,
+           arguments == 1 ? "" : "s", fmt::join(spellings, "; "), advice_on_defaults(defaults));
 }
 
 }  // namespace bascule

@@ -67,6 +67,7 @@ class Unit {
         Arch asked;  ///< of the image where the compiler knows it
         Cache::Lookup lookup;
     };
+    const Compiled* find(Arch arch) const noexcept;  // `compiling_` is held
 
     const Source& source_;
     const CompileOptions& options_;
@@ -137,6 +138,8 @@ struct ModuleState {
     KernelFunction& function(const Instance& which);
     /// The function of this expression, in an image that has these instances together unless it has one already.
     KernelFunction& function(const std::string& expression, const std::vector<Instance>& together);
+    /// Gives each of these instances that has no function yet one in `unit`. `growing` is held.
+    void add_functions(const std::vector<Instance>& instances, Unit& unit);
     /// Those of `wanted` that have no function yet, sorted, each once.
     std::vector<Instance> without_function(std::vector<Instance> wanted);
 

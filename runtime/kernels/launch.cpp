@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
@@ -53,11 +53,8 @@ namespace {
 
 [[gnu::cold, gnu::noinline]] void check_default_stream(CUcontext current, const ArgumentPack& args) {
     const int index = args.names_default_stream();
-    try {
-        require_primary_defaults(current);
-    } catch (const ArgumentError& error) {
-        throw error.with_argument(index, args.signature().parameters[static_cast<std::size_t>(index)].name);
-    }
+    naming_argument(index, args.signature().parameters[static_cast<std::size_t>(index)].name,
+                    [&] { require_primary_defaults(current); });
 }
 
 /// What a launch that nothing watches does around its call of the driver.

@@ -1,6 +1,4 @@
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/kernels/launch_attributes.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
@@ -9,19 +7,18 @@
 namespace bascule {
 namespace {
 
-using ErrorKind = ArgumentError::Kind;
-
 [[noreturn]] void fail_unable(const char* field, const char* what, Device device) {
-    throw ArgumentError(
-        ErrorKind::not_supported,
-        device.emulated()
-            ? fmt::format("`{}`: the emulated device has no {}. Leave it out, or run on a GPU of compute "
-                          "capability 9.0 or newer (BASCULE_DEVICE=cuda).",
-                          field, what)
-            : fmt::format("`{}`: device {} ({}, {}) has no {}; GPUs of compute capability 9.0 or newer have. "
-                          "Leave it out.",
-                          field, device.ordinal(), device.name(), to_string(device.arch()), what),
-        {.field = field});
+    if (device.emulated()) {
+        reject_field(
+            ErrorKind::not_supported, field,
+            "`{}`: the emulated device has no {}. Leave it out, or run on a GPU of compute capability "
+            "9.0 or newer (BASCULE_DEVICE=cuda).",
+            field, what);
+    }
+    reject_field(ErrorKind::not_supported, field,
+                 "`{}`: device {} ({}, {}) has no {}; GPUs of compute capability 9.0 or newer have. Leave it "
+                 "out.",
+                 field, device.ordinal(), device.name(), to_string(device.arch()), what);
 }
 
 void check_cooperative(const LaunchConfig& config, const LoadedKernel& kernel, Device device) {
@@ -29,23 +26,19 @@ void check_cooperative(const LaunchConfig& config, const LoadedKernel& kernel, D
     const std::uint64_t each = occupancy_of(kernel, device, threads, config.shared_bytes).blocks;
     const std::uint64_t fitting = each * static_cast<std::uint64_t>(device.multiprocessors());
     if (config.grid.count() <= fitting) return;
-    throw ArgumentError(ErrorKind::value,
-                        fmt::format("`grid` is {}: a cooperative launch needs all of its {} blocks on the "
-                                    "device at once, and {} fit: {} of {} threads and {} bytes of dynamic "
-                                    "shared memory on each of {} multiprocessors. Launch at most {} blocks "
-                                    "and let each do more, or make blocks smaller.",
-                                    to_string(config.grid), config.grid.count(), fitting, each, threads,
-                                    config.shared_bytes, device.multiprocessors(), fitting),
-                        {.field = "grid"});
+    reject_field(ErrorKind::value, "grid",
+                 "`grid` is {}: a cooperative launch needs all of its {} blocks on the device at once, and "
+                 "{} fit: {} of {} threads and {} bytes of dynamic shared memory on each of {} "
+                 "multiprocessors. Launch at most {} blocks and let each do more, or make blocks smaller.",
+                 to_string(config.grid), config.grid.count(), fitting, each, threads, config.shared_bytes,
+                 device.multiprocessors(), fitting);
 }
 
 void check_priority(Device device, int priority) {
     const PriorityRange range = priorities_of(device);
     if (priority >= range.most_urgent && priority <= range.least_urgent) return;
-    throw ArgumentError(ErrorKind::value,
-                        fmt::format("`priority` is {}: this device takes {} (most urgent) to {}.", priority,
-                                    range.most_urgent, range.least_urgent),
-                        {.field = "priority"});
+    reject_field(ErrorKind::value, "priority", "`priority` is {}: this device takes {} (most urgent) to {}.",
+                 priority, range.most_urgent, range.least_urgent);
 }
 
 }  // namespace
@@ -93,21 +86,18 @@ unsigned int to_native(const LaunchConfig& config, LaunchAttributes& attributes)
 void explain_refusal(CUresult code, const LaunchConfig& config, const LoadedKernel& kernel) {
     if (code == CUDA_ERROR_INVALID_CLUSTER_SIZE ||
         (config.cluster.count() != 1 && code == CUDA_ERROR_INVALID_VALUE)) {
-        throw ArgumentError(ErrorKind::value,
-                            fmt::format("`cluster` is {}: the driver takes no clusters of {} blocks of {} "
-                                        "threads of kernel '{}'. Eight blocks are what every such GPU takes; "
-                                        "make the cluster, the block or its shared memory smaller.",
-                                        to_string(config.cluster), config.cluster.count(),
-                                        config.block.count(), kernel.image->name),
-                            {.field = "cluster"});
+        reject_field(ErrorKind::value, "cluster",
+                     "`cluster` is {}: the driver takes no clusters of {} blocks of {} threads of kernel "
+                     "'{}'. Eight blocks are what every such GPU takes; make the cluster, the block or its "
+                     "shared memory smaller.",
+                     to_string(config.cluster), config.cluster.count(), config.block.count(),
+                     kernel.image->name);
     }
     if (code == CUDA_ERROR_NOT_SUPPORTED && (config.programmatic || config.cluster.count() != 1)) {
         const char* field = config.programmatic ? "programmatic" : "cluster";
-        throw ArgumentError(ErrorKind::not_supported,
-                            fmt::format("`{}`: the driver does not support this launch attribute on this "
-                                        "device. Leave it out.",
-                                        field),
-                            {.field = field});
+        reject_field(ErrorKind::not_supported, field,
+                     "`{}`: the driver does not support this launch attribute on this device. Leave it out.",
+                     field);
     }
 }
 

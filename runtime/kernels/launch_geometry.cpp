@@ -1,11 +1,7 @@
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
-#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/kernels/launch_geometry.hpp>
-#include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 namespace {
@@ -45,37 +41,20 @@ Dim3 block_for(std::span<const std::uint64_t> work, std::uint32_t threads) noexc
 std::uint32_t blocks_for(std::uint64_t work, std::uint32_t block, std::uint32_t most, char axis) {
     const std::uint64_t blocks = work / block + (work % block != 0 ? 1 : 0);
     if (blocks <= most) return static_cast<std::uint32_t>(blocks);
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("work of {} threads along {} needs {} blocks of {}, and a grid has at "
-                                    "most {} there. Give each thread more to do (bascule::grid_stride), or "
-                                    "put the longest axis first.",
-                                    work, axis, blocks, block, most),
-                        {.field = "work"});
+    reject_field(ErrorKind::value, "work",
+                 "work of {} threads along {} needs {} blocks of {}, and a grid has at most {} there. Give "
+                 "each thread more to do (bascule::grid_stride), or put the longest axis first.",
+                 work, axis, blocks, block, most);
 }
 
 }  // namespace
 
-std::uint32_t best_block_size(const LoadedKernel& kernel, Device device, std::uint32_t shared_bytes) {
-    const Driver& driver = Driver::get();
-    const ContextGuard context(device.context());
-    const RelaxedCapture relaxed;  // a question: captures of others are not affected
-    CUfunction function = nullptr;
-    driver.check(driver.api().cuKernelGetFunction(&function, kernel.native), "choosing a block size");
-    int grid = 0;
-    int block = 0;
-    driver.check(
-        driver.api().cuOccupancyMaxPotentialBlockSize(&grid, &block, function, nullptr, shared_bytes, 0),
-        "choosing a block size");
-    return static_cast<std::uint32_t>(std::max(block, 1));
-}
-
 LaunchConfig geometry_for(std::span<const std::uint64_t> work, std::uint32_t threads,
                           const LaunchLimits& limits, std::uint32_t shared_bytes) {
     if (work.empty() || work.size() > 3 || std::find(work.begin(), work.end(), 0) != work.end()) {
-        throw ArgumentError(ArgumentError::Kind::value,
-                            "work must be one to three extents, each at least 1: with no work there is "
-                            "nothing to launch.",
-                            {.field = "work"});
+        reject_field(ErrorKind::value, "work",
+                     "work must be one to three extents, each at least 1: with no work there is nothing to "
+                     "launch.");
     }
     LaunchConfig config;
     config.shared_bytes = shared_bytes;

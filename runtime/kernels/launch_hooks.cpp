@@ -2,6 +2,7 @@
 #include <mutex>
 #include <utility>
 
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/kernels/launch_hooks.hpp>
 
 namespace bascule {
@@ -18,10 +19,7 @@ struct HookRegistry {
     std::uint64_t newest = 0;
 };
 
-HookRegistry& hook_registry() {
-    static auto* made = new HookRegistry;  // never destroyed: launches at exit look here
-    return *made;
-}
+HookRegistry& hook_registry() { return never_destroyed<HookRegistry>(); }  // launches at exit look here
 
 constinit thread_local int suspensions = 0;
 

@@ -20,21 +20,6 @@ namespace {
 
 constexpr int opt_in_above = 48 * 1024;  // dynamic shared memory that every kernel may have
 
-int attribute(const Driver& driver, CUfunction_attribute which, CUkernel kernel, Device device) {
-    int value = 0;
-    driver.check(driver.api().cuKernelGetAttribute(&value, which, kernel, device.ordinal()),
-                 "asking what a kernel needs");
-    return value;
-}
-
-int device_attribute(const Driver& driver, CUdevice_attribute which, Device device) {
-    CUdevice native = 0;
-    driver.check(driver.api().cuDeviceGet(&native, device.ordinal()), "finding a device");
-    int value = 0;
-    driver.check(driver.api().cuDeviceGetAttribute(&value, which, native), "asking what a device can do");
-    return value;
-}
-
 /// With lazy loading the driver would load the kernel at its first launch, which a capture may forbid.
 void finish_loading(const Driver& driver, CUkernel kernel, const std::string& doing) {
     CUfunction function = nullptr;
@@ -154,6 +139,15 @@ void Library::fail_to_load(DriverResult first, DriverResult last, Device device)
         driver.check(first, fmt::format("loading code for {} on {}{}", to_string(image_->arch), device.name(),
                                         log.empty() ? "" : " (the driver says: " + log + ")"));
     } catch (const CudaError& error) {
+        const std::string what = error.what();
+        const std::size_t first_line = std::min(what.find('\n'), what.size());
+        const std::string cause =
+            driver.emulated() ? what.substr(std::min(first_line + 1, what.size())) : log;
+        if (first == CUDA_ERROR_INVALID_PTX && advice.empty() && !cause.empty()) {
+            // What an assembler refuses is an error of the text, wherever the assembler is.
+            throw CompileError(fmt::format("{}\n({})", cause, what.substr(0, first_line)),
+                               {.log = cause, .architecture = to_string(image_->arch)});
+        }
         if (advice.empty()) throw;
         throw CudaError(fmt::format("{}\n{}", error.what(), advice), error.details());
     }
@@ -190,7 +184,7 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
             place_bounds_record(hook->address, hook->bytes, bounds_number_, device);
     }
     const auto ask = [&](CUfunction_attribute which) {
-        return attribute(driver, which, loaded->native, device);
+        return driver.attribute_of(loaded->native, device.ordinal(), which);
     };
     loaded->registers = ask(CU_FUNC_ATTRIBUTE_NUM_REGS);
     loaded->static_shared_bytes = static_cast<std::uint32_t>(ask(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));
@@ -200,7 +194,7 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
     loaded->limits.device_threads = loaded->limits.threads;
     loaded->limits.registers = static_cast<std::uint32_t>(loaded->registers);
     loaded->limits.device_registers = static_cast<std::uint32_t>(
-        device_attribute(driver, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, device));
+        driver.attribute_of(device.ordinal(), CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK));
     loaded->limits.threads = std::min(
         loaded->limits.threads, static_cast<std::uint32_t>(ask(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)));
     const int dynamic =

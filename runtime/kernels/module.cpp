@@ -9,15 +9,15 @@
 
 #include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/choice/function_choice.hpp>
 #include <bascule/jit/choice/kernel_declaration.hpp>
 #include <bascule/jit/compile/kept_source.hpp>
-#include <bascule/jit/headers/header_kernels.hpp>
+#include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/probes/probed_program.hpp>
 #include <bascule/jit/types/variable.hpp>
 #include <bascule/runtime/driver/driver_limit.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
-#include <bascule/runtime/faults/source_places.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 #include <bascule/runtime/trace/traced_call.hpp>
@@ -28,11 +28,9 @@ namespace {
 /// Before it is compiled. The image will have PTX, which runs wherever its machine code does.
 void refuse_unfit(Arch arch, Device device) {
     if (runs_on(CodeForm::ptx, arch, device.capability())) return;
-    throw ArgumentError(
-        ArgumentError::Kind::value,
-        fmt::format("code for {} does not run on device {} ({}), which is {}. Omit arch to compile for the "
-                    "device.",
-                    to_string(arch), device.ordinal(), device.name(), to_string(device.capability())));
+    reject(ErrorKind::value,
+           "code for {} does not run on device {} ({}), which is {}. Omit arch to compile for the device.",
+           to_string(arch), device.ordinal(), device.name(), to_string(device.capability()));
 }
 
 [[noreturn]] void fail_without_kernels(const Source& source) {
@@ -61,14 +59,18 @@ void refuse_unfit(Arch arch, Device device) {
 
 void add_families(const std::vector<KernelDeclaration>& declarations, std::deque<KernelFamily>& families) {
     for (const KernelDeclaration& declaration : declarations) {
-        const auto known = std::find_if(families.begin(), families.end(), [&](const KernelFamily& each) {
-            return each.name == declaration.name;
-        });
+        const auto known = std::ranges::find(families, declaration.name, &KernelFamily::name);
         KernelFamily* family = known != families.end() ? &*known : &families.emplace_back();
         family->name = declaration.name;
         family->declarations.push_back(declaration);
         family->has_templates = family->has_templates || declaration.is_template;
     }
+}
+
+/// A byte order mark is not part of the text: editors put it there, and NVRTC refuses it.
+Source without_mark(Source source) {
+    if (source.text.starts_with("\ufeff")) source.text.erase(0, 3);
+    return source;
 }
 
 }  // namespace
@@ -77,12 +79,13 @@ void add_families(const std::vector<KernelDeclaration>& declarations, std::deque
 
 Module::Module(Source source, CompileOptions options, Cache& cache,
                const std::vector<std::string>& name_expressions)
-    : state_(std::make_shared<ModuleState>(std::move(source), std::move(options), cache)) {
+    : state_(std::make_shared<ModuleState>(without_mark(std::move(source)), std::move(options), cache)) {
     ModuleState& state = *state_;
     state.declarations = find_kernels(state.source.text);
-    // Without a directive there is neither a macro nor an include that could make one.
-    if (state.declarations.empty() && state.source.text.find('#') == std::string::npos)
-        fail_without_kernels(state.source);
+    // Without a directive there is neither a macro nor an include that could make one. A text with the word is the
+    // compiler's to refuse.
+    const auto has = [&](const char* word) { return state.source.text.find(word) != std::string::npos; };
+    if (state.declarations.empty() && !has("#") && !has("__global__")) fail_without_kernels(state.source);
     if (state.options.keep_sources.empty()) state.options.keep_sources = keep_sources_from_environment();
     remember_place(state.source, state.options);
     describe_failures();
@@ -96,10 +99,7 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
     }
     instances = state.without_function(std::move(instances));
     state.main = &state.units.emplace_back(state.source, state.options, cache, instances, true);
-    for (const Instance& instance : instances) {
-        state.functions[instance.expression] =
-            std::make_unique<KernelFunction>(instance.expression, *state.main);
-    }
+    state.add_functions(instances, *state.main);
     for (KernelFamily& family : state.families) {
         if (family.declarations.size() == 1 && !family.has_templates)
             family.sole = &state.function({{}, family.name});
@@ -145,15 +145,20 @@ const std::vector<KernelDeclaration>& Module::declarations() const noexcept { re
 
 bool Module::only_templates() const noexcept {
     return !state_->declarations.empty() && state_->main->instances().empty() &&
-           std::all_of(state_->declarations.begin(), state_->declarations.end(),
-                       [](const KernelDeclaration& each) { return each.is_template; });
+           std::ranges::all_of(state_->declarations, &KernelDeclaration::is_template);
 }
 
 std::vector<std::string> Module::kernel_names() const {
     std::vector<std::string> names;
-    for (const KernelFamily& family : state_->families) names.push_back(family.name);
     const std::shared_ptr<const Image> image =
         state_->main == nullptr ? nullptr : state_->main->any_compiled();
+    const auto is_absent = [&](const std::string& name) {
+        const auto is_it = [&](const auto& each) { return each.first == name; };
+        return image != nullptr && std::ranges::any_of(image->absent, is_it);
+    };
+    for (const KernelFamily& family : state_->families) {
+        if (!is_absent(family.name)) names.push_back(family.name);
+    }
     if (image == nullptr) return names;
     for (const KernelImage& kernel : image->kernels) {
         if (std::find(names.begin(), names.end(), kernel.name) == names.end()) names.push_back(kernel.name);
@@ -218,8 +223,7 @@ KernelFamily* ModuleState::undeclared_family(const std::string& name, const Imag
     if (in_image == image.kernels.end()) return nullptr;
     KernelFunction& sole = function({{}, in_image->expression});
     const std::lock_guard lock(growing);
-    const auto known = std::find_if(undeclared.begin(), undeclared.end(),
-                                    [&](const KernelFamily& each) { return each.name == in_image->name; });
+    const auto known = std::ranges::find(undeclared, in_image->name, &KernelFamily::name);
     if (known != undeclared.end()) return &*known;
     KernelDeclaration declaration;
     declaration.name = in_image->name;
@@ -255,21 +259,21 @@ KernelFunction& ModuleState::function(const std::string& expression, const std::
     const std::lock_guard lock(growing);
     if (const auto known = functions.find(expression); known != functions.end()) return *known->second;
     Unit& unit = units.emplace_back(source, options, cache, together, false);
-    for (const Instance& each : together) {
+    add_functions(together, unit);
+    return *functions.at(expression);
+}
+
+void ModuleState::add_functions(const std::vector<Instance>& instances, Unit& unit) {
+    for (const Instance& each : instances) {
         std::unique_ptr<KernelFunction>& slot = functions[each.expression];
         if (slot == nullptr) slot = std::make_unique<KernelFunction>(each.expression, unit);
     }
-    return *functions.at(expression);
 }
 
 // --- Instances that are compiled together ------------------------------------------------------------------
 
 std::vector<Instance> ModuleState::without_function(std::vector<Instance> wanted) {
-    const auto by_expression = [](const Instance& a, const Instance& b) {
-        return a.expression < b.expression;
-    };
-    std::sort(wanted.begin(), wanted.end(),
-              by_expression);  // whose order must not make two keys in the cache
+    std::ranges::sort(wanted, {}, &Instance::expression);  // whose order must not make two keys in the cache
     wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
     const std::lock_guard lock(growing);
     std::erase_if(wanted, [&](const Instance& each) { return functions.contains(each.expression); });
@@ -280,19 +284,15 @@ Instance Module::instance_of(const NamedInstance& wanted) const {
     const Kernel kernel = this->kernel(wanted.first);
     const std::vector<KernelDeclaration>& declarations = kernel.family_->declarations;
     if (!kernel.family_->has_templates || declarations.size() > 1) {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            fmt::format("kernel '{}' is {}: only instances of one template can be named.", kernel.name(),
-                        kernel.family_->has_templates ? "overloaded" : "not a template"),
-            {.field = kernel.name()});
+        reject_field(ErrorKind::value, kernel.name(),
+                     "kernel '{}' is {}: only instances of one template can be named.", kernel.name(),
+                     kernel.family_->has_templates ? "overloaded" : "not a template");
     }
     if (std::optional<Instance> instance = kernel.instance_for(wanted.second)) return *std::move(instance);
-    throw ArgumentError(
-        ArgumentError::Kind::value,
-        fmt::format(
-            "the instance of {} needs all of its template arguments, because no launch can add to them here.",
-            spell(declarations.front())),
-        {.field = kernel.name()});
+    reject_field(ErrorKind::value, kernel.name(),
+                 "the instance of {} needs all of its template arguments, because no launch can add to them "
+                 "here.",
+                 spell(declarations.front()));
 }
 
 std::vector<Kernel> Module::instantiate(const std::vector<NamedInstance>& wanted, Arch arch) const {
@@ -309,11 +309,7 @@ std::vector<Kernel> Module::instantiate(const std::vector<NamedInstance>& wanted
         }
         unit->compile(arch);  // may throw: nothing refers to the unit then
         const std::lock_guard lock(state_->growing);
-        for (const Instance& each : together) {
-            // Unless another thread has asked for it meanwhile.
-            std::unique_ptr<KernelFunction>& slot = state_->functions[each.expression];
-            if (slot == nullptr) slot = std::make_unique<KernelFunction>(each.expression, *unit);
-        }
+        state_->add_functions(together, *unit);  // but for those that another thread has asked for meanwhile
     }
     std::vector<Kernel> kernels;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -358,29 +354,28 @@ bool Unit::is_current() const {
     });
 }
 
+const Unit::Compiled* Unit::find(Arch arch) const noexcept {
+    const auto found = std::ranges::find(images_, arch, &Compiled::asked);
+    return found == images_.end() ? nullptr : &*found;
+}
+
 Cache::Lookup Unit::compile(Arch arch) {
     {
         const std::lock_guard lock(compiling_);
-        for (const Compiled& known : images_) {
-            if (known.asked == arch) return known.lookup;
-        }
+        if (const Compiled* known = find(arch)) return known->lookup;
     }
     keep_source(source_, options_);
     Cache::Lookup lookup = cache_.image(program(arch));
     const std::lock_guard lock(compiling_);
-    for (const Compiled& known : images_) {
-        if (known.asked == arch) return known.lookup;
-    }
+    if (const Compiled* known = find(arch)) return known->lookup;
     images_.push_back({arch, lookup});
     return lookup;
 }
 
 std::shared_ptr<const Image> Unit::compiled(Arch arch) const {
     const std::lock_guard lock(compiling_);
-    for (const Compiled& known : images_) {
-        if (known.asked == arch) return known.lookup.image;
-    }
-    return nullptr;
+    const Compiled* known = find(arch);
+    return known == nullptr ? nullptr : known->lookup.image;
 }
 
 std::shared_ptr<const Image> Unit::any_compiled() const {

@@ -39,4 +39,8 @@ struct Occupancy {
 Occupancy occupancy_of(const LoadedKernel& kernel, Device device, std::uint32_t threads,
                        std::uint32_t shared_bytes);
 
+/// The block size with the best occupancy for this kernel with this much dynamic shared memory, in threads,
+/// as the driver computes it. Throws: CudaError.
+std::uint32_t best_block_size(const LoadedKernel& kernel, Device device, std::uint32_t shared_bytes);
+
 }  // namespace bascule

@@ -51,42 +51,47 @@ constexpr HostType host_type() noexcept {
     }
 }
 
-/// `value` in the pack; scalars have exactly the declared type, which was checked when the kernel was typed.
+/// A number of C++ as the pack converts it, which refuses what would be cut or lost.
+template <class T>
+Scalar host_scalar(T value) {
+    Scalar scalar;
+    if constexpr (std::is_same_v<T, bool>) {
+        scalar.kind = Scalar::Kind::boolean;
+        scalar.boolean = value;
+    } else if constexpr (std::is_floating_point_v<T>) {
+        scalar.kind = Scalar::Kind::floating;
+        scalar.floating = value;
+    } else if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8) {
+        scalar.kind = Scalar::Kind::unsigned_integer;
+        scalar.unsigned_integer = value;
+    } else {
+        scalar.integer = static_cast<std::int64_t>(value);
+    }
+    return scalar;
+}
+
 template <class T>
 void set_host_value(ArgumentPack& pack, int index, const T& value) {
     if constexpr (std::is_same_v<T, ArrayView>) {
         pack.set(index, value);
     } else if constexpr (std::is_pointer_v<T>) {
         pack.set(index, RawPointer{reinterpret_cast<std::uint64_t>(value)});
-    } else if constexpr (number_dtype<T>().itemsize > 0) {
-        Scalar scalar;
-        if constexpr (std::is_same_v<T, bool>) {
-            scalar.kind = Scalar::Kind::boolean;
-            scalar.boolean = value;
-        } else if constexpr (std::is_floating_point_v<T>) {
-            scalar.kind = Scalar::Kind::floating;
-            scalar.floating = value;
-        } else if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8) {
-            scalar.kind = Scalar::Kind::unsigned_integer;
-            scalar.unsigned_integer = value;
-        } else {
-            scalar.integer = static_cast<std::int64_t>(value);
-        }
-        pack.set(index, scalar);
+    } else if constexpr (std::is_arithmetic_v<T>) {
+        pack.set(index, host_scalar(value));
     } else {
         pack.set(index, RawBytes{std::as_bytes(std::span(&value, 1))});
     }
 }
 
-/// What a call passes for one parameter: anything that C++ converts to the parameter's type, and a DeviceArray for a
-/// pointer to its elements or an ArrayView. Lives in the call alone.
+/// What a call passes for one parameter: a number for a number, by its value; anything else that C++ converts to the
+/// parameter's type; and a DeviceArray for a pointer to its elements or an ArrayView. Lives in the call alone.
 template <class Parameter>
 class Passed {
   public:
     template <class Value>
     requires std::convertible_to<const Value&, Parameter> Passed(
         const Value& value)  // NOLINT(google-explicit-constructor)
-        : given_(std::in_place_index<0>, value) {}
+        : given_(hold(value)) {}
     template <class T>
     requires std::same_as<Parameter, ArrayView> || std::same_as<Parameter, T*> ||
         std::same_as<Parameter, const T*>
@@ -94,15 +99,28 @@ class Passed {
         : given_(std::in_place_index<1>, &array.view()) {}
 
     void set(ArgumentPack& pack, int index) const {
-        if (given_.index() == 1) {
-            pack.set(index, *std::get<1>(given_));
+        if (const auto* scalar = std::get_if<2>(&given_)) {
+            pack.set(index, *scalar);
+        } else if (const auto* array = std::get_if<1>(&given_)) {
+            pack.set(index, **array);
         } else {
             set_host_value<Parameter>(pack, index, std::get<0>(given_));
         }
     }
 
   private:
-    std::variant<Parameter, const ArrayView*> given_;
+    using Given = std::variant<Parameter, const ArrayView*, Scalar>;
+
+    template <class Value>
+    static Given hold(const Value& value) {
+        if constexpr (std::is_arithmetic_v<Parameter> && std::is_arithmetic_v<Value>) {
+            return Given(std::in_place_index<2>, host_scalar(value));
+        } else {
+            return Given(std::in_place_index<0>, value);
+        }
+    }
+
+    Given given_;
 };
 
 /// The function that these types mean, checked against them. Throws: as Kernel::typed.
@@ -111,8 +129,8 @@ Kernel choose_typed(const Kernel& kernel, std::vector<std::string> template_argu
 
 }  // namespace detail
 
-/// A function whose parameter types were checked once, so that a call is plain C++ with its
-/// usual conversions. Thread-safe; keeps its module.
+/// A function whose parameter types were checked once. A call converts numbers by their values: 2 goes to a float, and
+/// 2.5 to an int, or 1ll << 40, is an ArgumentError. Thread-safe; keeps its module.
 template <class Signature>
 class TypedKernel;
 

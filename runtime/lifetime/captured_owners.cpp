@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/lifetime/captured_owners.hpp>
 
@@ -15,8 +16,8 @@ namespace {
 /// What the operations of one capture own.
 struct Held {
     std::uint64_t capture = 0;
-    std::vector<Owner> owners;
-    CodeList code;
+    std::vector<Owner> owners{};
+    CodeList code{};
     Held* next = nullptr;  // of those that were given back
 };
 
@@ -30,16 +31,13 @@ struct GraphRegistry {
     std::vector<Held*> held;
 
     Held* of(std::uint64_t capture) noexcept {
-        const auto found = std::find_if(held.begin(), held.end(),
-                                        [&](const Held* each) { return each->capture == capture; });
+        const auto found = std::ranges::find(held, capture, &Held::capture);
         return found == held.end() ? nullptr : *found;
     }
 };
 
-GraphRegistry& graph_registry() {
-    static auto* made = new GraphRegistry;  // operations at exit still hand owners over
-    return *made;
-}
+/// Operations at exit still hand owners over.
+GraphRegistry& graph_registry() { return never_destroyed<GraphRegistry>(); }
 
 /// In a thread of the driver: calls nothing, allocates nothing, waits for nothing.
 void CUDA_CB give_back(void* object) {
@@ -84,16 +82,12 @@ bool retain_for_foreign_graph(StreamRef stream, const Owners& owners, const Code
     }
     try {
         const std::lock_guard lock(graph_registry().mutex);
-        if (Held* known = graph_registry().of(capture)) {
-            known->code.add(code);
-            append(known->owners, owners);
-        } else {
-            auto made = std::make_unique<Held>();
-            made->capture = capture;
-            made->code.add(code);
-            append(made->owners, owners);
-            if (!attach(api, graph, std::move(made))) return false;
-        }
+        Held* const known = graph_registry().of(capture);
+        auto made = known == nullptr ? std::make_unique<Held>(Held{capture}) : nullptr;
+        Held& held = known == nullptr ? *made : *known;
+        held.code.add(code);
+        append(held.owners, owners);
+        if (made != nullptr && !attach(api, graph, std::move(made))) return false;
         count.fetch_add(owners.count, std::memory_order_relaxed);
         return true;
     } catch (...) {  // no memory: as for any other stream

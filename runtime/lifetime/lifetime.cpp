@@ -26,15 +26,6 @@ namespace {
 
 constexpr std::uint64_t most_operations = 1024;  // held by one stream
 
-/// Or cannot be used now because others are captured: to touch the legacy default stream would break a
-/// capture.
-bool is_capturing(const Driver& driver, StreamRef stream) noexcept {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    const CUresult code = driver.api().cuStreamIsCapturing(stream.native(), &status);
-    return code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
-           (code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
-}
-
 /// Marks what the queue holds so far. The context is current, the call bookkeeping. Throws: CudaError.
 void mark(OwnerQueue& queue, StreamRef stream, const Driver& driver) {
     CUevent event = EventPool::of(stream.device()).take();
@@ -114,7 +105,7 @@ void collect(OwnerQueue& queue, StreamRef stream) {
     bool capturing = false;
     {
         const Bookkeeping bookkeeping(driver);
-        capturing = is_capturing(driver, stream);
+        capturing = is_capturing(stream);
         if (!capturing) mark(queue, stream, driver);
     }
     if (!capturing) {  // a marker would become part of the graph
@@ -179,7 +170,7 @@ void retire(StreamRef stream) noexcept {
         const ContextGuard context(stream.context());
         {
             const Bookkeeping bookkeeping(driver);
-            if (is_capturing(driver, stream)) return;
+            if (is_capturing(stream)) return;
             mark(*queue, stream, driver);
         }
         collect_retired(stream.device(), driver);

@@ -1,6 +1,4 @@
-#include <fmt/format.h>
-
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/memory/device_array.hpp>
 
 namespace bascule::detail {
@@ -9,9 +7,8 @@ namespace {
 /// Before anything is allocated. The pointer is filled in afterwards.
 ArrayView view_in_c_order(std::span<const std::int64_t> extents, DType dtype, StreamRef stream) {
     if (extents.size() > static_cast<std::size_t>(max_dimensions)) {
-        throw ArgumentError(
-            ArgumentError::Kind::value,
-            fmt::format("an array has at most {} dimensions, got {}.", max_dimensions, extents.size()));
+        reject(ErrorKind::value, "an array has at most {} dimensions, got {}.", max_dimensions,
+               extents.size());
     }
     ArrayView view;
     view.dtype = dtype;
@@ -19,11 +16,9 @@ ArrayView view_in_c_order(std::span<const std::int64_t> extents, DType dtype, St
     std::int64_t bytes = dtype.itemsize;
     for (const std::int64_t extent : extents) {
         if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) {
-            throw ArgumentError(
-                ArgumentError::Kind::value,
-                fmt::format("an array of shape {} with {} bytes per element cannot be made: {}.",
-                            to_string(view.shape), dtype.itemsize,
-                            extent < 0 ? "an extent is negative" : "it has more than 2**63 bytes"));
+            reject(ErrorKind::value, "an array of shape {} with {} bytes per element cannot be made: {}.",
+                   to_string(view.shape), dtype.itemsize,
+                   extent < 0 ? "an extent is negative" : "it has more than 2**63 bytes");
         }
     }
     view.size = static_cast<std::uint64_t>(bytes) / dtype.itemsize;
@@ -37,9 +32,8 @@ ArrayView view_in_c_order(std::span<const std::int64_t> extents, DType dtype, St
 
 void check_size(const ArrayView& view, std::size_t elements) {
     if (elements == view.size) return;
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("the array has {} elements, and {} were given: copy exactly as many.",
-                                    view.size, elements));
+    reject(ErrorKind::value, "the array has {} elements, and {} were given: copy exactly as many.", view.size,
+           elements);
 }
 
 }  // namespace

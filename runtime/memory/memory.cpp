@@ -13,7 +13,7 @@
 #include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/streams/relaxed_capture.hpp>
 #include <bascule/runtime/streams/wait_watch.hpp>
-#include <bascule/runtime/trace/traced_call.hpp>
+#include <bascule/runtime/trace/ordered_call.hpp>
 
 namespace bascule {
 namespace {
@@ -21,24 +21,16 @@ namespace {
 /// 0 for memory that the driver does not know: pageable memory.
 unsigned int memory_type_of(const Driver& driver, const void* host) noexcept {
     unsigned int type = 0;
-    CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
-    void* value = &type;
     const auto address = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(host));
-    const DriverResult code = driver.api().cuPointerGetAttributes(1, &attribute, &value, address);
-    return code == CUDA_SUCCESS ? type : 0;
+    return driver.ask_pointer(address, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type) == CUDA_SUCCESS ? type : 0;
 }
 
 void enqueue_copy(StreamRef stream, std::uint64_t destination, const void* source, std::size_t bytes,
                   std::span<const Producer> producers) {
-    const Driver& driver = Driver::get();
-    TracedCall call(CallKind::copy_to_device, bytes);
-    const ProducersToOrder ordered(stream, producers);
-    wait_for_producers(stream, ordered.get());
-    call.begin_operation(stream);
-    driver.check(driver.api().cuMemcpyHtoDAsync(destination, source, bytes, stream.native()), stream.native(),
-                 "copying to the device");
-    call.end_operation();
-    order_producers_after(stream, ordered.get());
+    enqueue_in_order(CallKind::copy_to_device, bytes, stream, producers, "copying to the device",
+                     [&](const DriverFunctions& api) {
+                         return api.cuMemcpyHtoDAsync(destination, source, bytes, stream.native());
+                     });
 }
 
 /// How each kind is allocated and freed.
@@ -80,9 +72,7 @@ const Method& method_of(MemoryKind kind) noexcept { return methods[static_cast<s
 template <class Address>
 Address other_side(const Driver& driver, CUpointer_attribute attribute, CUdeviceptr address) {
     Address found{};
-    void* value = &found;
-    driver.check(driver.api().cuPointerGetAttributes(1, &attribute, &value, address),
-                 "asking for the address of new memory");
+    driver.check(driver.ask_pointer(address, attribute, &found), "asking for the address of new memory");
     return found;
 }
 
@@ -147,14 +137,9 @@ DeviceBuffer::~DeviceBuffer() {
     }
 }
 
-DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
-    : address_(std::exchange(other.address_, 0)),
-      bytes_(std::exchange(other.bytes_, 0)),
-      device_(other.device_),
-      kind_(other.kind_),
-      host_(std::exchange(other.host_, nullptr)),
-      owner_(std::move(other.owner_)),
-      pool_memory_(std::exchange(other.pool_memory_, nullptr)) {}
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept : device_(other.device_) {
+    *this = std::move(other);
+}
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
     std::swap(address_, other.address_);

@@ -24,13 +24,6 @@ std::uint64_t this_thread() noexcept {
     return number;
 }
 
-/// Or the legacy default stream, while captures of others forbid its use. Any other failure is the next call's too.
-bool is_captured(const DriverFunctions& api, StreamRef stream) noexcept {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    const CUresult code = api.cuStreamIsCapturing(stream.native(), &status);
-    return code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 /// Waits for all work of the current context as arrays' frees did before there were pools: by freeing other memory.
 /// cuCtxSynchronize would invalidate a capture that another library has begun in any thread.
 bool wait_by_a_free(const DriverFunctions& api) noexcept {
@@ -86,7 +79,7 @@ PoolMemory::~PoolMemory() {
 bool PoolMemory::ends_in_order() const noexcept {
     if (shared_.load(std::memory_order_relaxed)) return false;
     const bool is_good_handle = stream_.handle() == 1 || stream_owner_ != nullptr || thread_ == this_thread();
-    return is_good_handle && !is_captured(Driver::existing()->api(), stream_);
+    return is_good_handle && !is_capturing(stream_);
 }
 
 void PoolMemory::free_later() const {

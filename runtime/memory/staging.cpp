@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/memory/staging.hpp>
 #include <bascule/runtime/streams/relaxed_capture.hpp>
@@ -23,10 +24,7 @@ struct Pool {
 };
 
 /// Never destroyed: copies may be pending at exit.
-Pool& pool() {
-    static Pool& instance = *new Pool;
-    return instance;
-}
+Pool& pool() { return never_destroyed<Pool>(); }
 
 void* make(Device device, std::size_t size) {
     const Driver& driver = Driver::get();

@@ -6,6 +6,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/language.hpp>
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
@@ -14,6 +15,10 @@ namespace bascule {
 namespace {
 
 using Status = CaptureState::Status;
+
+std::string unordered() {
+    return advice("pass bascule.as_cuda_array(x, sync=False)", "pass it without a stream");
+}
 
 /// A graph of ours while it is captured.
 struct Noted {
@@ -28,8 +33,7 @@ struct CaptureRegistry {
     std::vector<Noted> captures;
 
     GraphNeeds* needs_of(std::uint64_t id) noexcept {
-        const auto found =
-            std::find_if(captures.begin(), captures.end(), [&](const Noted& each) { return each.id == id; });
+        const auto found = std::ranges::find(captures, id, &Noted::id);
         return found == captures.end() ? nullptr : found->needs;
     }
     /// Of the capture that the calling thread began last.
@@ -41,10 +45,8 @@ struct CaptureRegistry {
     }
 };
 
-CaptureRegistry& capture_registry() {
-    static auto* made = new CaptureRegistry;  // never destroyed: used by operations at exit
-    return *made;
-}
+/// Operations at exit use it.
+CaptureRegistry& capture_registry() { return never_destroyed<CaptureRegistry>(); }
 
 std::string name_of(StreamRef stream) { return name_of_stream(stream.handle()); }
 
@@ -63,18 +65,29 @@ std::string implicit_reason() {
         advice("bascule.stream()", "bascule::Stream"));
 }
 
-[[noreturn]] void fail_capture(CUresult code, const char* name, const std::string& message,
-                               const char* doing) {
-    throw CudaError(message, {.code = code, .code_name = name, .call = {}, .doing = doing, .report = {}});
+/// Codes that the driver would return, with their names.
+struct NamedCode {
+    CUresult code;
+    const char* name;
+};
+constexpr NamedCode implicit{CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"};
+constexpr NamedCode invalidated{CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+                                "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"};
+constexpr NamedCode unsupported{CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                                "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"};
+
+[[noreturn]] void fail_capture(const NamedCode& as, const std::string& message, const char* doing) {
+    throw CudaError(message,
+                    {.code = as.code, .code_name = as.name, .call = {}, .doing = doing, .report = {}});
 }
 
 void require_usable(StreamRef stream, const CaptureState& state) {
     if (state.status == Status::implicit) {
-        fail_capture(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
-                     fmt::format("{} {}.", name_of(stream), implicit_reason()), "choosing a stream");
+        fail_capture(implicit, fmt::format("{} {}.", name_of(stream), implicit_reason()),
+                     "choosing a stream");
     }
     if (state.status == Status::invalidated) {
-        fail_capture(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+        fail_capture(invalidated,
                      fmt::format("the capture of {} was invalidated by something that captures do not allow. "
                                  "End it, and begin again.",
                                  name_of(stream)),
@@ -82,9 +95,8 @@ void require_usable(StreamRef stream, const CaptureState& state) {
     }
 }
 
-void add_once(std::vector<Producer>& producers, const Producer& producer) {
-    const auto same = [&](const Producer& each) { return each.same_stream(producer); };
-    if (std::none_of(producers.begin(), producers.end(), same)) producers.push_back(producer);
+bool has(const std::vector<Producer>& producers, const Producer& producer) {
+    return std::ranges::any_of(producers, [&](const Producer& each) { return each.same_stream(producer); });
 }
 
 /// `naming` says which stream, for the message.
@@ -124,11 +136,11 @@ CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef st
 /// each is queried again, with its name for the message. `stream`'s context is current; other devices' streams are not
 /// asked here.
 bool nothing_captured(StreamRef stream, std::span<const Producer> producers) noexcept {
-    const auto is_capturing = Driver::get().api().cuStreamIsCapturing;
+    const DriverFunctions& api = Driver::get().api();
     const auto here = [&](const Producer& producer) { return same_device(producer, stream); };
     const auto free = [&](StreamRef each) {
         CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-        return is_capturing(each.native(), &status) == CUDA_SUCCESS &&
+        return api.cuStreamIsCapturing(each.native(), &status) == CUDA_SUCCESS &&
                status == CU_STREAM_CAPTURE_STATUS_NONE;
     };
     return std::all_of(producers.begin(), producers.end(), here) && free(stream) &&
@@ -141,6 +153,13 @@ bool nothing_captured(StreamRef stream, std::span<const Producer> producers) noe
 
 CaptureState capture_of(StreamRef stream) {
     return ask(stream, [&] { return doubtful_name_of_stream(stream.handle()); });
+}
+
+bool is_capturing(StreamRef stream) noexcept {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult code = Driver::get().api().cuStreamIsCapturing(stream.native(), &status);
+    return code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+           (code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
 GraphNeeds::~GraphNeeds() { release(owners); }
@@ -160,9 +179,7 @@ NotedCapture::~NotedCapture() {
 bool NotedCapture::in_this_thread() noexcept {
     if (!any()) return false;
     const std::lock_guard lock(capture_registry().mutex);
-    const auto mine = std::this_thread::get_id();
-    return std::any_of(capture_registry().captures.begin(), capture_registry().captures.end(),
-                       [&](const Noted& each) { return each.thread == mine; });
+    return capture_registry().needs_in_this_thread() != nullptr;
 }
 
 void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
@@ -192,16 +209,14 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
                              "is not: waiting would make it part of that graph. Use the array's stream for "
                              "this too{} and order it yourself. The capture goes on.",
                              producer.stream, name_of(stream),
-                             advice(" (stream=...), or pass bascule.as_cuda_array(x, sync=False)",
-                                    ", or pass it without a stream")));
+                             advice(" (stream=...)", "") + ", or " + unordered()));
         }
         if (state.status == Status::active) {
             fail(producer, signature,
                  fmt::format("its stream {:#x} is being captured into another graph than {}, and graphs "
                              "cannot wait for each other while they are captured. Use one capture for both, "
-                             "or pass bascule.as_cuda_array(x, sync=False) and order the graphs' launches "
-                             "yourself. Both captures go on.",
-                             producer.stream, name_of(stream)));
+                             "or {} and order the graphs' launches yourself. Both captures go on.",
+                             producer.stream, name_of(stream), unordered()));
         }
         outside.push_back(producer);
     }
@@ -214,18 +229,14 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
         fail(outside.front(), signature,
              fmt::format("its stream {:#x} is not part of the capture that {} is in, so nothing in the graph "
                          "can wait for it. Let it wait for an event that was recorded in the capture, or "
-                         "pass bascule.as_cuda_array(x, sync=False) and order the graph's launches yourself. "
-                         "The capture goes on.",
-                         outside.front().stream, name_of(stream)));
+                         "{} and order the graph's launches yourself. The capture goes on.",
+                         outside.front().stream, name_of(stream), unordered()));
     }
     inside_ = std::make_unique<std::vector<Producer>>();
     for (const Producer& producer : producers_) {
-        const auto same = [&](const Producer& each) { return each.same_stream(producer); };
-        if (std::any_of(outside.begin(), outside.end(), same)) {
-            add_once(needs->producers, producer);
-        } else {
-            inside_->push_back(producer);
-        }
+        const bool is_outside = has(outside, producer);
+        std::vector<Producer>& list = is_outside ? needs->producers : *inside_;
+        if (!is_outside || !has(list, producer)) list.push_back(producer);
     }
     producers_ = *inside_;
 }
@@ -254,7 +265,7 @@ bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code)
 
 void require_no_capture(Device device, const char* what) {
     if (!NotedCapture::in_this_thread()) return;
-    fail_capture(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+    fail_capture(unsupported,
                  fmt::format("{} waits for work of device {}, and this thread is capturing a graph, which "
                              "does not see that: the graph's launches would not wait. Wait before or after "
                              "`with graph:`. The capture goes on.",
@@ -263,24 +274,22 @@ void require_no_capture(Device device, const char* what) {
 }
 
 void require_no_capture(StreamRef stream, const char* what) {
-    constexpr const char* code_name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";
-    constexpr CUresult code = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     const ContextGuard context(stream.context());
     const CaptureState state = capture_of(stream);
     if (state.status == Status::implicit) {
-        fail_capture(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
+        fail_capture(implicit,
                      fmt::format("{} waits for {}, which {}.", what, name_of(stream), implicit_reason()),
                      "waiting for a stream");
     }
     if (state.status != Status::none) {
-        fail_capture(code, code_name,
+        fail_capture(unsupported,
                      fmt::format("{} waits for {}, which is being captured into a graph: nothing of it runs "
                                  "before the graph is launched. Wait after the launch. The capture goes on.",
                                  what, name_of(stream)),
                      "waiting for a stream");
     }
     if (NotedCapture::in_this_thread()) {
-        fail_capture(code, code_name,
+        fail_capture(unsupported,
                      fmt::format("{} waits for {}, and this thread is capturing a graph, which does not "
                                  "record this wait: the graph's launches would not wait. Wait before or "
                                  "after `with graph:`. The capture goes on.",
@@ -296,7 +305,7 @@ void require_loadable(std::optional<StreamRef> stream, const std::string& kernel
         capturing = capture_of(*stream).status == Status::active;
     }
     if (!capturing) return;
-    fail_capture(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+    fail_capture(unsupported,
                  fmt::format("kernel '{}' is not loaded yet, and code cannot be loaded while a graph is "
                              "captured. Call kernel.prepare(...) with arguments of these types before the "
                              "capture (for what Bascule itself launches: do the same once before). The "

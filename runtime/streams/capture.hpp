@@ -33,6 +33,10 @@ struct CaptureState {
 /// Queries the driver, also during a capture. The stream's context is current. Throws: CudaError.
 CaptureState capture_of(StreamRef stream);
 
+/// Whether it is being captured, or cannot be used now because others are: to touch the legacy default stream would break a
+/// capture. False where the driver does not say. The stream's context is current.
+bool is_capturing(StreamRef stream) noexcept;
+
 /// What a graph needs beside its operations. Its owners are released with it.
 struct GraphNeeds {
     GraphNeeds() = default;

@@ -2,6 +2,7 @@
 #include <mutex>
 #include <vector>
 
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 #include <bascule/runtime/streams/observer.hpp>
@@ -15,10 +16,7 @@ struct HiddenStreams {
     std::atomic<std::size_t> count{0};  // of them; read without the lock
 };
 
-HiddenStreams& hidden_streams() {
-    static auto* made = new HiddenStreams;  // destructors at exit ask
-    return *made;
-}
+HiddenStreams& hidden_streams() { return never_destroyed<HiddenStreams>(); }  // destructors at exit ask
 
 }  // namespace
 

@@ -48,6 +48,19 @@ inline StreamRef stream_of(const Producer& producer, StreamRef stream) {
     return {producer.stream, same_device(producer, stream) ? stream.device() : Device(producer.device)};
 }
 
+/// The streams of one or two arrays, equal ones once.
+class ProducerPair {
+  public:
+    void add(const Producer& producer) noexcept {
+        if (count_ == 0 || !all_[0].same_stream(producer)) all_[count_++] = producer;
+    }
+    std::span<const Producer> get() const noexcept { return {all_, count_}; }
+
+  private:
+    Producer all_[2];
+    std::size_t count_ = 0;
+};
+
 /// Later work on `stream` waits for what each producer has enqueued so far: one record and one wait for each stream
 /// other than `stream`. Throws: CudaError; nothing was launched then.
 void wait_for_producers(StreamRef stream, std::span<const Producer> producers);

@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
+#include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 #include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/stream.hpp>
@@ -21,11 +23,10 @@ void check_priority(Device device, int priority) {
     if (priority == 0) return;
     const PriorityRange range = priorities_of(device);
     if (priority >= range.most_urgent && priority <= range.least_urgent) return;
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("`priority` is {}, and streams of device {} have priorities from {} (the "
-                                    "least urgent) to {} (the most urgent).",
-                                    priority, device.ordinal(), range.least_urgent, range.most_urgent),
-                        {.field = "priority", .got = std::to_string(priority)});
+    reject(ErrorKind::value, {.field = "priority", .got = std::to_string(priority)},
+           "`priority` is {}, and streams of device {} have priorities from {} (the least urgent) to {} "
+           "(the most urgent).",
+           priority, device.ordinal(), range.least_urgent, range.most_urgent);
 }
 
 /// Destroys a stream when its last user is gone.
@@ -46,10 +47,7 @@ struct OwnedStreams {
     std::unordered_map<CUstream, std::weak_ptr<OwnedStream>> all;
 };
 
-OwnedStreams& owned_streams() {
-    static auto* made = new OwnedStreams;  // destructors at exit use it
-    return *made;
-}
+OwnedStreams& owned_streams() { return never_destroyed<OwnedStreams>(); }  // destructors at exit use it
 
 OwnedStream::~OwnedStream() {
     if (Driver::lost_by_fork()) return;
@@ -94,6 +92,13 @@ Stream::~Stream() {
     give_out_handle(*this);
 }
 
+void Stream::wait(StreamRef other) const {
+    if (other == ref()) return;
+    const Event event(other.device());
+    event.ref().record(other);
+    ref().wait(event.ref());
+}
+
 Stream::Stream(Stream&& other) noexcept
     : handle_(std::exchange(other.handle_, 0)), device_(other.device_), owner_(std::move(other.owner_)) {}
 
@@ -124,13 +129,12 @@ int priority_of(StreamRef stream) {
 
 void require_primary_defaults(CUctx_st* current) {
     if (current == nullptr || Device::of_primary(current)) return;
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("`stream` names a default stream (1 or 2) of the current context, which "
-                                    "is not its device's primary one (it may be a green context): Bascule's "
-                                    "kernels would not wait for that stream. Name a stream that was created "
-                                    "in the primary context, or synchronize and pass stream=None. {}",
-                                    primary_context_advice),
-                        {.field = "stream"});
+    reject_field(ErrorKind::value, "stream",
+                 "`stream` names a default stream (1 or 2) of the current context, which is not its "
+                 "device's primary one (it may be a green context): Bascule's kernels would not wait for "
+                 "that stream. Name a stream that was created in the primary context, or synchronize and "
+                 "pass stream=None. {}",
+                 primary_context_advice);
 }
 
 void require_primary_defaults() {
@@ -151,11 +155,10 @@ Device device_of_stream(std::uint64_t handle, Device assumed) {
                  fmt::format("asking which device {} belongs to", doubtful_name_of_stream(handle)));
     if (assumed.in_use() && assumed.context() == context) return assumed;
     if (const auto device = Device::of_primary(context)) return *device;
-    throw ArgumentError(ArgumentError::Kind::value,
-                        fmt::format("{} belongs to a context that is not its device's primary one: kernels "
-                                    "there do not reach Bascule's memory. {}",
-                                    name_of_stream(handle), primary_context_advice),
-                        {.field = "stream", .got = fmt::format("{:#x}", handle)});
+    reject(ErrorKind::value, {.field = "stream", .got = fmt::format("{:#x}", handle)},
+           "{} belongs to a context that is not its device's primary one: kernels there do not reach "
+           "Bascule's memory. {}",
+           name_of_stream(handle), primary_context_advice);
 }
 
 }  // namespace bascule

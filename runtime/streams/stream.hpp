@@ -24,6 +24,11 @@ class Stream {
     Stream& operator=(const Stream&) = delete;
     Stream(int) = delete;  // 0, 1 and 2 are handles, not devices: say StreamRef(handle, device)
 
+    /// As StreamRef's.
+    void synchronize() const { ref().synchronize(); }
+    /// Later work here waits for what `other` has now; the host does not. Throws: CudaError.
+    void wait(StreamRef other) const;
+
     operator StreamRef() const noexcept { return {handle_, device_}; }
     StreamRef ref() const noexcept { return *this; }
 

@@ -1,6 +1,7 @@
 // Streams and events that are owned elsewhere, as small values.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include <bascule/runtime/driver/device.hpp>
@@ -15,9 +16,17 @@ class EventRef;
 /// Which of the two default streams is used where no stream is named.
 enum class DefaultStream : std::uint8_t { legacy, per_thread };
 
+namespace detail {
+inline std::atomic<DefaultStream> default_stream{DefaultStream::legacy};
+}
+
 /// For the whole process, from now on; legacy at first.
-void set_default_stream(DefaultStream which) noexcept;
-DefaultStream default_stream_kind() noexcept;
+inline void set_default_stream(DefaultStream which) noexcept {
+    detail::default_stream.store(which, std::memory_order_relaxed);
+}
+inline DefaultStream default_stream_kind() noexcept {
+    return detail::default_stream.load(std::memory_order_relaxed);
+}
 
 /// A stream that is owned elsewhere, or one of the default streams. A small value.
 class StreamRef {

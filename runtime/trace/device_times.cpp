@@ -102,10 +102,8 @@ void DeviceTimes::begin(std::uint64_t number, StreamRef stream) {
     }
     try {
         std::shared_ptr<const Reference> reference = reference_of(stream.device());
-        Event event = take_event(stream.device());
-        const ContextGuard context(stream.context());
-        const Bookkeeping bookkeeping(driver);
-        if (driver.api().cuEventRecord(event.ref().native(), stream.native()) != CUDA_SUCCESS) return;
+        std::optional<Event> event = record(stream);
+        if (!event) return;
         const std::lock_guard lock(mutex_);
         begun_.emplace(number, Begun{std::move(reference), std::move(event)});
     } catch (const Error&) {  // as above
@@ -116,15 +114,13 @@ void DeviceTimes::end(std::uint64_t number, StreamRef stream) {
     const Driver& driver = Driver::get();
     if (from_ == TimesFrom::emulator) *driver.emulated_functions()->next_timer() = 0;
     try {
-        Event event = take_event(stream.device());
-        const ContextGuard context(stream.context());
-        const Bookkeeping bookkeeping(driver);
-        if (driver.api().cuEventRecord(event.ref().native(), stream.native()) != CUDA_SUCCESS) return;
+        std::optional<Event> event = record(stream);
+        if (!event) return;
         const std::lock_guard lock(mutex_);
         if (from_ == TimesFrom::emulator) {
-            pending_.push_back({number, {}, std::move(event)});
+            pending_.push_back({number, {}, *std::move(event)});
         } else if (auto begun = begun_.extract(number)) {
-            pending_.push_back({number, std::move(begun.mapped()), std::move(event)});
+            pending_.push_back({number, std::move(begun.mapped()), *std::move(event)});
         }
     } catch (const Error&) {  // as above
     }
@@ -132,6 +128,24 @@ void DeviceTimes::end(std::uint64_t number, StreamRef stream) {
         collect_finished();
     } catch (const Error&) {  // as above
     }
+}
+
+std::optional<Event> DeviceTimes::record(StreamRef stream) {
+    Event event = take_event(stream.device());
+    const ContextGuard context(stream.context());
+    const Driver& driver = Driver::get();
+    const Bookkeeping bookkeeping(driver);
+    if (driver.api().cuEventRecord(event.ref().native(), stream.native()) != CUDA_SUCCESS)
+        return std::nullopt;
+    return event;
+}
+
+std::optional<DeviceTimes::Pending> DeviceTimes::take_oldest(std::size_t more_than) {
+    const std::lock_guard lock(mutex_);
+    if (pending_.size() <= more_than) return std::nullopt;
+    std::optional<Pending> oldest(std::move(pending_.front()));
+    pending_.pop_front();
+    return oldest;
 }
 
 void DeviceTimes::cancel(std::uint64_t number) noexcept {
@@ -145,14 +159,7 @@ void DeviceTimes::cancel(std::uint64_t number) noexcept {
 
 /// Keeps the number of events bounded.
 void DeviceTimes::collect_finished() {
-    for (;;) {
-        std::optional<Pending> oldest;
-        {
-            const std::lock_guard lock(mutex_);
-            if (pending_.size() <= most_pending) return;
-            oldest.emplace(std::move(pending_.front()));
-            pending_.pop_front();
-        }
+    while (std::optional<Pending> oldest = take_oldest(most_pending)) {
         const Driver& driver = Driver::get();
         CUresult code;
         {
@@ -194,14 +201,7 @@ void DeviceTimes::collect(Pending done) {
 
 std::unordered_map<std::uint64_t, TraceSpan> DeviceTimes::finish() {
     const Driver& driver = Driver::get();
-    for (;;) {
-        std::optional<Pending> next;
-        {
-            const std::lock_guard lock(mutex_);
-            if (pending_.empty()) return std::move(known_);
-            next.emplace(std::move(pending_.front()));
-            pending_.pop_front();
-        }
+    while (std::optional<Pending> next = take_oldest(0)) {
         try {
             const ContextGuard context(next->end.device().context());
             {
@@ -212,6 +212,8 @@ std::unordered_map<std::uint64_t, TraceSpan> DeviceTimes::finish() {
         } catch (const Error&) {  // as above
         }
     }
+    const std::lock_guard lock(mutex_);
+    return std::move(known_);
 }
 
 }  // namespace bascule

@@ -57,6 +57,10 @@ class DeviceTimes {
     };
 
     Event take_event(Device device);
+    /// Recorded now; none where the driver refuses.
+    std::optional<Event> record(StreamRef stream);
+    /// The oldest, while there are more than so many.
+    std::optional<Pending> take_oldest(std::size_t more_than);
     std::shared_ptr<const Reference> reference_of(Device device);
     void collect_finished();
     void collect(Pending done);

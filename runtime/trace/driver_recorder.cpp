@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/lifetime/bookkeeping.hpp>
 #include <bascule/runtime/trace/driver_recorder.hpp>
@@ -36,10 +37,7 @@ struct LoadedNames {
     }
 };
 
-LoadedNames& kernel_names() {
-    static LoadedNames& names = *new LoadedNames;  // calls at exit need it
-    return names;
-}
+LoadedNames& kernel_names() { return never_destroyed<LoadedNames>(); }  // calls at exit need it
 
 /// One row for each function that is an operation.
 struct OperationRow {
@@ -83,8 +81,7 @@ constexpr OperationRow rows[] = {
 };
 
 const OperationRow* row_of(std::string_view function) noexcept {
-    const OperationRow* found = std::find_if(
-        std::begin(rows), std::end(rows), [&](const OperationRow& row) { return row.function == function; });
+    const OperationRow* found = std::ranges::find(rows, function, &OperationRow::function);
     return found == std::end(rows) ? nullptr : found;
 }
 

@@ -2,6 +2,7 @@
 #include <map>
 #include <mutex>
 
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/trace/launch_site.hpp>
 
 namespace bascule {
@@ -15,10 +16,7 @@ struct SiteRegistry {
     std::map<std::string, std::uint32_t> numbers;
 };
 
-SiteRegistry& site_registry() {
-    static auto* made = new SiteRegistry;  // never destroyed: a fault may be reported at exit
-    return *made;
-}
+SiteRegistry& site_registry() { return never_destroyed<SiteRegistry>(); }  // a fault may be reported at exit
 
 }  // namespace
 

@@ -46,6 +46,11 @@ bool is_captured(StreamRef stream) noexcept {
 struct trace::Recording {
     explicit Recording(std::size_t most) : limit(most) { trace.recorded.begin = trace_now(); }
 
+    /// The newest operation on a stream; 0 without one.
+    std::uint64_t newest_on(StreamRef stream) const {
+        const auto row = rows.find(key_of(stream));
+        return row == rows.end() ? 0 : row->second.newest;
+    }
     /// Nothing where `operation` is 0 or on the same stream.
     void add_wait(StreamRef waiting, std::uint64_t operation) {
         Row& row = rows[key_of(waiting)];
@@ -174,16 +179,14 @@ void note_wait(StreamRef waiting, StreamRef awaited) {
     const auto recording = current_recording();
     if (recording == nullptr) return;
     const std::lock_guard lock(recording->mutex);
-    const auto row = recording->rows.find(key_of(awaited));
-    if (row != recording->rows.end()) recording->add_wait(waiting, row->second.newest);
+    recording->add_wait(waiting, recording->newest_on(awaited));
 }
 
 void note_record(EventRef event, StreamRef stream) {
     const auto recording = current_recording();
     if (recording == nullptr) return;
     const std::lock_guard lock(recording->mutex);
-    const auto row = recording->rows.find(key_of(stream));
-    recording->events[event.handle()] = row == recording->rows.end() ? 0 : row->second.newest;
+    recording->events[event.handle()] = recording->newest_on(stream);
 }
 
 void note_wait(StreamRef waiting, EventRef event) {

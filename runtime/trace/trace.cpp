@@ -1,5 +1,13 @@
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/cache/cache.hpp>
 #include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/trace/trace.hpp>
@@ -38,6 +46,36 @@ void start_trace(std::size_t limit) {
 }
 
 RecordedTrace stop_trace() { return trace::end_recording(); }
+
+Trace::Trace(std::filesystem::path file, std::size_t limit)
+    : file_(std::move(file)), program_(TracedProgram::current()) {
+    start_trace(limit);
+}
+
+Trace::~Trace() {
+    try {
+        stop();
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "bascule: %s\n", error.what());
+    }
+}
+
+void Trace::stop() {
+    if (!std::exchange(recording_, false)) return;
+    program_.threads.merge(TracedProgram::current().threads);
+    recorded_ = stop_trace();
+    if (!file_.empty()) save(file_);
+}
+
+void Trace::save(const std::filesystem::path& file) const {
+    errno = 0;
+    std::ofstream out(file);
+    write_trace_events(out, recorded_, program_);
+    out.close();
+    if (out) return;
+    throw Error(fmt::format("the trace could not be written to {}: {}.", file.string(),
+                            std::generic_category().message(errno != 0 ? errno : EIO)));
+}
 
 void emit_ranges(const RangeFunctions& functions) {
     observe_calls();

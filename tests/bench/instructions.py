@@ -47,7 +47,7 @@ WHAT = {
 DRIVER = "libbascule_emulator"
 BASCULE = "_bascule."
 PRODUCERS = ("bench_native", "exchange_native")
-LOOP = ("count_calls", "invoke")  # of bench_native: what calls, and is no part of what is called
+LOOP = ("count_calls", "invoke")  # of bench_native: what calls, and is not a part of what is called
 GIL_FUNCTIONS = ("PyEval_SaveThread", "PyEval_RestoreThread")
 RECURSION = re.compile(r"'\d+$")  # callgrind numbers a function that is entered again before it returns
 

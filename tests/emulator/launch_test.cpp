@@ -32,7 +32,7 @@ CUresult load(Library& api, const char* text, std::string& log) {
 
 }  // namespace
 
-TEST_CASE("text that is no PTX is refused with the line in the caller's log") {
+TEST_CASE("text that is not PTX is refused with the line in the caller's log") {
     Device device;
     std::string log;
     CHECK(load(device.api, ".version 8.0\n.target sm_80\n.address_size 64\nnonsense here;\n", log) ==

@@ -18,7 +18,7 @@ extern "C" const char* __tsan_default_suppressions() { return "race:_dl_dealloca
 namespace {
 bool plays_a_role = false;
 }
-/// A role ends its process in the middle of things; what it leaves is no leak.
+/// A role ends its process in the middle of things; what it leaves is not a leak.
 extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off();
 extern "C" int __lsan_is_turned_off() { return plays_a_role ? 1 : 0; }
 #endif

@@ -190,7 +190,7 @@ TEST_CASE("a big freed allocation is remembered too") {
     CHECK(heap.describe(address + megabyte, 4) == "inside a freed 209715200-byte allocation");
 }
 
-TEST_CASE("what is reserved has an address and is no memory until it is committed") {
+TEST_CASE("what is reserved has an address and is not memory until it is committed") {
     Heap heap(1, megabyte);
     const DeviceAddress address = *heap.reserve(0, 1000);
     heap.set_name(address, "later");

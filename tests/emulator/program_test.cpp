@@ -157,7 +157,7 @@ TEST_CASE("the machine has a handler for every row of the table") {
                     const FlagSet directions = chosen & rounding;
                     if (!directions.empty() && !directions.single()) continue;
                     INFO(spelled << " type " << int(type) << " second " << int(second) << " flags "
-                                 << chosen.low());
+                                 << chosen.digest());
                     CHECK(bool(registry().find(key)));
                     CHECK(bool(baseline_registry().find(key)));
                     ++checked;

@@ -266,7 +266,7 @@ TEST_CASE("freeing other memory orders nothing, though it waits") {
     });
 }
 
-TEST_CASE("reading together is no race, and different bytes are none") {
+TEST_CASE("reading together is not a race, and different bytes are none") {
     under_each_policy([](Searched& world) {
         const CUdeviceptr to = world.device.allocate(512);
         world.api.cuMemcpyDtoDAsync(to, world.x, 64, world.p);

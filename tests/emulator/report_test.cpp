@@ -99,7 +99,7 @@ TEST_CASE("names of kernels are demangled, those that are not mangled stay") {
     }
 }
 
-TEST_CASE("a fault that is no memory access says what happened") {
+TEST_CASE("a fault that is not a memory access says what happened") {
     Heap heap(1, 1 << 20);
     Fault fault = past(0);
     fault.kind = Fault::Kind::assertion;

@@ -8,22 +8,6 @@
 using client::Device;
 using client::World;
 
-TEST_CASE("two blocking streams are ordered through the legacy default stream alone") {
-    World lazy("lazy");
-    float* x = lazy.pinned();
-    const CUstream p = lazy.device.stream(CU_STREAM_DEFAULT);
-    const CUstream q = lazy.device.stream(CU_STREAM_DEFAULT);
-    lazy.increment(x, p);
-    lazy.twice(x, q);
-    lazy.api.cuStreamSynchronize(q);
-    CHECK(*x == 0.0F);
-    float* unused = lazy.pinned();
-    lazy.increment(unused, CU_STREAM_LEGACY);
-    lazy.twice(x, q);
-    lazy.api.cuStreamSynchronize(q);
-    CHECK(*x == 2.0F);
-}
-
 TEST_CASE("the per-thread variants take NULL for the thread's own stream") {
     World lazy("lazy");
     void* function = nullptr;

@@ -1,4 +1,4 @@
-// The parts of the memory vectors that are no plain loads and stores.
+// The parts of the memory vectors that are not plain loads and stores.
 #pragma once
 
 #include "vectors.hpp"

@@ -22,7 +22,7 @@ using Warp = std::array<Lane, 32>;
 
 struct Result {
     Bits value;
-    bool truth, unspecified = false;
+    bool truth;
 };
 
 // --- what PTX says -----------------------------------------------------------------------------------------
@@ -48,8 +48,9 @@ Result shuffled(const Opcode& opcode, const Warp& warp, unsigned lane) {
         inside = from <= most;
     }
     if (!inside) from = self;
+    // PTX leaves open what a lane outside of the mask gives; this device gives no leftover of a register.
     const bool there = own.members >> from & 1;
-    return {warp[static_cast<std::size_t>(from)].a & 0xffff'ffff, inside, !there};
+    return {there ? warp[static_cast<std::size_t>(from)].a & 0xffff'ffff : 0xffff'ffff, inside};
 }
 
 Result voted(const Opcode& opcode, const Warp& warp, unsigned lane) {
@@ -203,9 +204,7 @@ void run(Tally& tally, const Spelled& s, Form form, Random& random) {
                                 : name == "match" ? matched(s.opcode, warp, lane)
                                                   : reduced(s.opcode, warp, lane);
         if (s.gives_value) {
-            Answer answer{Type::b32, expected.value};
-            answer.unspecified = expected.unspecified;
-            tally.compare(s.opcode, s.spelling, answer, value, where);
+            tally.compare(s.opcode, s.spelling, {Type::b32, expected.value}, value, where);
         }
         if (s.gives_truth) tally.compare(s.opcode, s.spelling, {Type::pred, expected.truth}, truth, where);
     }

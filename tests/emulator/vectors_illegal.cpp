@@ -8,10 +8,10 @@
 namespace vectors {
 namespace {
 
-using Identity = std::tuple<const Row*, Type, Type, std::uint64_t, std::uint64_t>;
+using Identity = std::tuple<const Row*, Type, Type, std::uint64_t>;
 
 Identity identity_of(const Opcode& opcode) {
-    return {opcode.row, opcode.type, opcode.second, opcode.flags.low(), opcode.flags.high()};
+    return {opcode.row, opcode.type, opcode.second, opcode.flags.digest()};
 }
 
 std::set<Identity> legal_opcodes() {

@@ -1,5 +1,5 @@
 // Every instruction of one thread, in every legal spelling: a kernel each, 5 times 288 threads in blocks that
-// are no multiple of a warp, compared with the reference.
+// are not a multiple of a warp, compared with the reference.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>

@@ -4,13 +4,13 @@
 #
 #   bash tests/gpu/rehearse.sh [--quick] [OPTION...]     the options go to tests/gpu/run.sh
 #
-# --quick: the first piece and the tests of order, of conformance and of graphs. Every test has to pass or to say why it
-# is skipped; of those three directories at least two thirds of the tests that a GPU used to skip have to run.
+# --quick: the first piece and the tests of conformance and of graphs. Every test has to pass or to say why it is skipped;
+# of the tests of order, conformance and graphs at least two thirds of those that a GPU used to skip have to run.
 set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
 only=first,gpu,race,cpp,python options=()
 for argument in "$@"; do
-    if [ "$argument" = --quick ]; then only=first,ordering,conformance,graphs; else options+=("$argument"); fi
+    if [ "$argument" = --quick ]; then only=first,conformance,graphs; else options+=("$argument"); fi
 done
 pack=$root/build/gpu/pack
 [ -d "$pack/wheels" ] || die "there is no $pack: bash tests/gpu/pack.sh makes it"

@@ -21,15 +21,6 @@ Parameter float4_pointer() {
     return parameter;
 }
 
-Parameter int2_value() {
-    Parameter parameter = scalar_parameter("int2", "<i4");
-    parameter.type.kind = ParameterType::Kind::vector;
-    parameter.type.lanes = 2;
-    parameter.bytes = 8;
-    parameter.alignment = 8;
-    return parameter;
-}
-
 /// mdspan<float, extents<int, -1, 4>>, laid out backwards: what is written goes where the layout says.
 Parameter mdspan(Order order) {
     Parameter parameter = pointer_parameter("cuda::std::mdspan<...>", "<f4");
@@ -108,23 +99,6 @@ TEST_CASE("a pointer to float4 takes arrays with a last axis of four, aligned an
     check_not_accepted(float4_pointer(), shifted, Kind::value, {"aligned to the 16 bytes"});
 }
 
-TEST_CASE("a vector takes a tuple, each element by the rules for scalars") {
-    const Signature declared = signature({int2_value()});
-    ArgumentPack pack(declared);
-    pack.set(0, ScalarTuple{{integer(-7), boolean(true)}});
-    CHECK(passed<std::array<int, 2>>(pack, 0) == std::array{-7, 1});
-    check_not_accepted(int2_value(), ScalarTuple{{integer(1)}}, Kind::value,
-                       {"got 1 number.", "a tuple of 2 numbers"});
-    check_not_accepted(int2_value(), ScalarTuple{{integer(1), real(2)}}, Kind::type,
-                       {"element 1 (of `int2`): the kernel declares `int`"});
-    check_not_accepted(int2_value(), ScalarTuple{{integer(1), ScalarTuple{{integer(2)}}}}, Kind::type,
-                       {"element 1 (of `int2`)", "got 1 number. Pass a number."});
-    check_not_accepted(int2_value(), ScalarTuple{{large(1ULL << 63), integer(1)}}, Kind::overflow,
-                       {"element 0"});
-    check_not_accepted(scalar_parameter("int", "<i4"), ScalarTuple{{integer(1)}}, Kind::type,
-                       {"Pass a number"});
-}
-
 TEST_CASE("an mdspan's parts are written where the compiler keeps them") {
     const Signature declared = signature({mdspan(Order::strided)});
     ArgumentPack pack(declared);
@@ -166,67 +140,6 @@ TEST_CASE("a structure with named fields is claimed, for the compiler to compare
     REQUIRE(pack.layout_claims().size() == 1);
     CHECK(pack.layout_claims()[0].argument == 0);
     CHECK(pack.layout_claims()[0].layout == layout);
-}
-
-TEST_CASE("a tuple for a struct is claimed, and written where the compiler has the members") {
-    Parameter parameter = opaque_parameter("S", 24);
-    parameter.type.kind = ParameterType::Kind::structure;
-    const auto number = [](const char* typestr) {
-        ParameterType type;
-        type.dtype = parse_typestr(typestr);
-        type.element = cuda_name(type.dtype);
-        return type;
-    };
-    ParameterType inner;  // struct Inner { short key; char kind; }
-    inner.element_kind = ParameterType::Element::structure;
-    inner.element = "Inner";
-    inner.dtype = {DType::Kind::opaque, 4};
-    const std::vector<StructMember> members = {
-        {0, number("<i4"), {}, {}},
-        {4, number("<f4"), {2, 1}, {}},
-        {12, inner, {2}, {{0, number("<i2"), {}, {}}, {2, number("|i1"), {}, {}}}},
-    };
-    const Signature declared = signature({parameter});
-    const auto pair = [](auto a, auto b) { return ScalarTuple{{a, b}}; };
-    const auto one = [](double a) { return ScalarTuple{{real(a)}}; };
-    const ScalarTuple rows = pair(one(1.5), one(2.5));
-    const auto written = [&](const ScalarTuple& tuple) {
-        ArgumentPack pack(declared);
-        pack.set(0, tuple);
-        REQUIRE(pack.has_claims());
-        pack.set_members(pack.tuple_claims()[0], members);
-        return passed<std::array<std::byte, 24>>(pack, 0);
-    };
-    struct Expected {
-        int n = -7;
-        float rows[2][1] = {{1.5F}, {2.5F}};
-        struct {
-            short key;
-            signed char kind;
-        } inner[2] = {{3, 4}, {5, 6}};
-    } expected;
-    std::array<std::byte, 24> bytes{};
-    std::memcpy(bytes.data(), &expected.n, sizeof expected.n);
-    std::memcpy(&bytes[4], expected.rows, sizeof expected.rows);
-    for (std::size_t i = 0; i < 2; ++i) {
-        std::memcpy(&bytes[12 + 4 * i], &expected.inner[i].key, 2);
-        std::memcpy(&bytes[14 + 4 * i], &expected.inner[i].kind, 1);
-    }
-    const ScalarTuple inside = pair(pair(integer(3), integer(4)), pair(integer(5), integer(6)));
-    CHECK(written({{integer(-7), rows, inside}}) == bytes);
-    const auto refused = [&](const ScalarTuple& tuple, Kind kind,
-                             std::initializer_list<std::string_view> parts) {
-        check_refused([&] { written(tuple); }, kind, parts);
-    };
-    refused(pair(integer(1), rows), Kind::value,
-            {"`S`", "got 2 values", "a tuple of 3 values, one for each member"});
-    refused({{integer(1), one(1), inside}}, Kind::value,
-            {"element 1 (of `S`)", "`float[2][1]`", "tuple of 2 tuples"});
-    refused({{integer(1), real(1), inside}}, Kind::type, {"element 1 (of `S`)", "the float 1.0"});
-    refused({{integer(1), rows, pair(pair(integer(3), integer(400)), inside)}}, Kind::overflow,
-            {"element [2][0][1] (of `Inner`)", "-128 to 127", "400"});
-    refused({{integer(1), rows, pair(integer(3), integer(4))}}, Kind::type,
-            {"element [2][0] (of `S`)", "`Inner`"});
 }
 
 TEST_CASE("an array of opaque bytes makes no claim, and one with names does") {

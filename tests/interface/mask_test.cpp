@@ -39,42 +39,6 @@ std::vector<std::int64_t> written(const Parameter& parameter, const ArrayView& a
 
 constexpr auto data = static_cast<std::int64_t>(address);
 
-TEST_CASE("a mask is spread over its array: trailing axes meet, and axes of 1 do not step") {
-    const ArrayView array = testing::array("<f4", {2, 3, 4});
-    const auto strides = [&](const ArrayView& mask) { return to_string(mask_for(array, mask)->strides); };
-    CHECK(strides(testing::array("|b1", {2, 3, 4})) == "(12, 4, 1)");
-    CHECK(strides(testing::array("<i4", {3, 1})) == "(0, 4, 0)");
-    CHECK(strides(testing::array("<u8", {})) == "(0, 0, 0)");
-    CHECK(strides(strided("|u1", {2, 1, 4}, {-7, 99, 3})) == "(-7, 0, 3)");
-    CHECK(strides(testing::array("<t1", {3, 4})) == "(0, 4, 1)");  // bits
-}
-
-TEST_CASE("what is not a mask of the array is refused in words") {
-    const ArrayView array = testing::array("<f4", {3, 4});
-    const auto refused = [&](const ArrayView& mask, Kind kind,
-                             std::initializer_list<std::string_view> parts) {
-        check_refused([&] { mask_for(array, mask); }, kind, parts);
-    };
-    refused(testing::array("<f4", {3, 4}), Kind::type, {"'mask'", "float32", "single bits"});
-    refused(testing::array("|b1", {4, 3}), Kind::value, {"(4, 3)", "(3, 4)", "broadcasts"});
-    refused(testing::array("|b1", {1, 3, 4}), Kind::value, {"(1, 3, 4)"});
-    refused(testing::array("|b1", {0, 4}), Kind::value, {"(0, 4)"});
-    refused(strided("<t1", {3, 4}, {8, 1}), Kind::value, {"C order", "omit 'strides'"});
-    refused(strided("<u4", {3, 4}, {18, 4}), Kind::value, {"aligned to their 4 bytes"});
-    ArrayView odd = testing::array("<i2", {4});
-    odd.pointer += 1;
-    refused(odd, Kind::value, {"aligned to their 2 bytes"});
-}
-
-TEST_CASE("a masked_view is an array_view, the mask, its strides and the bytes of one element") {
-    const ArrayView array = strided("<f4", {3, 4}, {-16, 8});
-    CHECK(written(masked_parameter(2), array) == std::vector<std::int64_t>{data, 3, 4, -16, 8, 0, 0, 0, 0});
-    CHECK(written(masked_parameter(2), masked(array, testing::array("<i4", {3, 1}))) ==
-          std::vector<std::int64_t>{data, 3, 4, -16, 8, data, 4, 0, 4});
-    CHECK(written(masked_parameter(2), masked(array, testing::array("<t1", {3, 4}))) ==
-          std::vector<std::int64_t>{data, 3, 4, -16, 8, data, 4, 1, 0});
-}
-
 TEST_CASE("a view without dimensions has room for one") {
     Parameter parameter = view_parameter("float", "<f4", 0);
     parameter.bytes = 24;
@@ -103,30 +67,6 @@ TEST_CASE("a view that checks bounds is told which parameter of which kernel it 
     CHECK(tag(more[3]) == ViewTag{tag_of("ns::blur<float>"), 1});
     CHECK(more[4] == data);
     CHECK(tag_of("a") != tag_of("b"));
-}
-
-TEST_CASE("a mask is taken by masked_view alone, and then a vector's lanes share it") {
-    const ArrayView array = masked(testing::array("<f4", {8}), testing::array("|b1", {8}));
-    for (const Parameter& parameter :
-         {pointer_parameter("const float*", "<f4"), view_parameter("const float", "<f4", 1)}) {
-        const Signature declared = signature({parameter});
-        ArgumentPack pack(declared);
-        check_refused([&] { pack.set(0, array); }, Kind::not_supported,
-                      {"argument 1 'p'", "with a mask", "`bascule::masked_view<T, N>`"});
-    }
-    Parameter lanes = masked_parameter(1);
-    lanes.type.lanes = 4;
-    lanes.type.element = "float4";
-    const ArrayView vectors = testing::array("<f4", {8, 4});
-    CHECK(written(lanes, masked(vectors, testing::array("|b1", {8, 1}))) ==
-          std::vector<std::int64_t>{data, 8, 16, data, 1, 1});
-    const Signature declared = signature({lanes});
-    ArgumentPack pack(declared);
-    check_refused(
-        [&] {
-            pack.set(0, masked(vectors, testing::array("|b1", {8, 4})));
-        },
-        Kind::not_supported, {"`float4` is valid as a whole"});
 }
 
 TEST_CASE("what is done to an array is done to its mask") {

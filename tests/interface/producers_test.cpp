@@ -22,21 +22,6 @@ TEST_CASE("equal streams are named once, in the order of the arguments") {
     CHECK(pack.producers()[1].argument == 1);
 }
 
-TEST_CASE("an array without a stream has no producer") {
-    const Signature declared = three_pointers();
-    ArgumentPack pack(declared);
-    pack.set(0, array("<f4", {8}));
-    CHECK(pack.producers().empty());
-}
-
-TEST_CASE("an array that is not to be ordered has no producer") {
-    const Signature declared = three_pointers();
-    ArgumentPack pack(declared);
-    pack.set(0, with_stream(7), false);
-    CHECK(pack.producers().empty());
-    CHECK_FALSE(pack.common_stream());
-}
-
 TEST_CASE("a refused array leaves no producer behind") {
     const Signature declared = three_pointers();
     ArgumentPack pack(declared);

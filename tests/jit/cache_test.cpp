@@ -318,7 +318,7 @@ TEST_CASE("what is kept of one purpose, architecture or option is not another's"
 }
 
 TEST_CASE("a directory that cannot be used costs a warning, never a compile") {
-    Cache cache(toolkit(), "/proc/nowhere");
+    Cache cache(toolkit(), {"/proc/nowhere"});
     std::vector<std::string> warnings;
     cache.set_warning_handler([&](const std::string& text) { warnings.push_back(text); });
     for (const char* text : {"__global__ void a() {}", "__global__ void b() {}"}) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <bascule/jit/cache/disk_cache.hpp>
 
@@ -341,7 +342,7 @@ TEST_CASE("a directory that vanishes between is made again") {
 
 TEST_CASE("where nothing can be written, one warning says so") {
     Warnings warnings;
-    DiskCache cache("/proc/bascule/cache", warnings.handler());
+    DiskCache cache({"/proc/bascule/cache"}, warnings.handler());
     for (int i = 0; i < 3; ++i) {
         CHECK(cache.load(one_key(), {""}).entry.image == nullptr);
         cache.store(one_key(), 0, {}, one_image());
@@ -456,24 +457,65 @@ TEST_CASE("names that are not UTF-8 come back as they are") {
 TEST_CASE("the directory is the one named, else the user's own, else none") {
     const Environment named("BASCULE_CACHE_DIR", nullptr), caches("XDG_CACHE_HOME", nullptr),
         home("HOME", "/usr");
-    CHECK(default_cache_directory() == "/usr/.cache/bascule");
-    const std::string shared = fs::temp_directory_path().string();  // where every user may write
-    for (const std::string& nowhere :
-         {std::string(), std::string("relative"), std::string("/"), shared, shared + "/me"}) {
-        const Environment other("HOME", nowhere.c_str());
+    CHECK(default_cache_place().path == "/usr/.cache/bascule");
+    for (const char* nowhere : {"", "relative", "/"}) {
+        const Environment other("HOME", nowhere);
         CAPTURE(nowhere);
-        CHECK(default_cache_directory().empty());
+        CHECK(default_cache_place().path.empty());
     }
     const Environment no_home("HOME", nullptr);
-    CHECK(default_cache_directory().empty());
+    CHECK(default_cache_place().path.empty());
     const Environment relative("XDG_CACHE_HOME", "relative");
-    CHECK(default_cache_directory().empty());
+    CHECK(default_cache_place().path.empty());
     const Environment absolute("XDG_CACHE_HOME", "/caches");
-    CHECK(default_cache_directory() == "/caches/bascule");
+    CHECK(default_cache_place().path == "/caches/bascule");
     const Environment directory("BASCULE_CACHE_DIR", "/mine");
-    CHECK(default_cache_directory() == "/mine");
+    CHECK(default_cache_place().path == "/mine");
     const Environment off("BASCULE_CACHE_DIR", "");
-    CHECK(default_cache_directory().empty());
+    CHECK(default_cache_place().path.empty());
+}
+
+TEST_CASE("a home below a directory that everybody can write has a cache only where nobody can replace it") {
+    const Environment named("BASCULE_CACHE_DIR", nullptr), caches("XDG_CACHE_HOME", nullptr);
+    const TemporaryDirectory directory;
+    const std::string shared = directory.path() + "/shared", own = shared + "/own";
+    fs::create_directories(own);
+    const Environment home("HOME", own.c_str());
+    const auto problem = [&](mode_t mode) {
+        REQUIRE(chmod(shared.c_str(), mode) == 0);
+        CHECK(default_cache_place().path == own + "/.cache/bascule");
+        return default_cache_place().problem;
+    };
+    CHECK(problem(0755).empty());
+    CHECK(problem(01777).empty());  // as /tmp and /scratch are
+    CHECK(problem(0777) ==
+          fmt::format("every user can replace what is in {} (chmod +t {} would prevent it)", shared, shared));
+    REQUIRE(chmod(own.c_str(), 0777) == 0);
+    CHECK(problem(0755).starts_with("every user can replace what is in " + own));
+    REQUIRE(chmod(own.c_str(), 0755) == 0);
+    if (geteuid() == 0) {  // who else could give it away
+        REQUIRE(chown(own.c_str(), 12345, 12345) == 0);
+        CHECK(problem(01777) ==
+              fmt::format("{} belongs to another user and lies in {}, where every user can write", own,
+                          shared));
+    }
+}
+
+TEST_CASE("a place with a problem keeps nothing and says so once") {
+    const TemporaryDirectory directory;
+    Warnings warnings;
+    DiskCache cache({directory.path() + "/new", "it may not be"}, warnings.handler());
+    for (int i = 0; i < 2; ++i) {
+        CHECK(cache.load(one_key(), {""}).entry.image == nullptr);
+        cache.store(one_key(), 0, {}, one_image());
+    }
+    REQUIRE(warnings.texts.size() == 1);
+    CHECK(warnings.texts[0].starts_with("Compiled programs cannot be kept in " + directory.path() +
+                                        "/new: it may not be. They are compiled again in each process"));
+    std::optional<std::string> problem;
+    CHECK(cache.list(problem).empty());
+    CHECK(problem == "it may not be");
+    CHECK_FALSE(fs::exists(directory.path() + "/new"));
 }
 
 }  // namespace

@@ -68,7 +68,6 @@ TEST_CASE("no form of a text gets old code, from memory or from disk") {
             CAPTURE(std::string(when));
             const std::string expected = compiler().compile(one).ptx;
             CHECK(cache.image(one).image->ptx == expected);
-            CHECK(cache.image(one).image->ptx == expected);
             Cache another(toolkit(), images.path());
             CHECK(another.image(one).image->ptx == expected);
         };

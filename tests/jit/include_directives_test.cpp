@@ -116,6 +116,22 @@ TEST_CASE("words that ## can join to a probe are doubtful, in whatever parts") {
         CHECK_FALSE(is_plain(text));
     }
     CHECK(is_plain("#define CAT(a, b) a##b\nint CAT(x_, include);"));
+    // A word of the macro's own that no such word contains is part of what it makes.
+    const std::string all = "\nint __has_, include, __, has_, _;\n";
+    for (const char* macro :
+         {"#define K(T) k_##T##_q(T* x)", "#define K(a, ...) f(a, ##__VA_ARGS__, #a) g_ ## a",
+          "#define K() q ## y", "#define K q##include", "#define K(a)/* */1##a"}) {
+        CAPTURE(std::string(macro));
+        CHECK(is_plain(macro + all));
+    }
+    for (const char* macro :
+         {"#define K(x, y) x##y", "#define K(x) x##include", "#define K __has_ ## include",
+          "#define K(x, y) q##x##y", "/*\n#define A */\n#define K(x, y) x##y",
+          "#define K(x, y) /*\n#define A */ x##y", "#define K(x, y...) x##y",
+          "#define K(...) __VA_ARGS__##include", "%:define K(x, y) x%:%:y", "x##y"}) {
+        CAPTURE(std::string(macro));
+        CHECK_FALSE(is_plain(macro + all));
+    }
     CHECK(is_plain("__has_ include __TI ME__"));
     CHECK(is_plain("#define CAT(a, b) a##b\n#if __has_include(<a>)\n"));
     CHECK(can_paste_probe({"__ha", "s_incl", "ude"}));

@@ -138,6 +138,19 @@ TEST_CASE("a define that is no macro name is refused, not passed on") {
     }
 }
 
+TEST_CASE("a line behind #line is found where it stands") {
+    const std::string text = "one\n#line 100\nthree\n\n  # 7\nsix\n#line 3 \"gen.cu\"\neight\n#line 200\n";
+    for (const auto& [called, line] :
+         {std::pair{1, 1}, {100, 3}, {101, 4}, {7, 6}, {3, 3}, {200, 200}, {103, 103}}) {
+        CAPTURE(called);
+        CHECK(line_in_text(text, called) == line);
+    }
+    CHECK(line_in_text("#if A\n#define line 3\n", 2) == 2);
+    CHECK(line_in_text("", 5) == 5);
+    CHECK(line_in_text("#line\n#liner 3\n# 99999999999\n#line x\n", 4) == 4);
+    CHECK(line_in_text(std::string(1'000'000, ' ') + "#line 9\nx\n", 9) == 2);
+}
+
 TEST_CASE("a file is read whole and knows its directory") {
     const TemporaryDirectory directory;
     const std::string path = directory.write("k.cu", "__global__ void k() {}\r\n");

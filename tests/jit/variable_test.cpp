@@ -59,7 +59,6 @@ constexpr Row rows[] = {
     {"__device__ ulonglong2 v[2]", "<u8", "(2, 2)"},
     {"__device__ uchar4 v", "|u1", "(4,)"},
     {"__device__ double2 v", "<f8", "(2,)"},
-    {"__device__ cuda::std::complex<float> v[4]", "<c8", "(4,)"},
     {"__device__ cuda::std::complex<double> v", "<c16", "()"},
     {"__device__ Point v[5]", "|V20", "(5,)"},
     {"__device__ Wide v", "|V16", "()"},

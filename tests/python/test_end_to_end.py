@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SCALE, ForeignArray
+from conftest import SCALE
 
 import bascule
 
@@ -45,88 +44,6 @@ def test_odd_blocks_write_every_element_and_nothing_else(size, block, rng):
     result = out.copy_to_host()
     np.testing.assert_array_equal(result[:size], a + b)
     np.testing.assert_array_equal(result[size:], poison[size:])
-
-
-@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"])
-def test_every_arithmetic_type_agrees_with_numpy(dtype, rng):
-    names = {
-        "i1": "signed char",
-        "u1": "unsigned char",
-        "i2": "short",
-        "u2": "unsigned short",
-        "i4": "int",
-        "u4": "unsigned int",
-        "i8": "long long",
-        "u8": "unsigned long long",
-        "f4": "float",
-        "f8": "double",
-    }
-    kernel = bascule.compile(
-        f"""
-        typedef {names[dtype]} T;
-        __global__ void axpy(T a, const T* x, T* y, unsigned n) {{
-            unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-            if (i < n) y[i] = y[i] - x[i] * a;
-        }}"""
-    ).axpy
-    x = rng.integers(0, 100, 1000).astype(dtype)
-    y = rng.integers(0, 100, 1000).astype(dtype)
-    device_y = bascule.to_device(y)
-    kernel[8, 128](3, bascule.to_device(x), device_y, 1000)
-    np.testing.assert_array_equal(device_y.copy_to_host(), y - x * x.dtype.type(3))
-
-
-def test_a_strided_view_in_two_dimensions_is_read_through_array_view(rng):
-    kernel = bascule.compile(
-        """
-        __global__ void transpose(bascule::array_view<const double, 2> in, bascule::array_view<double, 2> out) {
-            int i = blockIdx.y * blockDim.y + threadIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;
-            if (i < in.extent(0) && j < in.extent(1)) out(j, i) = in(i, j);
-        }"""
-    ).transpose
-    host = rng.standard_normal((37, 53))
-    base = bascule.to_device(host)
-    every_other = ForeignArray(base, shape=(19, 53), strides=(2 * 53 * 8, 8))
-    out = bascule.device_array((53, 19), "f8")
-    kernel.forall((53, 19))(every_other, out)
-    np.testing.assert_array_equal(out.copy_to_host(), host[::2].T)
-
-
-def test_negative_strides_start_at_the_first_logical_element(rng):
-    kernel = bascule.compile(
-        """
-        __global__ void copy(bascule::array_view<const int> in, bascule::array_view<int> out) {
-            for (auto i : bascule::grid_stride(out.size())) out[i] = in[i];
-        }"""
-    ).copy
-    host = rng.integers(0, 1000, 100, dtype="i4")
-    base = bascule.to_device(host)
-    address = base.__cuda_array_interface__["data"][0]
-    backwards = ForeignArray(base, data=(address + 99 * 4, True), strides=(-4,))
-    out = bascule.device_array(100, "i4")
-    kernel[2, 32](backwards, out)
-    np.testing.assert_array_equal(out.copy_to_host(), host[::-1])
-
-
-def test_shared_memory_and_barriers_sum_a_block(rng):
-    kernel = bascule.compile(
-        """
-        extern "C" __global__ void sum(const float* in, float* out, int n) {
-            extern __shared__ float partial[];
-            float mine = 0;
-            for (int i = threadIdx.x; i < n; i += blockDim.x) mine += in[i];
-            partial[threadIdx.x] = mine;
-            for (int half = blockDim.x / 2; half > 0; half /= 2) {
-                __syncthreads();
-                if (threadIdx.x < half) partial[threadIdx.x] += partial[threadIdx.x + half];
-            }
-            if (threadIdx.x == 0) *out = partial[0];
-        }"""
-    ).sum
-    host = rng.integers(0, 100, 10_001).astype("f4")
-    out = bascule.device_array((), "f4")
-    kernel[1, 256, None, 256 * 4](bascule.to_device(host), out, len(host))
-    assert out.copy_to_host() == host.sum(dtype="f8")
 
 
 def test_a_decorated_launch_rule_decides_how_much_work_there_is(rng):
@@ -171,33 +88,6 @@ def test_keyword_arguments_go_to_the_parameters_they_name(scale):
         scale[1, 32](x, 4, p=10)
 
 
-def test_two_threads_launch_at_the_same_time(rng):
-    source = SCALE + "// two threads\n"
-    hosts = [rng.standard_normal(10_000).astype("f4") for _ in range(2)]
-    arrays = [bascule.to_device(host) for host in hosts]
-    before = bascule.cache.stats().nvrtc_calls
-    failures = []
-
-    def work(array):
-        try:
-            kernel = bascule.compile(source).scale
-            for _ in range(50):
-                kernel.forall(array.size)(array, -1.0, array.size)
-            bascule.synchronize()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(array,)) for array in arrays]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
-    assert bascule.cache.stats().nvrtc_calls == before + 1
-    for host, array in zip(hosts, arrays, strict=True):
-        np.testing.assert_array_equal(array.copy_to_host(), host)
-
-
 def test_the_same_text_is_compiled_once():
     source = SCALE + "// compiled once\n"
     before = bascule.cache.stats()
@@ -218,17 +108,6 @@ def test_a_file_is_compiled_and_finds_headers_beside_it(tmp_path):
     x = bascule.to_device(np.arange(32, dtype="f4"))
     bascule.compile(file=tmp_path / "k.cu").k[1, 32](x)
     np.testing.assert_array_equal(x.copy_to_host(), np.arange(32, dtype="f4") * 2)
-
-
-def test_an_edited_header_is_noticed(tmp_path):
-    header = tmp_path / "value.h"
-    kernel_file = tmp_path / "k.cu"
-    kernel_file.write_text('#include "value.h"\n__global__ void k(int* p) { *p = VALUE; }\n')
-    out = bascule.device_array((), "i4")
-    for value in (1, 22, 333):
-        header.write_text(f"#define VALUE {value}\n")
-        bascule.compile(file=kernel_file).k[1, 1](out)
-        assert out.copy_to_host() == value
 
 
 def test_defines_and_headers_given_as_text_reach_the_compiler():
@@ -253,11 +132,6 @@ def test_namespaced_and_extern_c_kernels_are_found():
     module.plain[1, 1](out)
     assert out.copy_to_host() == 8
     assert "plain" in dir(module)
-
-
-def test_a_named_architecture_compiles_without_loading():
-    module = bascule.compile(SCALE, options=bascule.CompileOptions(arch="sm_90"))
-    assert module.kernels == ["scale"]
 
 
 def test_reprs_say_what_and_where(scale):

@@ -59,7 +59,7 @@ TEST_CASE("a typed launch takes arrays where the kernel has pointers, and orders
     const auto x = to_device(values, stream);
     const auto y = to_device(std::vector<float>(1000, 1), other);
     const auto axpy = program.module.kernel("axpy").typed<void(float, const float*, float*, int)>();
-    const Trace trace;
+    const OperationTrace trace;
     axpy.forall(stream, 1000, 2, x, y, 1000);
     CHECK(trace.spelled({{stream.ref().handle(), "C"}, {other.ref().handle(), "P"}}) ==
           "R(e1,P) W(e1,C) L(C) R(e1,C) W(e1,P)");

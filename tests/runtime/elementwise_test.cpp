@@ -50,56 +50,8 @@ TEST_CASE("what lies in one run is copied by the driver, whatever its axes are c
     const Stream stream;
     const DeviceBuffer from = on_device(stream, counting(60));
     const DeviceBuffer to(240);
-    const Trace trace;
+    const OperationTrace trace;
     copy_elements(stream, transpose(matrix(to, 6, 10)), transpose(matrix(from, 6, 10)));
     CHECK(trace.spelled({}).empty());  // no launch
     CHECK(on_host(stream, to) == counting(60));
-}
-
-TEST_CASE("conversions and fills are ordered with the stream that the array names") {
-    const Stream p;
-    const Stream c;
-    const DeviceBuffer buffer = on_device(p, counting(8));
-    const DeviceBuffer whole(8 * sizeof(std::int32_t));
-    ArrayView integers = view_as(floats(whole), parse_typestr("<i4"), nullptr);
-    convert_elements(c, integers, floats(buffer, p.ref().handle()));  // compiles
-    {
-        const Trace trace;
-        convert_elements(c, integers, floats(buffer, p.ref().handle()));
-        CHECK(trace.spelled({{p.ref().handle(), "p"}, {c.ref().handle(), "C"}}) ==
-              "R(e1,p) W(e1,C) L(C) R(e1,C) W(e1,p)");
-    }
-    std::vector<std::int32_t> values(8);
-    copy_to_host(c, values.data(), whole.address(), whole.bytes());
-    CHECK(values == std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7});
-    const float three = 3;
-    fill_elements(c, index_array(floats(buffer, p.ref().handle()), std::vector{every(2)}),
-                  std::as_bytes(std::span(&three, 1)));
-    CHECK(on_host(p, buffer) == std::vector<float>{3, 1, 3, 3, 3, 5, 3, 7});
-}
-
-TEST_CASE("numbers and bools convert, complex ones to their kind, and structures not at all") {
-    const auto type = [](const char* typestr) { return parse_typestr(typestr); };
-    CHECK(can_convert(type("<f2"), type("|b1")));
-    CHECK(can_convert(type("<f4"), type("<c16")));
-    CHECK(can_convert(type("<c16"), type("<c8")));
-    CHECK(can_convert(type("<c8"), type("|b1")));
-    CHECK_FALSE(can_convert(type("<c8"), type("<f4")));
-    CHECK_FALSE(can_convert(type("|V4"), type("<f4")));
-    CHECK_FALSE(can_convert(type("<f4"), type("<M8[s]")));
-}
-
-TEST_CASE("owners are released once the copy is done, and when it is empty") {
-    const Stream stream;
-    const DeviceBuffer from = on_device(stream, counting(4));
-    const DeviceBuffer to(16);
-    int released = 0;
-    const Owner owner{&released, &count_releases<int>};
-    copy_elements(stream, floats(to), floats(from), owner);
-    CHECK(released == 0);
-    stream.ref().synchronize();
-    CHECK(released == 1);
-    copy_elements(stream, floats(DeviceBuffer(0)), floats(DeviceBuffer(0)), owner);
-    stream.ref().synchronize();
-    CHECK(released == 2);
 }

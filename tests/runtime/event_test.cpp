@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
 
@@ -10,31 +9,6 @@
 
 using namespace bascule;
 using namespace bascule::testing;
-
-TEST_CASE("an_event_that_was_never_recorded_has_happened") {
-    const Event event;
-    CHECK(event.ref().query());
-}
-
-TEST_CASE("the_time_between_two_events_is_not_negative") {
-    const Stream stream;
-    const Event start;
-    const Event end;
-    start.ref().record(stream);
-    end.ref().record(stream);
-    end.ref().synchronize();
-    CHECK(Event::elapsed_ms(start, end) >= 0);
-}
-
-TEST_CASE("events_without_timing_have_no_time_between_them") {
-    const Stream stream;
-    const Event start(Device(0), Event::Timing::off);
-    const Event end(Device(0), Event::Timing::off);
-    start.ref().record(stream);
-    end.ref().record(stream);
-    end.ref().synchronize();
-    CHECK_THROWS_AS(Event::elapsed_ms(start, end), CudaError);
-}
 
 TEST_CASE("a_pooled_event_is_used_again") {
     const Device device(0);

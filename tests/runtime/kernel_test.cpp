@@ -41,20 +41,6 @@ TEST_CASE("a kernel is found by its qualified name, and by its last component wh
     CHECK(ambiguous.find("left::shift, right::shift") != std::string::npos);
 }
 
-TEST_CASE("a name that is not there brings the nearest one and all of them") {
-    const TestModule program(three);
-    const std::string message = message_of(program.module, "scael");
-    CHECK(message.find("test.cu has no kernel 'scael'") == 0);
-    CHECK(message.find("Did you mean 'scale'?") != std::string::npos);
-    CHECK(message.find("left::shift") != std::string::npos);
-    CHECK(message_of(program.module, "completely_different").find("Did you mean") == std::string::npos);
-}
-
-TEST_CASE("a text without a kernel says so at once") {
-    CHECK_THROWS_WITH_AS(TestModule("__device__ int f() { return 1; } // __global__ void g();"),
-                         doctest::Contains("has no __global__ function"), CompileError);
-}
-
 TEST_CASE("copies of a kernel share what was loaded, and a second lookup costs no driver call") {
     const TestModule program(three);
     const Device device(0);
@@ -89,26 +75,6 @@ TEST_CASE("the module tells where its code came from once it is loaded") {
     const TestModule again("__global__ void only_here(int* p) { p[0] = 42; }");
     again.module.kernel("only_here").loaded(device);
     CHECK(again.module.kernel("only_here").provenance(device)->origin == Origin::memory);
-}
-
-TEST_CASE("a template is declared and cannot be launched without its arguments: the error gives the reason") {
-    const TestModule program(
-        "template <typename T> __global__ void fill(T* p) { p[0] = T(1); }\n"
-        "__global__ void plain(int* p) { p[0] = 1; }\n");
-    const Kernel kernel = program.module.kernel("fill");
-    CHECK(kernel.declaration().is_template);
-    CHECK_THROWS_WITH_AS(kernel.loaded(Device(0)), doctest::Contains("template"), ArgumentError);
-}
-
-TEST_CASE("dynamic shared memory may be as large as the device lets a kernel opt in to") {
-    const TestModule program(
-        "__global__ void both(float* p) { __shared__ float tile[256]; extern __shared__ float more[];  "
-        "tile[threadIdx.x] = p[threadIdx.x]; __syncthreads(); more[threadIdx.x] = tile[255 - threadIdx.x];  "
-        "__syncthreads(); p[threadIdx.x] = more[threadIdx.x]; }");
-    const Device device(0);
-    const LoadedKernel& kernel = program.module.kernel("both").loaded(device);
-    CHECK(kernel.static_shared_bytes == 1024);
-    CHECK(kernel.limits.shared_bytes == device.limits().shared_bytes - 1024);
 }
 
 TEST_CASE("the geometry covers the work, with whole warps and blocks that fit") {

@@ -66,32 +66,6 @@ void do_meanwhile() {
 
 }  // namespace
 
-TEST_CASE("an owner is kept until its stream is synchronised") {
-    start_empty();
-    Counter counter;
-    const Stream stream;
-    const Owner owner = counter.owner();
-    keep_until_done(stream, owner);
-    CHECK(counter.released == 0);
-    CHECK(owners_held() == 1);
-    stream.ref().synchronize();
-    CHECK(counter.released == 1);
-    CHECK(owners_held() == 0);
-}
-
-TEST_CASE("synchronising another stream releases nothing") {
-    start_empty();
-    Counter counter;
-    const Stream stream;
-    const Stream other;
-    const Owner owner = counter.owner();
-    keep_until_done(stream, owner);
-    other.ref().synchronize();
-    CHECK(counter.released == 0);
-    synchronize();
-    CHECK(counter.released == 1);
-}
-
 TEST_CASE("what is enqueued while a synchronisation waits is not taken for finished") {
     start_empty();
     Counter before;
@@ -148,18 +122,6 @@ TEST_CASE("an operation with many owners keeps them all") {
     CHECK(owners_held() == 200);
     stream.ref().synchronize();
     CHECK(counter.released == 200);
-}
-
-TEST_CASE("the owners of a destroyed stream are released all the same") {
-    start_empty();
-    Counter counter;
-    {
-        const Stream stream;
-        const Owner owner = counter.owner();
-        keep_until_done(stream, owner);
-    }
-    synchronize();
-    CHECK(counter.released == 1);
 }
 
 TEST_CASE("a release may launch again: no lock is held") {

@@ -90,7 +90,7 @@ TEST_CASE("rule 8: a record or a wait that fails before the launch stops it") {
         CAPTURE(failure.number);
         f.warm();
         const FailingDriver driver;
-        const Trace trace;
+        const OperationTrace trace;
         const Fixture::Outcome outcome = f.launch_failing(failure);
         CHECK(trace.spelled(f.names) == order);
         CHECK(outcome.host_waits == 0);
@@ -104,7 +104,7 @@ TEST_CASE("rule 9: no fence follows a launch that fails") {
     Fixture f;
     f.warm();
     const FailingDriver driver;
-    const Trace trace;
+    const OperationTrace trace;
     const Fixture::Outcome outcome = f.launch_failing({"cuLaunchKernelEx", 0});
     CHECK(trace.spelled(f.names) == both_waits);
     CHECK(outcome.host_waits == 0);
@@ -119,7 +119,7 @@ TEST_CASE("rule 10: when any part of the fence fails the host has waited for the
         CAPTURE(failure.number);
         f.warm();
         const FailingDriver driver;
-        const Trace trace;
+        const OperationTrace trace;
         const Fixture::Outcome outcome = f.launch_failing(failure);
         CHECK(trace.spelled(f.names) == order);
         CHECK(outcome.host_waits == 1);
@@ -160,7 +160,7 @@ TEST_CASE("rules 8 to 10: eight threads whose calls fail at the same time") {
     released = 0;
     for (std::size_t round = 0; round < 4 * failures.size(); ++round) {
         const FailingDriver driver;
-        const Trace trace;
+        const OperationTrace trace;
         std::barrier together(static_cast<std::ptrdiff_t>(thread_count));
         std::vector<Fixture::Outcome> outcomes(thread_count);
         std::vector<std::thread> threads;

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 #include "support.hpp"
@@ -28,28 +27,21 @@ TEST_CASE("a_stream_has_a_handle_of_its_own_and_moves_with_it") {
     CHECK(moved.ref().handle() == handle);
 }
 
-TEST_CASE("an_idle_stream_has_finished") {
-    const Stream stream;
-    stream.ref().synchronize();
-    CHECK(stream.ref().query());
-    CHECK_NOTHROW(StreamRef::legacy_default().synchronize());
-    CHECK_NOTHROW(StreamRef::per_thread_default().synchronize());
-    CHECK_NOTHROW(synchronize());
-}
-
-TEST_CASE("a_priority_that_the_device_does_not_have_is_refused") {
-    const Device device(0);
-    const PriorityRange range = priorities_of(device);
-    CHECK(range.most_urgent < range.least_urgent);
-    CHECK(priority_of(Stream(device, range.most_urgent)) == range.most_urgent);
-    CHECK(priority_of(Stream(device)) == 0);
-    CHECK_THROWS_AS(Stream(device, range.most_urgent - 1), ArgumentError);
-    CHECK_THROWS_AS(Stream(device, range.least_urgent + 1), ArgumentError);
-}
-
 TEST_CASE("a_stream_belongs_to_the_device_it_was_made_on") {
     const Device device(0);
     const Stream stream(device);
     CHECK(device_of_stream(stream.ref().handle(), device) == device);
     CHECK(device_of_stream(1, device) == device);
+}
+
+TEST_CASE("a_stream_waits_for_another_and_the_host_for_it") {
+    testing::Addition addition;
+    const Stream later;
+    const testing::OperationTrace trace;
+    addition.p.wait(addition.p);  // itself: nothing to do
+    later.wait(addition.p);
+    addition.names[later.ref().handle()] = "later";
+    CHECK(trace.spelled(addition.names) == "R(e1,p) W(e1,later)");
+    later.synchronize();
+    CHECK(later.ref().query());
 }

@@ -102,12 +102,12 @@ struct Addition {
 
 /// Records, waits and launches while it lives, spelled as in the rules: "R(e1,p) W(e1,C) L(C)". Streams get
 /// the names given, events are numbered by their first appearance.
-class Trace {
+class OperationTrace {
   public:
-    Trace() : emulated_(*Driver::get().emulated_functions()) { emulated_.trace(1); }
-    ~Trace() { emulated_.trace(0); }
-    Trace(const Trace&) = delete;
-    Trace& operator=(const Trace&) = delete;
+    OperationTrace() : emulated_(*Driver::get().emulated_functions()) { emulated_.trace(1); }
+    ~OperationTrace() { emulated_.trace(0); }
+    OperationTrace(const OperationTrace&) = delete;
+    OperationTrace& operator=(const OperationTrace&) = delete;
 
     std::string spelled(const std::map<std::uint64_t, std::string>& names) const {
         return spelled(names, [](std::uint64_t) { return true; });

@@ -1,11 +1,16 @@
 // Traces from C++: the times of operations, by events as on a GPU and as the emulated device tells them; launch hooks.
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/kernels/launch_hooks.hpp>
@@ -91,19 +96,20 @@ TEST_CASE("an_operation_that_was_cancelled_has_no_times_and_its_number_goes_to_n
 
 TEST_CASE("a_trace_has_the_launch_its_kernel_and_what_the_kernel_waited_for") {
     Addition addition;
-    start_trace(100);
-    CHECK_THROWS_AS(start_trace(100), Error);
+    Trace trace({}, 100);
+    CHECK_THROWS_AS(Trace(), Error);
     const std::vector<float> values(64, 1.0F);
     copy_to_device(addition.p, addition.x.address(), values.data(), addition.x.bytes());
     ArgumentPack args(addition.kernel.signature());
     addition.set(args, addition.p.ref().handle(), 0, 0);
     addition.kernel.launch(addition.launch_stream, {.grid = {1}, .block = {64}}, args);
-    const RecordedTrace trace = stop_trace();
+    trace.stop();
     CHECK_THROWS_AS(stop_trace(), Error);
+    const std::vector<TraceRecord>& records = trace.recorded().records;
     const auto find = [&](CallKind kind) -> const TraceRecord& {
-        const auto found = std::find_if(trace.records.begin(), trace.records.end(),
+        const auto found = std::find_if(records.begin(), records.end(),
                                         [&](const TraceRecord& each) { return each.kind == kind; });
-        REQUIRE(found != trace.records.end());
+        REQUIRE(found != records.end());
         return *found;
     };
     const TraceRecord& copy = find(CallKind::copy_to_device);
@@ -115,6 +121,40 @@ TEST_CASE("a_trace_has_the_launch_its_kernel_and_what_the_kernel_waited_for") {
     REQUIRE(launched.ran.has_value());
     CHECK(launched.ran->begin >= copy.ran->end);
     CHECK(find(CallKind::wait).called.begin >= launched.called.begin);
+}
+
+TEST_CASE("a_trace_is_written_when_its_scope_ends_and_names_the_program_its_threads_and_its_streams") {
+    const auto file = std::filesystem::temp_directory_path() / fmt::format("bascule-trace-{}.json", getpid());
+    Addition addition;
+    ArgumentPack args(addition.kernel.signature());
+    addition.set(args, addition.p.ref().handle(), 0, 0);
+    {
+        const Trace trace(file);
+        addition.kernel.launch(addition.launch_stream, {.grid = {1}, .block = {64}}, args);
+    }
+    std::ifstream input(file);
+    const auto written = nlohmann::json::parse(input);
+    CHECK(written["otherData"]["command"].get<std::string>().find("runtime_tests") != std::string::npos);
+    CHECK(written["otherData"]["device 0"] == Device(0).name());
+    std::vector<std::string> rows;
+    std::vector<nlohmann::json> kernels;
+    for (const auto& event : written["traceEvents"]) {
+        if (event["name"] == "thread_name") rows.push_back(event["args"]["name"]);
+        if (event.value("cat", "") == "kernel") kernels.push_back(event);
+    }
+    CHECK(rows == std::vector<std::string>{
+                      "main thread", fmt::format("stream {:#x}", addition.launch_stream.ref().handle())});
+    REQUIRE(kernels.size() == 1);
+    CHECK(kernels[0]["args"]["block"] == nlohmann::json{64, 1, 1});
+    std::filesystem::remove(file);
+}
+
+TEST_CASE("a_trace_that_cannot_be_written_says_where_and_why") {
+    Trace trace("missing/run.json");
+    CHECK_THROWS_WITH_AS(trace.stop(),
+                         "the trace could not be written to missing/run.json: No such file or directory.",
+                         Error);
+    trace.stop();  // it has ended
 }
 
 TEST_CASE("a_hook_of_cpp_is_told_of_launches_until_it_is_removed") {
@@ -142,7 +182,7 @@ TEST_CASE("a_hook_that_throws_before_a_launch_refuses_it_and_its_owners_are_rele
         {.before = [](const LaunchInfo&) { throw std::runtime_error("refused"); }, .after = {}});
     int released = 0;
     void* counter = &released;
-    const Trace trace;
+    const OperationTrace trace;
     CHECK_THROWS_WITH(addition.kernel.launch(addition.launch_stream, {.grid = {1}, .block = {64}}, args,
                                              Owners(&counter, 1, &count_releases<int>, 0)),
                       "refused");

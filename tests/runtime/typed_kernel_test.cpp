@@ -55,6 +55,41 @@ TEST_CASE("a typed kernel converts its arguments as C++ does and launches") {
     for (std::size_t i = 0; i < 100; ++i) CHECK(result[i] == 3 * start[i]);
 }
 
+TEST_CASE("a number that its parameter cannot hold is refused as in Python, before anything is launched") {
+    const TestModule program(text);
+    const Stream stream;
+    const DeviceBuffer x(4 * sizeof(float)), y(4 * sizeof(float));
+    const auto saxpy =
+        program.module.kernel("saxpy").typed<void(float, const float*, float*, int)>({"float"});
+    const auto launch = [&](auto a, auto n) {
+        saxpy(stream, {1, 4}, a, pointer<const float>(x), pointer<float>(y), n);
+    };
+    launch(2, 4u);
+    launch(true, std::uint64_t{4});
+    launch(0.1, 'a');
+    const auto refused = [&](auto a, auto n, const char* said) {
+        CHECK_THROWS_WITH_AS(launch(a, n), doctest::Contains(said), ArgumentError);
+    };
+    refused(1.0f, 1ll << 40,
+            "argument 4 'n': the kernel declares `int`, which holds -2147483648 to 2147483647; got");
+    refused(1.0f, ~0ull, "argument 4 'n'");
+    refused(1.0f, 3'000'000'000u, "argument 4 'n'");
+    refused(1.0f, 2.5, "argument 4 'n': the kernel declares `int`, got");
+    refused(1e300, 4, "argument 1 'a': the kernel declares `float`, got");
+}
+
+TEST_CASE("the braces of a launch are grid and block, as its two numbers are in Python") {
+    const LaunchConfig flat{8, 128};
+    CHECK(flat.grid == Dim3(8, 1, 1));
+    CHECK(flat.block == Dim3(128, 1, 1));
+    const LaunchConfig square{{8, 4}, {16, 2}, 64};
+    CHECK(square.grid == Dim3(8, 4));
+    CHECK(square.block == Dim3(16, 2));
+    CHECK(square.shared_bytes == 64);
+    const LaunchConfig named{.grid = 3, .block = {32, 2}};
+    CHECK(named.grid.count() * named.block.count() == 192);
+}
+
 TEST_CASE("template arguments that are left out follow from the signature") {
     const TestModule program(text);
     const auto launch = program.module.kernel("saxpy").typed<void(double, const double*, double*, int)>();

@@ -1,13 +1,11 @@
 """`bascule cache`: the programs on disk, listed, verified, removed, exported and imported."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
 import bascule
 from bascule import cache
-from bascule._command.parser import Commands, UsageError, add_command, counted, size
+from bascule._command.parser import Commands, UsageError, add_command, counted, print_json, size
 
 _EXAMPLES = """\
   bascule cache list --sort size
@@ -18,6 +16,10 @@ _LIST_EXAMPLES = """\
   bascule cache list
   bascule cache list --sort size --json"""
 
+_KEY_EXAMPLE = """\
+  head -c 32 /dev/urandom > key
+  bascule cache {} programs.archive --key-file key"""
+
 _ORDERS = {
     "used": lambda entry: -entry.last_used.timestamp(),
     "size": lambda entry: -entry.bytes,
@@ -26,45 +28,32 @@ _ORDERS = {
 }
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
-    """Add `cache` with its own commands."""
+def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands, "cache", "list, verify, remove, export or import the compiled programs on disk", examples=_EXAMPLES
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    text = "print every program with its size, last use, architecture and kernels"
-    action = add_command(actions, "list", text, examples=_LIST_EXAMPLES)
-    action.add_argument("--sort", choices=sorted(_ORDERS), default="used", help="default: used, the latest first")
-    _add_json(action)
-    action.set_defaults(run=_list)
-
-    text = "print the programs that will never be used, and why; exits with 1 if there are any"
-    action = add_command(actions, "verify", text, examples="  bascule cache verify")
-    _add_json(action)
-    action.set_defaults(run=_verify)
-
-    for name, run, text in (
-        ("clear", _clear, "remove every program"),
-        ("trim", _trim, "remove the least recently used programs until the rest is within BASCULE_CACHE_LIMIT"),
+    for name, run, text, examples in (
+        ("list", _list, "print every program with its size, last use, architecture and kernels", _LIST_EXAMPLES),
+        ("verify", _verify, "print the programs that will never be used, and why; exits with 1 if there are any", ""),
+        ("clear", _clear, "remove every program", ""),
+        ("trim", _trim, "remove the least recently used programs until the rest is within BASCULE_CACHE_LIMIT", ""),
+        ("export", _export, "write the programs to an archive that is signed with a key", _KEY_EXAMPLE),
+        ("import", _import, "add the programs of an archive that was signed with the same key", _KEY_EXAMPLE),
     ):
-        action = add_command(actions, name, text, examples=f"  bascule cache {name}")
-        _add_json(action)
+        action = add_command(actions, name, text, examples=(examples or "  bascule cache {}").format(name))
+        if run is _list:
+            action.add_argument(
+                "--sort", choices=sorted(_ORDERS), default="used", help="default: used, the latest first"
+            )
+        if examples is _KEY_EXAMPLE:
+            action.add_argument("archive", type=Path)
+            action.add_argument(
+                "--key-file", type=Path, required=True, help="a file whose bytes are the key, at least 16"
+            )
+        action.add_argument("--json", action="store_true", help="as JSON; sizes in bytes, times in UTC")
         action.set_defaults(run=run)
-    for name, run, text in (
-        ("export", _export, "write the programs to an archive that is signed with a key"),
-        ("import", _import, "add the programs of an archive that was signed with the same key"),
-    ):
-        example = f"  head -c 32 /dev/urandom > key\n  bascule cache {name} programs.archive --key-file key"
-        action = add_command(actions, name, text, examples=example)
-        action.add_argument("archive", type=Path)
-        action.add_argument("--key-file", type=Path, required=True, help="a file whose bytes are the key, at least 16")
-        _add_json(action)
-        action.set_defaults(run=run)
-
-
-def _add_json(action: argparse.ArgumentParser) -> None:
-    action.add_argument("--json", action="store_true", help="as JSON; sizes in bytes, times in UTC")
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -82,8 +71,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _clear(arguments: argparse.Namespace) -> int:
-    count, bytes = cache.remove_from_disk()
-    return _print_count(arguments, "removed", count, bytes)
+    return _print_count(arguments, "removed", *cache.remove_from_disk())
 
 
 def _trim(arguments: argparse.Namespace) -> int:
@@ -104,9 +92,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 def _print_count(arguments: argparse.Namespace, done: str, count: int, bytes: int | None = None) -> int:
     if arguments.json:
-        import json
-
-        print(json.dumps({done: count} if bytes is None else {done: count, "bytes": bytes}, indent=2))
+        print_json({done: count} if bytes is None else {done: count, "bytes": bytes})
     else:
         print(f"{done.capitalize()} {counted(count, 'program')}{'' if bytes is None else f', {size(bytes)}'}.")
     return 0
@@ -115,11 +101,9 @@ def _print_count(arguments: argparse.Namespace, done: str, count: int, bytes: in
 def _print_entries(entries: list[cache.Entry], as_json: bool) -> None:
     total = sum(entry.bytes for entry in entries)
     if as_json:
-        import json
-
         rows = [{**entry._asdict(), "last_used": entry.last_used.isoformat()} for entry in entries]
-        report = {"directory": cache.directory(), "limit_bytes": cache.limit_bytes, "bytes": total, "entries": rows}
-        print(json.dumps(report, indent=2))
+        about = {"directory": cache.directory(), "limit_bytes": cache.limit_bytes, "bytes": total}
+        print_json({**about, "entries": rows})
         return
     if not cache.directory():
         print("There is no cache on disk: BASCULE_CACHE_DIR is empty, or there is no home directory.")

@@ -1,15 +1,14 @@
 """`bascule compile`: PTX, cubin, SASS and signatures of a file's kernels, with or without a driver."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bascule
+from bascule._bascule import Kernel, Module
 from bascule._command.parser import (
     Commands,
     UsageError,
@@ -18,11 +17,9 @@ from bascule._command.parser import (
     compile_options,
     counted,
     kernels_of_file,
+    print_json,
 )
 from bascule._new_file import replacing
-
-if TYPE_CHECKING:
-    from bascule._bascule import Kernel, Module
 
 _EXAMPLES = """\
   bascule compile saxpy.cu                                   # signatures, registers, shared memory
@@ -40,8 +37,7 @@ _KINDS = ("ptx", "cubin", "sass")
 _DEFAULT_ARCH = "sm_80"
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
-    """Add `compile`."""
+def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands,
         "compile",
@@ -79,18 +75,22 @@ def _compile(arguments: argparse.Namespace) -> int:
     reports = []
     for arch in arches:
         module = _module(arguments, arch, with_resources=tells)
-        kernels = _kernels(module, arguments.instance)
+        # The functions of the image: kernels that are not templates, and the instances.
+        named = [module[name] for name in dict.fromkeys([*module.kernels, *arguments.instance])]
+        kernels = [kernel for kernel in named if not kernel.is_template]
         if files.kinds and not kernels:
-            raise UsageError(_only_templates(arguments.file, module))
+            first = next(iter(module.kernels))
+            raise UsageError(
+                f"{arguments.file} has templates only, so there is no code before one is chosen: "
+                f'add --instance "{first}<float>"'
+            )
         for kind in files.kinds:
             files.write(kind, arch, kernels[0])
         if tells:
             reports.append({"arch": arch, **_report(module, kernels)})
     if arguments.json:
-        import json
-
         nvrtc = bascule._bascule._nvrtc_info()["version"]
-        print(json.dumps({"file": arguments.file, "nvrtc": nvrtc, "images": reports}, indent=2))
+        print_json({"file": arguments.file, "nvrtc": nvrtc, "images": reports})
     else:
         for report in reports:
             _print_report(arguments.file, report)
@@ -99,8 +99,7 @@ def _compile(arguments: argparse.Namespace) -> int:
 
 def _arch_of_device() -> str:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", bascule.EmulatedDeviceWarning)
+        with warnings.catch_warnings(action="ignore", category=bascule.EmulatedDeviceWarning):
             device = bascule.current_device()
         return _DEFAULT_ARCH if device.emulated else device.arch
     except bascule.Error:
@@ -112,20 +111,6 @@ def _module(arguments: argparse.Namespace, arch: str, *, with_resources: bool) -
     verbose = ["--ptxas-options=-v"] if with_resources and arch.startswith("sm_") else []
     options = compile_options(arguments, arch, *verbose)
     return bascule.compile(file=arguments.file, options=options, name_expressions=arguments.instance)
-
-
-def _kernels(module: Module, instances: list[str]) -> list[Kernel]:
-    """The functions of the module's image: kernels that are not templates, and the instances."""
-    found = [module[name] for name in dict.fromkeys([*module.kernels, *instances])]
-    return [kernel for kernel in found if not kernel.is_template]
-
-
-def _only_templates(file: str, module: Module) -> str:
-    first = next(iter(module.kernels))
-    return f'{file} has templates only, so there is no code before one is chosen: add --instance "{first}<float>"'
-
-
-# --- Code ---
 
 
 class _Files:
@@ -183,8 +168,6 @@ class _Files:
         print(f"wrote {path}, {path.stat().st_size:,} bytes", file=sys.stderr)
 
 
-# --- Signatures and resources ---
-
 _ENTRY = re.compile(r"Compiling entry function '(?P<name>[^']+)'")
 _RESOURCES = (
     ("registers", re.compile(r"Used (\d+) registers")),
@@ -197,13 +180,16 @@ _RESOURCES = (
 
 def _report(module: Module, kernels: list[Kernel]) -> dict[str, Any]:
     resources = _resources(kernels[0].log) if kernels else {}
-    rows = []
-    for kernel in kernels:
-        row = {"name": kernel.name, "signature": kernel.signature, "lowered_name": kernel.lowered_name}
-        parameters = [{"name": name, "type": spelling} for name, spelling in kernel.parameters]
-        rows.append({**row, "parameters": parameters, "resources": resources.get(kernel.lowered_name)})
-    templates = [{"name": name, "signature": module[name].signature} for name in module.kernels]
-    return {"kernels": rows, "templates": [each for each in templates if module[each["name"]].is_template]}
+    rows = [
+        {
+            **{key: getattr(kernel, key) for key in ("name", "signature", "lowered_name")},
+            "parameters": [{"name": name, "type": spelling} for name, spelling in kernel.parameters],
+            "resources": resources.get(kernel.lowered_name),
+        }
+        for kernel in kernels
+    ]
+    templates = [name for name in module.kernels if module[name].is_template]
+    return {"kernels": rows, "templates": [{"name": each, "signature": module[each].signature} for each in templates]}
 
 
 def _resources(log: str) -> dict[str, dict[str, int]]:

@@ -1,7 +1,5 @@
 """Finds NVIDIA's disassembler and turns a cubin into SASS."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`bascule info`: what this installation found, and what is missing."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform
@@ -11,7 +9,7 @@ from typing import Any
 import bascule
 from bascule import _bascule
 from bascule._command import cache as _cache
-from bascule._command.parser import Commands, add_command
+from bascule._command.parser import Commands, add_command, print_json
 
 _EXAMPLES = """\
   bascule info
@@ -40,8 +38,7 @@ _LIBRARIES = (
 )
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
-    """Add `info`."""
+def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands,
         "info",
@@ -55,12 +52,7 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _info(arguments: argparse.Namespace) -> int:
     report = _report()
-    if arguments.json:
-        import json
-
-        print(json.dumps(report, indent=2))
-    else:
-        _print(report)
+    (print_json if arguments.json else _print)(report)
     return 1 if report["missing"] else 0
 
 
@@ -88,8 +80,7 @@ def _report() -> dict[str, Any]:
 
 def _device(missing: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", bascule.EmulatedDeviceWarning)
+        with warnings.catch_warnings(action="ignore", category=bascule.EmulatedDeviceWarning):
             device = bascule.current_device()
         driver = _bascule._driver_info()
     except bascule.Error as error:
@@ -97,19 +88,8 @@ def _device(missing: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any] |
         return None, None
     version = f"{driver['version'] // 1000}.{driver['version'] % 1000 // 10}"
     return (
-        {
-            "repr": repr(device),
-            "name": device.name,
-            "emulated": device.emulated,
-            "arch": device.arch,
-            "multiprocessors": device.multiprocessors,
-        },
-        {
-            "version": version,
-            "path": driver["path"],
-            "fallback_reason": driver["fallback_reason"],
-            "launches_wait": driver["launches_wait"],
-        },
+        {"repr": repr(device)} | {key: getattr(device, key) for key in ("name", "emulated", "arch", "multiprocessors")},
+        {"version": version} | {key: driver[key] for key in ("path", "fallback_reason", "launches_wait")},
     )
 
 
@@ -135,7 +115,7 @@ def _cached() -> dict[str, Any]:
     directory = bascule.cache.directory()
     found: dict[str, Any] = {"directory": directory, "limit_bytes": bascule.cache.limit_bytes, "problem": ""}
     try:
-        entries = bascule.cache.list() if directory else []
+        entries = bascule.cache.list()
     except bascule.CacheError as error:
         return {**found, "programs": 0, "bytes": 0, "problem": str(error)}
     return {**found, "programs": len(entries), "bytes": sum(entry.bytes for entry in entries)}
@@ -190,7 +170,8 @@ def _print(report: dict[str, Any]) -> None:
 
 def _cache_line(cache: dict[str, Any]) -> str:
     if not cache["directory"]:
-        return "none on disk: BASCULE_CACHE_DIR is empty, or there is no home directory"
+        why = "BASCULE_CACHE_DIR is empty" if "BASCULE_CACHE_DIR" in os.environ else "there is no home directory"
+        return f"none on disk: {why}"
     if cache["problem"]:
         return str(cache["problem"])
     return f"{cache['directory']}: {_cache.summary(cache['programs'], cache['bytes'])}"

@@ -1,14 +1,12 @@
 """What the commands share: the parser, options of the compiler, warnings, completion in shells, units."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import re
 import sys
 import warnings
-from collections.abc import Sequence
-from typing import Any, TextIO
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import bascule
 from bascule import _errors, _terminal
@@ -16,7 +14,7 @@ from bascule import _errors, _terminal
 _COMMANDS = ("info", "run", "compile", "precompile", "cache")
 _EXIT = "exit status: 0 success, 1 the command failed, 2 wrong usage, 130 interrupted by Ctrl-C"
 
-Commands = argparse._SubParsersAction
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 class UsageError(Exception):
@@ -39,7 +37,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def add_command(
-    commands: Commands[argparse.ArgumentParser],
+    commands: Commands,
     name: str,
     help: str,
     *,
@@ -98,9 +96,6 @@ def kernels_of_file(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> l
         return []
 
 
-# --- Options of the compiler ---
-
-
 def add_compile_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     """-D, -I, --std, --arch and --option; with `several`, --arch may be given more than once."""
     group = parser.add_argument_group("compiler")
@@ -109,11 +104,8 @@ def add_compile_options(parser: argparse.ArgumentParser, *, several: bool = Fals
         "-I", dest="include_paths", action="append", default=[], metavar="DIRECTORY", help="search it for headers"
     )
     group.add_argument("--std", metavar="STANDARD", help="c++17 (default), c++20 ...")
-    arch = "such as sm_90, or compute_90 for PTX alone (default: the device's"
-    if several:
-        arch += ", else sm_80); may be repeated"
-    else:
-        arch += ")"
+    more = ", else sm_80); may be repeated" if several else ")"
+    arch = f"such as sm_90, or compute_90 for PTX alone (default: the device's{more}"
     group.add_argument("--arch", action="append", default=[], metavar="ARCH", help=arch)
     group.add_argument(
         "--option",
@@ -137,27 +129,17 @@ def compile_options(arguments: argparse.Namespace, arch: str | None = None, *mor
     return to_options([*flags, *arguments.options, *more])
 
 
-# --- Messages ---
-
-
 def show_warnings_briefly() -> None:
     """Warnings of Bascule as a compiler prints them, without a line of this package."""
     shown_elsewhere = warnings.showwarning
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         if isinstance(message, _errors.CompileWarning):
             text = _diagnostic(message)
         elif category.__module__.partition(".")[0] == "bascule" or category is UserWarning:
             text = f"warning: {message}"
         else:
-            shown_elsewhere(message, category, filename, lineno, file, line)
+            shown_elsewhere(message, category, *place, **more)
             return
         print(_terminal.coloured(text) if _terminal.shows_colour() else text, file=sys.stderr)
 
@@ -175,6 +157,24 @@ def _diagnostic(warning: _errors.CompileWarning) -> str:
             before = found.source_line[: found.column - 1]
             lines.append("  " + re.sub(r"[^\t]", " ", before) + "^")
     return "\n".join(lines)
+
+
+def print_json(report: object) -> None:
+    """Print what a command reports with --json."""
+    import json
+
+    print(json.dumps(report, indent=2))
+
+
+def number_of(things: str, least: int = 0) -> Callable[[str], int]:
+    """The `type` of an option that takes a number of these."""
+
+    def parsed(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {things}")
+        return int(text)
+
+    return parsed
 
 
 def size(count: float) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import bascule
 from bascule import _terminal
-from bascule._command.parser import Commands, UsageError, add_command
+from bascule._command.parser import Commands, UsageError, add_command, number_of, print_json
 
 if TYPE_CHECKING:
     from bascule._compile_team import Event
@@ -28,8 +28,7 @@ that its top level defines, several at once. A bar shows how far it is where ric
 Exits with 1 if a kernel does not compile; all others are in the cache then."""
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
-    """Add `precompile`."""
+def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands,
         "precompile",
@@ -40,23 +39,16 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "targets", nargs="+", metavar="MODULE-OR-SCRIPT", help="a module as in `import`, or the path of a Python file"
     )
-    parser.add_argument("--workers", type=_workers, metavar="N", help="processes that compile (default: one per core)")
+    workers = number_of("processes, at least 1", 1)
+    parser.add_argument("--workers", type=workers, metavar="N", help="processes that compile (default: one per core)")
     parser.add_argument("--json", action="store_true", help="what was done as JSON; the keys do not change")
     parser.set_defaults(run=_precompile)
-
-
-def _workers(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes, at least 1")
-    return int(text)
 
 
 def _precompile(arguments: argparse.Namespace) -> int:
     reports = [_report(target, arguments) for target in arguments.targets]
     if arguments.json:
-        import json
-
-        print(json.dumps(reports, indent=2))
+        print_json(reports)
     return 1 if any(report["failed"] for report in reports) else 0
 
 
@@ -79,14 +71,8 @@ def _report(target: str, arguments: argparse.Namespace) -> dict[str, Any]:
         raise bascule.Error(f"{target} cannot be run up to its kernels:\n{said}") from None
     if not arguments.json:
         _print(target, summary, events)
-    return {
-        "target": target,
-        "compiled": list(summary.compiled),
-        "from_disk": list(summary.from_disk),
-        "failed": {title: str(error) for title, error in summary.failed.items()},
-        "templates": list(summary.templates),
-        "seconds": summary.seconds,
-    }
+    failed = {title: str(error) for title, error in summary.failed.items()}
+    return {"target": target, **summary._asdict(), "failed": failed}
 
 
 def _frames_of_target(found: TracebackType | None) -> TracebackType | None:

@@ -1,17 +1,15 @@
 """What `bascule run` tells of arrays after a launch, and the files it writes them to."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from bascule._bascule import Kernel, _kernel_facts
 from bascule._command.parser import UsageError
 from bascule._new_file import replacing
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]
 
 _SHOWN = 8  # first values
 
@@ -37,18 +35,28 @@ def output_files(requests: list[str], arrays: dict[str, Any]) -> dict[str, Path]
     return files
 
 
-def save(path: Path, array: Array) -> None:
-    """Write an array as numpy.save does, under exactly this name; an old file is replaced when it is complete."""
-    import numpy as np
+def print_arrays(function: Kernel, passed: dict[str, list[Any]], files: dict[str, Path]) -> None:
+    """Print the arrays that the kernel wrote or that are saved, and save those; old files are replaced when complete.
 
-    with replacing(path) as file:
-        np.save(file, array, allow_pickle=False)
+    `passed` has for each parameter the array before the launch, in host memory, and the one on the device.
+    """
+    written = _kernel_facts(function)["written"]
+    for name, (before, device) in passed.items():
+        if name not in files and name not in written:
+            continue
+        after = device.copy_to_host()
+        first, *more = _described(before, after)
+        print(f"{name:<10} {first}")
+        for line in more:
+            print(f"{'':<10} {line}")
+        if name in files:
+            with replacing(files[name]) as file:
+                np.save(file, after, allow_pickle=False)
+            print(f"{'':<10} saved in {files[name]}")
 
 
-def describe(before: Array, after: Array) -> list[str]:
+def _described(before: Array, after: Array) -> list[str]:
     """Lines about an array: dtype and shape, how much changed, minimum and maximum, the first values."""
-    import numpy as np
-
     facts = [f"{after.dtype} {after.shape}", _changed(before, after)]
     if after.size and after.dtype.kind in "biuf":
         numbers = after[~np.isnan(after)] if after.dtype.kind == "f" else after

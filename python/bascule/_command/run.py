@@ -1,16 +1,14 @@
 """`bascule run`: launch one kernel of a file from the command line, and tell what it wrote."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re
 import sys
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bascule
-from bascule._command import results, values
+from bascule._bascule import Kernel, Launcher, Module
 from bascule._command.parser import (
     Commands,
     UsageError,
@@ -18,10 +16,8 @@ from bascule._command.parser import (
     add_compile_options,
     compile_options,
     kernels_of_file,
+    number_of,
 )
-
-if TYPE_CHECKING:
-    from bascule._bascule import Kernel, Launcher, Module
 
 _EXAMPLES = """\
   bascule run saxpy.cu -k saxpy --grid 4 --block 256 2.0 arange:1000:f4 zeros:1000:f4 1000
@@ -30,17 +26,29 @@ _EXAMPLES = """\
   bascule run saxpy.cu --work 1000 --explain 2.0 arange:1000 zeros:1000 1000
   bascule run saxpy.cu --work 1000 --time --repeat 50 2.0 arange:1000 zeros:1000 1000"""
 
+_FORMS = """\
+kernel arguments, in the order of the parameters, or as NAME=VALUE after them:
+  2  -1.5  1e-3  0x10  true  1+2j    a number, converted to the declared type
+  1,2,3                              a tuple, for a vector type or a struct by value
+  image.npy                          the array in a file of numpy.save
+  zeros:SHAPE[:DTYPE]                zeros; also ones:
+  full:SHAPE:DTYPE:VALUE             one value
+  arange:SHAPE[:DTYPE]               0, 1, 2 ...
+  random:SHAPE[:DTYPE[:SEED]]        floats from 0 to 1, integers of the dtype's whole range; the seed is 0
+  null                               a null pointer
+
+SHAPE is 1024 or 32x64. DTYPE is NumPy's: f4 (default), f8, i4, u1, c8, bool, or x=f4,n=i4 for a structure."""
+
 _CHECKS = ("memory", "races", "all")
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
-    """Add `run`."""
+def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands,
         "run",
         "launch a kernel of a CUDA C++ file and print what it wrote",
         usage="bascule run FILE.cu [-k KERNEL] (--grid X[,Y[,Z]] --block X[,Y[,Z]] | --work N) [options] [VALUE ...]",
-        details=values.FORMS,
+        details=_FORMS,
         examples=_EXAMPLES,
     )
     file = parser.add_argument("file", metavar="FILE.cu", help="a file of CUDA C++")
@@ -50,7 +58,8 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("-t", "--template", metavar="ARGS", help="template arguments, such as float,256")
     parser.add_argument("--out", action="append", default=[], metavar="NAME=FILE", help="save that array as .npy")
     parser.add_argument("--explain", action="store_true", help="print what the launch would do, and launch nothing")
-    parser.add_argument("--repeat", type=_count, metavar="N", help="launches (default 1; with --time 10)")
+    launches = number_of("launches, at least 1", 1)
+    parser.add_argument("--repeat", type=launches, metavar="N", help="launches (default 1; with --time 10)")
     parser.add_argument(
         "--time", action="store_true", help="then measure that many more launches, with an event around each"
     )
@@ -64,7 +73,9 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     geometry.add_argument("--grid", type=_extents, metavar="X[,Y[,Z]]", help="blocks")
     geometry.add_argument("--block", type=_extents, metavar="X[,Y[,Z]]", help="threads of a block")
     geometry.add_argument("--work", type=_extents, metavar="N", help="threads in all; grid and block are chosen")
-    geometry.add_argument("--shared", type=_bytes, default=0, metavar="BYTES", help="dynamic shared memory of a block")
+    geometry.add_argument(
+        "--shared", type=number_of("bytes"), default=0, metavar="BYTES", help="dynamic shared memory of a block"
+    )
     geometry.add_argument("--cooperative", action="store_true", help="all blocks run at once, for grid.sync()")
     geometry.add_argument("--cluster", type=_extents, metavar="X[,Y[,Z]]", help="blocks of a cluster")
     add_compile_options(parser)
@@ -90,20 +101,12 @@ def _extents(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of launches, at least 1")
-    return int(text)
-
-
-def _bytes(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes")
-    return int(text)
-
-
 def _run(arguments: argparse.Namespace) -> int:
+    if not os.path.exists(arguments.file):
+        raise bascule.FileError(f"cannot read the file {arguments.file}: No such file or directory")
     _check_geometry(arguments)
+    from bascule._command import results, values
+
     positional, named = values.split_values(arguments.rest)
     flags = _turn_on_checks(arguments)
     arch = arguments.arch[-1] if arguments.arch else None
@@ -119,7 +122,9 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
 
     function = kernel.prepare(*by_position, **by_name) if device else kernel.prepare()
-    passed = _arrays(function, positional, by_position, named, by_name)
+    # Of the arrays: as they were, in host memory, and on the device, by the names of their parameters.
+    names = [name for name, _ in function.parameters[: len(positional)]] + list(named)
+    passed = {name: pair for name, *pair in zip(names, host, device, strict=False) if hasattr(pair[0], "dtype")}
     files = results.output_files(arguments.out, passed)
     print(f"kernel     {function.signature}")
     print(f"device     {bascule.current_device().name}")
@@ -128,7 +133,7 @@ def _run(arguments: argparse.Namespace) -> int:
         launcher(*by_position, **by_name)
     bascule.synchronize()
     _print_launch(arguments)
-    _print_arrays(function, passed, files)
+    results.print_arrays(function, passed, files)
     if arguments.check:
         print(f"checked    {arguments.check}: nothing was found")
     if arguments.time:
@@ -197,25 +202,11 @@ def _to_device(value: Any, argument: str) -> Any:
 
 
 def _launcher(kernel: Kernel, arguments: argparse.Namespace) -> Launcher:
+    shared_bytes = arguments.shared
     if arguments.work is not None:
-        return kernel.forall(arguments.work, shared_bytes=arguments.shared)
-    config = bascule.LaunchConfig(
-        arguments.grid,
-        arguments.block,
-        shared_bytes=arguments.shared,
-        cooperative=arguments.cooperative,
-        cluster=arguments.cluster,
-    )
-    return kernel[config]
-
-
-def _arrays(
-    function: Kernel, positional: list[Any], by_position: list[Any], named: dict[str, Any], by_name: dict[str, Any]
-) -> dict[str, tuple[Any, Any]]:
-    """Parameter names to arrays as they were, in host memory, and on the device."""
-    names = [name for name, _ in function.parameters]
-    passed = [*zip(names, positional, by_position, strict=False), *((n, named[n], by_name[n]) for n in named)]
-    return {name: (host, device) for name, host, device in passed if hasattr(host, "dtype")}
+        return kernel.forall(arguments.work, shared_bytes=shared_bytes)
+    attributes = {"cooperative": arguments.cooperative, "cluster": arguments.cluster}
+    return kernel[bascule.LaunchConfig(arguments.grid, arguments.block, shared_bytes=shared_bytes, **attributes)]
 
 
 def _print_launch(arguments: argparse.Namespace) -> None:
@@ -228,18 +219,3 @@ def _print_launch(arguments: argparse.Namespace) -> None:
 
 def _product(extents: tuple[int, ...], noun: str) -> str:
     return f"{' x '.join(f'{extent:,}' for extent in extents)} {noun}{'' if prod(extents) == 1 else 's'}"
-
-
-def _print_arrays(function: Kernel, passed: dict[str, tuple[Any, Any]], files: dict[str, Any]) -> None:
-    written = bascule._bascule._kernel_facts(function)["written"]
-    for name, (before, device) in passed.items():
-        if name not in files and name not in written:
-            continue
-        after = device.copy_to_host()
-        first, *more = results.describe(before, after)
-        print(f"{name:<10} {first}")
-        for line in more:
-            print(f"{'':<10} {line}")
-        if name in files:
-            results.save(files[name], after)
-            print(f"{'':<10} saved in {files[name]}")

@@ -1,32 +1,16 @@
 """The arguments of a kernel as `bascule run` takes them: numbers, .npy files and arrays such as zeros:1024:f4."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from bascule import _errors
 from bascule._command.parser import UsageError
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
-
-FORMS = """\
-kernel arguments, in the order of the parameters, or as NAME=VALUE after them:
-  2  -1.5  1e-3  0x10  true  1+2j    a number, converted to the declared type
-  1,2,3                              a tuple, for a vector type or a struct by value
-  image.npy                          the array in a file of numpy.save
-  zeros:SHAPE[:DTYPE]                zeros; also ones:
-  full:SHAPE:DTYPE:VALUE             one value
-  arange:SHAPE[:DTYPE]               0, 1, 2 ...
-  random:SHAPE[:DTYPE[:SEED]]        floats from 0 to 1, integers of the dtype's whole range; the seed is 0
-  null                               a null pointer
-
-SHAPE is 1024 or 32x64. DTYPE is NumPy's: f4 (default), f8, i4, u1, c8, bool, or x=f4,n=i4 for a structure."""
+Array = np.ndarray[Any, Any]
 
 _NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _MOST_DIMENSIONS = 64  # NumPy's
@@ -57,9 +41,11 @@ def _value(text: str) -> Any:
         return _make(text, maker, rest.split(":"))
     if text.endswith(".npy"):
         return _load(text)
-    if "," in text:
-        return tuple(_number(part, text) for part in text.split(","))
-    return _number(text, text)
+    return _tuple_or_number(text)
+
+
+def _tuple_or_number(text: str) -> Any:
+    return tuple(_number(part, text) for part in text.split(",")) if "," in text else _number(text, text)
 
 
 def _number(text: str, argument: str) -> Any:
@@ -82,12 +68,7 @@ def _number(text: str, argument: str) -> Any:
     )
 
 
-# --- Arrays ---
-
-
 def _make(text: str, maker: str, fields: list[str]) -> Array:
-    import numpy as np
-
     make, least, form = _MAKERS[maker]
     shape = _shape(text, fields[0])
     dtype = _dtype(text, fields[1] if len(fields) > 1 else "f4")
@@ -108,8 +89,6 @@ def _shape(text: str, field: str) -> tuple[int, ...]:
 
 
 def _dtype(text: str, field: str) -> np.dtype[Any]:
-    import numpy as np
-
     fields = [part.split("=") for part in field.split(",")] if "=" in field else None
     try:
         dtype = np.dtype([(name, form) for name, form in fields] if fields else field)
@@ -124,9 +103,7 @@ def _dtype(text: str, field: str) -> np.dtype[Any]:
 
 
 def _full(shape: tuple[int, ...], dtype: np.dtype[Any], value: str) -> Array:
-    import numpy as np
-
-    element = _value_of_element(value)
+    element = _tuple_or_number(value)
     if dtype.kind in "iu" and isinstance(element, float):
         raise ValueError(f"{value} is not an integer")
     made = np.zeros(shape, dtype)
@@ -134,19 +111,11 @@ def _full(shape: tuple[int, ...], dtype: np.dtype[Any], value: str) -> Array:
     return made
 
 
-def _value_of_element(text: str) -> Any:
-    return tuple(_number(part, text) for part in text.split(",")) if "," in text else _number(text, text)
-
-
 def _arange(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    import numpy as np
-
     return np.arange(np.prod(shape, dtype=np.int64)).astype(dtype).reshape(shape)
 
 
 def _random(shape: tuple[int, ...], dtype: np.dtype[Any], seed: str = "0") -> Array:
-    import numpy as np
-
     if not seed.isdigit():
         raise ValueError(f"the seed {seed!r} is not a number")
     generator = np.random.default_rng(int(seed))
@@ -162,22 +131,10 @@ def _random(shape: tuple[int, ...], dtype: np.dtype[Any], seed: str = "0") -> Ar
     raise TypeError(f"there are no random values of dtype {dtype}")
 
 
-def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    import numpy as np
-
-    return np.zeros(shape, dtype)
-
-
-def _ones(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    import numpy as np
-
-    return np.ones(shape, dtype)
-
-
 # How to make it, the least number of fields, and the form, whose colons count the fields.
 _MAKERS: dict[str, tuple[Callable[..., Any], int, str]] = {
-    "zeros": (_zeros, 1, "zeros:SHAPE:DTYPE"),
-    "ones": (_ones, 1, "ones:SHAPE:DTYPE"),
+    "zeros": (np.zeros, 1, "zeros:SHAPE:DTYPE"),
+    "ones": (np.ones, 1, "ones:SHAPE:DTYPE"),
     "full": (_full, 3, "full:SHAPE:DTYPE:VALUE"),
     "arange": (_arange, 1, "arange:SHAPE:DTYPE"),
     "random": (_random, 1, "random:SHAPE:DTYPE:SEED"),
@@ -185,8 +142,6 @@ _MAKERS: dict[str, tuple[Callable[..., Any], int, str]] = {
 
 
 def _load(path: str) -> Array:
-    import numpy as np
-
     try:
         with open(path, "rb") as file:
             return np.lib.format.read_array(file, allow_pickle=False)

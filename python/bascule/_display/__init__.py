@@ -3,15 +3,15 @@
 Imported when something is shown. Nothing here compiles, loads, or waits, but for the values of an array.
 """
 
-from __future__ import annotations
-
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 from bascule import _bascule, _decorator, _errors, _explain, cache
 from bascule._display import kernels, values
 from bascule._display.document import Document
+from bascule._display.kernels import documentation, signature
+
+__all__ = ["documentation", "html", "pretty", "signature", "text"]  # __doc__, __signature__ and what is shown
 
 _DOCUMENTS: tuple[tuple[type, Callable[[Any], Document]], ...] = (
     (_bascule.Kernel, kernels.kernel),
@@ -44,16 +44,6 @@ def pretty(object: Any, printer: Any, cycle: bool) -> None:
         if number:
             printer.break_()
         printer.text(line)
-
-
-def documentation(object: Any) -> str:
-    """What `__doc__` is."""
-    return kernels.documentation(object)
-
-
-def signature(object: Any) -> inspect.Signature:
-    """What `__signature__` is."""
-    return kernels.python_signature(object)
 
 
 def _document(object: Any) -> Document:

@@ -1,14 +1,19 @@
 """What a display shows, as HTML and as plain text: both are made from the same facts."""
 
-from __future__ import annotations
-
 import html as html_module
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-# No colour of its own but these, which are legible on light and on dark; notebooks' themes come first.
-ACCENT = "var(--jp-brand-color1,#3b82f6)"
-PROBLEM = "var(--jp-error-color1,#e5484d)"
+
+def _theme(jupyter: str, code: str, hue: str) -> str:
+    """JupyterLab's colour, or VS Code's; elsewhere the hue with some of the text's: legible on light and on dark."""
+    return f"var(--jp-{jupyter},var(--vscode-{code},color-mix(in srgb,currentColor 35%,{hue})))"
+
+
+# The only colours of a display.
+ACCENT = _theme("brand-color1", "textLink-foreground", "#3b82f6")
+PROBLEM = _theme("error-color1", "errorForeground", "#e5484d")
+WARNING = _theme("warn-color1", "editorWarning-foreground", "#d97706")
 _LINE = "1px solid rgba(128,128,128,.4)"
 _CELL = "style='text-align:left;vertical-align:top;padding:2px 14px 2px 0;white-space:pre-wrap;border:0'"
 _HEAD = _CELL.replace("pre-wrap", "nowrap")

@@ -1,7 +1,5 @@
 """Kernels, modules, launchers and launch rules: what is known of them, without compiling or loading anything."""
 
-from __future__ import annotations
-
 import inspect
 import keyword
 import math
@@ -14,7 +12,7 @@ import numpy as np
 from bascule import _bascule, _decorator, _errors, _places
 from bascule._display import plots
 from bascule._display.document import Code, Document, Figure, Table, bytes_text
-from bascule._display.source_text import Definition, find_definition
+from bascule._display.source_text import find_definition
 
 _MOST_SOURCE_LINES = 60
 _WARP = 32
@@ -39,11 +37,13 @@ def kernel(kernel: _bascule.Kernel) -> Document:
         parts.append(Table(("parameter", "C++ type"), facts["parameters"], code=(0, 1)))
     if facts["instances"]:
         rows = [_instance_row(each) for each in facts["instances"]]
-        parts.append(Table(("instances so far", "registers", "code"), rows, code=(0,)))
+        parts.append(_without_empty(Table(("instances so far", "registers", "code"), rows, code=(0,))))
     if facts["is_loaded"]:
         try:
             pairs += _loaded(kernel)
-            parts.append(_occupancy(kernel))
+            blocks = range(_WARP, kernel.attributes.max_threads_per_block + 1, _WARP)
+            occupied = [(block, kernel.occupancy(block).warps) for block in blocks]
+            parts.append(plots.occupancy(occupied, kernel.best_block()))
         except _errors.Error as error:  # after a fault
             pairs.append(("on the device", f"not available: {_first_line(error)}"))
     return Document("Kernel", facts["signature"], pairs, parts)
@@ -57,8 +57,9 @@ def module(module: _bascule.Module) -> Document:
         each = module[name]
         facts = _bascule._kernel_facts(each)
         lines = ", ".join(str(first_line + line - 1) for line in facts["lines"])
-        rows.append((name, facts["signature"], _registers(each, facts), lines))
-    return Document("Module", file, [], [Table(("kernel", "signature", "registers", "line"), rows, code=(0, 1))])
+        rows.append((name, facts["signature"], lines, _registers(each, facts), str(len(facts["instances"]) or "")))
+    head = ("kernel", "signature", "line", "registers", "instances")
+    return Document("Module", file, [], [_without_empty(Table(head, rows, code=(0, 1)))])
 
 
 def launcher(launcher: _bascule.Launcher) -> Document:
@@ -99,7 +100,8 @@ def documentation(kernel: _bascule.Kernel | _decorator.LaunchRule) -> str:
     if known is None:
         return "A launch rule, whose kernel a compile would have to find."
     facts = _bascule._kernel_facts(known)
-    definitions = list(_definitions(facts))
+    found = (find_definition(facts["text"], facts["name"], line) for line in facts["lines"])
+    definitions = [each for each in found if each is not None]
     lines = [facts["signature"], ""]
     for definition in definitions:
         if definition.comment:
@@ -110,11 +112,11 @@ def documentation(kernel: _bascule.Kernel | _decorator.LaunchRule) -> str:
         lines.append("")
     lines += [f"Declared at {place}." for place in _declared_at(facts)]
     for definition in definitions:
-        lines += ["", _indented(definition.code)]
+        lines += ["", textwrap.indent(_shortened(definition.code.strip("\n")), "    ")]
     return "\n".join(lines)
 
 
-def python_signature(
+def signature(
     object: _bascule.Kernel | _bascule.Launcher | _bascule.BoundLaunch | _decorator.LaunchRule,
 ) -> inspect.Signature:
     """The C++ parameters, with their C++ types as annotations."""
@@ -168,9 +170,7 @@ def _kernel_of(rule: _decorator.LaunchRule) -> _bascule.Kernel | None:
     except _errors.CompileError:
         return None
     names = type(module).kernels.__get__(module)
-    wanted = rule._name or rule.__name__
-    if rule._name is None and len(names) == 1:
-        wanted = names[0]
+    wanted = rule._kernel_among(names)
     return module[wanted] if wanted in names else None
 
 
@@ -209,11 +209,6 @@ def _origin(kernel: _bascule.Kernel) -> str:
     return f"{_ORIGINS[kernel.origin].format(kernel.compile_ms)}, loaded in {kernel.load_ms:.3g} ms"
 
 
-def _occupancy(kernel: _bascule.Kernel) -> Figure:
-    blocks = range(_WARP, kernel.attributes.max_threads_per_block + 1, _WARP)
-    return plots.occupancy([(block, kernel.occupancy(block).warps) for block in blocks], kernel.best_block())
-
-
 def _instance_row(instance: _bascule.Kernel) -> tuple[str, str, str]:
     facts = _bascule._kernel_facts(instance)
     registers = _registers(instance, facts)
@@ -223,14 +218,20 @@ def _instance_row(instance: _bascule.Kernel) -> tuple[str, str, str]:
 
 
 def _registers(kernel: _bascule.Kernel, facts: dict[str, Any]) -> str:
-    if not facts["is_function"]:
-        return f"instances: {len(facts['instances'])}"
+    """Empty before it is loaded."""
     if not facts["is_loaded"]:
-        return "not loaded"
+        return ""
     try:
         return str(kernel.attributes.registers)
     except _errors.Error as error:
         return f"not available: {_first_line(error)}"
+
+
+def _without_empty(table: Table) -> Table:
+    """Without columns that say nothing."""
+    used = [column for column in range(len(table.head)) if any(row[column] for row in table.rows)]
+    rows = [tuple(row[column] for column in used) for row in table.rows]
+    return Table(tuple(table.head[column] for column in used), rows, table.code)
 
 
 def _configuration(facts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -284,22 +285,11 @@ def _argument(value: Any) -> str:
     return type(value).__name__
 
 
-def _definitions(facts: dict[str, Any]) -> Iterator[Definition]:
-    for line in facts["lines"]:
-        found = find_definition(facts["text"], facts["name"], line)
-        if found is not None:
-            yield found
-
-
 def _shortened(text: str) -> str:
     lines = text.split("\n")
     if len(lines) <= _MOST_SOURCE_LINES:
         return text
     return "\n".join([*lines[:_MOST_SOURCE_LINES], f"... and {len(lines) - _MOST_SOURCE_LINES} more lines"])
-
-
-def _indented(code: str) -> str:
-    return textwrap.indent(_shortened(code.strip("\n")), "    ")
 
 
 def _first_line(error: Exception) -> str:

@@ -1,7 +1,5 @@
 """The drawings of displays, as SVG: occupancy against the block size, and streams that wait for streams."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from bascule._display.document import ACCENT, Figure, escape
@@ -25,13 +23,16 @@ def occupancy(points: Sequence[tuple[int, float]], best: int) -> Figure:
         f"{_percent(level)}</text>"
         for level in (0, 0.5, 1)
     )
+    most = points[-1][0]
+    marked = {block for block in (32, 128, 256, 512, 768, 1024) if block <= most} | {most}  # whose texts do not touch
     marks = "".join(
         f"<text x='{left + step * (i + 0.5)}' y='{bottom + 15}' text-anchor='middle'>{block}</text>"
         for i, (block, _) in enumerate(points)
-        if block in _marked(points)
+        if block in marked
     )
     title = f"<text x='{left}' y='12'>occupancy of an SM by threads per block; {best} fill the device best</text>"
-    text = f"occupancy of an SM by threads per block: {_powers(points)}; {best} fill the device best"
+    powers = ", ".join(f"{block}: {_percent(value)}" for block, value in points if block & (block - 1) == 0)
+    text = f"occupancy of an SM by threads per block: {powers}; {best} fill the device best"
     return Figure(_svg(width, bottom + 22, text, f"{grid}<g fill='{ACCENT}'>{bars}</g>{marks}{title}"), text)
 
 
@@ -99,17 +100,6 @@ def _svg(width: float, height: float, label: str, content: str) -> str:
         f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' viewBox='0 0 {width} {height}' "
         f"role='img' aria-label='{escape(label)}' style='color:inherit;max-width:100%' {_FONT}>{content}</svg>"
     )
-
-
-def _marked(points: Sequence[tuple[int, float]]) -> set[int]:
-    """Block sizes that the axis names: powers of two whose texts do not touch."""
-    most = points[-1][0]
-    return {block for block in (32, 128, 256, 512, 768, 1024) if block <= most} | {most}
-
-
-def _powers(points: Sequence[tuple[int, float]]) -> str:
-    """Of block sizes that are powers of two: '32: 50 %, 64: 100 %'."""
-    return ", ".join(f"{block}: {_percent(value)}" for block, value in points if block & (block - 1) == 0)
 
 
 def _percent(value: float) -> str:

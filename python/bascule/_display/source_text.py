@@ -1,7 +1,5 @@
 """Finds a kernel's definition in CUDA C++ text, and the comment above it."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import textwrap

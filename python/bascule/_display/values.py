@@ -1,15 +1,13 @@
 """What the smaller classes show: arrays, the cache, errors and explanations of launches."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from bascule import _bascule, _errors, _explain, _terminal, cache
 from bascule._display import plots
-from bascule._display.document import ACCENT, PROBLEM, Code, Document, Table, bytes_text, escape
+from bascule._display.document import ACCENT, PROBLEM, WARNING, Code, Document, Table, bytes_text, escape
 
 _MOST_VALUES = 200  # that are all shown; of a longer array, the ends
-_COLOURS = {"error": PROBLEM, "warning": "var(--jp-warn-color1,#d97706)"}
+_COLOURS = {"error": PROBLEM, "warning": WARNING}
 
 
 def array(array: _bascule.DeviceArray) -> Document:
@@ -78,13 +76,7 @@ def explanation(launch: _explain.Explanation) -> Document:
     waits = [(stream, launch.arguments[index].name) for stream, index in launch.waits]
     named = dict.fromkeys(argument.stream for argument in launch.arguments if argument.stream is not None)
     others = [stream for stream in named if stream not in (launch.stream, *waiting)]
-    facts = [
-        ("device", launch.device),
-        ("grid", launch._geometry()),
-        ("stream", f"{launch.stream}; {_explain._CHOICES[launch.choice]}"),
-        ("before the launch", launch._before()),
-        ("after the launch", launch._after()),
-    ]
+    facts = [("device", launch.device), *launch._facts().items()]
     rows = [
         (f"{each.index + 1} {each.name}", each.declared, each.value, each.place or "", each.order)
         for each in launch.arguments

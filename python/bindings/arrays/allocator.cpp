@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include <bascule/interface/errors/rejection.hpp>
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
@@ -18,7 +20,6 @@
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/owners.hpp"
-#include "support/rejection.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -37,8 +38,7 @@ class Allocation {
     ~Allocation() {
         const GilTaken taken;
         if (!taken.held()) return;
-        PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-        PyErr_Fetch(&type, &value, &traceback);  // a destructor may run while an exception is on its way
+        const py::error_scope pending;  // a destructor may run while an exception is on its way
         if (give_back_ != Py_None) {
             PyObject* result = PyObject_CallObject(give_back_, arguments_);
             if (result == nullptr) PyErr_WriteUnraisable(give_back_);
@@ -46,7 +46,6 @@ class Allocation {
         }
         Py_DECREF(give_back_);
         Py_DECREF(arguments_);
-        PyErr_Restore(type, value, traceback);
     }
 
   private:
@@ -138,9 +137,9 @@ Given from_pool(const py::object& pool, std::size_t bytes, const py::object& str
     return {address, py::none(), py::make_tuple(memory)};
 }
 
-Given from_functions(const py::tuple& functions, std::size_t bytes, const py::object& stream) {
-    const std::uint64_t address = address_of(py::object(functions[0])(bytes, stream));
-    return {address, functions[1], py::make_tuple(address, bytes, stream)};
+Given from_functions(const py::object& pair, std::size_t bytes, const py::object& stream) {
+    const std::uint64_t address = address_of(pair[py::int_(0)](bytes, stream));
+    return {address, pair[py::int_(1)], py::make_tuple(address, bytes, stream)};
 }
 
 using Source = Given (*)(const py::object&, std::size_t, const py::object&);
@@ -190,24 +189,16 @@ class ContextOfPython {
     std::optional<ContextGuard> context_;
 };
 
-CurrentSetting& current_setting() {
-    static auto* made = new CurrentSetting;
-    return *made;
-}
+CurrentSetting& current_setting() { return never_destroyed<CurrentSetting>(); }
 
 bool is_pair_of_functions(const py::object& object) {
-    if (!py::isinstance<py::tuple>(object) || py::len(object) != 2) return false;
-    const auto pair = object.cast<py::tuple>();
-    return PyCallable_Check(py::object(pair[0]).ptr()) != 0 &&
-           PyCallable_Check(py::object(pair[1]).ptr()) != 0;
+    return PyTuple_Check(object.ptr()) && PyTuple_GET_SIZE(object.ptr()) == 2 &&
+           PyCallable_Check(PyTuple_GET_ITEM(object.ptr(), 0)) != 0 &&
+           PyCallable_Check(PyTuple_GET_ITEM(object.ptr(), 1)) != 0;
 }
 
 Source source_of(const py::object& allocator) {
-    if (is_pair_of_functions(allocator)) {
-        return [](const py::object& functions, std::size_t bytes, const py::object& stream) {
-            return from_functions(functions, bytes, stream);
-        };
-    }
+    if (is_pair_of_functions(allocator)) return &from_functions;
     if (py::hasattr(allocator, "allocate")) return &from_resource;
     if (py::hasattr(allocator, "malloc")) return &from_pool;
     reject_field(ErrorKind::type, "allocator",
@@ -285,8 +276,7 @@ arrays, until it is trimmed. Other libraries have pools of their own.)")
             "trim",
             [](const PoolObject& self, const py::object& keep) {
                 const std::uint64_t bytes = to_bytes(keep, "keep_bytes");
-                const GilReleased released;
-                trim_memory_pool(self.device, bytes);
+                without_gil([&] { trim_memory_pool(self.device, bytes); });
             },
             "keep_bytes"_a = 0,
             R"(Wait for the device, and return unused memory to the driver, for other libraries and processes, but for `keep_bytes`.
@@ -310,8 +300,8 @@ True)");
 }  // namespace
 
 std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device, const py::object& stream) {
-    if (bytes == 0 || !current_setting().any()) return from_driver(bytes, device, stream);
-    const Setting used = current_setting().get();  // what it calls may set another one
+    // What it calls may set another one.
+    const Setting used = bytes != 0 && current_setting().any() ? current_setting().get() : Setting();
     if (used.source == nullptr) return from_driver(bytes, device, stream);
     Given given = [&] {
         const ContextOfPython context(device);

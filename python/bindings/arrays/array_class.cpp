@@ -1,5 +1,6 @@
 // The Python class bascule.DeviceArray, put together from its parts, and the functions that make arrays.
 #include <cstddef>
+#include <functional>
 
 #include "arrays/array_object.hpp"
 #include "arrays/array_repr.hpp"
@@ -11,6 +12,16 @@ using namespace py::literals;
 
 namespace bascule::python {
 namespace {
+
+/// A property that is a member of the view.
+template <auto member>
+auto of_view(const ArrayObject& array) {
+    return std::invoke(member, array.view);
+}
+template <auto member>
+py::tuple extents_of_view(const ArrayObject& array) {
+    return to_tuple(array.view.*member);
+}
 
 std::size_t length(const ArrayObject& array) {
     if (array.view.ndim() == 0) throw py::type_error("len() of a 0-dimensional array");
@@ -40,37 +51,28 @@ for the bound stream.
 >>> x[:, ::2].T.copy_to_host()
 array([[0., 3.],
        [2., 5.]], dtype=float32))");
-    type.def_property_readonly(
-            "shape", [](const ArrayObject& self) { return to_tuple(self.view.shape); },
-            "Elements along each axis.")
-        .def_property_readonly(
-            "strides", [](const ArrayObject& self) { return to_tuple(self.view.strides); },
-            "Bytes from one element to the next along each axis.")
+    type.def_property_readonly("shape", &extents_of_view<&ArrayView::shape>, "Elements along each axis.")
+        .def_property_readonly("strides", &extents_of_view<&ArrayView::strides>,
+                               "Bytes from one element to the next along each axis.")
         .def_property_readonly(
             "dtype", [](const ArrayObject& self) { return numpy_dtype(self.view); },
             "The numpy.dtype of the elements.")
-        .def_property_readonly(
-            "ndim", [](const ArrayObject& self) { return self.view.ndim(); }, "Number of axes.")
-        .def_property_readonly(
-            "size", [](const ArrayObject& self) { return self.view.size; }, "Number of elements.")
+        .def_property_readonly("ndim", &of_view<&ArrayView::ndim>, "Number of axes.")
+        .def_property_readonly("size", &of_view<&ArrayView::size>, "Number of elements.")
         .def_property_readonly(
             "itemsize", [](const ArrayObject& self) { return self.view.dtype.itemsize; },
             "Bytes per element.")
         .def_property_readonly(
             "nbytes", [](const ArrayObject& self) { return self.view.size * self.view.dtype.itemsize; },
             "Bytes of all elements, without gaps between them.")
-        .def_property_readonly(
-            "c_contiguous", [](const ArrayObject& self) { return self.view.c_contiguous; },
-            "True when the elements are contiguous in C order.")
-        .def_property_readonly(
-            "f_contiguous", [](const ArrayObject& self) { return self.view.f_contiguous; },
-            "True when the elements are contiguous in Fortran order.")
-        .def_property_readonly(
-            "readonly", [](const ArrayObject& self) { return self.view.readonly; },
-            "True when neither kernels nor copies may write to it.")
-        .def_property_readonly(
-            "stream", [](const ArrayObject& self) { return self.stream; },
-            "The bound Stream, or None for a view created with sync=False.")
+        .def_property_readonly("c_contiguous", &of_view<&ArrayView::c_contiguous>,
+                               "True when the elements are contiguous in C order.")
+        .def_property_readonly("f_contiguous", &of_view<&ArrayView::f_contiguous>,
+                               "True when the elements are contiguous in Fortran order.")
+        .def_property_readonly("readonly", &of_view<&ArrayView::readonly>,
+                               "True when neither kernels nor copies may write to it.")
+        .def_readonly("stream", &ArrayObject::stream,
+                      "The bound Stream, or None for a view created with sync=False.")
         .def_property_readonly(
             "device", [](const ArrayObject& self) { return self.device; }, "The Device that uses the memory.")
         .def("__len__", &length)
@@ -84,7 +86,6 @@ array([[0., 3.],
     bind_array_shape(type);
     bind_array_elements(type);
     bind_array_transfer(type);
-    bind_array_host(type);
     bind_array_export(module, type);
     bind_array_refusals(type);
     bind_array_creation(module);

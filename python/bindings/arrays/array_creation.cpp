@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 
@@ -13,7 +14,6 @@
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/owners.hpp"
-#include "support/rejection.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -95,22 +95,13 @@ ArrayObject new_array(MemoryKind kind, const py::object& shape, const py::object
 }
 
 ArrayObject new_array_like(const py::object& array, const py::object& stream) {
-    ArrayView view;
-    Device device = current_device();
-    if (const ArrayObject* own = as_array(array.ptr())) {
-        view = own->view;
-        device = own->device;
-    } else if (const auto other = find_cuda_array(array, false)) {
-        view = other->view;
-        device = other->device;
-    } else {
-        view = host_view(numpy().attr("asarray")(array));
-    }
-    return allocate({.shape = view.shape,
-                     .dtype = view.dtype,
-                     .layout = view.layout,
-                     .fortran = view.f_contiguous && !view.c_contiguous},
-                    device, stream);
+    const Device device = current_device();
+    const auto like = [&](const ArrayView& view, Device where) {
+        return allocate(ArrayPlan::like(view, keeps_fortran(view)), where, stream);
+    };
+    if (const ArrayObject* own = as_array(array.ptr())) return like(own->view, own->device);
+    if (const auto other = find_cuda_array(array, false)) return like(other->view, other->device);
+    return like(host_view(numpy().attr("asarray")(array)), device);
 }
 
 ArrayObject to_device(const py::object& object, Device device, const py::object& stream) {
@@ -124,20 +115,14 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
     ArrayView view = host_view(host);
     if (!view.contiguous()) {
         if (own != nullptr && own->view.has_stream) {
-            const StreamRef source(own->view.stream, own->device);
-            const GilReleased released;
-            source.synchronize();
+            without_gil([&] { StreamRef(own->view.stream, own->device).synchronize(); });
         }
-        {  // the host copies, perhaps from managed memory
-            const GilReleased released;
-            wait_for_managed_memory(device);
-        }
+        without_gil(
+            [&] { wait_for_managed_memory(device); });  // the host copies, perhaps from managed memory
         host = numpy().attr("ascontiguousarray")(host).attr("reshape")(host.attr("shape"));
         view = host_view(host);
     }
-    ArrayObject array = allocate(
-        {.shape = view.shape, .dtype = view.dtype, .layout = view.layout, .fortran = !view.c_contiguous},
-        device, stream);
+    ArrayObject array = allocate(ArrayPlan::like(view, !view.c_contiguous), device, stream);
     const StreamRef target(array.view.stream, array.device);
     const std::size_t bytes = view.size * view.dtype.itemsize;
     OwnerList owners;

@@ -15,6 +15,11 @@ struct ArrayPlan {
     std::shared_ptr<const StructLayout> layout{};
     bool fortran = false;
     MemoryKind kind = MemoryKind::device;
+
+    /// Device memory for the same elements.
+    static ArrayPlan like(const ArrayView& view, bool fortran = false) {
+        return {.shape = view.shape, .dtype = view.dtype, .layout = view.layout, .fortran = fortran};
+    }
 };
 
 /// A new array with undefined contents, bound to `stream` (None: the default stream). Device memory comes

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include <bascule/interface/arrays/reshaping.hpp>
+#include <bascule/interface/errors/rejection.hpp>
+#include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/elementwise/elementwise.hpp>
 
 #include "arrays/array_creation.hpp"
@@ -13,7 +15,6 @@
 #include "support/gil.hpp"
 #include "support/names.hpp"
 #include "support/owners.hpp"
-#include "support/rejection.hpp"
 #include "support/toolkit.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
@@ -25,9 +26,6 @@ namespace bascule::python {
 namespace {
 
 const ArrayObject& held(const py::object& array) { return array.cast<const ArrayObject&>(); }
-
-/// The order that NumPy's "K" keeps: Fortran's where it is that and nothing else.
-bool keeps_fortran(const ArrayView& view) noexcept { return view.f_contiguous && !view.c_contiguous; }
 
 /// `operation(stream, destination, source, owners)` without the GIL, both arrays kept until it is done.
 template <class Operation>
@@ -48,19 +46,15 @@ void enqueue(const py::object& destination, const py::object& source, StreamRef 
     const std::string source = py::str(numpy_dtype(from));
     const std::string target = py::str(dtype);
     if (from.dtype.kind == DType::Kind::complex) {
-        throw ArgumentError(ErrorKind::type,
-                            fmt::format("astype from {} to {} would drop the imaginary parts. For the real "
-                                        "parts use x.reshape(*x.shape, 1).view(\"f{}\")[..., 0] of a "
-                                        "contiguous x.",
-                                        source, target, from.dtype.itemsize / 2),
-                            {.field = "dtype", .got = target});
+        reject(ErrorKind::type, {.field = "dtype", .got = target},
+               "astype from {} to {} would drop the imaginary parts. For the real parts use "
+               "x.reshape(*x.shape, 1).view(\"f{}\")[..., 0] of a contiguous x.",
+               source, target, from.dtype.itemsize / 2);
     }
-    throw ArgumentError(ErrorKind::type,
-                        fmt::format("astype converts numbers and bools, not {} to {}. Convert on the host: "
-                                    "bascule.to_device(x.copy_to_host().astype(...)); or x.view(dtype) "
-                                    "reinterprets the bytes.",
-                                    source, target),
-                        {.field = "dtype", .got = target});
+    reject(ErrorKind::type, {.field = "dtype", .got = target},
+           "astype converts numbers and bools, not {} to {}. Convert on the host: "
+           "bascule.to_device(x.copy_to_host().astype(...)); or x.view(dtype) reinterprets the bytes.",
+           source, target);
 }
 
 py::object as_type(const py::object& self, const py::object& dtype, const py::object& stream) {
@@ -104,37 +98,23 @@ py::object element_of(const ArrayView& view, const py::object& value) {
 /// For elements larger than a kernel parameter: one is copied to the device, and from there to the others.
 void fill_by_copy(const py::object& self, const py::object& element, const py::object& stream) {
     ArrayObject one = to_device(element, held(self).device, stream_object_for(held(self), stream));
-    Dimensions strides = held(self).view.strides;
-    for (int d = 0; d < strides.size(); ++d) strides[d] = 0;
-    one.view.shape = held(self).view.shape;
-    one.view.strides = strides;
+    one.view.shape = one.view.strides = held(self).view.shape;
+    for (int d = 0; d < one.view.ndim(); ++d) one.view.strides[d] = 0;
     one.view.size = held(self).view.size;
     enqueue(self, py::cast(std::move(one)), stream_for(held(self), stream), &copy_elements);
 }
 
-/// The addresses of the first byte of an array and of the byte after its last.
-std::pair<std::uint64_t, std::uint64_t> extent_of(const ArrayView& view) {
-    std::uint64_t low = view.pointer;
-    std::uint64_t high = view.pointer + view.dtype.itemsize;
-    for (int d = 0; d < view.ndim(); ++d) {
-        const std::int64_t reach = (view.shape[d] - 1) * view.strides[d];
-        (reach < 0 ? low : high) += static_cast<std::uint64_t>(reach);
-    }
-    return {low, high};
-}
-
 bool may_overlap(const ArrayView& a, const ArrayView& b) {
     if (a.empty() || b.empty()) return false;
-    const auto [a_low, a_high] = extent_of(a);
-    const auto [b_low, b_high] = extent_of(b);
+    const auto [a_low, a_high] = bytes_of(a);
+    const auto [b_low, b_high] = bytes_of(b);
     return a_low < b_high && b_low < a_high;
 }
 
 [[noreturn]] void fail_assignment(const ArrayView& to, const ArrayView& from) {
-    throw ArgumentError(ErrorKind::value,
-                        fmt::format("cannot assign {} to elements of {}: only numbers are converted.",
-                                    describe(from), std::string(py::str(numpy_dtype(to)))),
-                        {.field = "value", .got = describe(from)});
+    reject(ErrorKind::value, {.field = "value", .got = describe(from)},
+           "cannot assign {} to elements of {}: only numbers are converted.", describe(from),
+           std::string(py::str(numpy_dtype(to))));
 }
 
 /// The array with the shape of the elements that it is assigned to.
@@ -167,8 +147,7 @@ void copy_between_devices(const py::object& array, const py::object& source, con
         enqueue(array, sent, chosen, &copy_elements);
         return;
     }
-    const py::object received = py::cast(allocate(
-        {.shape = to.view.shape, .dtype = to.view.dtype, .layout = to.view.layout}, to.device, there));
+    const py::object received = py::cast(allocate(ArrayPlan::like(to.view), to.device, there));
     enqueue(received, sent, chosen, &copy_elements);
     enqueue(array, received, chosen, &copy_elements);
 }
@@ -177,11 +156,8 @@ void copy_between_devices(const py::object& array, const py::object& source, con
 
 ArrayObject packed(const py::object& source, bool fortran, const py::object& stream) {
     const ArrayObject& array = held(source);
-    ArrayObject result = allocate({.shape = array.view.shape,
-                                   .dtype = array.view.dtype,
-                                   .layout = array.view.layout,
-                                   .fortran = fortran},
-                                  array.device, stream_object_for(array, stream));
+    ArrayObject result =
+        allocate(ArrayPlan::like(array.view, fortran), array.device, stream_object_for(array, stream));
     share_mask(result, array);
     const py::object kept = py::cast(result);
     enqueue(kept, source, stream_for(array, stream), &copy_elements);
@@ -280,6 +256,10 @@ stream : where the operation is enqueued, and the stream of the new array; None 
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.arange(6).reshape(2, 3))[:, ::2].copy().strides
 (16, 8))")
+        .def("__copy__", [](const py::object& self) { return self.attr("copy")("K"); })
+        .def(
+            "__deepcopy__", [](const py::object& self, const py::object&) { return self.attr("copy")("K"); },
+            "memo"_a)
         .def("fill", &fill, "value"_a, py::kw_only(), "stream"_a = py::none(),
              R"(Set every element to `value`, after all work enqueued on the bound stream. Does not wait.
 

@@ -1,11 +1,14 @@
+// `__cuda_array_interface__` of a DeviceArray, in every version, and NumPy's `__array_interface__`.
 // Sources: the specifications of the CUDA Array Interface, versions 0, 2 and 3, and their remarks on version 1.
-#include "arrays/array_export.hpp"
+#include <cstdint>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
+#include "arrays/array_object.hpp"
 #include "parts.hpp"
+#include "support/gil.hpp"
 #include "support/names.hpp"
-#include "support/rejection.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -26,6 +29,22 @@ struct ExportObject {
     void visit_references(ReferenceVisitor& each) { each(array); }
 };
 
+/// The entries that the host's and the device's interface share, in version 3: shape, typestr, descr, data,
+/// strides, version.
+py::dict interface_of(const ArrayView& view) {
+    py::dict fields;
+    fields[py::handle(names().shape)] = to_tuple(view.shape);
+    fields[py::handle(names().typestr)] = to_typestr(view.dtype);
+    if (view.layout != nullptr)
+        fields[py::handle(names().descr)] = structured_dtype(*view.layout).attr("descr");
+    fields[py::handle(names().data)] =
+        py::make_tuple(view.empty() ? 0 : view.pointer, !view.writable_by_kernels());
+    fields[py::handle(names().version)] = newest_version;
+    fields[py::handle(names().strides)] =
+        view.c_contiguous ? py::object(py::none()) : py::object(to_tuple(view.strides));
+    return fields;
+}
+
 py::dict fields_of(const ArrayObject& array, int version, bool names_stream) {
     const ArrayView& view = array.view;
     if (array.buffer) array.buffer->share();
@@ -42,8 +61,6 @@ py::dict fields_of(const ArrayObject& array, int version, bool names_stream) {
     return fields;
 }
 
-py::dict newest_interface(const ArrayObject& array) { return fields_of(array, newest_version, true); }
-
 ExportObject exported(const py::object& self, int version, const py::object& stream) {
     if (version < 0 || version > newest_version) {
         reject_field(ErrorKind::value, "version", "`version` must be 0, 1, 2 or 3, got {}.", version);
@@ -57,21 +74,47 @@ ExportObject exported(const py::object& self, int version, const py::object& str
     return {self, version, named};
 }
 
-}  // namespace
+// --- NumPy's views of an array in pinned or managed memory; device memory is refused
 
-py::dict interface_of(const ArrayView& view) {
-    py::dict fields;
-    fields[py::handle(names().shape)] = to_tuple(view.shape);
-    fields[py::handle(names().typestr)] = to_typestr(view.dtype);
-    if (view.layout != nullptr)
-        fields[py::handle(names().descr)] = structured_dtype(*view.layout).attr("descr");
-    fields[py::handle(names().data)] =
-        py::make_tuple(view.empty() ? 0 : view.pointer, !view.writable_by_kernels());
-    fields[py::handle(names().version)] = newest_version;
-    fields[py::handle(names().strides)] =
-        view.c_contiguous ? py::object(py::none()) : py::object(to_tuple(view.strides));
+bool host_accessible(const ArrayObject& array) noexcept {
+    return array.buffer != nullptr && array.buffer->kind() != MemoryKind::device;
+}
+
+/// The first element as the host addresses it.
+std::uint64_t host_address(const ArrayObject& array) noexcept {
+    if (array.view.empty()) return 0;
+    return reinterpret_cast<std::uintptr_t>(array.buffer->host()) +
+           (array.view.pointer - array.buffer->address());
+}
+
+/// NumPy reads the attribute; AttributeError means that there is none.
+py::dict array_interface(const ArrayObject& array) {
+    if (!host_accessible(array)) {
+        throw py::attribute_error(
+            "a DeviceArray in device memory has no __array_interface__, because the host cannot read it. Use "
+            "x.copy_to_host().");
+    }
+    if (array.buffer->kind() == MemoryKind::managed) {
+        const GilReleased released;
+        wait_for_managed_memory(array.device);
+    }
+    py::dict fields = interface_of(array.view);
+    fields["data"] = py::make_tuple(host_address(array), array.view.readonly);
     return fields;
 }
+
+py::object to_array(const py::object& self, const py::object& dtype, const py::object& copy) {
+    if (!host_accessible(self.cast<const ArrayObject&>())) {
+        reject(ErrorKind::type,
+               "a DeviceArray is not converted to a NumPy array implicitly, because that copies and waits: "
+               "use x.copy_to_host(). For a copy on the device use x.copy().");
+    }
+    const py::object host = numpy().attr("asarray")(self);  // by the interface above, without a copy
+    if (copy.is_none()) return numpy().attr("asarray")(host, "dtype"_a = dtype);
+    return numpy().attr("array")(host, "dtype"_a = dtype, "copy"_a = copy);
+}
+
+}  // namespace
 
 void bind_array_export(py::module_& module, ArrayClass& type) {
     py::class_<ExportObject>(module, "ExportedArray", collected<ExportObject>(),
@@ -88,10 +131,12 @@ void bind_array_export(py::module_& module, ArrayClass& type) {
                                self.version == 3 && !self.names_stream ? " without a stream" : "",
                                std::string(py::repr(self.array)));
         });
-    type.def_property_readonly("__cuda_array_interface__", &newest_interface,
-                               "The CUDA Array Interface, version 3. `stream` is the bound stream, which "
-                               "lives as long as the array and which consumers wait for; None for a view "
-                               "created with sync=False.")
+    type.def_property_readonly(
+            "__cuda_array_interface__",
+            [](const ArrayObject& self) { return fields_of(self, newest_version, true); },
+            "The CUDA Array Interface, version 3. `stream` is the bound stream, which "
+            "lives as long as the array and which consumers wait for; None for a view "
+            "created with sync=False.")
         .def("export", &exported, py::kw_only(), "version"_a = newest_version, "stream"_a = true,
              R"(Export the array with another version of the interface, or without a stream.
 
@@ -102,6 +147,13 @@ stream : True names the bound stream. None names no stream: the caller must then
 >>> x = bascule.device_array(4, "f4")
 >>> sorted(x.export(version=2).__cuda_array_interface__)
 ['data', 'shape', 'strides', 'typestr', 'version'])");
+    type.def_property_readonly(
+            "__array_interface__", &array_interface,
+            "NumPy's array interface of a pinned or managed array. Raises AttributeError for device memory.")
+        .def("__array__", &to_array, "dtype"_a = py::none(), py::kw_only(), "copy"_a = py::none(),
+             "For numpy.asarray: a view of a pinned or managed array. Raises TypeError for device memory.")
+        .def_property_readonly("host_accessible", &host_accessible,
+                               "True for pinned and managed arrays, which NumPy can view.");
 }
 
 }  // namespace bascule::python

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/streams/stream.hpp>
@@ -14,7 +15,6 @@
 #include "exchange/producer_streams.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
-#include "support/rejection.hpp"
 #include "types/type_profile.hpp"
 
 namespace py = pybind11;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <bascule/interface/arrays/indexing.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 
 #include "arrays/array_creation.hpp"
 #include "arrays/array_elements.hpp"
@@ -12,7 +13,6 @@
 #include "arrays/array_transfer.hpp"
 #include "arrays/mask.hpp"
 #include "parts.hpp"
-#include "support/rejection.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -23,20 +23,17 @@ namespace bascule::python {
 namespace {
 
 [[noreturn]] void fail_advanced(PyObject* entry) {
-    throw ArgumentError(ErrorKind::not_supported,
-                        fmt::format("a DeviceArray is indexed by integers, slices, `...` and None, which "
-                                    "give views; an index of type {} would need a copy. Use "
-                                    "cupy.asarray(x)[index], or x.copy_to_host()[index].",
-                                    Py_TYPE(entry)->tp_name),
-                        {.field = "index", .got = Py_TYPE(entry)->tp_name});
+    reject(ErrorKind::not_supported, {.field = "index", .got = Py_TYPE(entry)->tp_name},
+           "a DeviceArray is indexed by integers, slices, `...` and None, which give views; an index of "
+           "type {} would need a copy: use {}.",
+           Py_TYPE(entry)->tp_name, array_with_arithmetic());
 }
 
 [[noreturn]] void fail_type(PyObject* entry) {
-    throw ArgumentError(ErrorKind::index,
-                        fmt::format("only integers, slices (`:`), ellipsis (`...`) and None (numpy.newaxis) "
-                                    "are valid indices, got an object of type {}.",
-                                    Py_TYPE(entry)->tp_name),
-                        {.field = "index", .got = Py_TYPE(entry)->tp_name});
+    reject(ErrorKind::index, {.field = "index", .got = Py_TYPE(entry)->tp_name},
+           "only integers, slices (`:`), ellipsis (`...`) and None (numpy.newaxis) are valid indices, got "
+           "an object of type {}.",
+           Py_TYPE(entry)->tp_name);
 }
 
 /// A sequence or an array of indices, or of bools.

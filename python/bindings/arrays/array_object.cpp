@@ -2,13 +2,15 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
+#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
 #include "context/current_stream.hpp"
 #include "context/stream_object.hpp"
-#include "support/rejection.hpp"
 
 namespace py = pybind11;
 
@@ -71,11 +73,8 @@ StreamRef stream_for(const ArrayObject& array, const py::object& given, const Ar
 
 void require_order(const std::string& order, std::string_view allowed) {
     if (order.size() == 1 && allowed.find(order) != std::string_view::npos) return;
-    throw ArgumentError(
-        ErrorKind::value,
-        fmt::format("`order` must be {}, got '{}'.",
-                    allowed == "CF" ? "'C' or 'F'" : "'C', 'F' or 'K' (memory order)", shortened(order)),
-        {.field = "order", .got = order});
+    reject(ErrorKind::value, {.field = "order", .got = order}, "`order` must be {}, got '{}'.",
+           allowed == "CF" ? "'C' or 'F'" : "'C', 'F' or 'K' (memory order)", shortened(order));
 }
 
 void require_writable(const ArrayObject& array) {
@@ -88,6 +87,17 @@ py::object make_array(const ArrayView& view, Device device, py::object owner) {
     ArrayObject array{view, device, nullptr, std::move(owner), py::none()};
     bind_stream(array, stream_to_bind(py::none(), device));
     return py::cast(std::move(array));
+}
+
+std::string array_with_arithmetic() {
+    if (!Driver::get().emulated()) {
+        const py::object find_spec = py::module_::import("importlib.util").attr("find_spec");
+        for (const auto& [library, view] : {std::pair("cupy", "cupy.asarray(x)"),
+                                            std::pair("torch", "torch.as_tensor(x, device='cuda')")}) {
+            if (!find_spec(library).is_none()) return fmt::format("{}, which views it without a copy", view);
+        }
+    }
+    return "x.copy_to_host() and NumPy";
 }
 
 void register_array_type(const py::class_<ArrayObject>& type) {

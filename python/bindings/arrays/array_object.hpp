@@ -65,6 +65,9 @@ inline const ArrayObject* as_array(PyObject* object) noexcept {
     return static_cast<const ArrayObject*>(instance->simple_value_holder[0]);
 }
 
+/// The order that NumPy's "K" keeps: Fortran's where it is that and nothing else.
+inline bool keeps_fortran(const ArrayView& view) noexcept { return view.f_contiguous && !view.c_contiguous; }
+
 /// Another view of the same memory, which it keeps in the same way; the bound stream is the same.
 ArrayObject view_of(const ArrayObject& array, const ArrayView& view);
 
@@ -82,6 +85,10 @@ void require_order(const std::string& order, std::string_view allowed);
 
 /// Throws: ArgumentError unless the array can be written.
 void require_writable(const ArrayObject& array);
+
+/// What to use where an operation needs more than a DeviceArray can: "x.copy_to_host() and NumPy", or on a GPU a view by
+/// the library that is installed.
+std::string array_with_arithmetic();
 
 /// A bascule.DeviceArray of memory that `owner` owns, bound to the device's default stream.
 pybind11::object make_array(const ArrayView& view, Device device, pybind11::object owner);

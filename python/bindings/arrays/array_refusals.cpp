@@ -1,12 +1,16 @@
 // The refusals are in the type's slots, not in its dictionary: help(DeviceArray) shows what an array can do.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 
 #include "arrays/array_object.hpp"
 #include "classes/callable_object.hpp"
@@ -22,10 +26,10 @@ PyObject* refuse(const std::string& message) noexcept {
 }
 
 PyObject* refuse_arithmetic(const char* operation) noexcept {
-    return refuse(
-        fmt::format("a DeviceArray has no arithmetic ({}). Use CuPy, where cupy.asarray(x) views it without "
-                    "a copy, or write a kernel.",
-                    operation));
+    return guarded([&]() -> py::object {
+        reject(ErrorKind::type, "a DeviceArray has no arithmetic ({}): use {}, or write a kernel.", operation,
+               array_with_arithmetic());
+    });
 }
 
 /// `x + 1`, `1 + x` and `x += 1` all come to one slot.
@@ -73,9 +77,8 @@ void refuse_unary(PyNumberMethods& number, std::index_sequence<Rows...>) {
 
 PyObject* refuse_power(PyObject*, PyObject*, PyObject*) { return refuse_arithmetic("**"); }
 
-/// Equality stays identity.
+/// Equality too: that of identity would be False for equal arrays, without a word.
 PyObject* compare(PyObject*, PyObject*, int operation) {
-    if (operation == Py_EQ || operation == Py_NE) Py_RETURN_NOTIMPLEMENTED;
     constexpr const char* names[] = {"<", "<=", "==", "!=", ">", ">="};
     return refuse_arithmetic(names[operation]);
 }
@@ -100,6 +103,65 @@ int refuse_truth(PyObject*) {
     return -1;
 }
 
+/// What other libraries' arrays have, and what does it here. A row without a cure is arithmetic.
+struct Foreign {
+    std::string_view name, cure;
+};
+constexpr std::string_view to_host = "x.copy_to_host() copies it to the host";
+constexpr std::array foreign = {
+    Foreign{"get", to_host},
+    Foreign{"cpu", to_host},
+    Foreign{"numpy", to_host},
+    Foreign{"asnumpy", to_host},
+    Foreign{"tolist", "x.copy_to_host().tolist()"},
+    Foreign{"set", "x[...] = values, or x.copy_from_host(values)"},
+    Foreign{"clone", "x.copy()"},
+    Foreign{"to", "x.astype(dtype) converts, x.copy_to_host() copies to the host"},
+    Foreign{"cuda", "it lies on a device already"},
+    Foreign{"data_ptr", "pass the array itself to a kernel"},
+    Foreign{"gpudata", "pass the array itself to a kernel"},
+    Foreign{"contiguous", "x.copy() is in C order"},
+    Foreign{"flatten", "x.copy().ravel()"},
+    Foreign{"permute", "x.transpose(...)"},
+    Foreign{"sum", ""},
+    Foreign{"mean", ""},
+    Foreign{"max", ""},
+    Foreign{"min", ""},
+    Foreign{"dot", ""},
+    Foreign{"argmax", ""},
+    Foreign{"argmin", ""},
+    Foreign{"sort", ""},
+};
+
+/// An attribute that is missing; its error says what does it here. `hasattr` is False as before.
+PyObject* get_attribute(PyObject* self, PyObject* name) {
+    PyObject* const found = PyObject_GenericGetAttr(self, name);
+    if (found != nullptr || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+    const char* const text = PyUnicode_AsUTF8(name);
+    const auto row =
+        std::ranges::find(foreign, std::string_view(text != nullptr ? text : ""), &Foreign::name);
+    if (row == foreign.end()) return nullptr;
+    PyErr_Clear();
+    return guarded([&]() -> py::object {
+        throw py::attribute_error(
+            fmt::format("'bascule.DeviceArray' object has no attribute '{}': {}.", row->name,
+                        row->cure.empty() ? fmt::format("use {}, or write a kernel", array_with_arithmetic())
+                                          : row->cure));
+    });
+}
+
+/// NumPy's functions of elements, such as numpy.add(x, 1) and numpy.sum(x).
+PyObject* refuse_ufunc(PyObject*, PyObject* arguments, PyObject*) {
+    std::string name = "numpy";
+    if (PyTuple_GET_SIZE(arguments) > 0) {
+        PyObject* const function = PyTuple_GET_ITEM(arguments, 0);
+        if (Py_TYPE(function)->tp_name == std::string_view("numpy.ufunc")) {
+            name += "." + py::str(py::handle(function).attr("__name__")).cast<std::string>();
+        }
+    }
+    return refuse_arithmetic(name.c_str());
+}
+
 }  // namespace
 
 void bind_array_refusals(ArrayClass& type) {
@@ -113,8 +175,11 @@ void bind_array_refusals(ArrayClass& type) {
     python_type->tp_iter = &refuse_iteration;
     python_type->tp_richcompare = &compare;
     PyType_Modified(python_type);
+    python_type->tp_getattro = &get_attribute;
     // Without this NumPy would treat the array as a scalar, element by element.
-    type.attr("__array_ufunc__") = py::none();
+    static PyMethodDef ufunc{"__array_ufunc__", as_method(&refuse_ufunc), METH_VARARGS | METH_KEYWORDS,
+                             nullptr};
+    type.attr("__array_ufunc__") = owned(PyDescr_NewMethod(python_type, &ufunc));
 }
 
 }  // namespace bascule::python

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arrays/indexing.hpp>
-#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/streams/capture.hpp>
 
 #include "arrays/array_object.hpp"
 #include "arrays/array_transfer.hpp"
@@ -41,9 +41,7 @@ bool is_capturing(const ArrayObject& array) {
     const StreamRef stream = stream_for(array, py::none());
     const GilReleased released;
     const ContextGuard context(stream.context());
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    const CUresult code = Driver::get().api().cuStreamIsCapturing(stream.native(), &status);
-    return code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || status != CU_STREAM_CAPTURE_STATUS_NONE;
+    return bascule::is_capturing(stream);
 }
 
 /// The pieces that an axis is read in: (start, stop) of the array and where it goes in what is printed.

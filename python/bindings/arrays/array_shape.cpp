@@ -3,11 +3,11 @@
 #include <vector>
 
 #include <bascule/interface/arrays/reshaping.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 
 #include "arrays/array_object.hpp"
 #include "arrays/mask.hpp"
 #include "parts.hpp"
-#include "support/rejection.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 
@@ -12,7 +13,6 @@
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/owners.hpp"
-#include "support/rejection.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -54,31 +54,20 @@ py::object checked_out(const py::object& out, const ArrayView& view) {
 
 /// The streams that a copy is ordered with: the array's, and that of a pinned or managed array of ours on the
 /// host's side (`host` is whatever the caller passed there).
-class CopyProducers {
-  public:
-    CopyProducers(const ArrayObject& array, const py::object& host) {
-        add(array, array.device);
-        if (const ArrayObject* own = as_array(host.ptr())) add(*own, array.device);
+ProducerPair producers_of(const ArrayObject& array, const py::object& host) {
+    ProducerPair producers;
+    for (const ArrayObject* each : {&array, as_array(host.ptr())}) {
+        if (each == nullptr || !each->view.has_stream) continue;
+        producers.add({each->view.stream, 0, each->device == array.device ? -1 : each->device.ordinal()});
     }
-    std::span<const Producer> get() const noexcept { return {producers_, count_}; }
-
-  private:
-    void add(const ArrayObject& array, Device home) noexcept {
-        if (!array.view.has_stream) return;
-        const Producer producer{array.view.stream, 0, array.device == home ? -1 : array.device.ordinal()};
-        if (count_ == 1 && producers_[0].same_stream(producer)) return;
-        producers_[count_++] = producer;
-    }
-
-    Producer producers_[2];
-    std::size_t count_ = 0;
-};
+    return producers;
+}
 
 /// The bytes of a contiguous array to a contiguous host array, which is `out` or will be copied to it; true
 /// when they are there.
 bool copy_bytes(const py::object& array, const py::object& host, const py::object& out, StreamRef stream) {
     const ArrayObject& source = array.cast<const ArrayObject&>();
-    const CopyProducers producers(source, out);
+    const ProducerPair producers = producers_of(source, out);
     void* destination = host_address_of(host);
     OwnerList owners;
     const ArrayView& view = source.view;
@@ -90,8 +79,7 @@ bool copy_bytes(const py::object& array, const py::object& host, const py::objec
 }
 
 void wait(StreamRef stream) {
-    const GilReleased released;
-    stream.synchronize();
+    without_gil([&] { stream.synchronize(); });
 }
 
 /// The bytes of a pinned or managed array are copied in stream order, unless NumPy must rearrange them here
@@ -99,9 +87,8 @@ void wait(StreamRef stream) {
 void wait_if_the_host_reads(const py::object& values, const ArrayView& target) {
     const ArrayObject* own = as_array(values.ptr());
     if (own == nullptr || !own->view.has_stream) return;
-    const bool fortran = target.f_contiguous && !target.c_contiguous;
-    const bool fits = fortran ? own->view.f_contiguous : own->view.c_contiguous;
-    if (!fits) wait(StreamRef(own->view.stream, own->device));
+    if (!(keeps_fortran(target) ? own->view.f_contiguous : own->view.c_contiguous))
+        wait(StreamRef(own->view.stream, own->device));
 }
 
 /// The values as a host array of exactly this shape and dtype, laid out as the device array is.
@@ -124,12 +111,10 @@ py::object host_values(const py::object& given, const ArrayView& view, Device de
                      bascule::to_string(view.shape), std::string(py::str(dtype)),
                      std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype"))));
     }
-    const bool fortran = view.f_contiguous && !view.c_contiguous;
+    const bool fortran = keeps_fortran(view);
     if (!flag(host,
-              fortran ? "f_contiguous" : "c_contiguous")) {  // the host copies, perhaps from managed memory
-        const GilReleased released;
-        wait_for_managed_memory(device);
-    }
+              fortran ? "f_contiguous" : "c_contiguous"))  // the host copies, perhaps from managed memory
+        without_gil([&] { wait_for_managed_memory(device); });
     return numpy().attr("asarray")(host, "order"_a = fortran ? "F" : "C");
 }
 
@@ -139,7 +124,7 @@ void copy_bytes_from(const py::object& array, const py::object& host, const py::
                      StreamRef stream) {
     const ArrayObject& target = array.cast<const ArrayObject&>();
     const ArrayView& view = target.view;
-    const CopyProducers producers(target, values);
+    const ProducerPair producers = producers_of(target, values);
     const void* source = host_address_of(host);
     OwnerList owners;
     owners.keep(array.ptr(), view);
@@ -159,8 +144,8 @@ py::object copy_values_to_host(const py::object& self, const py::object& out, co
                                                 "dtype"_a = numpy_dtype(array.view),
                                                 "order"_a = fortran ? "F" : "C"));
     };
-    const py::object host = out.is_none() ? new_host(array.view.f_contiguous && !array.view.c_contiguous)
-                                          : checked_out(out, array.view);
+    const py::object host =
+        out.is_none() ? new_host(keeps_fortran(array.view)) : checked_out(out, array.view);
     const bool fortran = flag(host, "f_contiguous") && !flag(host, "c_contiguous");
     const bool has_gaps = !fortran && !flag(host, "c_contiguous");
     const py::object target = has_gaps ? new_host(false) : host;
@@ -213,8 +198,7 @@ void copy_from_host(const py::object& self, const py::object& values, const py::
     const py::object host = host_values(values, array.view, array.device);
     if (array.view.contiguous()) return copy_bytes_from(self, host, values, stream_for(array, stream));
     const py::object packed_values =
-        py::cast(allocate({.shape = array.view.shape, .dtype = array.view.dtype, .layout = array.view.layout},
-                          array.device, stream_object_for(array, stream)));
+        py::cast(allocate(ArrayPlan::like(array.view), array.device, stream_object_for(array, stream)));
     const py::object chosen = packed_values.attr("stream");
     copy_bytes_from(packed_values, host, values, chosen.cast<StreamObject&>().ref);
     copy_on_device(self, packed_values, chosen);

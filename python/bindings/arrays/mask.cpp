@@ -5,12 +5,13 @@
 #include <span>
 #include <string_view>
 
+#include <bascule/interface/errors/rejection.hpp>
+
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/interface_reader.hpp"
 #include "exchange/producer_streams.hpp"
 #include "parts.hpp"
-#include "support/rejection.hpp"
 #include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
@@ -44,8 +45,7 @@ bool comes_from(PyObject* object, std::span<const std::string_view> packages) {
         const py::object module = py::getattr(base, "__module__", py::none());
         if (!py::isinstance<py::str>(module)) continue;
         const std::string name = module.cast<std::string>();
-        if (std::find(packages.begin(), packages.end(), name.substr(0, name.find('.'))) != packages.end())
-            return true;
+        if (std::ranges::find(packages, name.substr(0, name.find('.'))) != packages.end()) return true;
     }
     return false;
 }
@@ -53,11 +53,10 @@ bool comes_from(PyObject* object, std::span<const std::string_view> packages) {
 ArrayView read_view(PyObject* mask, Home& home) {
     InterfaceSnapshot snapshot;
     if (!read_interface(mask, snapshot)) {
-        throw ArgumentError(ErrorKind::type,
-                            fmt::format("'mask' of __cuda_array_interface__ must be None or an object with "
-                                        "__cuda_array_interface__, got an object of type {} ({}).",
-                                        Py_TYPE(mask)->tp_name, snapshot.absence),
-                            {.field = "mask", .got = Py_TYPE(mask)->tp_name});
+        reject(ErrorKind::type, {.field = "mask", .got = Py_TYPE(mask)->tp_name},
+               "'mask' of __cuda_array_interface__ must be None or an object with __cuda_array_interface__, "
+               "got an object of type {} ({}).",
+               Py_TYPE(mask)->tp_name, snapshot.absence);
     }
     if (snapshot.mask) {
         reject_field(ErrorKind::value, "mask",
@@ -75,7 +74,7 @@ ArrayView read_view(PyObject* mask, Home& home) {
     ArgumentError::Details details = error.details();
     if (details.field == "mask") throw error;
     details.field = "mask";
-    throw ArgumentError(error.kind(), fmt::format("the array's 'mask': {}", error.what()), details);
+    reject(error.kind(), details, "the array's 'mask': {}", error.what());
 }
 
 /// The object of array.view.mask, which `owner` keeps alive, on a stream that `stream_object` keeps alive.
@@ -222,9 +221,8 @@ Elements are in C order, least significant bit first within a byte. Keeps the me
             "Elements along each axis.")
         .def_property_readonly(
             "size", [](const BitMask& self) { return self.view.size; }, "Number of elements (bits).")
-        .def_property_readonly(
-            "stream", [](const BitMask& self) { return self.stream; },
-            "The bound Stream, or None for a view created with sync=False.")
+        .def_readonly("stream", &BitMask::stream,
+                      "The bound Stream, or None for a view created with sync=False.")
         .def_property_readonly("__cuda_array_interface__", &exported_bits)
         .def("copy_to_host", &unpacked,
              "Copy to a NumPy array with one bool per element, and wait for the copy.")

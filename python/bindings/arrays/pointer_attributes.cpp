@@ -3,6 +3,7 @@
 
 #include <pybind11/stl.h>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/pointer_attributes.hpp>
 
@@ -13,7 +14,6 @@
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
-#include "support/rejection.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;
@@ -43,11 +43,10 @@ PointerAttributes attributes_of(const py::object& object) {
     const Device device = current_device();
     const std::uint64_t address = pointed_address(object);
     if (const auto found = without_gil([&] { return pointer_attributes(address, device); })) return *found;
-    throw ArgumentError(ErrorKind::value,
-                        fmt::format("no device can use the memory at {:#x}: it is ordinary host memory, was "
-                                    "freed, belongs to an empty array, or is not an address.",
-                                    address),
-                        {.field = "object", .got = fmt::format("{:#x}", address)});
+    reject(ErrorKind::value, {.field = "object", .got = fmt::format("{:#x}", address)},
+           "no device can use the memory at {:#x}: it is ordinary host memory, was freed, belongs to an "
+           "empty array, or is not an address.",
+           address);
 }
 
 py::object optional_integer(std::uint64_t value) {

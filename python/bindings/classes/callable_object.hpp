@@ -40,11 +40,17 @@ PyObject* guarded(Action&& action) noexcept {
 /// A new object of `type`, which register_callable made for this T.
 template <class T>
 pybind11::object make_callable(PyTypeObject* type, vectorcallfunc call, std::unique_ptr<T> held) {
-    auto* object = reinterpret_cast<CallableObject<T>*>(type->tp_alloc(type, 0));
-    if (object == nullptr) throw pybind11::error_already_set();
+    pybind11::object made = owned(type->tp_alloc(type, 0));
+    auto* object = reinterpret_cast<CallableObject<T>*>(made.ptr());
     object->vectorcall = call;
     object->held = held.release();
-    return pybind11::reinterpret_steal<pybind11::object>(reinterpret_cast<PyObject*>(object));
+    return made;
+}
+
+/// For the table of a type's methods, whose functions have other parameters.
+template <class Function>
+PyCFunction as_method(Function* function) noexcept {
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
 /// A heap type `name` ("bascule.Launcher") in the module, whose T has `visit_references(ReferenceVisitor&)` and
@@ -92,12 +98,10 @@ PyTypeObject* register_callable(pybind11::module_& module, const char* name, con
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
                             Py_TPFLAGS_DISALLOW_INSTANTIATION,
                         slots};
-    PyObject* type = PyType_FromSpec(&spec);
-    if (type == nullptr) throw pybind11::error_already_set();
+    const auto type = owned(PyType_FromSpec(&spec));
     const std::string whole = name;
-    module.attr(whole.substr(whole.rfind('.') + 1).c_str()) =
-        pybind11::reinterpret_steal<pybind11::object>(type);
-    return reinterpret_cast<PyTypeObject*>(type);
+    module.attr(whole.substr(whole.rfind('.') + 1).c_str()) = type;
+    return reinterpret_cast<PyTypeObject*>(type.ptr());
 }
 
 }  // namespace bascule::python

@@ -22,7 +22,7 @@ struct SignatureOfInstance {};
 PyObject* get_documentation(PyObject* self, PyObject* instance, PyObject*) {
     return guarded([&] {
         if (instance != nullptr) return ask("documentation", py::reinterpret_borrow<py::object>(instance));
-        return py::reinterpret_steal<py::object>(PyUnicode_FromObject(self));
+        return owned(PyUnicode_FromObject(self));
     });
 }
 
@@ -33,9 +33,7 @@ py::object documentation_type() {
         {0, nullptr},
     };
     PyType_Spec spec = {"bascule._bascule._DocumentationOfInstance", 0, 0, Py_TPFLAGS_DEFAULT, slots};
-    PyObject* type = PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&PyUnicode_Type));
-    if (type == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(type);
+    return owned(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&PyUnicode_Type)));
 }
 
 struct DisplayedClass {

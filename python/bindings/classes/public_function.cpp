@@ -1,10 +1,14 @@
 // Functions as users meet them. Those of the package keep their frames out of the traceback of an error, which ends in the
 // user's code. Those of the extension module say in the package's words which argument they do not take.
+#include <algorithm>
 #include <cstdlib>
 #include <frameobject.h>
 #include <string>
 #include <string_view>
 #include <structmember.h>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "parts.hpp"
 #include "support/gil.hpp"
@@ -138,8 +142,7 @@ void free_function(PyObject* self) {
 PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(self, "__qualname__"); }
 
 py::object wrap(const py::object& function, bool is_bound) {
-    auto made = py::reinterpret_steal<py::object>(function_type->tp_alloc(function_type, 0));
-    if (!made) throw py::error_already_set();
+    py::object made = owned(function_type->tp_alloc(function_type, 0));
     auto* const object = reinterpret_cast<PublicFunction*>(made.ptr());
     object->vectorcall = &call;
     object->function = py::object(function).release().ptr();
@@ -191,9 +194,7 @@ PyTypeObject* make_function_type() {
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
                             Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                         slots};
-    PyObject* const type = PyType_FromSpec(&spec);
-    if (type == nullptr) throw py::error_already_set();
-    return reinterpret_cast<PyTypeObject*>(type);
+    return reinterpret_cast<PyTypeObject*>(owned(PyType_FromSpec(&spec)).release().ptr());
 }
 
 /// In the dict of the module or of one of its classes: a function of pybind11 is replaced by one that describes errors.
@@ -209,10 +210,30 @@ void describe_errors_of(py::handle owner, const std::string& name, py::handle va
 
 /// tp_init of classes whose objects only Bascule makes.
 int refuse_to_make(PyObject* self, PyObject*, PyObject*) noexcept {
+    static constexpr std::pair<std::string_view, const char*> makers[] = {
+        {"bascule.DeviceArray", "bascule.device_array(shape, dtype) or bascule.to_device(x)"},
+        {"bascule.Device", "bascule.device(0)"},
+        {"bascule.Stream", "bascule.stream()"},
+        {"bascule.Event", "bascule.event()"},
+        {"bascule.Module", "bascule.compile(text)"},
+        {"bascule.Kernel", "bascule.compile(text).name"},
+        {"bascule.MemoryPool", "bascule.memory_pool()"},
+    };
     const char* const name = Py_TYPE(self)->tp_name;
-    PyErr_Format(PyExc_TypeError, "%s is not called: Bascule's functions return such objects; see help(%s)",
-                 name, name);
+    const auto maker =
+        std::ranges::find(makers, std::string_view(name), [](const auto& each) { return each.first; });
+    const std::string how = maker == std::end(makers)
+                                ? fmt::format("Bascule's functions return such objects; see help({})", name)
+                                : fmt::format("{} makes one", maker->second);
+    PyErr_Format(PyExc_TypeError, "%s is not called: %s", name, how.c_str());
     return -1;
+}
+
+/// pybind11 asks for the memory of an object without a value.
+void* refuse_memory(std::size_t) {
+    throw py::type_error(
+        "the object was never initialised: it was made by __new__ alone. Call its class, or the function "
+        "that returns such objects.");
 }
 
 }  // namespace
@@ -225,6 +246,8 @@ void describe_call_errors(const py::module_& module) {
             describe_errors_of(value, member.cast<std::string>(), function);
         }
         auto* const type = reinterpret_cast<PyTypeObject*>(value.ptr());
+        if (py::detail::type_info* info = py::detail::get_type_info(type))
+            info->operator_new = &refuse_memory;
         if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) &&
             type->tp_init == &py::detail::pybind11_object_init) {
             type->tp_init = &refuse_to_make;

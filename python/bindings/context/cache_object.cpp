@@ -38,10 +38,7 @@ DiskCache& disk() { return Cache::process_default().disk(); }
 /// Names are the text's, which may have bytes that are not UTF-8.
 py::tuple to_names(const std::vector<std::string>& names) {
     py::tuple tuple(names.size());
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        const auto bytes = static_cast<Py_ssize_t>(names[i].size());
-        tuple[i] = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(names[i].data(), bytes, "replace"));
-    }
+    for (std::size_t i = 0; i < names.size(); ++i) tuple[i] = to_readable(names[i]);
     return tuple;
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -137,13 +136,6 @@ bool holds_one_tuple(const KnownPlace& place) {
     return known == 1;
 }
 
-/// Relative to the working directory, if it is below that.
-std::string relative_to_here(const std::string& place) {
-    std::error_code failed;
-    const std::string here = std::filesystem::current_path(failed).string() + "/";
-    return !failed && place.starts_with(here) ? place.substr(here.size()) : place;
-}
-
 extern "C" void bascule_python_call_site(char* text, std::size_t capacity) {
     if (capacity == 0) return;
     *text = '\0';
@@ -152,7 +144,7 @@ extern "C" void bascule_python_call_site(char* text, std::size_t capacity) {
     const NoGarbageCollection no_collection;
     const py::error_scope pending_exception;
     try {
-        const std::string place = relative_to_here(find_site().place());
+        const std::string place = find_site().place();
         const std::size_t length = std::min(place.size(), capacity - 1);
         std::memcpy(text, place.data(), length);
         text[length] = '\0';
@@ -170,7 +162,10 @@ std::string display_name(const py::handle& file) {
     const auto ipython = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("IPython").ptr()));
     if (!ipython) {
         if (PyErr_Occurred() != nullptr) throw py::error_already_set();
-        return py::str(file).cast<std::string>();
+        auto name = py::str(file).cast<std::string>();
+        // "DIRECTORY/./first.py" of `python ./first.py`
+        if (const std::size_t here = name.find("/./"); here != name.npos) name.erase(here, 2);
+        return name;
     }
     return py::str(py::module_::import("bascule._places").attr("display")(file)).cast<std::string>();
 }
@@ -178,8 +173,7 @@ std::string display_name(const py::handle& file) {
 LaunchSite current_site() noexcept {
     try {
         return find_site();
-    } catch (py::error_already_set&) {  // a report without a place is better than no launch
-    } catch (const std::exception&) {
+    } catch (const std::exception&) {  // a report without a place is better than no launch
     }
     return {};
 }
@@ -188,8 +182,7 @@ SubscriptSite current_subscript() noexcept {
     try {
         const KnownPlace* place = find_place();
         if (place != nullptr) return {place->site, holds_one_tuple(*place)};
-    } catch (py::error_already_set&) {  // as above
-    } catch (const std::exception&) {
+    } catch (const std::exception&) {  // as above
     }
     return {};
 }

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "support/rejection.hpp"
+#include <bascule/interface/errors/rejection.hpp>
 
 namespace py = pybind11;
 
@@ -13,9 +13,8 @@ namespace bascule::python {
 namespace {
 
 PyObject* variable() {
-    static PyObject* const made = PyContextVar_New("bascule.current", nullptr);  // never released
-    if (made == nullptr) throw py::error_already_set();
-    return made;
+    static PyObject* const made = owned(PyContextVar_New("bascule.current", nullptr)).release().ptr();
+    return made;  // never released
 }
 
 /// One link of the chain; borrowed from the tuple that the caller holds.
@@ -41,11 +40,7 @@ py::object chain() {
     return py::reinterpret_steal<py::object>(value);
 }
 
-void replace_chain(PyObject* with) {
-    PyObject* token = PyContextVar_Set(variable(), with);
-    if (token == nullptr) throw py::error_already_set();
-    Py_DECREF(token);
-}
+void replace_chain(PyObject* with) { owned(PyContextVar_Set(variable(), with)); }
 
 void push_link(const py::object& object, const py::object& handle, Device device) {
     detail::ever_entered.store(true, std::memory_order_relaxed);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/streams/stream.hpp>
@@ -16,7 +17,6 @@
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/interruption.hpp"
-#include "support/rejection.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -68,14 +68,9 @@ void require_gpu() {
 
 py::dict driver_info() {
     const Driver& driver = loaded_driver();
-    py::dict info;
-    info["path"] = driver.path();
-    info["version"] = driver.version();
-    info["emulated"] = driver.emulated();
-    info["fallback_reason"] = driver.fallback_reason();
-    info["device_count"] = driver.device_count();
-    info["launches_wait"] = launches_wait();
-    return info;
+    return py::dict("path"_a = driver.path(), "version"_a = driver.version(),
+                    "emulated"_a = driver.emulated(), "fallback_reason"_a = driver.fallback_reason(),
+                    "device_count"_a = driver.device_count(), "launches_wait"_a = launches_wait());
 }
 
 }  // namespace
@@ -154,6 +149,21 @@ the thread, or to the asyncio task. The thread's current CUDA context, which oth
 >>> with bascule.device(0) as device:
 ...     bascule.device_array(3).device == device
 True)");
+    module.def(
+        "device_count", [] { return without_gil([] { return Device::count(); }); },
+        "How many devices there are.");
+    module.def(
+        "devices",
+        [] {
+            return without_gil([] {
+                std::vector<Device> all;
+                const int count = Device::count();
+                all.reserve(static_cast<std::size_t>(count));
+                for (int i = 0; i < count; ++i) all.emplace_back(i);
+                return all;
+            });
+        },
+        "All devices, by their numbers. Makes no context on any.");
     module.def("current_device", &current_device,
                "The device that new arrays, streams and events are created on.");
     module.def("require_gpu", &require_gpu, "Raise LibraryError unless kernels run on a GPU.");

@@ -25,16 +25,15 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-const EmulatedFunctions& functions() {
+const Driver& driver() {
     if (Driver::existing() == nullptr) current_device();
-    const EmulatedFunctions* emulated = Driver::get().emulated_functions();
-    if (emulated == nullptr) {
-        throw LibraryError(
-            "kernels run on a GPU, and only the emulated device records operations and finds races. Set "
-            "BASCULE_DEVICE=emulated.",
-            {.library = "emulated device", .paths_tried = {}, .loader_message = {}});
-    }
-    return *emulated;
+    return Driver::get();
+}
+
+const EmulatedFunctions& functions() {
+    return driver().require_emulated(
+        "kernels run on a GPU, and only the emulated device records operations and finds races. Set "
+        "BASCULE_DEVICE=emulated.");
 }
 
 /// In the order of BASCULE_EMULATED_RECORD, which is 1, and so on.
@@ -46,10 +45,7 @@ const char* kind_name(std::uint32_t kind) noexcept {
     return kind_names[kind < std::size(kind_names) ? kind : 0];
 }
 
-bool runs_on_a_gpu() {
-    if (Driver::existing() == nullptr) current_device();
-    return !Driver::get().emulated();
-}
+bool runs_on_a_gpu() { return !driver().emulated(); }
 
 void trace(bool on) {
     if (runs_on_a_gpu()) return record_operations(on);

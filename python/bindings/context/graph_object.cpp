@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/graphs/graph.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
@@ -17,7 +18,6 @@
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/owners.hpp"
-#include "support/rejection.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -112,10 +112,7 @@ py::object enter_first(const py::object& self) {
 /// An exception in the block discards the capture.
 void leave(GraphObject& object, const py::object& type) {
     exchange_current(object, nullptr).reset();
-    if (!type.is_none()) {
-        object.use([](Graph& graph) { graph.cancel(); });
-        return;
-    }
+    if (!type.is_none()) return object.use([](Graph& graph) { graph.cancel(); });
     object.use([](Graph& graph) { graph.end(); });
     object.captured = true;
 }

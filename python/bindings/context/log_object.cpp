@@ -47,9 +47,7 @@ bool wants(const char* name, LogLevel level) noexcept {
 /// As bytes that need not be UTF-8: names of files and of the text's kernels.
 void write(const char* name, LogLevel level, const std::string& message) noexcept {
     with_logger(name, [&](const py::object& logger) {
-        const auto text = py::reinterpret_steal<py::object>(
-            PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace"));
-        logger.attr("log")(level_number(level), "%s", text);
+        logger.attr("log")(level_number(level), "%s", to_readable(message));
     });
 }
 

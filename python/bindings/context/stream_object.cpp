@@ -1,5 +1,6 @@
 #include "context/stream_object.hpp"
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
@@ -9,7 +10,6 @@
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
-#include "support/rejection.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -17,22 +17,11 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-std::string name_of(StreamRef stream) {
-    if (stream.handle() == 1) return "legacy default";
-    if (stream.handle() == 2) return "per-thread default";
-    return fmt::format("{:#x}", stream.handle());
-}
-
-std::string repr_of_stream(const StreamObject& stream) {
-    return fmt::format("<bascule.Stream {}>", describe(stream.ref));
-}
-
 [[noreturn]] void fail_stream(const std::string& got) {
-    throw ArgumentError(ErrorKind::type,
-                        fmt::format("`stream` must be a bascule.Stream, an integer handle, or an object with "
-                                    "__cuda_stream__, .ptr, .cuda_stream or .handle; got {}.",
-                                    got),
-                        {.field = "stream", .got = got});
+    reject(ErrorKind::type, {.field = "stream", .got = got},
+           "`stream` must be a bascule.Stream, an integer handle, or an object with __cuda_stream__, .ptr, "
+           ".cuda_stream or .handle; got {}.",
+           got);
 }
 
 std::uint64_t to_handle(py::handle number) {
@@ -48,12 +37,10 @@ bool is_integer(py::handle object) { return !PyBool_Check(object.ptr()) && PyInd
 constexpr int stream_protocol = 0;
 
 [[noreturn]] void fail_protocol(py::handle object, const std::string& returned) {
-    throw ArgumentError(
-        ErrorKind::value,
-        fmt::format("`stream` is an object of type {} whose __cuda_stream__ returns {}; Bascule supports "
-                    "version {} of the protocol, a tuple ({}, handle). Pass the handle as an integer.",
-                    Py_TYPE(object.ptr())->tp_name, returned, stream_protocol, stream_protocol),
-        {.field = "stream", .got = returned});
+    reject(ErrorKind::value, {.field = "stream", .got = returned},
+           "`stream` is an object of type {} whose __cuda_stream__ returns {}; Bascule supports version {} "
+           "of the protocol, a tuple ({}, handle). Pass the handle as an integer.",
+           Py_TYPE(object.ptr())->tp_name, returned, stream_protocol, stream_protocol);
 }
 
 /// By the stream protocol: a method, or an attribute, as in its first drafts.
@@ -64,8 +51,8 @@ std::uint64_t protocol_handle(py::handle object) {
     if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2) fail_protocol(object, returned);
     const py::handle version = PyTuple_GET_ITEM(pair.ptr(), 0);
     const py::handle handle = PyTuple_GET_ITEM(pair.ptr(), 1);
-    if (!is_integer(version) || !is_integer(handle)) fail_protocol(object, returned);
-    if (!version.equal(py::int_(stream_protocol))) fail_protocol(object, returned);
+    if (!is_integer(version) || !is_integer(handle) || !version.equal(py::int_(stream_protocol)))
+        fail_protocol(object, returned);
     return to_handle(handle);
 }
 
@@ -92,21 +79,19 @@ StreamObject borrowed(std::uint64_t handle) {
 }
 
 float elapsed(const EventObject& start, const EventObject& end) {
-    const auto fail = [](const std::string& message) -> void {
-        throw ArgumentError(ErrorKind::value, message, {.field = "end"});
-    };
     for (const EventObject* event : {&start, &end}) {
         if (event->event.timed()) continue;
-        fail(
-            fmt::format("elapsed: the {} event was created with timing=False and has no time. Create both "
-                        "with bascule.event().",
-                        event == &start ? "first" : "second"));
+        reject_field(ErrorKind::value, "end",
+                     "elapsed: the {} event was created with timing=False and has no time. Create both with "
+                     "bascule.event().",
+                     event == &start ? "first" : "second");
     }
     if (!(start.event.device() == end.event.device())) {
-        fail(
-            fmt::format("elapsed: the first event is on {} and the second on {}, and each device has its own "
-                        "clock. Record both on streams of one device.",
-                        to_string(start.event.device()), to_string(end.event.device())));
+        reject_field(
+            ErrorKind::value, "end",
+            "elapsed: the first event is on {} and the second on {}, and each device has its own clock. "
+            "Record both on streams of one device.",
+            to_string(start.event.device()), to_string(end.event.device()));
     }
     const auto ask = [&](const auto& question) {
         return without_gil([&] {
@@ -118,12 +103,14 @@ float elapsed(const EventObject& start, const EventObject& end) {
         return ask([&] { return Event::elapsed_ms(start.event.ref(), end.event.ref()); });
     } catch (const CudaError& error) {
         if (error.details().code_name == "CUDA_ERROR_NOT_READY") {
-            fail(fmt::format(
-                "elapsed: the {} event has not happened yet. Wait for it first: end.synchronize().",
-                ask([&] { return start.event.ref().query(); }) ? "second" : "first"));
+            reject_field(ErrorKind::value, "end",
+                         "elapsed: the {} event has not happened yet. Wait for it first: end.synchronize().",
+                         ask([&] { return start.event.ref().query(); }) ? "second" : "first");
         }
         if (error.details().code_name == "CUDA_ERROR_INVALID_HANDLE") {
-            fail("elapsed: one of the events was never recorded. Call event.record(stream) for both first.");
+            reject_field(
+                ErrorKind::value, "end",
+                "elapsed: one of the events was never recorded. Call event.record(stream) for both first.");
         }
         throw;
     }
@@ -149,11 +136,9 @@ StreamObject external_stream(const py::object& stream) {
 
 void set_default(const std::string& which) {
     if (which != "legacy" && which != "per-thread") {
-        throw ArgumentError(ErrorKind::value,
-                            fmt::format("bascule.config.default_stream must be \"legacy\" or \"per-thread\", "
-                                        "got \"{}\".",
-                                        shortened(which)),
-                            {.field = "default_stream", .got = which});
+        reject(ErrorKind::value, {.field = "default_stream", .got = which},
+               "bascule.config.default_stream must be \"legacy\" or \"per-thread\", got \"{}\".",
+               shortened(which));
     }
     set_default_stream(which == "legacy" ? DefaultStream::legacy : DefaultStream::per_thread);
 }
@@ -161,7 +146,10 @@ void set_default(const std::string& which) {
 }  // namespace
 
 std::string describe(StreamRef stream) {
-    return fmt::format("{} on {}", name_of(stream), to_string(stream.device()));
+    const std::string name = stream.handle() == 1   ? "legacy default"
+                             : stream.handle() == 2 ? "per-thread default"
+                                                    : fmt::format("{:#x}", stream.handle());
+    return fmt::format("{} on {}", name, to_string(stream.device()));
 }
 
 StreamRef default_stream(Device device) noexcept { return StreamRef::device_default(device); }
@@ -177,12 +165,11 @@ std::optional<StreamRef> to_stream(py::handle object, Device device) {
 
 void require_device(StreamRef stream, Device device, const char* what) {
     if (stream.device() == device) return;
-    throw ArgumentError(
-        ErrorKind::value,
-        fmt::format("the stream is {}, and the {} is on {}: pass a stream of that device, or use `with "
-                    "bascule.device({}):` where that stream is current.",
-                    describe(stream), what, to_string(device), device.ordinal()),
-        {.field = "stream", .expected = to_string(device), .got = to_string(stream.device())});
+    reject(ErrorKind::value,
+           {.field = "stream", .expected = to_string(device), .got = to_string(stream.device())},
+           "the stream is {}, and the {} is on {}: pass a stream of that device, or use `with "
+           "bascule.device({}):` where that stream is current.",
+           describe(stream), what, to_string(device), device.ordinal());
 }
 
 StreamRef stream_or_current(const py::object& given, Device device, const char* what) {
@@ -261,7 +248,8 @@ another one. The current stream belongs to the thread, or to the asyncio task; b
                  return py::isinstance<StreamObject>(other) && other.cast<StreamObject&>().ref == self.ref;
              })
         .def("__hash__", [](const StreamObject& self) { return py::hash(py::int_(self.ref.handle())); })
-        .def("__repr__", &repr_of_stream);
+        .def("__repr__",
+             [](const StreamObject& self) { return fmt::format("<bascule.Stream {}>", describe(self.ref)); });
 
     event
         .def(

@@ -1,7 +1,10 @@
 // What the package makes events, ranges and records of. Python's functions are called from launches, which run without
 // the GIL.
 
+#include <map>
 #include <memory>
+#include <sstream>
+#include <string>
 #include <unistd.h>
 #include <utility>
 
@@ -9,7 +12,6 @@
 
 #include <bascule/runtime/kernels/launch_hooks.hpp>
 #include <bascule/runtime/trace/trace.hpp>
-#include <bascule/runtime/trace/trace_clock.hpp>
 
 #include "context/call_site.hpp"
 #include "context/stream_object.hpp"
@@ -25,31 +27,6 @@ namespace {
 
 py::tuple to_tuple(const Dim3& size) { return py::make_tuple(size.x, size.y, size.z); }
 
-py::dict describe_record(const TraceRecord& record) {
-    py::dict found("kind"_a = to_string(record.kind), "name"_a = record.name, "thread"_a = record.thread,
-                   "begin"_a = record.called.begin, "end"_a = record.called.end);
-    if (!record.subject.empty()) found["signature"] = record.subject;
-    if (record.config) {
-        found["grid"] = to_tuple(record.config->grid);
-        found["block"] = to_tuple(record.config->block);
-        found["shared_bytes"] = record.config->shared_bytes;
-    }
-    if (record.bytes) found["bytes"] = *record.bytes;
-    if (record.origin) found["origin"] = to_string(*record.origin);
-    if (record.site != LaunchSite{}) found["place"] = record.site.place();
-    if (record.captured) found["captured"] = true;
-    if (record.stream) {
-        found["device"] = record.stream->device().ordinal();
-        found["stream"] = record.stream->handle();
-    }
-    if (record.operation != 0) {
-        found["operation"] = record.operation;
-        found["after"] = record.after;
-        if (record.ran) found["ran"] = py::make_tuple(record.ran->begin, record.ran->end);
-    }
-    return found;
-}
-
 void stop_quietly() noexcept {
     try {
         const GilReleased released;
@@ -58,16 +35,13 @@ void stop_quietly() noexcept {
     }
 }
 
-py::dict end_trace() {
-    const RecordedTrace trace = without_gil([] { return stop_trace(); });
-    py::list records;
-    py::dict devices;
-    for (const TraceRecord& record : trace.records) {
-        records.append(describe_record(record));
-        if (record.stream) devices[py::int_(record.stream->device().ordinal())] = record.stream->device();
-    }
-    return py::dict("begin"_a = trace.recorded.begin, "end"_a = trace.recorded.end, "records"_a = records,
-                    "devices"_a = devices, "dropped"_a = trace.dropped);
+/// The file's text. `threads` are names by the system's numbers.
+std::string to_json(const RecordedTrace& trace, std::string name, std::string command,
+                    std::map<std::uint64_t, std::string> threads) {
+    const GilReleased released;
+    std::ostringstream out;
+    write_trace_events(out, trace, {std::move(name), std::move(command), std::move(threads)});
+    return std::move(out).str();
 }
 
 /// Trace.__enter__ and __exit__. No signal handler of Python's runs between these statements, so that none can leave a trace
@@ -91,7 +65,7 @@ void exit_trace(const py::object& self, const py::object&, const py::object& err
         return;
     }
     self.attr("_state") = "interrupted";
-    self.attr("_recorded") = end_trace();
+    self.attr("_recorded") = without_gil([] { return stop_trace(); });
     self.attr("_state") = "recorded";
     self.attr("_finish")(error);
 }
@@ -134,12 +108,8 @@ using SharedFunction = std::shared_ptr<py::object>;
 SharedFunction share(py::object function) {
     return {new py::object(std::move(function)), [](py::object* last) {
                 const GilTaken taken;
-                if (taken.held()) {
-                    delete last;
-                } else {
-                    last->release();
-                    delete last;
-                }
+                if (!taken.held()) last->release();
+                delete last;
             }};
 }
 
@@ -175,6 +145,10 @@ std::uint64_t add_python_hook(const py::object& before, const py::object& after,
 }  // namespace
 
 void bind_traces(py::module_& module) {
+    py::class_<RecordedTrace>(module, "_RecordedTrace")
+        .def_property_readonly("calls", [](const RecordedTrace& trace) { return trace.records.size(); })
+        .def_readonly("dropped", &RecordedTrace::dropped)
+        .def("to_json", &to_json, "program"_a, "command"_a, "threads"_a);
     module.attr("_enter_trace") = method("__enter__", &enter_trace);
     module.attr("_exit_trace") = method("__exit__", &exit_trace);
     module.def("_advance_trace_clock", [](std::int64_t nanoseconds) { trace_clock_advance += nanoseconds; });

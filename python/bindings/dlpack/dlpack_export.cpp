@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/capture.hpp>
@@ -15,7 +16,6 @@
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/integers.hpp"
-#include "support/rejection.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -80,8 +80,7 @@ struct Consumer {
 
 [[noreturn]] void fail_stream(ArgumentError::Kind kind, py::handle stream, const char* why) {
     const std::string got = shortened(std::string(py::repr(stream)));
-    throw ArgumentError(kind, fmt::format("`stream` of __dlpack__ is {}: {}.", got, why),
-                        {.field = "stream", .got = got});
+    reject(kind, {.field = "stream", .got = got}, "`stream` of __dlpack__ is {}: {}.", got, why);
 }
 
 /// An integer, as DLPack has it, or an object that names a stream.
@@ -117,16 +116,11 @@ Consumer consumer_of(const py::object& stream, const Place& place, Device device
 
 void order(const Consumer& consumer, const ArrayObject& array) {
     if (!array.view.has_stream || consumer.kind == Consumer::Kind::unordered) return;
+    if (consumer.kind == Consumer::Kind::stream)
+        return make_wait_for(array, StreamRef(consumer.handle, array.device));
     const GilReleased released;
-    if (consumer.kind == Consumer::Kind::host) {
-        StreamRef(array.view.stream, array.device).synchronize();
-        wait_for_managed_memory(array.device);
-        return;
-    }
-    const Producer bound{array.view.stream, 0};
-    const ContextGuard context(array.device.context());
-    const StreamRef reader(consumer.handle, array.device);
-    wait_for_producers(reader, ProducersToOrder(reader, {&bound, 1}).get());
+    StreamRef(array.view.stream, array.device).synchronize();
+    wait_for_managed_memory(array.device);
 }
 
 // --- The other keywords
@@ -260,6 +254,13 @@ py::object export_capsule(const py::object& self, const py::object& stream, cons
 dlpack::DeviceId dlpack_device(const ArrayObject& array) { return device_at(place_of(array), array.device); }
 
 dlpack::Tensor tensor_without_extents(const ArrayObject& array) { return tensor_at(place_of(array), array); }
+
+void make_wait_for(const ArrayObject& array, StreamRef reader) {
+    const Producer bound{array.view.stream, 0};
+    const GilReleased released;
+    const ContextGuard context(array.device.context());
+    wait_for_producers(reader, ProducersToOrder(reader, {&bound, 1}).get());
+}
 
 std::vector<std::int64_t> extents_of(const ArrayView& view) {
     std::vector<std::int64_t> extents(view.shape.begin(), view.shape.end());

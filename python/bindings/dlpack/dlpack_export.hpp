@@ -19,6 +19,9 @@ dlpack::DeviceId dlpack_device(const ArrayObject& array);
 /// The array's fields without the extents. Raises: BufferError when DLPack cannot describe the array.
 dlpack::Tensor tensor_without_extents(const ArrayObject& array);
 
+/// Later work on `reader` comes after the array's; the host does not wait. Needs the GIL.
+void make_wait_for(const ArrayObject& array, StreamRef reader);
+
 /// The extents that go with it: the shape, then the strides in elements.
 std::vector<std::int64_t> extents_of(const ArrayView& view);
 

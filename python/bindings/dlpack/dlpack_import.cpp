@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
@@ -17,7 +18,6 @@
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
-#include "support/rejection.hpp"
 #include "support/stack_room.hpp"
 #include "support/without_gil.hpp"
 
@@ -38,24 +38,28 @@ Device device_of(dlpack::DeviceId where) {
     const char* advice = where.type == BASCULE_DL_CPU
                              ? "Copy it to the device with bascule.to_device(numpy.from_dlpack(x))."
                              : "Only CUDA, pinned and managed memory can be used: copy it there first.";
-    throw ArgumentError(ErrorKind::value,
-                        fmt::format("the tensor is in {}. {}", dlpack::to_string(where), advice),
-                        {.field = "device", .got = dlpack::to_string(where)});
+    reject(ErrorKind::value, {.field = "device", .got = dlpack::to_string(where)}, "the tensor is in {}. {}",
+           dlpack::to_string(where), advice);
 }
 
-std::uint64_t flags_of(const dlpack::Managed&) noexcept { return 0; }
-std::uint64_t flags_of(const dlpack::ManagedVersioned& managed) noexcept { return managed.flags; }
-
-void check_version(const dlpack::Managed&) noexcept {}
+template <class Form>
+std::uint64_t flags_of(const Form& managed) noexcept {
+    if constexpr (requires { managed.flags; }) return managed.flags;
+    return 0;
+}
 
 /// Of another major version only the fields before `flags` are known: the deleter.
-void check_version(const dlpack::ManagedVersioned& managed) {
-    if (managed.version.major == dlpack::version.major) return;
-    reject_field(ErrorKind::value, "version",
-                 "the tensor has DLPack version {}.{}, and this Bascule supports {}.x: ask its producer for "
-                 "an older one with max_version=({}, {}).",
-                 managed.version.major, managed.version.minor, dlpack::version.major, dlpack::version.major,
-                 dlpack::version.minor);
+template <class Form>
+void check_version(const Form& managed) {
+    if constexpr (requires { managed.version; }) {
+        if (managed.version.major == dlpack::version.major) return;
+        reject_field(
+            ErrorKind::value, "version",
+            "the tensor has DLPack version {}.{}, and this Bascule supports {}.x: ask its producer for "
+            "an older one with max_version=({}, {}).",
+            managed.version.major, managed.version.minor, dlpack::version.major, dlpack::version.major,
+            dlpack::version.minor);
+    }
 }
 
 /// Without a stream. The tensor is taken over when this does not throw.
@@ -110,12 +114,9 @@ std::optional<ArrayObject> consume(PyObject* capsule, bool& copied) {
     const std::string description =
         name == nullptr ? "without a name" : fmt::format("named \"{}\"", shortened(name));
     const bool used = name != nullptr && std::string_view(name).starts_with("used_dltensor");
-    throw ArgumentError(
-        ErrorKind::value,
-        fmt::format("the capsule is {}: {}.", description,
-                    used ? "an earlier from_dlpack consumed it; ask the array for another capsule"
-                         : "a DLPack capsule is named \"dltensor\" or \"dltensor_versioned\""),
-        {.field = "capsule", .got = description});
+    reject(ErrorKind::value, {.field = "capsule", .got = description}, "the capsule is {}: {}.", description,
+           used ? "an earlier from_dlpack consumed it; ask the array for another capsule"
+                : "a DLPack capsule is named \"dltensor\" or \"dltensor_versioned\"");
 }
 
 ArrayObject take(PyObject* capsule, bool& copied) {
@@ -126,18 +127,8 @@ ArrayObject take(PyObject* capsule, bool& copied) {
 
 // --- Producers
 
-/// An attribute of the object; none when it raises AttributeError.
-py::object attribute(PyObject* object, PyObject* name) {
-    PyObject* value = into_python([&] { return PyObject_GetAttr(object, name); });
-    if (value == nullptr) {
-        if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw py::error_already_set();
-        PyErr_Clear();
-    }
-    return py::reinterpret_steal<py::object>(value);
-}
-
 dlpack::DeviceId ask_device(PyObject* object) {
-    const py::object method = attribute(object, names().dlpack_device);
+    const py::object method = find_attribute(object, names().dlpack_device);
     if (!method) {
         reject(ErrorKind::type,
                "an object of type {} has __dlpack__ and no __dlpack_device__: DLPack requires both; this is "
@@ -201,7 +192,7 @@ py::object from_capsule(const py::object& capsule, const py::object& device, con
 
 py::object from_producer(const py::object& object, const py::object& device, const py::object& copy,
                          const py::object& stream, bool& copied) {
-    const py::object method = attribute(object.ptr(), names().dlpack);
+    const py::object method = find_attribute(object.ptr(), names().dlpack);
     if (!method || PyType_Check(object.ptr())) {
         reject(ErrorKind::type,
                "from_dlpack takes an array with __dlpack__ or a DLPack capsule, got {} of type {}.",
@@ -252,7 +243,7 @@ py::object import_managed(dlpack::ManagedVersioned* managed) {
 DlpackMemory read_dlpack(PyObject* object, StreamRef stream, ImportedTensor& tensor) {
     if (PyType_Check(object)) return DlpackMemory::none;
     require_stack(&tensor);
-    const py::object method = attribute(object, names().dlpack);
+    const py::object method = find_attribute(object, names().dlpack);
     if (!method) return DlpackMemory::none;
     const dlpack::DeviceId where = ask_device(object);
     if (where.type == BASCULE_DL_CPU) return DlpackMemory::host;

@@ -6,12 +6,11 @@
 #include <memory>
 #include <new>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/memory/memory.hpp>
-#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
-#include <bascule/runtime/streams/ordering.hpp>
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
@@ -23,7 +22,6 @@
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
-#include "support/rejection.hpp"
 
 namespace py = pybind11;
 
@@ -54,11 +52,7 @@ StreamRef work_stream(Device device) { return stream_or_current(py::none(), devi
 
 void order_work_stream_after(const ArrayObject& array) {
     const StreamRef work = work_stream(array.device);
-    if (!array.view.has_stream || array.view.stream == work.handle()) return;
-    const Producer bound{array.view.stream, 0};
-    const GilReleased released;
-    const ContextGuard context(array.device.context());
-    wait_for_producers(work, ProducersToOrder(work, {&bound, 1}).get());
+    if (array.view.has_stream && array.view.stream != work.handle()) make_wait_for(array, work);
 }
 
 /// A tensor without flags would let others write to a read-only array.
@@ -161,9 +155,7 @@ const dlpack::ExchangeTable table = {
 
 void bind_exchange_table(py::class_<ArrayObject>& type) {
     void* address = const_cast<dlpack::ExchangeTable*>(&table);  // a capsule knows no const
-    PyObject* capsule = PyCapsule_New(address, exchange_capsule, nullptr);
-    if (capsule == nullptr) throw py::error_already_set();
-    type.attr(py::handle(names().dlpack_exchange)) = py::reinterpret_steal<py::object>(capsule);
+    type.attr(py::handle(names().dlpack_exchange)) = owned(PyCapsule_New(address, exchange_capsule, nullptr));
 }
 
 }  // namespace bascule::python

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
-#include "support/rejection.hpp"
 #include "support/safe_repr.hpp"
 #include "support/without_gil.hpp"
 
@@ -56,7 +56,7 @@ std::int64_t extent_of(py::handle extent, py::handle entry) {
 
 std::vector<DescrEntry> entries_of(py::handle descr, int depth);
 
-DescrEntry entry_of(py::handle object, int depth) {
+DescrEntry descr_entry(py::handle object, int depth) {
     if (!PyTuple_Check(object.ptr())) fail_form(object);
     const Py_ssize_t size = PyTuple_GET_SIZE(object.ptr());
     if (size != 2 && size != 3) fail_form(object);
@@ -86,10 +86,9 @@ std::vector<DescrEntry> entries_of(py::handle descr, int depth) {
     if (!PyList_Check(descr.ptr())) fail_form(descr);
     if (depth > deepest) fail(ErrorKind::value, fmt::format("nests structures more than {} deep.", deepest));
     // A tuple of the same references, which no other thread can change.
-    const auto entries = py::reinterpret_steal<py::tuple>(PyList_AsTuple(descr.ptr()));
-    if (!entries) throw py::error_already_set();
+    const auto entries = owned<py::tuple>(PyList_AsTuple(descr.ptr()));
     std::vector<DescrEntry> result;
-    for (py::handle entry : entries) result.push_back(entry_of(entry, depth));
+    for (py::handle entry : entries) result.push_back(descr_entry(entry, depth));
     return result;
 }
 

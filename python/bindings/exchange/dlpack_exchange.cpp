@@ -3,18 +3,19 @@
 
 #include <memory>
 
+#include <bascule/interface/errors/rejection.hpp>
+
 #include "context/device_object.hpp"
 #include "exchange/dlpack_managed.hpp"
 #include "support/gil.hpp"
-#include "support/rejection.hpp"
 
 namespace py = pybind11;
 
 namespace bascule::python {
 namespace {
 
-/// After a function of a table has failed. True when the array interface may know more.
-bool leave_to_interface(PyObject* object, const TypeProfile& profile) {
+/// After a function of a table has failed. Throws unless the array interface may know more.
+void leave_to_interface(PyObject* object, const TypeProfile& profile) {
     if (PyErr_Occurred() == nullptr) {
         reject(ErrorKind::type,
                "the exchange table of {} failed without an exception, which is a bug in the producing "
@@ -25,14 +26,10 @@ bool leave_to_interface(PyObject* object, const TypeProfile& profile) {
         throw py::error_already_set();
     }
     PyErr_Clear();
-    return true;
 }
 
 ArrayView finish(const dlpack::Tensor& tensor, const TypeProfile& profile, Home& home) {
-    PlainArray plain;
-    Dimensions shape;
-    ArrayView view =
-        dlpack::read_plainly(tensor, plain, &shape) ? view_of(plain, shape) : dlpack::view_of(tensor);
+    ArrayView view = dlpack::view_of(tensor);
     const int told = tensor.device.type == BASCULE_DL_CUDA ? tensor.device.id : not_told;
     // A device that is there, for an array without elements too.
     if (tensor.device.type == BASCULE_DL_CUDA && told != home.device.ordinal()) device_with(told);

@@ -33,10 +33,8 @@ struct CapsuleNames<dlpack::ManagedVersioned> {
 template <class Form>
 void free_managed(Form* managed) noexcept {
     if (managed->deleter == nullptr) return;
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    const pybind11::error_scope pending;
     managed->deleter(managed);
-    PyErr_Restore(type, value, traceback);
 }
 
 /// A Python object that a tensor keeps. Its tensor may be deleted on any thread, without the GIL, and after
@@ -121,9 +119,7 @@ pybind11::object make_capsule(Form* managed) {
 /// Takes the tensor over when it does not throw.
 template <class Form>
 pybind11::object make_holder(Form* managed) {
-    PyObject* capsule = PyCapsule_New(managed, "bascule.dlpack_tensor", &detail::destroy_holder<Form>);
-    if (capsule == nullptr) throw pybind11::error_already_set();
-    return pybind11::reinterpret_steal<pybind11::object>(capsule);
+    return owned(PyCapsule_New(managed, "bascule.dlpack_tensor", &detail::destroy_holder<Form>));
 }
 
 }  // namespace bascule::python

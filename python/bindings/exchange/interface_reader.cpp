@@ -7,6 +7,7 @@
 
 #include <pybind11/critical_section.h>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "exchange/descr.hpp"
@@ -16,7 +17,6 @@
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
-#include "support/rejection.hpp"
 #include "support/safe_repr.hpp"
 #include "support/stack_room.hpp"
 #include "types/type_profile.hpp"
@@ -31,21 +31,12 @@ namespace {
 
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
-/// Never fails: what is not UTF-8 is escaped.
-std::string utf8_of(PyObject* text) {
-    const auto bytes =
-        py::reinterpret_steal<py::bytes>(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
-    if (!bytes) throw py::error_already_set();
-    return bytes;
-}
-
 [[noreturn]] void fail(ErrorKind kind, const char* field, const std::string& expected, PyObject* got) {
     const std::string value = safe_repr(got);
     const std::string name = type_name(got);
-    throw ArgumentError(kind,
-                        fmt::format("'{}' of __cuda_array_interface__ must be {}, got {}{}.", field, expected,
-                                    value, name == "NoneType" ? "" : fmt::format(" ({})", name)),
-                        {.field = field, .expected = expected, .got = value});
+    reject(kind, {.field = field, .expected = expected, .got = value},
+           "'{}' of __cuda_array_interface__ must be {}, got {}{}.", field, expected, value,
+           name == "NoneType" ? "" : fmt::format(" ({})", name));
 }
 
 [[noreturn]] void fail_missing(const char* field) {
@@ -134,8 +125,7 @@ py::object as_tuple(PyObject* object, const char* field, const char* expected) {
     if (PyTuple_Check(object)) {
         tuple = py::reinterpret_borrow<py::object>(object);
     } else if (PyList_Check(object)) {
-        tuple = py::reinterpret_steal<py::object>(PyList_AsTuple(object));
-        if (!tuple) throw py::error_already_set();
+        tuple = owned(PyList_AsTuple(object));
     } else {
         fail(ErrorKind::type, field, expected, object);
     }
@@ -151,22 +141,17 @@ py::object as_tuple(PyObject* object, const char* field, const char* expected) {
 void read_tuple(PyObject* tuple, const IntegerField& field, Dimensions& out) {
     const Py_ssize_t size = PyTuple_GET_SIZE(tuple);
     if (size > max_dimensions) {
-        throw ArgumentError(
-            ErrorKind::value,
-            fmt::format("'{}' of __cuda_array_interface__ has {} dimensions; {} is the most. Reshape it.",
-                        field.name, size, max_dimensions),
-            {.field = field.name, .got = std::to_string(size)});
+        reject(ErrorKind::value, {.field = field.name, .got = std::to_string(size)},
+               "'{}' of __cuda_array_interface__ has {} dimensions; {} is the most. Reshape it.", field.name,
+               size, max_dimensions);
     }
     for (Py_ssize_t i = 0; i < size; ++i) out.push_back(read_int64(PyTuple_GET_ITEM(tuple, i), field));
 }
 
 void read_dimensions(PyObject* object, const IntegerField& field, Dimensions& out) {
-    if (PyTuple_CheckExact(object)) [[likely]] {
-        read_tuple(object, field, out);
-        return;
-    }
-    const py::object tuple = as_tuple(object, field.name, field.expected);
-    read_tuple(tuple.ptr(), field, out);
+    if (PyTuple_CheckExact(object)) [[likely]]
+        return read_tuple(object, field, out);
+    read_tuple(as_tuple(object, field.name, field.expected).ptr(), field, out);
 }
 
 bool read_readonly(PyObject* flag) {
@@ -192,10 +177,8 @@ void read_pair(PyObject* pointer, PyObject* readonly, RawInterface& raw) {
 }
 
 void read_data(PyObject* object, RawInterface& raw) {
-    if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == 2) [[likely]] {
-        read_pair(PyTuple_GET_ITEM(object, 0), PyTuple_GET_ITEM(object, 1), raw);
-        return;
-    }
+    if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == 2) [[likely]]
+        return read_pair(PyTuple_GET_ITEM(object, 0), PyTuple_GET_ITEM(object, 1), raw);
     static constexpr const char* expected = "a pair (address, read-only flag)";
     const py::object pair = as_tuple(object, "data", expected);
     if (PyTuple_GET_SIZE(pair.ptr()) != 2) fail(ErrorKind::value, "data", expected, object);
@@ -269,28 +252,19 @@ class Entries {
 
 /// The entries of whatever mapping it is. A Mapping's own methods are asked once, for a copy.
 void take_entries(PyObject* descriptor, Entries& entries) {
-    if (PyDict_CheckExact(descriptor)) [[likely]] {
-        entries.walk(descriptor);
-        return;
-    }
+    if (PyDict_CheckExact(descriptor)) [[likely]]
+        return entries.walk(descriptor);
     if (!PyList_Check(descriptor) && PyMapping_Check(descriptor) != 0 && !PyType_Check(descriptor)) {
-        const auto keys = py::reinterpret_steal<py::object>(
-            into_python([&] { return PyObject_GetAttrString(descriptor, "keys"); }));
-        if (keys) {
-            const auto copy = py::reinterpret_steal<py::object>(into_python(
+        if (find_attribute(descriptor, py::str("keys").ptr())) {
+            const py::object copy = owned(into_python(
                 [&] { return PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyDict_Type), descriptor); }));
-            if (!copy) throw py::error_already_set();
-            entries.walk(copy.ptr());
-            return;
+            return entries.walk(copy.ptr());
         }
-        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw py::error_already_set();
-        PyErr_Clear();
     }
-    throw ArgumentError(
-        ErrorKind::type,
-        fmt::format("__cuda_array_interface__ must be a dict, got {} ({}).", safe_repr(descriptor),
-                    type_name(descriptor)),
-        {.field = "__cuda_array_interface__", .expected = "a dict", .got = safe_repr(descriptor)});
+    reject(ErrorKind::type,
+           {.field = "__cuda_array_interface__", .expected = "a dict", .got = safe_repr(descriptor)},
+           "__cuda_array_interface__ must be a dict, got {} ({}).", safe_repr(descriptor),
+           type_name(descriptor));
 }
 
 std::atomic<bool> accept_newer{false};
@@ -367,19 +341,12 @@ ArrayView read_view(PyObject* object, PyObject* descriptor, py::object& mask) {
     return view;
 }
 
-namespace {
-
-/// Nothing where Python itself says that there is no such attribute.
-std::string own_words(const std::string& message) {
-    return message.ends_with("has no attribute '__cuda_array_interface__'") ? std::string() : message;
-}
-
-}  // namespace
-
 std::string take_absence() {
     if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw py::error_already_set();
     const py::error_already_set error;
-    return own_words(utf8_of(py::str(error.value()).ptr()));
+    std::string words = escaped(py::str(error.value()).ptr());
+    // Python itself says that there is no such attribute.
+    return words.ends_with("has no attribute '__cuda_array_interface__'") ? std::string() : words;
 }
 
 PyObject* detail::get_interface_by_name(PyObject* object) {

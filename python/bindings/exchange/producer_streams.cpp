@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_exchange.hpp"
 #include "parts.hpp"
-#include "support/rejection.hpp"
 #include "support/without_gil.hpp"
 #include "types/type_profile.hpp"
 
@@ -55,12 +55,11 @@ const ProducerPolicy* look_up_policy(PyTypeObject* type) {
     const py::tuple pair = py::module_::import("bascule._producers")
                                .attr("policy_of")(py::handle(reinterpret_cast<PyObject*>(type)));
     const std::string how = py::str(pair[0]);
-    ProducerPolicy policy;
+    ProducerPolicy policy{.function = pair[1]};
     policy.how = how == "library"      ? ProducerPolicy::How::library
                  : how == "registered" ? ProducerPolicy::How::registered
                  : how == "dlpack"     ? ProducerPolicy::How::dlpack
                                        : ProducerPolicy::How::nothing;
-    policy.function = pair[1];
     return keep(std::move(policy));
 }
 
@@ -79,6 +78,18 @@ void name_stream(ArrayView& view, StreamRef stream, Device home, StreamSource so
     view.stream = stream.handle();
     view.device = stream.device() == home ? view.device : stream.device().ordinal();
     view.stream_source = source;
+}
+
+/// BASCULE_CUDA_ARRAY_INTERFACE_SYNC: "0" or "1", on when it is not set.
+bool sync_by_environment() {
+    const char* value = std::getenv("BASCULE_CUDA_ARRAY_INTERFACE_SYNC");
+    const std::string_view text = value == nullptr ? "" : value;
+    if (text.empty() || text == "1") return true;
+    if (text == "0") return false;
+    reject_field(ErrorKind::value, "BASCULE_CUDA_ARRAY_INTERFACE_SYNC",
+                 "BASCULE_CUDA_ARRAY_INTERFACE_SYNC is '{}': set it to 1 (foreign arrays' streams are waited "
+                 "for) or 0 (they are not), or unset it.",
+                 shortened(text));
 }
 
 }  // namespace
@@ -122,25 +133,6 @@ void bind_producer_streams(py::module_& module) {
     module.def(
         "_ask_libraries", [](bool ask) { asks_libraries.store(ask, std::memory_order_relaxed); },
         py::arg("ask").noconvert());
-}
-
-namespace {
-
-/// BASCULE_CUDA_ARRAY_INTERFACE_SYNC: "0" or "1", on when it is not set.
-bool sync_by_environment() {
-    const char* value = std::getenv("BASCULE_CUDA_ARRAY_INTERFACE_SYNC");
-    const std::string_view text = value == nullptr ? "" : value;
-    if (text.empty() || text == "1") return true;
-    if (text == "0") return false;
-    reject_field(ErrorKind::value, "BASCULE_CUDA_ARRAY_INTERFACE_SYNC",
-                 "BASCULE_CUDA_ARRAY_INTERFACE_SYNC is '{}': set it to 1 (foreign arrays' streams are waited "
-                 "for) or 0 (they are not), or unset it.",
-                 shortened(text));
-}
-
-}  // namespace
-
-void bind_interface_sync(py::module_& module) {
     module.def("_interface_sync", [] {
         detail::interface_syncs.store(sync_by_environment());
         return interface_sync();

@@ -23,10 +23,7 @@ py::object get_global(const py::object& self, const std::string& name) {
     const auto& object = of(self.cast<const Object&>());
     const Device device = current_device();
     prepare_toolkit();
-    const Global global = [&] {
-        const GilReleased released;
-        return find_global(object, name, device);
-    }();
+    const Global global = without_gil([&] { return find_global(object, name, device); });
     return make_array(global.view(), device, self);
 }
 

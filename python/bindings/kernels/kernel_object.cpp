@@ -4,14 +4,15 @@
 #include <string>
 #include <vector>
 
+#include <fmt/ranges.h>
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/compile/prelude.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/runtime/driver/driver_limit.hpp>
 #include <bascule/runtime/kernels/code_choice.hpp>
-#include <bascule/runtime/kernels/launch_geometry.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
 
 #include "context/device_object.hpp"
@@ -26,7 +27,6 @@
 #include "parts.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
-#include "support/rejection.hpp"
 #include "support/safe_repr.hpp"
 #include "support/toolkit.hpp"
 #include "values/values.hpp"
@@ -37,12 +37,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-// --- Launches
-// -----------------------------------------------------------------------------------
-
-py::object configured(const KernelObject& self, const py::object& key) {
-    return launcher_of(self.kernel, key);
-}
+// --- Launches ----------------------------------------------------------------------------------------------
 
 /// Grid and block from how much work there is.
 py::object forall(const KernelObject& self, const py::object& work, const py::object& stream,
@@ -66,15 +61,18 @@ void launch_kernel(const KernelObject& self, py::handle grid, py::handle block, 
 }
 
 /// Without a grid: everything else that a launch would decide.
-py::object explain(const KernelObject& self, const py::args& arguments, const py::kwargs& keywords) {
+LaunchPlan unconfigured_plan() {
     LaunchPlan plan = to_plan({}, py::none());
     plan.configured = false;
-    return make_launcher(self.kernel, std::move(plan)).attr("explain")(*arguments, **keywords);
+    return plan;
+}
+
+py::object explain(const KernelObject& self, const py::args& arguments, const py::kwargs& keywords) {
+    return make_launcher(self.kernel, unconfigured_plan()).attr("explain")(*arguments, **keywords);
 }
 
 bool takes_no_arguments(const Kernel& kernel) {
-    const auto& declarations = kernel.module().declarations();
-    return std::any_of(declarations.begin(), declarations.end(), [&](const KernelDeclaration& each) {
+    return std::ranges::any_of(kernel.module().declarations(), [&](const KernelDeclaration& each) {
         return each.name == kernel.name() && each.parameters.empty();
     });
 }
@@ -87,14 +85,11 @@ KernelObject prepare(const KernelObject& self, const py::args& arguments, const 
         load(function, device);
         return {function};
     }
-    LaunchPlan plan = to_plan({}, py::none());
-    plan.configured = false;
-    LaunchState state(function, std::move(plan));
+    LaunchState state(function, unconfigured_plan());
     return {PreparedLaunch(state, UnpackedArguments(arguments, keywords).get()).function()};
 }
 
-// --- What a kernel tells of itself
-// -----------------------------------------------------------------------------------
+// --- What a kernel tells of itself -------------------------------------------------------------------------
 
 /// The architecture of the module's options, else the current device's; the toolkit is prepared.
 Arch arch_to_compile(const Module& module) {
@@ -113,7 +108,7 @@ std::shared_ptr<const Image> image_of(const KernelObject& self) {
 template <class Object>
 Cache::Lookup compile_for_options(const Object& object, const Module& module) {
     const Arch arch = arch_to_compile(module);
-    const Cache::Lookup compiled = without_gil([&] { return object.compile(arch); });
+    Cache::Lookup compiled = without_gil([&] { return object.compile(arch); });
     issue_compile_warnings(*compiled.image, module.source());
     return compiled;
 }
@@ -170,9 +165,13 @@ std::string signature_of(const KernelObject& self) {
     return image ? bascule::to_string(image->signature) : self.kernel.declared_signatures();
 }
 
+const LoadedKernel& load_for(const KernelObject& self, Device device) {
+    return load(resolve_function(self.kernel, device), device);
+}
+
 KernelAttributes attributes_of_kernel(const KernelObject& self) {
     const Device device = current_device();
-    const LoadedKernel& loaded = load(resolve_function(self.kernel, device), device);
+    const LoadedKernel& loaded = load_for(self, device);
     return without_gil([&] { return attributes_of(loaded, device); });
 }
 
@@ -185,14 +184,14 @@ std::uint32_t threads_of(py::handle block) {
 
 py::object occupancy(const KernelObject& self, py::handle block, std::uint32_t shared_bytes) {
     const Device device = current_device();
-    const LoadedKernel& loaded = load(resolve_function(self.kernel, device), device);
+    const LoadedKernel& loaded = load_for(self, device);
     const std::uint32_t threads = threads_of(block);
     return py::cast(without_gil([&] { return occupancy_of(loaded, device, threads, shared_bytes); }));
 }
 
 std::uint32_t best_block(const KernelObject& self, std::uint32_t shared_bytes) {
     const Device device = current_device();
-    const LoadedKernel& loaded = load(resolve_function(self.kernel, device), device);
+    const LoadedKernel& loaded = load_for(self, device);
     check({.grid = {}, .block = {}, .shared_bytes = shared_bytes}, loaded.limits);
     return without_gil([&] { return best_block_size(loaded, device, shared_bytes); });
 }
@@ -246,8 +245,15 @@ std::string repr_of(const KernelObject& self) {
     return fmt::format("<bascule.Kernel {}{} on {}>", known.signature, state, known.where);
 }
 
-[[noreturn]] void fail_unconfigured(const KernelObject& self, const py::args&, const py::kwargs&) {
+[[noreturn]] void fail_unconfigured(const KernelObject& self, const py::args&, const py::kwargs& given) {
     const std::string& name = self.kernel.name();
+    if (given.contains("grid") || given.contains("block")) {
+        const auto value_of = [&](const char* what) {
+            return given.contains(what) ? std::string(py::repr(given[what])) : std::string(what);
+        };
+        reject(ErrorKind::type, "kernel '{0}' takes the grid and the block in brackets: {0}[{1}, {2}](...).",
+               name, value_of("grid"), value_of("block"));
+    }
     reject(ErrorKind::type,
            "kernel '{0}' needs a launch configuration: {0}[grid, block](...), or {0}.forall(n)(...) for n "
            "threads of work.",
@@ -259,7 +265,10 @@ void bind_kernel(py::module_& module) {
 
 `kernel[grid, block](arguments)` launches it; arguments are checked against the C++ parameters and converted. Compiled at first use;
 any thread may use it.)")
-        .def("__getitem__", &configured, "key"_a)
+        .def(
+            "__getitem__",
+            [](const KernelObject& self, const py::object& key) { return launcher_of(self.kernel, key); },
+            "key"_a)
         .def("__call__", &fail_unconfigured)
         .def(
             "forall", &forall, "work"_a, py::kw_only(), "stream"_a = py::none(), "shared_bytes"_a = 0,
@@ -344,8 +353,7 @@ the arrays decide first, then NumPy scalars, then Python numbers (bool, int, dou
         });
 }
 
-// --- Modules
-// --------------------------------------------------------------------------------------------------------
+// --- Modules -----------------------------------------------------------------------------------------------
 
 /// Compiles where a macro or an include may make the kernel.
 KernelObject find_kernel(const Module& module, const std::string& name) {
@@ -355,10 +363,9 @@ KernelObject find_kernel(const Module& module, const std::string& name) {
 }
 
 std::string repr_of_module(const Module& module) {
-    std::string names;
-    for (const std::string& name : module.kernel_names()) names += (names.empty() ? "" : ", ") + name;
+    const std::vector<std::string> names = module.kernel_names();
     return fmt::format("<bascule.Module {} with {}>", module.source().name,
-                       names.empty() ? "no kernels" : names);
+                       names.empty() ? "no kernels" : fmt::format("{}", fmt::join(names, ", ")));
 }
 
 KernelObject attribute(const Module& module, const std::string& name) {
@@ -376,8 +383,7 @@ KernelObject attribute(const Module& module, const std::string& name) {
 /// For completion: what `module.name` finds. Compiles nothing.
 py::list names_of_attributes(const py::object& self) {
     py::list names = py::module_::import("builtins").attr("object").attr("__dir__")(self);
-    std::map<std::string, int>
-        unqualified;  // the last components of qualified names, with how many have them
+    std::map<std::string, int> unqualified;  // last components of qualified names, with how many have them
     for (const std::string& name : self.cast<const Module&>().kernel_names()) {
         const std::size_t colons = name.rfind("::");
         if (name.find('<') != std::string::npos) continue;
@@ -444,6 +450,8 @@ void bind_module(py::module_& module) {
 means the kernel.)")
         .def("__getattr__", &attribute, "name"_a)
         .def("__getitem__", &find_kernel, "name"_a)
+        .def("get_function", &find_kernel, "name"_a,
+             "The same as `module[name]`, by CuPy's and PyCUDA's name.")
         .def(
             "instantiate", &instantiate, "instances"_a, py::pos_only(),
             R"(Compile instances of templates together, in one run of the compiler: their headers are read once.
@@ -459,6 +467,7 @@ disk keeps the set: the same set is found in the next process, another set is co
         .def_property_readonly("kernels", &Module::kernel_names,
                                "Names of the __global__ functions, those that macros and includes make too.")
         .def_property_readonly("source", [](const Module& self) { return self.source().text; })
+        .def("__iter__", [](const Module& self) { return py::iter(py::cast(self.kernel_names())); })
         .def("__dir__", &names_of_attributes)
         .def("_ipython_key_completions_", &Module::kernel_names)
         .def(
@@ -499,13 +508,10 @@ py::dict nvrtc_info() {
     const DriverLimit limit = driver_limit();
     cache.set_driver_limit(limit);
     const auto nvrtc = cache.nvrtc();
-    py::dict info;
-    info["path"] = nvrtc->path();
-    info["version"] = fmt::format("{}.{}", nvrtc->version().major, nvrtc->version().minor);
-    info["include_paths"] = nvrtc->include_paths();
-    info["accepted"] = limit.accepts(nvrtc->version());
-    info["conflict"] = limit.driver.major == 0 ? "" : version_conflict(nvrtc->version(), limit.driver);
-    return info;
+    return py::dict(
+        "path"_a = nvrtc->path(), "version"_a = bascule::to_string(nvrtc->version()),
+        "include_paths"_a = nvrtc->include_paths(), "accepted"_a = limit.accepts(nvrtc->version()),
+        "conflict"_a = limit.driver.major == 0 ? "" : version_conflict(nvrtc->version(), limit.driver));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "kernels/known_kernel.hpp"
 
+#include <algorithm>
+
 #include <pybind11/stl.h>
 
 #include <bascule/interface/errors/error.hpp>
@@ -16,19 +18,10 @@ namespace {
 
 /// As the text declares them; none where it has several kernels of this name.
 std::optional<std::vector<Parameter>> declared_parameters(const Kernel& kernel) {
-    int declarations = 0;
-    for (const KernelDeclaration& each : kernel.module().declarations()) {
-        if (each.name == kernel.name()) ++declarations;
-    }
-    if (declarations > 1) return std::nullopt;
+    const auto is_own = [&](const std::string& name) { return name == kernel.name(); };
+    if (std::ranges::count_if(kernel.module().declarations(), is_own, &KernelDeclaration::name) > 1)
+        return std::nullopt;
     return kernel.declared(kernel.declaration().parameters.size()).parameters;
-}
-
-/// Names and types are the text's, which may have bytes that are not UTF-8.
-py::str readable(const std::string& text) {
-    PyObject* decoded = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
-    if (decoded == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::str>(decoded);
 }
 
 /// The lines of the text that declare it, from 1.
@@ -40,24 +33,25 @@ py::list lines_of(const Kernel& kernel) {
     return lines;
 }
 
+/// Names and types are the text's, which may have bytes that are not UTF-8.
 py::dict facts_of_kernel(const KernelObject& self) {
     const KnownKernel known = known_kernel(self.kernel);
     const Module& module = self.kernel.module();
     py::list instances;
     for (Kernel& each : self.kernel.instances()) instances.append(KernelObject{std::move(each)});
-    py::dict facts("name"_a = readable(self.kernel.name()), "device"_a = known.where,
-                   "signature"_a = readable(known.signature), "is_loaded"_a = known.loaded != nullptr,
+    py::dict facts("name"_a = to_readable(self.kernel.name()), "device"_a = known.where,
+                   "signature"_a = to_readable(known.signature), "is_loaded"_a = known.loaded != nullptr,
                    "is_compiled"_a = known.image != nullptr, "is_function"_a = self.kernel.is_function(),
                    "instances"_a = instances, "parameters"_a = py::none(), "arch"_a = py::none(),
-                   "text"_a = readable(module.source().text), "file"_a = readable(module.source().name),
+                   "text"_a = to_readable(module.source().text), "file"_a = to_readable(module.source().name),
                    "first_line"_a = module.source().first_line, "lines"_a = lines_of(self.kernel));
     if (known.image != nullptr) facts["arch"] = bascule::to_string(known.image->arch);
     if (known.parameters) {
         py::list parameters;
         py::set written;  // whose arrays the kernel may write; known once it is compiled
         for (const Parameter& each : *known.parameters) {
-            parameters.append(py::make_tuple(readable(each.name), readable(each.spelling)));
-            if (takes_arrays(each.type) && !each.type.constant) written.add(readable(each.name));
+            parameters.append(py::make_tuple(to_readable(each.name), to_readable(each.spelling)));
+            if (takes_arrays(each.type) && !each.type.constant) written.add(to_readable(each.name));
         }
         facts["parameters"] = parameters;
         facts["written"] = written;
@@ -96,7 +90,7 @@ KnownKernel known_kernel(const Kernel& kernel) {
 void bind_known_kernels(py::module_& module) {
     module.def("_kernel_facts", &facts_of_kernel, "kernel"_a);
     module.def("_module_place", [](const Module& self) {
-        return py::make_tuple(readable(self.source().name), self.source().first_line);
+        return py::make_tuple(to_readable(self.source().name), self.source().first_line);
     });
 }
 

@@ -3,10 +3,10 @@
 #include <string>
 
 #include <bascule/interface/arguments/argument_type.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/types/dtype.hpp>
 
 #include "support/integers.hpp"
-#include "support/rejection.hpp"
 
 namespace py = pybind11;
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/peer_access.hpp>
 
@@ -20,7 +21,6 @@
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
-#include "support/rejection.hpp"
 #include "types/tensor_state.hpp"
 #include "values/dtype_object.hpp"
 #include "values/scalars.hpp"
@@ -52,17 +52,6 @@ bool is_ctypes_structure(PyObject* object) {
            PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "_fields_") != 0;
 }
 
-/// What `action` returns; its errors name the argument.
-template <class Action>
-auto named(int index, const Parameter& parameter, Action&& action) {
-    try {
-        return action();
-    } catch (const ArgumentError& error) {
-        if (error.details().index >= 0) throw;
-        throw error.with_argument(index, parameter.name);
-    }
-}
-
 /// Appended to a message: the object's own words for why it has no interface.
 std::string describe_absence(const std::string& absence) {
     return absence.empty() ? std::string()
@@ -74,23 +63,19 @@ std::string describe_absence(const std::string& absence) {
                                   const std::string& absence = {}) {
     const std::string got = fmt::format("a host array ({})", Py_TYPE(object)->tp_name);
     if (parameter.type.kind == ParameterType::Kind::scalar) {
-        throw ArgumentError(ErrorKind::type,
-                            fmt::format("the kernel declares `{}`, got {}. Pass a scalar: x.item() for an "
-                                        "array of one element.",
-                                        parameter.spelling, got),
-                            {.expected = parameter.spelling, .got = got});
+        reject(ErrorKind::type, {.expected = parameter.spelling, .got = got},
+               "the kernel declares `{}`, got {}. Pass a scalar: x.item() for an array of one element.",
+               parameter.spelling, got);
     }
     if (parameter.bytes > 0 && !takes_arrays(parameter.type)) {
-        throw ArgumentError(ErrorKind::type,
-                            fmt::format("the kernel declares `{}`, got {}. It is passed by value: pass {}.",
-                                        parameter.spelling, got, what_to_pass(parameter)),
-                            {.expected = parameter.spelling, .got = got});
+        reject(ErrorKind::type, {.expected = parameter.spelling, .got = got},
+               "the kernel declares `{}`, got {}. It is passed by value: pass {}.", parameter.spelling, got,
+               what_to_pass(parameter));
     }
-    throw ArgumentError(ErrorKind::type,
-                        fmt::format("the kernel declares `{}`, got {}, which lies in host memory. Move it to "
-                                    "the device first: bascule.to_device(x).{}",
-                                    parameter.spelling, got, describe_absence(absence)),
-                        {.expected = parameter.spelling, .got = got});
+    reject(ErrorKind::type, {.expected = parameter.spelling, .got = got},
+           "the kernel declares `{}`, got {}, which lies in host memory. Move it to the device first: "
+           "bascule.to_device(x).{}",
+           parameter.spelling, got, describe_absence(absence));
 }
 
 [[noreturn]] void fail_unknown(PyObject* object, const Parameter& parameter, const std::string& absence) {
@@ -99,12 +84,14 @@ std::string describe_absence(const std::string& absence) {
         is_sequence ? describe_unread(object) : fmt::format("an object of type {}", Py_TYPE(object)->tp_name);
     std::string wanted = what_to_pass(parameter);
     const std::string why = takes_arrays(parameter.type) ? describe_absence(absence) : "";
-    if (wanted == "a device array") wanted += " (anything with __cuda_array_interface__)";
+    const bool is_array_like = PySequence_Check(object) != 0 || py::hasattr(object, "__array__");
+    if (wanted == "a device array") {
+        wanted +=
+            is_array_like ? ": bascule.to_device(x) makes one" : " (anything with __cuda_array_interface__)";
+    }
     if (wanted == "a number") wanted = "a Python or NumPy scalar";
-    throw ArgumentError(
-        ErrorKind::type,
-        fmt::format("the kernel declares `{}`, got {}. Pass {}.{}", parameter.spelling, got, wanted, why),
-        {.expected = parameter.spelling, .got = got});
+    reject(ErrorKind::type, {.expected = parameter.spelling, .got = got},
+           "the kernel declares `{}`, got {}. Pass {}.{}", parameter.spelling, got, wanted, why);
 }
 
 }  // namespace
@@ -288,10 +275,8 @@ ArrayView ArgumentReader::own_view(const ArrayObject& own) {
     if (view.stream_source == StreamSource::interface) view.stream_source = StreamSource::own;
     if (home_.decided && !(own.device == home_.device)) {
         if (!home_.peer) {
-            reject(ErrorKind::value,
-                   "the array lies on {}, but {}. Copy it there first, or launch with peer=True where the "
-                   "devices reach each other's memory.",
-                   to_string(own.device), bascule::describe(home_));
+            reject(ErrorKind::value, "the array lies on {}, but {}. {}", to_string(own.device),
+                   bascule::describe(home_), advice_for_elsewhere(home_.device));
         }
         without_gil([&] {
             if (own.buffer != nullptr && own.buffer->is_ours()) {
@@ -322,14 +307,11 @@ ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& para
 void ArgumentReader::check_chosen(PyObject* argument, int index, const Parameter& parameter) {
     const TypeProfile profile = profile_of(Py_TYPE(argument));
     if (parameter.type.constant || profile.table == nullptr) return;
-    named(index, parameter, [&] {
-        require_writable_state(argument, profile.state);
-        return 0;
-    });
+    naming_argument(index, parameter.name, [&] { require_writable_state(argument, profile.state); });
 }
 
 ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Parameter& parameter) {
-    return named(index, parameter, [&] { return read_any(argument, parameter); });
+    return naming_argument(index, parameter.name, [&] { return read_any(argument, parameter); });
 }
 
 /// By all rules.
@@ -462,9 +444,7 @@ void bind_arguments(py::module_& module) {
                        "a ctypes structure), got an object of type {}.",
                        Py_TYPE(buffer.ptr())->tp_name);
             }
-            const auto view = py::reinterpret_steal<py::object>(PyMemoryView_FromObject(buffer.ptr()));
-            if (!view) throw py::error_already_set();
-            return RawBytesObject{py::bytes(view.attr("tobytes")())};
+            return RawBytesObject{py::bytes(owned(PyMemoryView_FromObject(buffer.ptr())).attr("tobytes")())};
         },
         "buffer"_a,
         "Pass the bytes of a struct by value; their number is checked and nothing else. They are copied "

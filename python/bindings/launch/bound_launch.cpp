@@ -262,8 +262,7 @@ constexpr const char* rebind_documentation =
     "stay bound.";
 
 PyMethodDef bound_methods[] = {
-    {"rebind", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&rebind)),
-     METH_VARARGS | METH_KEYWORDS, rebind_documentation},
+    {"rebind", as_method(&rebind), METH_VARARGS | METH_KEYWORDS, rebind_documentation},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -6,8 +6,7 @@
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/arguments/argument.hpp>
-
-#include "support/rejection.hpp"
+#include <bascule/interface/errors/rejection.hpp>
 
 namespace py = pybind11;
 
@@ -26,37 +25,26 @@ UnpackedArguments::UnpackedArguments(const py::tuple& positional, const py::obje
 }
 
 std::string place_of_keyword(const std::string& kernel, std::string_view keyword) {
-    constexpr std::string_view geometry[] = {"grid",     "block",  "grid_dim", "block_dim", "griddim",
-                                             "blockdim", "blocks", "threads",  "gridDim",   "blockDim"};
-    constexpr std::string_view shared[] = {"shared_bytes", "shared_mem", "shared",
-                                           "sharedmem",    "smem",       "shmem"};
-    constexpr std::string_view configured[] = {"cooperative", "cluster", "programmatic", "priority",
-                                               "shared_carveout"};
-    constexpr std::string_view options[] = {"peer", "sync", "streams"};
-    const auto is_one_of = [&](const auto& names) {
-        return std::ranges::find(names, keyword) != std::end(names);
+    struct Place {
+        std::vector<std::string_view> keywords;
+        const char* text;  ///< {0} is the kernel, {1} the keyword
     };
-    if (keyword == "stream") {
-        return fmt::format("The stream is the third entry in the brackets: {}[grid, block, stream](...).",
-                           kernel);
-    }
-    if (is_one_of(geometry)) {
-        return fmt::format("Grid and block go into the brackets: {}[grid, block](...).", kernel);
-    }
-    if (is_one_of(shared)) {
-        return fmt::format(
-            "The bytes of dynamic shared memory are the fourth entry in the brackets: {}[grid, block, "
-            "stream, shared_bytes](...).",
-            kernel);
-    }
-    if (is_one_of(configured)) {
-        return fmt::format(
-            "It belongs to the launch configuration: {}[bascule.LaunchConfig(grid, block, {}=...)](...).",
-            kernel, keyword);
-    }
-    if (is_one_of(options)) {
-        return fmt::format("It is an option of the launch: {}[grid, block].options({}=...)(...).", kernel,
-                           keyword);
+    static const Place places[] = {
+        {{"stream"}, "The stream is the third entry in the brackets: {0}[grid, block, stream](...)."},
+        {{"grid", "block", "grid_dim", "block_dim", "griddim", "blockdim", "blocks", "threads", "gridDim",
+          "blockDim"},
+         "Grid and block go into the brackets: {0}[grid, block](...)."},
+        {{"shared_bytes", "shared_mem", "shared", "sharedmem", "smem", "shmem"},
+         "The bytes of dynamic shared memory are the fourth entry in the brackets: {0}[grid, block, stream, "
+         "shared_bytes](...)."},
+        {{"cooperative", "cluster", "programmatic", "priority", "shared_carveout"},
+         "It belongs to the launch configuration: {0}[bascule.LaunchConfig(grid, block, {1}=...)](...)."},
+        {{"peer", "sync", "streams"},
+         "It is an option of the launch: {0}[grid, block].options({1}=...)(...)."},
+    };
+    for (const Place& place : places) {
+        if (std::ranges::find(place.keywords, keyword) != place.keywords.end())
+            return fmt::format(fmt::runtime(place.text), kernel, keyword);
     }
     return {};
 }
@@ -65,10 +53,8 @@ namespace {
 
 [[noreturn]] void fail_with_keyword(const Signature& signature, const std::string& name) {
     const std::string place = place_of_keyword(signature.kernel, name);
-    throw ArgumentError(ErrorKind::type,
-                        fmt::format("kernel '{}' has no parameter '{}': {}{}{}", signature.kernel, name,
-                                    bascule::to_string(signature), place.empty() ? "" : ". ", place),
-                        {.name = name});
+    reject(ErrorKind::type, {.name = name}, "kernel '{}' has no parameter '{}': {}{}{}", signature.kernel,
+           name, bascule::to_string(signature), place.empty() ? "" : ". ", place);
 }
 
 /// An unknown keyword is a better explanation of a wrong count than the count.

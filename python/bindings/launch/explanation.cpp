@@ -17,6 +17,7 @@
 #include "launch/kernel_loading.hpp"
 #include "support/gil.hpp"
 #include "support/safe_repr.hpp"
+#include "values/values.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -80,7 +81,8 @@ py::list arguments_of(const Signature& signature, std::span<PyObject*> objects,
     py::list list;
     for (std::size_t i = 0; i < values.size(); ++i) {
         const Parameter& parameter = signature.parameters[i];
-        py::dict argument("index"_a = i, "name"_a = parameter.name, "declared"_a = parameter.spelling);
+        py::dict argument("index"_a = i, "name"_a = parameter.name, "declared"_a = parameter.spelling,
+                          "place"_a = py::none(), "order"_a = py::none());
         if (const auto* view = std::get_if<ArrayView>(&values[i])) {
             const bool own = as_array(objects[i]) != nullptr;
             argument["value"] = fmt::format("{} ({})", describe(*view), Py_TYPE(objects[i])->tp_name);
@@ -88,8 +90,6 @@ py::list arguments_of(const Signature& signature, std::span<PyObject*> objects,
             argument["order"] = order_of(*view, own, static_cast<int>(i), producers, stream);
         } else {
             argument["value"] = safe_repr(objects[i]);
-            argument["place"] = py::none();
-            argument["order"] = py::none();
         }
         list.append(argument);
     }
@@ -105,8 +105,6 @@ py::list waits_of(std::span<const Producer> producers, StreamRef stream) {
     }
     return waits;
 }
-
-py::object extents(Dim3 size) { return py::make_tuple(size.x, size.y, size.z); }
 
 }  // namespace
 
@@ -125,8 +123,8 @@ py::object explain_launch(LaunchState& state, const CallArguments& arguments) {
                    "choice"_a = name_in(choices, choice), "grid"_a = py::none(), "block"_a = py::none(),
                    "shared_bytes"_a = 0, "work"_a = py::tuple(py::cast(plan.work)));
     if (state.launches) {
-        facts["grid"] = extents(prepared.config().grid);
-        facts["block"] = extents(prepared.config().block);
+        facts["grid"] = to_tuple(prepared.config().grid);
+        facts["block"] = to_tuple(prepared.config().block);
         facts["shared_bytes"] = prepared.config().shared_bytes;
     }
     facts["arguments"] =

@@ -1,9 +1,10 @@
 #include "launch/launch_plan.hpp"
 
+#include <bascule/interface/errors/rejection.hpp>
+
 #include "context/current_stream.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
-#include "support/rejection.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -97,11 +98,9 @@ void add_named_streams(ArgumentPack& pack, const LaunchOptions* options, Device 
     for (const auto& [name, stream] : options->streams) {
         const int index = pack.signature().find(name);
         if (index < 0) {
-            throw ArgumentError(
-                ErrorKind::value,
-                fmt::format("`streams` names '{}', and kernel '{}' has no such parameter: {}", name,
-                            pack.signature().kernel, bascule::to_string(pack.signature())),
-                {.field = "streams", .got = name});
+            reject(ErrorKind::value, {.field = "streams", .got = name},
+                   "`streams` names '{}', and kernel '{}' has no such parameter: {}", name,
+                   pack.signature().kernel, bascule::to_string(pack.signature()));
         }
         if (!options->sync) continue;
         const bool elsewhere = !(stream.device() == home);

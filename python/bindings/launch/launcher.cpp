@@ -10,6 +10,7 @@
 
 #include <fmt/ranges.h>
 
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
 #include "classes/callable_object.hpp"
@@ -18,7 +19,6 @@
 #include "launch/explanation.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"
-#include "support/rejection.hpp"
 #include "values/values.hpp"
 
 namespace py = pybind11;
@@ -43,7 +43,7 @@ constexpr const char* option_names[] = {"peer", "sync", "streams"};
 std::string no_option(const std::string& name) {
     constexpr std::string_view configured[] = {"shared_bytes", "cooperative", "cluster",
                                                "programmatic", "priority",    "shared_carveout"};
-    if (std::find(std::begin(configured), std::end(configured), name) != std::end(configured)) {
+    if (std::ranges::find(configured, name) != std::end(configured)) {
         return fmt::format(
             "`{0}` belongs to the launch's configuration: kernel[bascule.LaunchConfig(grid, block, "
             "{0}=...)]. options takes: peer, sync, streams.",
@@ -147,12 +147,9 @@ constexpr const char* explain_documentation =
     "all.";
 
 PyMethodDef launcher_methods[] = {
-    {"options", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&options)),
-     METH_VARARGS | METH_KEYWORDS, options_documentation},
-    {"explain", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&explain)),
-     METH_FASTCALL | METH_KEYWORDS, explain_documentation},
-    {"bind", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&bind)),
-     METH_FASTCALL | METH_KEYWORDS, bind_documentation},
+    {"options", as_method(&options), METH_VARARGS | METH_KEYWORDS, options_documentation},
+    {"explain", as_method(&explain), METH_FASTCALL | METH_KEYWORDS, explain_documentation},
+    {"bind", as_method(&bind), METH_FASTCALL | METH_KEYWORDS, bind_documentation},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -180,14 +177,17 @@ py::object make_launcher_at(LaunchSite site, const Kernel& kernel, LaunchPlan pl
     const std::string tuple = py::repr(parts);
     std::vector<std::string> entries;
     for (const py::handle part : parts) entries.emplace_back(py::repr(part));
+    const bool is_grid = parts.size() <= 3 && std::ranges::all_of(parts, [](const py::handle& part) {
+                             return PyIndex_Check(part.ptr()) != 0;
+                         });
     reject(ErrorKind::type,
            "kernel[{0}] has one tuple in the brackets, which Python passes as if the parentheses were not "
-           "there. Write kernel[{0}, block] for a grid of {0} blocks, or kernel[{1}] for a grid of {2} and a "
-           "block of {3}.",
-           tuple, fmt::join(entries, ", "), entries[0], entries[1]);
+           "there. Write {1}kernel[{2}] for a grid of {3} and a block of {4}.",
+           tuple, is_grid ? fmt::format("kernel[{0}, block] for a grid of {0} blocks, or ", tuple) : "",
+           fmt::join(entries, ", "), entries[0], entries[1]);
 }
 
-/// Addresses below this are no stream's: handles are addresses on the heap, but for those of the default streams.
+/// No stream has an address below this: handles are addresses on the heap, but for those of the default streams.
 constexpr long long lowest_handle = 1 << 18;
 
 /// Shared bytes where the stream belongs.

@@ -6,6 +6,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 
@@ -25,10 +26,7 @@ struct Printed {
     bool is_scheduled = false;  ///< the interpreter knows
 };
 
-Printed& printed() {
-    static auto& shared = *new Printed;  // kernels may print until the process has ended
-    return shared;
-}
+Printed& printed() { return never_destroyed<Printed>(); }  // kernels may print until the process has ended
 
 void write_printed() {
     std::string text;
@@ -39,12 +37,8 @@ void write_printed() {
         shared.is_scheduled = false;
     }
     if (text.empty()) return;
-    call_unraisable("device printf", [&] {
-        const py::object decoded = py::reinterpret_steal<py::object>(
-            PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-        if (!decoded) throw py::error_already_set();
-        py::module_::import("sys").attr("stdout").attr("write")(decoded);
-    });
+    call_unraisable("device printf",
+                    [&] { py::module_::import("sys").attr("stdout").attr("write")(to_readable(text)); });
 }
 
 int write_scheduled(void*) {

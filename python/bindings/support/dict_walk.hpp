@@ -39,7 +39,7 @@ inline bool knows_dicts = false;  // set once by learn_dicts
 #endif
 
 /// The entries of a dict where they lie, good until it is changed. Empty also where that is not known: in other versions
-/// of Python, and for dicts with keys that are no strings; walk_dict walks all dicts.
+/// of Python, and for dicts with keys that are not strings; walk_dict walks all dicts.
 [[gnu::always_inline]] inline std::span<const DictEntry> entries_of(PyObject* dict) noexcept {
 #ifdef BASCULE_KNOWS_DICTS
     const auto* object = reinterpret_cast<const PyDictObject*>(dict);

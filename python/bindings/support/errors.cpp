@@ -77,6 +77,10 @@ void raise_cuda_error(const CudaError& error) {
                    "doing"_a = details.doing, "report"_a = details.report, "launch"_a = details.launch));
 }
 
+void raise_interrupted(const char* what) {
+    if (!raise_interruption(what)) PyErr_SetObject(PyExc_KeyboardInterrupt, to_str(what).ptr());
+}
+
 void translate(std::exception_ptr exception) {
     try {
         std::rethrow_exception(std::move(exception));
@@ -92,16 +96,22 @@ void translate(std::exception_ptr exception) {
         raise(error.code() == ENOENT ? "MissingFileError" : "FileError", error.what(),
               py::dict("errno"_a = error.code(), "filename"_a = error.path()));
     } catch (const CompileInterrupted& error) {
-        if (!raise_interruption(error.what()))
-            PyErr_SetObject(PyExc_KeyboardInterrupt, to_str(error.what()).ptr());
+        raise_interrupted(error.what());
     } catch (const WaitInterrupted& error) {
-        if (!raise_interruption(error.what()))
-            PyErr_SetObject(PyExc_KeyboardInterrupt, to_str(error.what()).ptr());
+        raise_interrupted(error.what());
     } catch (const RaceError& error) {
         raise("RaceError", error.what(), py::dict("races"_a = error.races()));
     } catch (const Error& error) {
         raise("Error", error.what());
     }
+}
+
+/// The log names the text by its canonical name.
+bool is_first(const std::string& log) {
+    static std::set<std::string>& issued = *new std::set<std::string>;
+    static GilMutex mutex;
+    const std::lock_guard lock(mutex);
+    return issued.insert(log).second;
 }
 
 }  // namespace
@@ -118,21 +128,8 @@ void raise_buffer_error(const std::string& message) {
     throw py::error_already_set();
 }
 
-namespace {
-
-/// The log names the text by its canonical name.
-bool is_first(const std::string& log) {
-    static std::set<std::string>& issued = *new std::set<std::string>;
-    static GilMutex mutex;
-    const std::lock_guard lock(mutex);
-    return issued.insert(log).second;
-}
-
-}  // namespace
-
 void issue_compile_warnings(const Image& image, const Source& source) {
-    if (image.log.empty()) return;
-    if (!is_first(image.log)) return;
+    if (image.log.empty() || !is_first(image.log)) return;
     std::vector<Diagnostic> warnings;
     for (Diagnostic& diagnostic : at_user_places(parse_log(image.log), source)) {
         if (diagnostic.severity != Diagnostic::Severity::warning) continue;

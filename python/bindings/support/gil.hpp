@@ -72,9 +72,6 @@ decltype(auto) without_gil(const Call& call) {
     return call();
 }
 
-/// From now on destructors of the runtime, which Python runs anywhere, enter the driver without the GIL too.
-void enter_driver_without_gil() noexcept;
-
 /// Acquires the GIL, from a thread that may hold it or not, unless the interpreter is gone: then `held` is false.
 class GilTaken {
   public:

@@ -10,8 +10,8 @@
 
 #include <pybind11/stl.h>
 
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/driver/table_hook.hpp>
 
 #include "parts.hpp"
 #include "support/gil.hpp"
@@ -40,10 +40,7 @@ class Findings {
     std::map<std::string, std::uint64_t> counts_;
 };
 
-Findings& findings() {
-    static auto* made = new Findings;
-    return *made;
-}
+Findings& findings() { return never_destroyed<Findings>(); }
 
 template <class Function>
 struct Checked;

@@ -49,11 +49,7 @@ inline std::optional<std::int64_t> short_integer(PyObject* object) noexcept {
 }
 
 /// The int of a number that has `__index__`. Throws: what that raised.
-inline pybind11::object to_int(pybind11::handle number) {
-    auto integer = pybind11::reinterpret_steal<pybind11::object>(PyNumber_Index(number.ptr()));
-    if (!integer) throw pybind11::error_already_set();
-    return integer;
-}
+inline pybind11::object to_int(pybind11::handle number) { return owned(PyNumber_Index(number.ptr())); }
 
 /// The value of an int; nothing where it is negative or has more than 64 bits.
 inline std::optional<std::uint64_t> to_uint64(pybind11::handle integer) noexcept {

@@ -3,6 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include "support/gil.hpp"
+
 namespace bascule::python {
 
 struct Names {
@@ -29,6 +31,16 @@ struct Names {
 inline const Names& names() {
     static const Names& instance = *new Names;
     return instance;
+}
+
+/// An attribute of the object; null when it raises AttributeError. Throws: what else it raises.
+inline pybind11::object find_attribute(PyObject* object, PyObject* name) {
+    PyObject* const found = into_python([&] { return PyObject_GetAttr(object, name); });
+    if (found == nullptr) {
+        if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw pybind11::error_already_set();
+        PyErr_Clear();
+    }
+    return pybind11::reinterpret_steal<pybind11::object>(found);
 }
 
 }  // namespace bascule::python

@@ -16,11 +16,11 @@ std::string safe_repr(PyObject* object) {
         PyErr_Clear();
         return fmt::format("<a {}>", Py_TYPE(object)->tp_name);
     }
-    // Lone surrogates are escaped.
-    const auto bytes =
-        py::reinterpret_steal<py::bytes>(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
-    if (!bytes) throw py::error_already_set();
-    return shortened(std::string(bytes));
+    return shortened(escaped(text.ptr()));
+}
+
+std::string escaped(PyObject* text) {
+    return owned<py::bytes>(PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace"));
 }
 
 }  // namespace bascule::python

@@ -11,4 +11,7 @@ namespace bascule::python {
 /// KeyboardInterrupt and its like come out.
 std::string safe_repr(PyObject* object);
 
+/// The text of a str; lone surrogates are escaped.
+std::string escaped(PyObject* text);
+
 }  // namespace bascule::python

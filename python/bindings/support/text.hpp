@@ -1,5 +1,6 @@
-// Text between C++ and Python: bytes that are no UTF-8, as in names of files and in lines of headers, become lone surrogates
-// and back, as Python has them in paths (PEP 383). Included before pybind11, so that every string goes this way.
+// Text between C++ and Python: bytes that are not UTF-8, as in names of files and in lines of headers, become lone surrogates
+// and back, as Python has them in paths (PEP 383). Included before pybind11, so that every string goes this way. And new
+// references that Python's C API returns.
 #pragma once
 
 #include <string>
@@ -9,15 +10,24 @@
 
 namespace bascule::python {
 
+/// The new reference that a function of Python's has returned. Throws: Python's error where it is null.
+template <class Object = pybind11::object>
+Object owned(PyObject* reference) {
+    if (reference == nullptr) throw pybind11::error_already_set();
+    return pybind11::reinterpret_steal<Object>(reference);
+}
+
 /// A str, or null with MemoryError set.
 inline PyObject* new_text(std::string_view text) {
     return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
 }
 
-inline pybind11::str to_str(std::string_view text) {
-    PyObject* made = new_text(text);
-    if (made == nullptr) throw pybind11::error_already_set();
-    return pybind11::reinterpret_steal<pybind11::str>(made);
+inline pybind11::str to_str(std::string_view text) { return owned<pybind11::str>(new_text(text)); }
+
+/// For people to read: bytes that are not UTF-8 become question marks in diamonds.
+inline pybind11::str to_readable(std::string_view text) {
+    return owned<pybind11::str>(
+        PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
 
 }  // namespace bascule::python
@@ -41,15 +51,13 @@ struct type_caster<std::string> {
             return true;
         }
         PyErr_Clear();
-        const auto bytes =
-            reinterpret_steal<object>(PyUnicode_AsEncodedString(source.ptr(), "utf-8", "surrogateescape"));
-        if (!bytes) throw error_already_set();  // other surrogates: UnicodeEncodeError says which and where
-        return load(bytes, false);
+        // Other surrogates: UnicodeEncodeError says which and where.
+        return load(
+            bascule::python::owned(PyUnicode_AsEncodedString(source.ptr(), "utf-8", "surrogateescape")),
+            false);
     }
     static handle cast(const std::string& text, return_value_policy, handle) {
-        handle made = bascule::python::new_text(text);
-        if (!made) throw error_already_set();
-        return made;
+        return bascule::python::to_str(text).release();
     }
 };
 

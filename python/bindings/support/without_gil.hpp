@@ -72,9 +72,7 @@ inline pybind11::object class_attribute(PyTypeObject* type, PyObject* name) noex
 
 /// A copy of another owner's dict, to iterate over while Python code runs.
 inline pybind11::dict copy_of(pybind11::handle dict) {
-    PyObject* copy = PyDict_Copy(dict.ptr());
-    if (copy == nullptr) throw pybind11::error_already_set();
-    return pybind11::reinterpret_steal<pybind11::dict>(copy);
+    return owned<pybind11::dict>(PyDict_Copy(dict.ptr()));
 }
 
 /// The version of a type, which every change of the type replaces. 0 means none.

@@ -1,7 +1,8 @@
 #include "types/tensor_state.hpp"
 
+#include <bascule/interface/errors/rejection.hpp>
+
 #include "support/names.hpp"
-#include "support/rejection.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;

@@ -48,19 +48,8 @@ const dlpack::ExchangeTable* find_table(void* pointer) noexcept {
     return nullptr;
 }
 
-bool has_attribute(PyObject* object, PyObject* name, py::object& value) {
-    PyObject* found = into_python([&] { return PyObject_GetAttr(object, name); });
-    if (found == nullptr) {
-        if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) throw py::error_already_set();
-        PyErr_Clear();
-        return false;
-    }
-    value = py::reinterpret_steal<py::object>(found);
-    return true;
-}
-
 /// Whether `object.name` means `descriptor`'s getter: it is a property or a getset of the type itself, which come
-/// before everything else, and the type looks attributes up as object does. Its objects are no classes.
+/// before everything else, and the type looks attributes up as object does. Its objects are not classes.
 bool is_whole_lookup(PyTypeObject* type, PyObject* descriptor) noexcept {
     return type->tp_getattro == PyObject_GenericGetAttr &&
            !PyType_FastSubclass(type, Py_TPFLAGS_TYPE_SUBCLASS) &&
@@ -76,9 +65,8 @@ struct Descriptors {
 TypeProfile look_up(PyTypeObject* type, Descriptors& descriptors) {
     auto* object = reinterpret_cast<PyObject*>(type);
     TypeProfile profile;
-    py::object value;
-    if (has_attribute(object, names().dlpack_exchange, value) &&
-        PyCapsule_IsValid(value.ptr(), exchange_capsule) != 0) {
+    const py::object value = find_attribute(object, names().dlpack_exchange);
+    if (value && PyCapsule_IsValid(value.ptr(), exchange_capsule) != 0) {
         profile.table = find_table(PyCapsule_GetPointer(value.ptr(), exchange_capsule));
         if (profile.table != nullptr) profile.never_readonly = is_never_readonly(type);
     }

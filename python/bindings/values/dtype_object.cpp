@@ -5,11 +5,11 @@
 #include <vector>
 
 #include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/interface/types/struct_source.hpp>
 
 #include "parts.hpp"
-#include "support/rejection.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -37,9 +37,8 @@ std::vector<StructField> fields_of(const py::object& dtype, const std::string& p
         const std::string native = py::str(dtype.attr("newbyteorder")("=").attr("str"));
         why = fmt::format("devices are little-endian: convert the array first, x.astype('{}')", native);
     }
-    throw ArgumentError(is_text ? ErrorKind::type : ErrorKind::value,
-                        fmt::format("{} {}, and {}.", subject, shortened(name), why),
-                        {.field = field, .got = name});
+    reject(is_text ? ErrorKind::type : ErrorKind::value, {.field = field, .got = name}, "{} {}, and {}.",
+           subject, shortened(name), why);
 }
 
 /// Nothing where no device has such a type. Structures are opaque.

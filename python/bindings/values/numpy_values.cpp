@@ -3,9 +3,10 @@
 #include <cstdint>
 #include <string>
 
+#include <bascule/interface/errors/rejection.hpp>
+
 #include "exchange/interface_reader.hpp"
 #include "support/integers.hpp"
-#include "support/rejection.hpp"
 #include "support/safe_repr.hpp"
 #include "values/dtype_object.hpp"
 
@@ -13,6 +14,7 @@ namespace py = pybind11;
 using namespace py::literals;
 
 namespace bascule::python {
+
 py::tuple to_tuple(const Dimensions& dimensions) {
     py::tuple tuple(dimensions.size());
     for (int d = 0; d < dimensions.size(); ++d) tuple[static_cast<std::size_t>(d)] = py::int_(dimensions[d]);
@@ -29,10 +31,9 @@ Dimensions to_integers(const py::object& numbers, const char* field) {
     for (const py::handle number : tuple) {
         if (PyIndex_Check(number.ptr()) == 0) {
             const std::string got = safe_repr(number.ptr());
-            throw ArgumentError(ErrorKind::type,
-                                fmt::format("`{}` must be an int or a tuple of ints, got {} ({}).", field,
-                                            got, Py_TYPE(number.ptr())->tp_name),
-                                {.field = field, .expected = "an int or a tuple of ints", .got = got});
+            reject(ErrorKind::type, {.field = field, .expected = "an int or a tuple of ints", .got = got},
+                   "`{}` must be an int or a tuple of ints, got {} ({}).", field, got,
+                   Py_TYPE(number.ptr())->tp_name);
         }
         const py::object integer = to_int(number);
         const long long value = PyLong_AsLongLong(integer.ptr());
@@ -51,10 +52,8 @@ Dimensions to_shape(const py::object& shape) {
     Dimensions extents = to_integers(several ? shape : py::object(py::make_tuple(shape)), "shape");
     for (const std::int64_t extent : extents) {
         if (extent >= 0) continue;
-        throw ArgumentError(
-            ErrorKind::value,
-            fmt::format("`shape` is {}: an extent cannot be negative.", bascule::to_string(extents)),
-            {.field = "shape", .got = bascule::to_string(extents)});
+        reject(ErrorKind::value, {.field = "shape", .got = bascule::to_string(extents)},
+               "`shape` is {}: an extent cannot be negative.", bascule::to_string(extents));
     }
     return extents;
 }
@@ -72,10 +71,9 @@ py::object as_opaque(const py::object& values, const py::object& dtype, const Di
     if (!is_opaque(dtype) || !dtype.attr("names").is_none()) return values;
     const auto itemsize = dtype.attr("itemsize").cast<std::uint64_t>();
     const auto fail = [&](const std::string& wanted, const std::string& got) {
-        throw ArgumentError(ErrorKind::value,
-                            fmt::format("a value for an array of shape {} and dtype {} must be {}, got {}.",
-                                        bascule::to_string(shape), std::string(py::str(dtype)), wanted, got),
-                            {.field = "values", .expected = wanted, .got = got});
+        reject(ErrorKind::value, {.field = "values", .expected = wanted, .got = got},
+               "a value for an array of shape {} and dtype {} must be {}, got {}.", bascule::to_string(shape),
+               std::string(py::str(dtype)), wanted, got);
     };
     if (py::isinstance(values, library.attr("ndarray"))) {
         const py::object given = values.attr("dtype");
@@ -86,8 +84,7 @@ py::object as_opaque(const py::object& values, const py::object& dtype, const Di
         return values.attr("view")(dtype);
     }
     if (PyObject_CheckBuffer(values.ptr()) == 0) return values;
-    const auto memory = py::reinterpret_steal<py::object>(PyMemoryView_FromObject(values.ptr()));
-    if (!memory) throw py::error_already_set();
+    const py::object memory = owned(PyMemoryView_FromObject(values.ptr()));
     std::uint64_t wanted = itemsize;
     for (const std::int64_t extent : shape) wanted *= static_cast<std::uint64_t>(extent);
     const auto got = memory.attr("nbytes").cast<std::uint64_t>();
@@ -133,12 +130,10 @@ void require_same_kind(const py::object& from, const py::object& to) {
     if (numpy().attr("can_cast")(from, to, "same_kind").cast<bool>()) return;
     const std::string given = py::str(from);
     const std::string wanted = py::str(to);
-    throw ArgumentError(ArgumentError::Kind::type,
-                        fmt::format("cannot assign {} values to {} elements: the casting rule is "
-                                    "'same_kind', as for numpy.copyto. Convert the values first, for example "
-                                    "with .astype(\"{}\").",
-                                    given, wanted, wanted),
-                        {.field = "value", .expected = wanted, .got = given});
+    reject(ErrorKind::type, {.field = "value", .expected = wanted, .got = given},
+           "cannot assign {} values to {} elements: the casting rule is 'same_kind', as for numpy.copyto. "
+           "Convert the values first, for example with .astype(\"{}\").",
+           given, wanted, wanted);
 }
 
 py::object cast_values(const py::object& values, const py::object& dtype) {

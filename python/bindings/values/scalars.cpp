@@ -9,6 +9,7 @@
 #include <bascule/interface/arguments/tuple_argument.hpp>
 #include <bascule/interface/types/dtype.hpp>
 
+#include "support/integers.hpp"
 #include "support/names.hpp"
 #include "support/without_gil.hpp"
 #include "values/dtype_object.hpp"
@@ -77,16 +78,10 @@ PyObject* numpy_generic() {
     return found;
 }
 
-Scalar scalar_of_index(PyObject* object) {
-    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(object));
-    if (!integer) throw py::error_already_set();
-    return scalar_of_int(integer.ptr());
-}
+Scalar scalar_of_index(PyObject* object) { return scalar_of_int(to_int(object).ptr()); }
 
 Scalar scalar_of_real(PyObject* object) {
-    const auto value = py::reinterpret_steal<py::object>(PyNumber_Float(object));
-    if (!value) throw py::error_already_set();
-    return scalar_of(PyFloat_AS_DOUBLE(value.ptr()));
+    return scalar_of(PyFloat_AS_DOUBLE(owned(PyNumber_Float(object)).ptr()));
 }
 
 std::optional<Scalar> numpy_value(PyObject* object, const std::string& kind) {
@@ -95,8 +90,7 @@ std::optional<Scalar> numpy_value(PyObject* object, const std::string& kind) {
     if (kind == "f") return scalar_of_real(object);
     if (kind == "c") return scalar_of(PyComplex_AsCComplex(object));
     if (kind == "M" || kind == "m") {
-        const py::object integer = py::handle(object).attr("view")("i8");
-        return scalar_of_index(integer.ptr());
+        return scalar_of_index(py::object(py::handle(object).attr("view")("i8")).ptr());
     }
     return std::nullopt;
 }
@@ -131,9 +125,7 @@ py::object elements_of(PyObject* sequence) {
                           py::hasattr(sequence, "ndim") && py::handle(sequence).attr("ndim").cast<int>() > 0;
     if (!PyTuple_Check(sequence) && !PyList_CheckExact(sequence) && !is_array) return {};
     if (PyObject_Length(sequence) > static_cast<Py_ssize_t>(most_tuple_elements)) return {};
-    auto elements = py::reinterpret_steal<py::object>(PySequence_Tuple(sequence));
-    if (!elements) throw py::error_already_set();
-    return elements;
+    return owned(PySequence_Tuple(sequence));
 }
 
 /// `room` is how many numbers there may be; those that are read are taken from it.

@@ -9,12 +9,12 @@
 
 #include <bascule/interface/errors/diagnostic.hpp>
 #include <bascule/interface/errors/did_you_mean.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/text/source.hpp>
 
 #include "parts.hpp"
 #include "support/integers.hpp"
-#include "support/rejection.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
@@ -24,7 +24,14 @@ namespace bascule::python {
 namespace {
 
 [[noreturn]] void fail_extents(const char* what, py::handle got) {
-    reject_field(ErrorKind::type, what, "`{}` must be an integer or a tuple of up to three, got {}.", what,
+    if (PyFloat_Check(got.ptr())) {
+        reject_field(ErrorKind::type, what,
+                     "`{}` must be an integer, got the float {}: write int(...), or // for /.", what,
+                     std::string(py::repr(got)));
+    }
+    const bool many = std::string_view(what) != "shared_bytes";
+    reject_field(ErrorKind::type, what, "`{}` must be {}, got {}.", what,
+                 many ? "an integer or a tuple of up to three" : "an integer, the bytes of shared memory",
                  std::string(py::repr(got)));
 }
 
@@ -32,8 +39,9 @@ std::uint64_t to_extent(const char* what, py::handle object) {
     if (PyBool_Check(object.ptr()) || PyIndex_Check(object.ptr()) == 0) fail_extents(what, object);
     const py::object integer = to_int(object);
     if (const auto value = to_uint64(integer)) return *value;
-    reject_field(ErrorKind::value, what, "`{}` cannot be {}: it must be from 0 to 2**64 - 1.", what,
-                 std::string(py::str(integer)));
+    const std::string got = py::str(integer);
+    reject_field(ErrorKind::value, what, "`{}` is {}, which is {}.", what, got,
+                 got.starts_with('-') ? "below 0" : "above the limit of every device");
 }
 
 std::uint32_t to_uint32(const char* what, std::uint64_t value) {
@@ -51,10 +59,6 @@ Dim3 to_dim3(const char* what, py::handle object) {
     if (extents.size() > 1) result.y = to_uint32(what, extents[1]);
     if (extents.size() > 2) result.z = to_uint32(what, extents[2]);
     return result;
-}
-
-py::tuple to_tuple(const Dim3& dimensions) {
-    return py::make_tuple(dimensions.x, dimensions.y, dimensions.z);
 }
 
 /// A Python expression; attributes that have their default are omitted.
@@ -86,15 +90,9 @@ priority : int, lower is more urgent; None means the stream's priority
 shared_carveout : int, percent of the on-chip memory to prefer as shared memory; None leaves the choice to the driver
 
 >>> bascule.LaunchConfig(8, 128, cooperative=True))")
-        .def(py::init([](py::handle grid, py::handle block, py::handle shared_bytes, bool cooperative,
-                         py::handle cluster, bool programmatic, std::optional<int> priority,
-                         std::optional<int> shared_carveout) {
-                 return to_config(grid, block, shared_bytes, cooperative, cluster, programmatic, priority,
-                                  shared_carveout);
-             }),
-             "grid"_a, "block"_a, py::kw_only(), "shared_bytes"_a = 0, "cooperative"_a = false,
-             "cluster"_a = py::none(), "programmatic"_a = false, "priority"_a = py::none(),
-             "shared_carveout"_a = py::none())
+        .def(py::init(&to_config), "grid"_a, "block"_a, py::kw_only(), "shared_bytes"_a = 0,
+             "cooperative"_a = false, "cluster"_a = py::none(), "programmatic"_a = false,
+             "priority"_a = py::none(), "shared_carveout"_a = py::none())
         .def_property_readonly("grid", [](const LaunchConfig& c) { return to_tuple(c.grid); })
         .def_property_readonly("block", [](const LaunchConfig& c) { return to_tuple(c.block); })
         .def_readonly("shared_bytes", &LaunchConfig::shared_bytes)
@@ -122,9 +120,8 @@ shared_carveout : int, percent of the on-chip memory to prefer as shared memory;
 
 [[noreturn]] void fail_option(const char* name, const std::string& expected, py::handle got) {
     const auto text = std::string(py::repr(got));
-    throw ArgumentError(ErrorKind::type,
-                        fmt::format("the option `{}` must be {}, got {}.", name, expected, text),
-                        {.field = name, .expected = expected, .got = text});
+    reject(ErrorKind::type, {.field = name, .expected = expected, .got = text},
+           "the option `{}` must be {}, got {}.", name, expected, text);
 }
 
 std::string to_text(const char* name, const char* expected, py::handle got) {
@@ -153,11 +150,9 @@ std::string to_path(const char* option, const char* expected, py::handle value) 
     const py::module_ os = py::module_::import("os");
     auto path = to_text(option, expected, os.attr("fsdecode")(value));
     if (path.starts_with("~") && !os.attr("path").attr("isdir")(path).cast<bool>()) {
-        throw ArgumentError(ErrorKind::value,
-                            fmt::format("the option `{}` has \"{}\": `~` is not expanded. Use "
-                                        "os.path.expanduser(\"{}\").",
-                                        option, path, path),
-                            {.field = option, .got = path});
+        reject(ErrorKind::value, {.field = option, .got = path},
+               "the option `{}` has \"{}\": `~` is not expanded. Use os.path.expanduser(\"{}\").", option,
+               path, path);
     }
     return path.empty() ? path : os.attr("path").attr("abspath")(path).cast<std::string>();
 }
@@ -447,18 +442,6 @@ void bind_cache_statistics(py::module_& module) {
         });
 }
 
-}  // namespace
-
-std::vector<std::uint64_t> to_extents(const char* what, py::handle object) {
-    if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) return {to_extent(what, object)};
-    std::vector<std::uint64_t> extents;
-    for (py::handle item : object) extents.push_back(to_extent(what, item));
-    if (extents.empty() || extents.size() > 3) fail_extents(what, object);
-    return extents;
-}
-
-namespace {
-
 void refuse_nothing(const char* what, const Dim3& extents, const char* unit) {
     if (extents.x > 0 && extents.y > 0 && extents.z > 0) return;
     reject_field(ErrorKind::value, what,
@@ -468,6 +451,16 @@ void refuse_nothing(const char* what, const Dim3& extents, const char* unit) {
 }
 
 }  // namespace
+
+py::tuple to_tuple(const Dim3& size) { return py::make_tuple(size.x, size.y, size.z); }
+
+std::vector<std::uint64_t> to_extents(const char* what, py::handle object) {
+    if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) return {to_extent(what, object)};
+    std::vector<std::uint64_t> extents;
+    for (py::handle item : object) extents.push_back(to_extent(what, item));
+    if (extents.empty() || extents.size() > 3) fail_extents(what, object);
+    return extents;
+}
 
 LaunchConfig to_config(py::handle grid, py::handle block, py::handle shared_bytes, bool cooperative,
                        py::handle cluster, bool programmatic, std::optional<int> priority,

@@ -11,6 +11,9 @@
 
 namespace bascule::python {
 
+/// (x, y, z)
+pybind11::tuple to_tuple(const Dim3& size);
+
 /// An int, or a tuple of one to three. `what` is the parameter's name. Throws: ArgumentError.
 std::vector<std::uint64_t> to_extents(const char* what, pybind11::handle object);
 

@@ -3,7 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include <cuda.h>
 
@@ -18,23 +21,6 @@ inline std::uint64_t& next_site() noexcept {
     thread_local constinit std::uint64_t site = 0;
     return site;
 }
-
-/// Counts the calls of one exported function; all of them form a list.
-class CallCounter {
-  public:
-    explicit CallCounter(const char* name) noexcept;
-    void add() noexcept { calls_.fetch_add(1, std::memory_order_relaxed); }
-    static std::uint64_t calls_of(std::string_view name) noexcept;
-
-  private:
-    const char* name_;
-    std::atomic<std::uint64_t> calls_{0};
-    CallCounter* next_;
-};
-
-#define EMULATED_COUNT(name)                                    \
-    static ::emulated::driver::CallCounter call_counter_(name); \
-    call_counter_.add()
 
 /// CUDA_SUCCESS, or why a function that needs cuInit cannot go on.
 inline CUresult initialised() noexcept {
@@ -72,6 +58,26 @@ inline CUresult device_state(CUdevice device) noexcept {
 #define EMULATED_FIND(found, expression) \
     const auto found = expression;       \
     EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_HANDLE)
+
+/// What a handle names; null for what is not alive, and for what is of another kind.
+template <class T>
+std::shared_ptr<T> find_object(const void* handle) {
+    return Process::get().handles().find<T>(handle);
+}
+
+/// The handle of a new object, as the client knows it.
+template <class Handle, class T>
+Handle new_handle(std::shared_ptr<T> object) {
+    return reinterpret_cast<Handle>(Process::get().handles().add(std::move(object)));
+}
+
+/// The end of a call that asks for one thing.
+template <class T>
+CUresult answer(T* out, std::type_identity_t<T> value) {
+    EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
+    *out = value;
+    return CUDA_SUCCESS;
+}
 
 /// The stream of a handle, which works, as does its context.
 #define EMULATED_STREAM(target, handle) \

@@ -1,6 +1,7 @@
 // Between the driver's functions and captures: what each call asks before it does anything.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 
@@ -26,7 +27,7 @@ struct UserObjectHandle : streams::UserObject {
     using UserObject::UserObject;
 };
 
-CUresult to_result(streams::Refusal refusal) noexcept;
+inline CUresult to_result(streams::Refusal refusal) noexcept { return static_cast<CUresult>(refusal); }
 
 streams::CaptureTarget capture_target(const StreamTarget& target) noexcept;
 
@@ -41,17 +42,16 @@ class CaptureGate {
     /// The operation is to be handed to `add`, and not executed.
     bool captures() const noexcept { return captures_; }
     CUresult add(streams::CapturedNode node) const;
-    /// Of the stream's context, to be filled in further.
+    /// What an executable graph cannot be updated to have otherwise: `operands` and `attributes`.
     template <class Work>
-    CUresult add(streams::CapturedNode::Kind kind, Work work) const {
+    CUresult add(streams::CapturedNode::Kind kind, Work work,
+                 const std::array<std::uint64_t, 8>& operands = {}, std::uint64_t attributes = 0) const {
         streams::CapturedNode node;
         node.kind = kind;
-        node.work = share(std::move(work));
+        node.operands = operands;
+        node.attributes = attributes;
+        node.work = std::make_shared<const std::function<void()>>(std::move(work));
         return add(std::move(node));
-    }
-    template <class Work>
-    static streams::SharedWork share(Work work) {
-        return std::make_shared<const std::function<void()>>(std::move(work));
     }
 
   private:

@@ -1,5 +1,4 @@
 // The functions of emulated_abi.h about what is looked for beside faults.
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -16,18 +15,12 @@ namespace {
 std::atomic<BasculeEmulatedSite> site_of_caller{nullptr};
 
 std::string what(std::uint32_t kind, std::uint64_t bytes, std::string_view name) {
-    switch (kind) {
-        case BASCULE_EMULATED_LAUNCH:
-            return fmt::format("launch of '{}'", report::demangled(std::string(name)));
-        case BASCULE_EMULATED_COPY:
-            return fmt::format("copy of {} bytes ({})", bytes, name);
-        case BASCULE_EMULATED_FILL:
-            return fmt::format("fill of {} bytes ({})", bytes, name);
-        case BASCULE_EMULATED_ALLOCATE:
-            return fmt::format("allocation of {} bytes ({})", bytes, name);
-        default:
-            return std::string(name);
-    }
+    if (kind == BASCULE_EMULATED_LAUNCH)
+        return fmt::format("launch of '{}'", report::demangled(std::string(name)));
+    if (kind == BASCULE_EMULATED_COPY) return fmt::format("copy of {} bytes ({})", bytes, name);
+    if (kind == BASCULE_EMULATED_FILL) return fmt::format("fill of {} bytes ({})", bytes, name);
+    if (kind == BASCULE_EMULATED_ALLOCATE) return fmt::format("allocation of {} bytes ({})", bytes, name);
+    return std::string(name);
 }
 
 }  // namespace
@@ -49,12 +42,13 @@ using emulated::driver::Process;
 using emulated::races::Detector;
 
 EMULATED_EXPORT uint32_t bascule_emulated_checks(void) {
-    return Process::get().executes() && Detector::get().on() ? BASCULE_EMULATED_CHECK_RACES : 0;
+    return Process::get().environment().executes && Detector::get().on() ? BASCULE_EMULATED_CHECK_RACES : 0;
 }
 
 EMULATED_EXPORT uint32_t bascule_emulated_set_checks(uint32_t checks) {
     const uint32_t before = bascule_emulated_checks();
-    Detector::get().switch_to((checks & BASCULE_EMULATED_CHECK_RACES) != 0 && Process::get().executes());
+    Detector::get().switch_to((checks & BASCULE_EMULATED_CHECK_RACES) != 0 &&
+                              Process::get().environment().executes);
     return before;
 }
 

@@ -22,14 +22,13 @@ constexpr Limit default_limits[] = {
 };
 
 const Limit* default_limit(CUlimit which) noexcept {
-    const auto* found = std::find_if(std::begin(default_limits), std::end(default_limits),
-                                     [&](const Limit& each) { return each.which == which; });
+    const auto* found = std::ranges::find(default_limits, which, &Limit::which);
     return found == std::end(default_limits) ? nullptr : found;
 }
 
 }  // namespace
 
-EMULATED_API(cuDevicePrimaryCtxRetain, CUcontext* context, CUdevice device) {
+EMULATED_API(cuDevicePrimaryCtxRetain, 7000, CUcontext* context, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_REQUIRE(!Process::get().is_busy(device), CUDA_ERROR_DEVICE_UNAVAILABLE);
@@ -43,7 +42,7 @@ EMULATED_API(cuDevicePrimaryCtxRetain, CUcontext* context, CUdevice device) {
 }
 
 /// The last release destroys what the context holds; a later retain gives the same handle, empty.
-EMULATED_API(cuDevicePrimaryCtxRelease, CUdevice device) {
+EMULATED_API(cuDevicePrimaryCtxRelease, 11000, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     Context& primary = Process::get().primary(device);
     EMULATED_REQUIRE(primary.references.load() > 0, CUDA_ERROR_INVALID_CONTEXT);
@@ -54,26 +53,26 @@ EMULATED_API(cuDevicePrimaryCtxRelease, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuDevicePrimaryCtxReset, CUdevice device) {
+EMULATED_API(cuDevicePrimaryCtxReset, 11000, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     Process::get().destroy_context(Process::get().primary(device));
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuDevicePrimaryCtxSetFlags, CUdevice device, unsigned int flags) {
+EMULATED_API(cuDevicePrimaryCtxSetFlags, 11000, CUdevice device, unsigned int flags) {
     EMULATED_CHECK(device_state(device));
     Process::get().primary(device).flags = flags;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuDevicePrimaryCtxGetState, CUdevice device, unsigned int* flags, int* active) {
+EMULATED_API(cuDevicePrimaryCtxGetState, 7000, CUdevice device, unsigned int* flags, int* active) {
     EMULATED_CHECK(device_state(device));
     *flags = Process::get().primary(device).flags;
     *active = Process::get().primary(device).alive ? 1 : 0;
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuCtxCreate, CUcontext* context, CUctxCreateParams* parameters, unsigned int flags,
+EMULATED_API(cuCtxCreate, 12050, CUcontext* context, CUctxCreateParams* parameters, unsigned int flags,
              CUdevice device) {
     EMULATED_CHECK(device_state(device));
     EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -89,7 +88,7 @@ EMULATED_API(cuCtxCreate, CUcontext* context, CUctxCreateParams* parameters, uns
     return CUDA_SUCCESS;
 }
 
-EMULATED_DRIVER_API(cuCtxDestroy, CUcontext handle) {
+EMULATED_DRIVER_API(cuCtxDestroy, 4000, CUcontext handle) {
     Context* context = find_context(handle);
     EMULATED_REQUIRE(context != nullptr && context->alive && !context->primary, CUDA_ERROR_INVALID_CONTEXT);
     Process::get().destroy_context(*context);
@@ -100,13 +99,11 @@ EMULATED_DRIVER_API(cuCtxDestroy, CUcontext handle) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_DRIVER_API(cuCtxGetCurrent, CUcontext* context) {
-    EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_VALUE);
-    *context = to(current_context());
-    return CUDA_SUCCESS;
+EMULATED_DRIVER_API(cuCtxGetCurrent, 4000, CUcontext* context) {
+    return answer(context, to(current_context()));
 }
 
-EMULATED_DRIVER_API(cuCtxSetCurrent, CUcontext context) {
+EMULATED_DRIVER_API(cuCtxSetCurrent, 4000, CUcontext context) {
     auto& stack = context_stack();
     const auto* wanted = reinterpret_cast<Context*>(context);
     if (wanted != nullptr && wanted == current_context()) return CUDA_SUCCESS;
@@ -117,50 +114,46 @@ EMULATED_DRIVER_API(cuCtxSetCurrent, CUcontext context) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_DRIVER_API(cuCtxPushCurrent, CUcontext context) {
+EMULATED_DRIVER_API(cuCtxPushCurrent, 4000, CUcontext context) {
     Context* found = find_context(context);
     EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     return context_stack().push(found) ? CUDA_SUCCESS : out_of_memory();
 }
 
-EMULATED_DRIVER_API(cuCtxPopCurrent, CUcontext* context) {
+EMULATED_DRIVER_API(cuCtxPopCurrent, 4000, CUcontext* context) {
     EMULATED_REQUIRE(!context_stack().empty(), CUDA_ERROR_INVALID_CONTEXT);
     if (context != nullptr) *context = to(current_context());
     context_stack().pop();
     return CUDA_SUCCESS;
 }
 
-EMULATED_DRIVER_API(cuCtxGetDevice, CUdevice* device) {
+EMULATED_DRIVER_API(cuCtxGetDevice, 2000, CUdevice* device) {
     EMULATED_REQUIRE(current_context() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    *device = current_context()->device;
-    return CUDA_SUCCESS;
+    return answer(device, current_context()->device);
 }
 
-EMULATED_CONTEXT_API(cuCtxGetFlags, unsigned int* flags) {
-    *flags = current_context()->flags;
-    return CUDA_SUCCESS;
+EMULATED_CONTEXT_API(cuCtxGetFlags, 7000, unsigned int* flags) {
+    return answer(flags, current_context()->flags);
 }
 
-EMULATED_CONTEXT_API(cuCtxSetFlags, unsigned int flags) {
+EMULATED_CONTEXT_API(cuCtxSetFlags, 12010, unsigned int flags) {
     current_context()->flags = flags;
     return CUDA_SUCCESS;
 }
 
-EMULATED_DRIVER_API(cuCtxGetId, CUcontext handle, unsigned long long* id) {
+EMULATED_DRIVER_API(cuCtxGetId, 12000, CUcontext handle, unsigned long long* id) {
     const Context* context = handle == nullptr ? current_context() : find_context(handle);
     EMULATED_REQUIRE(context != nullptr && context->alive, CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    *id = context->id;
-    return CUDA_SUCCESS;
+    return answer(id, context->id);
 }
 
-EMULATED_API(cuCtxGetApiVersion, CUcontext handle, unsigned int* version) {
+EMULATED_API(cuCtxGetApiVersion, 3020, CUcontext handle, unsigned int* version) {
     const Context* context = handle == nullptr ? current_context() : find_context(handle);
     EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    *version = 13000;
-    return CUDA_SUCCESS;
+    return answer(version, 13000);
 }
 
-EMULATED_API(cuCtxSynchronize) {
+EMULATED_API(cuCtxSynchronize, 2000) {
     const streams::DueDestructors due;
     EMULATED_CHECK(ready());
     EMULATED_CHECK(question_now(*current_context(), "cuCtxSynchronize"));
@@ -170,24 +163,23 @@ EMULATED_API(cuCtxSynchronize) {
     return context->take_error();
 }
 
-EMULATED_CONTEXT_API(cuCtxGetStreamPriorityRange, int* least, int* greatest) {
+EMULATED_CONTEXT_API(cuCtxGetStreamPriorityRange, 5050, int* least, int* greatest) {
     if (least != nullptr) *least = 0;
     if (greatest != nullptr) *greatest = -5;
     return CUDA_SUCCESS;
 }
 
-EMULATED_CONTEXT_API(cuCtxGetLimit, std::size_t* value, CUlimit which) {
+EMULATED_CONTEXT_API(cuCtxGetLimit, 3010, std::size_t* value, CUlimit which) {
     const Limit* known = default_limit(which);
     EMULATED_REQUIRE(known != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
     Context& context = *current_context();
     const std::lock_guard lock(context.mutex);
     const auto set = context.limits.find(which);
-    *value = set == context.limits.end() ? known->bytes : set->second;
-    return CUDA_SUCCESS;
+    return answer(value, set == context.limits.end() ? known->bytes : set->second);
 }
 
 /// Kept and returned again; what the interpreter needs of stack and heap it takes as it goes.
-EMULATED_CONTEXT_API(cuCtxSetLimit, CUlimit which, std::size_t value) {
+EMULATED_CONTEXT_API(cuCtxSetLimit, 3010, CUlimit which, std::size_t value) {
     EMULATED_REQUIRE(default_limit(which) != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
     Context& context = *current_context();
     const std::lock_guard lock(context.mutex);
@@ -195,15 +187,14 @@ EMULATED_CONTEXT_API(cuCtxSetLimit, CUlimit which, std::size_t value) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_CONTEXT_API(cuCtxGetCacheConfig, CUfunc_cache* config) {
-    *config = CU_FUNC_CACHE_PREFER_NONE;
-    return CUDA_SUCCESS;
+EMULATED_CONTEXT_API(cuCtxGetCacheConfig, 3020, CUfunc_cache* config) {
+    return answer(config, CU_FUNC_CACHE_PREFER_NONE);
 }
 
-EMULATED_API(cuCtxSetCacheConfig, CUfunc_cache) {
+EMULATED_API(cuCtxSetCacheConfig, 3020, CUfunc_cache) {
     return ready();  // a preference: nothing to do
 }
 
-EMULATED_API(cuCtxResetPersistingL2Cache) { return ready(); }
+EMULATED_API(cuCtxResetPersistingL2Cache, 11000) { return ready(); }
 
 }  // namespace emulated::driver

@@ -52,100 +52,80 @@ int attribute(CUdevice_attribute which, CUdevice device) noexcept {
     for (const auto& each : fixed_attributes) {
         if (each.which == which) return each.value;
     }
-    switch (which) {
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-            return Process::get().environment().architecture / 10;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-            return Process::get().environment().architecture % 10;
-        case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
-            return Process::get().managed_guard() == nullptr ? 1 : 0;
-        case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
-            return Process::get().is_pageable() ? 1 : 0;
-        case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
-            return Process::get().has_memory_pools() ? 1 : 0;
-        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-            return device;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
-            return Process::get().is_busy(device) ? CU_COMPUTEMODE_EXCLUSIVE_PROCESS : CU_COMPUTEMODE_DEFAULT;
-        default:
-            return 0;
-    }
+    const Environment& environment = Process::get().environment();
+    if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) return environment.architecture / 10;
+    if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) return environment.architecture % 10;
+    if (which == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) return environment.concurrent_managed ? 1 : 0;
+    if (which == CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) return environment.pageable ? 1 : 0;
+    if (which == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) return environment.has_memory_pools ? 1 : 0;
+    if (which == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return device;
+    if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE)
+        return Process::get().is_busy(device) ? CU_COMPUTEMODE_EXCLUSIVE_PROCESS : CU_COMPUTEMODE_DEFAULT;
+    return 0;
 }
 
 }  // namespace
 
-EMULATED_API(cuInit, unsigned int flags) {
+EMULATED_API(cuInit, 2000, unsigned int flags) {
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     return Process::get().initialise();
 }
 
-EMULATED_API(cuDriverGetVersion, int* version) {
-    if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *version = Process::get().environment().driver();
+EMULATED_API(cuDriverGetVersion, 2020, int* version) {
+    return answer(version, Process::get().environment().driver());
+}
+
+EMULATED_API(cuDeviceGet, 2000, CUdevice* device, int ordinal) {
+    EMULATED_CHECK(device_state(ordinal));
+    return answer(device, ordinal);
+}
+
+EMULATED_DRIVER_API(cuDeviceGetCount, 2000, int* count) { return answer(count, Process::get().devices()); }
+
+EMULATED_API(cuDeviceGetName, 2000, char* name, int length, CUdevice device) {
+    EMULATED_CHECK(device_state(device));
+    std::snprintf(name, static_cast<std::size_t>(length), "Bascule emulated device");
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuDeviceGet, CUdevice* device, int ordinal) {
-    const CUresult state = device_state(ordinal);
-    if (state == CUDA_SUCCESS) *device = ordinal;
-    return state;
-}
-
-EMULATED_API(cuDeviceGetCount, int* count) {
-    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
-    *count = Process::get().devices();
-    return CUDA_SUCCESS;
-}
-
-EMULATED_API(cuDeviceGetName, char* name, int length, CUdevice device) {
-    const CUresult state = device_state(device);
-    if (state == CUDA_SUCCESS)
-        std::snprintf(name, static_cast<std::size_t>(length), "Bascule emulated device");
-    return state;
-}
-
-EMULATED_API(cuDeviceGetUuid, CUuuid* uuid, CUdevice device) {
-    const CUresult state = device_state(device);
-    if (state != CUDA_SUCCESS) return state;
+EMULATED_API(cuDeviceGetUuid, 11040, CUuuid* uuid, CUdevice device) {
+    EMULATED_CHECK(device_state(device));
     std::memset(uuid->bytes, 0, sizeof uuid->bytes);
     std::memcpy(uuid->bytes, "bascule", 7);
     uuid->bytes[15] = static_cast<char>(device);
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuDeviceTotalMem, std::size_t* bytes, CUdevice device) {
-    const CUresult state = device_state(device);
-    if (state == CUDA_SUCCESS) *bytes = Process::get().heap().capacity(device);
-    return state;
+EMULATED_API(cuDeviceTotalMem, 3020, std::size_t* bytes, CUdevice device) {
+    EMULATED_CHECK(device_state(device));
+    return answer(bytes, Process::get().heap().capacity(device));
 }
 
-EMULATED_API(cuDeviceGetAttribute, int* value, CUdevice_attribute which, CUdevice device) {
-    const CUresult state = device_state(device);
-    if (state == CUDA_SUCCESS) *value = attribute(which, device);
-    return state;
+EMULATED_API(cuDeviceGetAttribute, 2000, int* value, CUdevice_attribute which, CUdevice device) {
+    EMULATED_CHECK(device_state(device));
+    return answer(value, attribute(which, device));
 }
 
-EMULATED_API(cuDeviceGetPCIBusId, char* text, int length, CUdevice device) {
+EMULATED_API(cuDeviceGetPCIBusId, 4010, char* text, int length, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     EMULATED_REQUIRE(text != nullptr && length >= 13, CUDA_ERROR_INVALID_VALUE);
     std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0", static_cast<unsigned>(device));
     return CUDA_SUCCESS;
 }
 
-EMULATED_DRIVER_API(cuDeviceGetByPCIBusId, CUdevice* device, const char* text) {
+EMULATED_DRIVER_API(cuDeviceGetByPCIBusId, 4010, CUdevice* device, const char* text) {
     EMULATED_REQUIRE(device != nullptr && text != nullptr, CUDA_ERROR_INVALID_VALUE);
     unsigned domain = 0;
     unsigned bus = 0;
     const bool read = std::sscanf(text, "%x:%x:00.0", &domain, &bus) == 2 && domain == 0;
     EMULATED_REQUIRE(read && Process::get().is_device(static_cast<int>(bus)), CUDA_ERROR_INVALID_DEVICE);
-    *device = static_cast<int>(bus);
-    return CUDA_SUCCESS;
+    return answer(device, static_cast<int>(bus));
 }
 
-EMULATED_API(cuProfilerStart) {
+EMULATED_API(cuProfilerStart, 4000) {
     return CUDA_SUCCESS;  // there is no profiler
 }
 
-EMULATED_API(cuProfilerStop) { return CUDA_SUCCESS; }
+EMULATED_API(cuProfilerStop, 4000) { return CUDA_SUCCESS; }
 
 }  // namespace emulated::driver

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -64,12 +63,18 @@ std::optional<machine::TimeLimits> parse_seconds(std::string_view text) {
     return limits;
 }
 
+/// What stands before the next comma, which goes.
+std::string_view take_name(std::string_view& list) {
+    const std::string_view name = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), name.size() + 1));
+    return name;
+}
+
 /// True when races are looked for.
 std::optional<bool> parse_checks(std::string_view text) {
     bool races = false;
     while (!text.empty()) {
-        const std::string_view name = text.substr(0, text.find(','));
-        text.remove_prefix(std::min(text.size(), name.size() + 1));
+        const std::string_view name = take_name(text);
         if (name != "memory" && name != "races" && name != "all") return std::nullopt;
         races |= name != "memory";
     }
@@ -80,8 +85,7 @@ std::optional<bool> parse_checks(std::string_view text) {
 std::optional<std::uint32_t> parse_devices(std::string_view text) {
     std::uint32_t devices = 0;
     while (!text.empty()) {
-        const std::string_view number = text.substr(0, text.find(','));
-        text.remove_prefix(std::min(text.size(), number.size() + 1));
+        const std::string_view number = take_name(text);
         const std::optional<std::uint64_t> device = number == "0" ? 0 : parse_count(number);
         if (!device || *device >= most_devices) return std::nullopt;
         devices |= std::uint32_t{1} << *device;
@@ -116,22 +120,13 @@ bool is_set(const char* variable) {
     return !text.empty() && text != "0";
 }
 
+std::optional<bool> parse_isa(std::string_view text) {
+    return text == "baseline" ? std::optional(true) : std::nullopt;
+}
+
 std::optional<bool> parse_switch(std::string_view text) {
     if (text != "0" && text != "1") return std::nullopt;
     return text == "1";
-}
-
-/// `target` becomes what `parse` makes of the variable; where that is nothing, `complaint` says what it must be.
-template <class Target, class Parse>
-void read(const char* variable, std::string& complaint, Target& target, Parse parse,
-          const std::string& wanted) {
-    const std::string_view text = value_of(variable);
-    if (text.empty()) return;
-    if (const auto value = parse(text)) {
-        target = static_cast<Target>(*value);
-    } else if (complaint.empty()) {
-        complaint = fmt::format("{} is '{}'; it must be {}", variable, text.substr(0, 100), wanted);
-    }
 }
 
 }  // namespace
@@ -139,6 +134,17 @@ void read(const char* variable, std::string& complaint, Target& target, Parse pa
 Environment read_environment() {
     Environment all;
     all.workers = std::max(1U, std::thread::hardware_concurrency());
+    // `target` becomes what `parse` makes of the variable; where that is nothing, the complaint says what it must be.
+    const auto read = [&]<class Target>(const char* variable, Target& target, auto parse,
+                                        const std::string& wanted) {
+        const std::string_view text = value_of(variable);
+        if (text.empty()) return;
+        if (const auto value = parse(text)) {
+            target = static_cast<Target>(*value);
+        } else if (all.complaint.empty()) {
+            all.complaint = fmt::format("{} is '{}'; it must be {}", variable, text.substr(0, 100), wanted);
+        }
+    };
     const auto at_most = [](std::uint64_t most) {
         return [most](std::string_view text) {
             const auto count = parse_count(text);
@@ -146,40 +152,32 @@ Environment read_environment() {
         };
     };
     constexpr std::uint64_t most_workers = 1024;
-    read("BASCULE_EMULATED_ARCH", all.complaint, all.architecture, parse_architecture,
-         "one of: 75, 80, 86, 89, 90");
-    read("BASCULE_EMULATED_BUSY", all.complaint, all.busy, parse_devices,
+    read("BASCULE_EMULATED_ARCH", all.architecture, parse_architecture, "one of: 75, 80, 86, 89, 90");
+    read("BASCULE_EMULATED_BUSY", all.busy, parse_devices,
          "numbers of devices that refuse contexts, such as 1 or 0,2");
-    read("BASCULE_EMULATED_CHECKS", all.complaint, all.looks_for_races, parse_checks,
-         "a list of: memory, races, all");
-    read("BASCULE_EMULATED_CONCURRENT_MANAGED", all.complaint, all.concurrent_managed, parse_switch,
+    read("BASCULE_EMULATED_CHECKS", all.looks_for_races, parse_checks, "a list of: memory, races, all");
+    read("BASCULE_EMULATED_CONCURRENT_MANAGED", all.concurrent_managed, parse_switch,
          "1 (the host may use managed memory while kernels run) or 0");
-    read("BASCULE_EMULATED_DEVICES", all.complaint, all.devices, at_most(most_devices),
+    read("BASCULE_EMULATED_DEVICES", all.devices, at_most(most_devices),
          fmt::format("a number from 1 to {}", most_devices));
-    read("BASCULE_EMULATED_DRIVER", all.complaint, all.named_driver, parse_driver,
-         "a version of CUDA from 12.0 to 13.9");
-    read("BASCULE_EMULATED_EXECUTE", all.complaint, all.executes, parse_switch,
+    read("BASCULE_EMULATED_DRIVER", all.named_driver, parse_driver, "a version of CUDA from 12.0 to 13.9");
+    read("BASCULE_EMULATED_EXECUTE", all.executes, parse_switch,
          "1 (kernels run) or 0 (they are launched and do not run)");
-    read("BASCULE_EMULATED_LAZY_LOADING", all.complaint, all.loads_lazily, parse_switch,
+    read("BASCULE_EMULATED_LAZY_LOADING", all.loads_lazily, parse_switch,
          "1 (kernels are loaded at their first use) or 0 (with their module)");
-    read("BASCULE_EMULATED_MEMORY", all.complaint, all.memory_bytes, parse_bytes,
+    read("BASCULE_EMULATED_MEMORY", all.memory_bytes, parse_bytes,
          "a size, such as 2GB, 512MiB or a number of bytes");
-    read("BASCULE_EMULATED_MEMORY_POOLS", all.complaint, all.has_memory_pools, parse_switch,
+    read("BASCULE_EMULATED_MEMORY_POOLS", all.has_memory_pools, parse_switch,
          "1 (devices have memory pools) or 0 (they have none, as some virtual GPUs)");
-    read("BASCULE_EMULATED_PAGEABLE", all.complaint, all.pageable, parse_switch,
+    read("BASCULE_EMULATED_PAGEABLE", all.pageable, parse_switch,
          "1 (kernels reach any memory of the host, as with HMM) or 0");
-    read("BASCULE_EMULATED_SCHEDULE", all.complaint, all.schedule, streams::schedule_from,
+    read("BASCULE_EMULATED_SCHEDULE", all.schedule, streams::schedule_from,
          fmt::format("one of: {}", streams::schedule_names));
-    read("BASCULE_EMULATED_TIMEOUT", all.complaint, all.time_limits, parse_seconds,
-         "a number of seconds above 0, or inf");
-    read("BASCULE_EMULATED_WORKERS", all.complaint, all.workers, at_most(most_workers),
+    read("BASCULE_EMULATED_TIMEOUT", all.time_limits, parse_seconds, "a number of seconds above 0, or inf");
+    read("BASCULE_EMULATED_WORKERS", all.workers, at_most(most_workers),
          fmt::format("a number of threads from 1 to {}", most_workers));
-    const std::string_view isa = value_of("BASCULE_EMULATED_ISA");  // the registry of handlers chooses by it
-    if (!isa.empty() && isa != "baseline" && all.complaint.empty()) {
-        all.complaint =
-            fmt::format("BASCULE_EMULATED_ISA is '{}'; it must be baseline (do not use AVX2), or unset",
-                        isa.substr(0, 100));
-    }
+    bool uses_baseline = false;  // the registry of handlers asks again
+    read("BASCULE_EMULATED_ISA", uses_baseline, parse_isa, "baseline (do not use AVX2), or unset");
     all.waits_for_launches = is_set("CUDA_LAUNCH_BLOCKING");
     all.compiles_ptx = all.named_driver == 0 || !is_set("CUDA_DISABLE_PTX_JIT");
     return all;

@@ -22,10 +22,10 @@ struct Environment {
     bool waits_for_launches = false;  ///< CUDA_LAUNCH_BLOCKING
     bool compiles_ptx = true;         ///< a named driver obeys CUDA_DISABLE_PTX_JIT
     int devices = 1;                  ///< 1 to most_devices
-    std::uint32_t busy =
-        0;  ///< devices that another process has for itself, a bit each: they refuse contexts
+    /// Devices that another process has for itself, a bit each: they refuse contexts.
+    std::uint32_t busy = 0;
     bool concurrent_managed = true;  ///< the host may use managed memory while kernels run
-    bool pageable = false;           ///< kernels reach all memory of the host (HMM)
+    bool pageable = false;           ///< kernels and copies reach all memory of the host, when they run (HMM)
     bool executes = true;            ///< whether kernels run
     bool loads_lazily = false;       ///< kernels and variables at their first use
     bool has_memory_pools = true;    ///< whether memory can be allocated in stream order

@@ -83,16 +83,19 @@ constexpr std::array rows = {
 
 CUresult look_up(CUresult code, const char** out, const char* Row::*member) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const auto row =
-        std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return each.code == code; });
+    const auto row = std::ranges::find(rows, code, &Row::code);
     *out = row == rows.end() ? nullptr : (*row).*member;
     return row == rows.end() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 }  // namespace
 
-EMULATED_API(cuGetErrorName, CUresult error, const char** name) { return look_up(error, name, &Row::name); }
+EMULATED_API(cuGetErrorName, 6000, CUresult error, const char** name) {
+    return look_up(error, name, &Row::name);
+}
 
-EMULATED_API(cuGetErrorString, CUresult error, const char** text) { return look_up(error, text, &Row::text); }
+EMULATED_API(cuGetErrorString, 6000, CUresult error, const char** text) {
+    return look_up(error, text, &Row::text);
+}
 
 }  // namespace emulated::driver

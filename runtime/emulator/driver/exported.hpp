@@ -9,9 +9,12 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <type_traits>
 
 #include <cuda.h>
+#include <cudaTypedefs.h>
 
 #include "streams/driver_lock.hpp"
 
@@ -29,6 +32,7 @@ inline std::atomic<std::uint64_t> resets{0};
 inline std::atomic<bool> resetting{false};
 inline thread_local constinit bool resets_here = false;  // its own calls do not wait
 inline thread_local constinit std::uint64_t resets_before_call = 0;
+inline thread_local constinit bool null_is_per_thread = false;
 }  // namespace detail
 
 /// Resets of devices (bascule_emulated_reset) before the calling thread's present call. What a call enqueues is dropped
@@ -60,6 +64,47 @@ std::size_t copy_text(const std::string& from, char* text, std::size_t capacity)
 /// For functions that need nothing before they look at their arguments.
 inline CUresult always() noexcept { return CUDA_SUCCESS; }
 
+/// The `_ptsz` or `_ptds` variant of an exported function: NULL is the calling thread's own stream while it runs.
+template <auto Original>
+struct PerThread;
+template <class... Arguments, CUresult(CUDAAPI* Original)(Arguments...)>
+struct PerThread<Original> {
+    static CUresult CUDAAPI call(Arguments... arguments) {
+        detail::null_is_per_thread = true;
+        const CUresult result = Original(arguments...);  // throws nothing
+        detail::null_is_per_thread = false;
+        return result;
+    }
+};
+
+template <auto Original>
+constexpr auto per_thread = &PerThread<Original>::call;
+template <auto Original>
+constexpr auto same = Original;
+
+/// An exported function in one version of its ABI, for cuGetProcAddress. All of them form a list, which grows while the
+/// library is loaded.
+struct EntryPoint {
+    using Function = void (*)();
+
+    /// `Type` is the function's in <cudaTypedefs.h>; what does not compile here has not the signature of this version.
+    template <class Type>
+    static EntryPoint of(std::string_view name, int version, Type pointer, Type for_threads) noexcept {
+        return {name, version, reinterpret_cast<Function>(pointer), reinterpret_cast<Function>(for_threads)};
+    }
+    EntryPoint(std::string_view its_name, int of_version, Function itself, Function of_threads) noexcept
+        : name(its_name), version(of_version), function(itself), for_threads(of_threads) {
+        first = this;
+    }
+
+    const std::string_view name;
+    const int version;                     ///< the CUDA version whose ABI this is, as <cudaTypedefs.h> counts
+    const Function function, for_threads;  ///< the same one where streams do not matter
+    std::atomic<std::uint64_t> calls{0};
+    inline static constinit const EntryPoint* first = nullptr;
+    const EntryPoint* const next = first;
+};
+
 /// Calls the body where `ready` allows it. What it throws becomes a code: C programs cannot catch.
 template <auto Ready, auto Body, class... Arguments>
 CUresult guarded(Arguments... arguments) noexcept {
@@ -82,21 +127,39 @@ CUresult guarded(Arguments... arguments) noexcept {
 /// Defines a function of emulated_abi.h.
 #define EMULATED_EXPORT extern "C" __attribute__((visibility("default")))
 
-/// EMULATED_API(cuMemFree, CUdeviceptr address) { ... } defines cuMemFree, under the name that <cuda.h> gives it.
-#define EMULATED_API(name, ...) \
-    EMULATED_DEFINE(name, EMULATED_COUNT(#name);, always, EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
+/// EMULATED_API(cuMemFree, 3020, CUdeviceptr address) { ... } defines cuMemFree, under the name that <cuda.h> gives it,
+/// with the ABI that it has had since CUDA 3.2. Every function is exported under that name (cuMemFree_v2) too.
+#define EMULATED_API(name, version, ...)                                         \
+    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, same, always, \
+                    EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
 /// A function that needs cuInit.
-#define EMULATED_DRIVER_API(name, ...) \
-    EMULATED_DEFINE(name, EMULATED_COUNT(#name);, initialised, EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
+#define EMULATED_DRIVER_API(name, version, ...)                                       \
+    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, same, initialised, \
+                    EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
 /// A function that needs a current context that works.
-#define EMULATED_CONTEXT_API(name, ...) \
-    EMULATED_DEFINE(name, EMULATED_COUNT(#name);, ready, EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
+#define EMULATED_CONTEXT_API(name, version, ...)                                                             \
+    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, same, ready, EMULATED_ARITY(__VA_ARGS__), \
+                    __VA_ARGS__)
+/// The first and the last of these, of functions to which NULL may be the thread's own stream.
+#define EMULATED_STREAM_API(name, version, ...)                                        \
+    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, per_thread, always, \
+                    EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
+#define EMULATED_STREAM_CONTEXT_API(name, version, ...)                               \
+    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, per_thread, ready, \
+                    EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
 /// An older version of a function: the current one, which it calls, counts.
 #define EMULATED_OLDER_API(name, ...) \
-    EMULATED_DEFINE(name, , always, EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
+    EMULATED_FUNCTION(name, , always, EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
 
 #define EMULATED_DEFINE(...) EMULATED_DEFINE_RENAMED(__VA_ARGS__)
-#define EMULATED_DEFINE_RENAMED(name, count, ready, arity, ...)                             \
+#define EMULATED_DEFINE_RENAMED(name, spelled, Type, version, variant, ready, arity, ...)             \
+    static auto name##_entry = ::emulated::driver::EntryPoint::of<Type>(                              \
+        spelled, version, &name, ::emulated::driver::variant<&name>);                                 \
+    EMULATED_FUNCTION(name, name##_entry.calls.fetch_add(1, std::memory_order_relaxed);               \
+                      , ready, arity, __VA_ARGS__)
+
+#define EMULATED_FUNCTION(...) EMULATED_FUNCTION_RENAMED(__VA_ARGS__)
+#define EMULATED_FUNCTION_RENAMED(name, count, ready, arity, ...)                           \
     static CUresult name##_body(__VA_ARGS__);                                               \
     extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI name(                \
         EMULATED_PARAMETERS_##arity(name##_body)) {                                         \

@@ -1,7 +1,6 @@
 #include "driver/interruption.hpp"
 
 #include <atomic>
-#include <chrono>
 
 #include "emulated_abi.h"
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <utility>
 
 #include "driver/handles.hpp"
 #include "memory/memory.hpp"
@@ -18,16 +17,14 @@ class MemoryPool {
     static constexpr HandleKind kind = HandleKind::memory_pool;
 
     /// `most` bytes; 0: as many as the device has.
-    MemoryPool(int device, bool is_default, std::uint64_t most)
-        : device_(device),
-          default_(is_default),
-          most_(most),
-          access_(std::make_shared<memory::PoolAccess>(std::uint32_t{1} << device)) {}
+    MemoryPool(int of_device, bool as_default, std::uint64_t most)
+        : device(of_device), is_default(as_default), most_(most) {}
 
-    int device() const noexcept { return device_; }
-    bool is_default() const noexcept { return default_; }
+    const int device;
+    const bool is_default;
     /// Which devices' kernels may use its memory, what is allocated already included.
-    const std::shared_ptr<memory::PoolAccess>& access() const noexcept { return access_; }
+    const std::shared_ptr<memory::PoolAccess> access =
+        std::make_shared<memory::PoolAccess>(std::uint32_t{1} << device);
 
     struct Numbers {
         std::uint64_t release_threshold = 0;
@@ -71,36 +68,17 @@ class MemoryPool {
         numbers_.reserved = std::min(numbers_.reserved, std::max(numbers_.used, least));
     }
 
-    const int device_;
-    const bool default_;
     const std::uint64_t most_;
-    const std::shared_ptr<memory::PoolAccess> access_;
     mutable std::mutex mutex_;
     Numbers numbers_;
 };
 
-/// Bytes of a pool that are in use, given back with the object. A pool lives as long as they do.
-class PoolShare {
-  public:
-    PoolShare() = default;
-    /// `pool` has given them already.
-    PoolShare(std::shared_ptr<MemoryPool> pool, std::uint64_t bytes) noexcept
-        : pool_(std::move(pool)), bytes_(bytes) {}
-    PoolShare(PoolShare&& other) noexcept
-        : pool_(std::move(other.pool_)), bytes_(std::exchange(other.bytes_, 0)) {}
-    PoolShare& operator=(PoolShare&& other) noexcept {
-        std::swap(pool_, other.pool_);
-        std::swap(bytes_, other.bytes_);
-        return *this;
-    }
-    ~PoolShare() {
-        if (pool_ != nullptr) pool_->give_back(bytes_);
-    }
-    const std::shared_ptr<MemoryPool>& pool() const noexcept { return pool_; }
+/// Bytes of a pool that are in use, given back with the last copy. A pool lives as long as they do.
+using PoolShare = std::shared_ptr<MemoryPool>;
 
-  private:
-    std::shared_ptr<MemoryPool> pool_;
-    std::uint64_t bytes_ = 0;
-};
+/// `pool` has given them already.
+inline PoolShare share_of(const std::shared_ptr<MemoryPool>& pool, std::uint64_t bytes) {
+    return {pool.get(), [pool, bytes](MemoryPool*) { pool->give_back(bytes); }};
+}
 
 }  // namespace emulated::driver

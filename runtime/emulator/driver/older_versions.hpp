@@ -8,6 +8,8 @@ extern "C" {
 // In <cudaProfiler.h>, which the wheels lack.
 CUresult CUDAAPI cuProfilerStart();
 CUresult CUDAAPI cuProfilerStop();
+using PFN_cuProfilerStart_v4000 = CUresult(CUDAAPI*)();
+using PFN_cuProfilerStop_v4000 = CUresult(CUDAAPI*)();
 
 CUresult CUDAAPI cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device);
 CUresult CUDAAPI cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, int count,
@@ -19,29 +21,33 @@ CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraph
                                        size_t log_bytes);
 }
 
+/// Those whose names <cuda.h> renames away: exported under these names.
 namespace emulated::driver {
+extern "C" {
 
-// <cuda.h> renames these names themselves away.
-/// cuGetProcAddress before CUDA 12: without a result to fill.
-CUresult CUDAAPI get_proc_address_v1(const char* symbol, void** function, int version, cuuint64_t flags);
+/// Before CUDA 12: without a result to fill.
+CUresult CUDAAPI get_proc_address_v1(const char* symbol, void** function, int version,
+                                     cuuint64_t flags) asm("cuGetProcAddress");
 
-/// cuStreamGetCaptureInfo before CUDA 11.3: without the graph.
-CUresult CUDAAPI capture_info_v1(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id);
+/// Before CUDA 11.3: without the graph.
+CUresult CUDAAPI capture_info_v1(CUstream stream, CUstreamCaptureStatus* status,
+                                 cuuint64_t* id) asm("cuStreamGetCaptureInfo");
 
-/// cuStreamBeginCapture before CUDA 10.1: always in the global mode.
-CUresult CUDAAPI begin_capture_v1(CUstream stream);
+/// Before CUDA 10.1: always in the global mode.
+CUresult CUDAAPI begin_capture_v1(CUstream stream) asm("cuStreamBeginCapture");
 
-/// cuGraphInstantiate before CUDA 12, and cuGraphNodeGetDependencies without data of edges.
-CUresult CUDAAPI graph_instantiate_v1(CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
-                                      size_t log_bytes);
-CUresult CUDAAPI graph_dependencies_v1(CUgraphNode node, CUgraphNode* dependencies, size_t* count);
+/// Without data of edges.
+CUresult CUDAAPI graph_dependencies_v1(CUgraphNode node, CUgraphNode* dependencies,
+                                       size_t* count) asm("cuGraphNodeGetDependencies");
 
-/// cuGraphExecUpdate before CUDA 12: without the dependency that does not match.
+/// Before CUDA 12: without the dependency that does not match.
 CUresult CUDAAPI graph_exec_update_v1(CUgraphExec exec, CUgraph graph, CUgraphNode* error,
-                                      CUgraphExecUpdateResult* result);
+                                      CUgraphExecUpdateResult* result) asm("cuGraphExecUpdate");
 
-/// cuMemPrefetchAsync and cuMemAdvise before CUDA 12.2: to a device's number, or to CU_DEVICE_CPU.
-CUresult CUDAAPI prefetch_v1(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream);
-CUresult CUDAAPI advise_v1(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice device);
-
+/// Before CUDA 12.2: to a device's number, or to CU_DEVICE_CPU.
+CUresult CUDAAPI prefetch_v1(CUdeviceptr address, size_t bytes, CUdevice device,
+                             CUstream stream) asm("cuMemPrefetchAsync");
+CUresult CUDAAPI advise_v1(CUdeviceptr address, size_t bytes, CUmem_advise advice,
+                           CUdevice device) asm("cuMemAdvise");
+}
 }  // namespace emulated::driver

@@ -13,28 +13,24 @@ CUresult find_peer(Context*& peer, CUcontext handle) {
 
 }  // namespace
 
-EMULATED_API(cuDeviceCanAccessPeer, int* can, CUdevice device, CUdevice peer) {
+EMULATED_API(cuDeviceCanAccessPeer, 4000, int* can, CUdevice device, CUdevice peer) {
     EMULATED_CHECK(device_state(device));
     EMULATED_CHECK(device_state(peer));
-    EMULATED_REQUIRE(can != nullptr, CUDA_ERROR_INVALID_VALUE);
-    *can = device == peer ? 0 : 1;
-    return CUDA_SUCCESS;
+    return answer(can, device == peer ? 0 : 1);
 }
 
-EMULATED_API(cuDeviceGetP2PAttribute, int* value, CUdevice_P2PAttribute which, CUdevice device,
+EMULATED_API(cuDeviceGetP2PAttribute, 8000, int* value, CUdevice_P2PAttribute which, CUdevice device,
              CUdevice peer) {
     EMULATED_CHECK(device_state(device));
     EMULATED_CHECK(device_state(peer));
     EMULATED_REQUIRE(device != peer, CUDA_ERROR_INVALID_DEVICE);
-    EMULATED_REQUIRE(value != nullptr, CUDA_ERROR_INVALID_VALUE);
     const bool is_access = which == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED ||
                            which == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
-    *value = is_access ? 1 : 0;  // no ranks, and no arrays
-    return CUDA_SUCCESS;
+    return answer(value, is_access ? 1 : 0);  // no ranks, and no arrays
 }
 
 /// One way: the peer's kernels see nothing of ours by it. For every allocation of the peer.
-EMULATED_CONTEXT_API(cuCtxEnablePeerAccess, CUcontext handle, unsigned int flags) {
+EMULATED_CONTEXT_API(cuCtxEnablePeerAccess, 4000, CUcontext handle, unsigned int flags) {
     EMULATED_REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
     Context* peer = nullptr;
     EMULATED_CHECK(find_peer(peer, handle));
@@ -46,7 +42,7 @@ EMULATED_CONTEXT_API(cuCtxEnablePeerAccess, CUcontext handle, unsigned int flags
                                     : CUDA_ERROR_TOO_MANY_PEERS;
 }
 
-EMULATED_CONTEXT_API(cuCtxDisablePeerAccess, CUcontext handle) {
+EMULATED_CONTEXT_API(cuCtxDisablePeerAccess, 4000, CUcontext handle) {
     Context* peer = nullptr;
     EMULATED_CHECK(find_peer(peer, handle));
     const bool removed = current_context()->memory.remove_peer(peer->memory.own());

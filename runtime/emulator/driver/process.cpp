@@ -5,10 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <pthread.h>
-#include <thread>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "driver/exported.hpp"
 #include "driver/interruption.hpp"
@@ -19,8 +16,6 @@ namespace {
 
 /// What a kernel that runs when the process ends is given to finish.
 constexpr std::chrono::milliseconds last_moment{1000};
-
-thread_local bool null_is_per_thread = false;
 
 /// Takes a thread's own streams away with it; what is pending on them still runs.
 struct ThreadStreams {
@@ -85,7 +80,7 @@ Process::Process()
     }
     races::Detector::get().describe_with(
         [](std::uint64_t address, std::uint64_t bytes) { return get().heap().describe(address, bytes); });
-    if (environment_.looks_for_races && executes()) races::Detector::get().switch_to(true);
+    if (environment_.looks_for_races && environment_.executes) races::Detector::get().switch_to(true);
     if (scheduler_.policy() == streams::Policy::threads) streams::DriverLock::enable();
     pthread_atfork(nullptr, nullptr, forget_all_in_child);
     std::atexit(end);
@@ -239,10 +234,10 @@ bool Process::is_being_freed(memory::DeviceAddress address) {
     return found != owners_.end() && found->second.being_freed;
 }
 
-std::shared_ptr<MemoryPool> Process::pool_of(memory::DeviceAddress address) {
+PoolShare Process::pool_of(memory::DeviceAddress address) {
     const std::lock_guard lock(mutex_);
     const auto found = owners_.find(address);
-    return found == owners_.end() ? nullptr : found->second.share.pool();
+    return found == owners_.end() ? nullptr : found->second.share;
 }
 
 Context* Process::owner(memory::DeviceAddress address) {
@@ -328,7 +323,7 @@ ContextStack& context_stack() noexcept {
 
 Context* find_context(CUcontext handle) {
     const auto all = Process::get().contexts();
-    const auto found = std::find(all.begin(), all.end(), reinterpret_cast<Context*>(handle));
+    const auto found = std::ranges::find(all, reinterpret_cast<Context*>(handle));
     return found == all.end() ? nullptr : *found;
 }
 
@@ -344,8 +339,8 @@ StreamTarget::StreamTarget(CUstream handle) {
         state = CUDA_ERROR_NOT_PERMITTED;  // a host function calls the driver
         return;
     }
-    if (handle == nullptr && PerThreadDefault::active()) handle = CU_STREAM_PER_THREAD;
-    if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
+    if (handle == nullptr && detail::null_is_per_thread) handle = CU_STREAM_PER_THREAD;
+    if (is_default(handle)) {
         context = current_context();
         if (context == nullptr) {
             state = CUDA_ERROR_INVALID_CONTEXT;
@@ -400,10 +395,6 @@ CUresult stream_state(CUstream handle) {
     if (!known.context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return known.context->error.load(std::memory_order_acquire);
 }
-
-PerThreadDefault::PerThreadDefault() noexcept { null_is_per_thread = true; }
-PerThreadDefault::~PerThreadDefault() { null_is_per_thread = false; }
-bool PerThreadDefault::active() noexcept { return null_is_per_thread; }
 
 }  // namespace emulated::driver
 

@@ -150,21 +150,12 @@ class Process {
     bool is_device(int device) const noexcept { return device >= 0 && device < devices(); }
     /// Another process has it for itself (CU_COMPUTEMODE_EXCLUSIVE_PROCESS).
     bool is_busy(int device) const noexcept { return (environment_.busy >> device & 1) != 0; }
-    /// Null where the host may use managed memory while kernels run.
-    memory::ManagedGuard* managed_guard() noexcept { return managed_guard_.get(); }
     /// A kernel was enqueued: managed memory is the device's alone until `host_has_waited` finds nothing pending.
     void kernel_enqueued() {
         if (managed_guard_ != nullptr) managed_guard_->close();
     }
     void host_has_waited();
-    /// Kernels and copies reach any host memory, when they run (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS).
-    bool is_pageable() const noexcept { return environment_.pageable; }
-    bool executes() const noexcept { return environment_.executes; }
-    bool loads_lazily() const noexcept { return environment_.loads_lazily; }
     const Environment& environment() const noexcept { return environment_; }
-    bool has_memory_pools() const noexcept { return environment_.has_memory_pools; }
-    unsigned workers() const noexcept { return environment_.workers; }
-    const machine::TimeLimits& time_limits() const noexcept { return environment_.time_limits; }
     memory::Heap& heap() noexcept { return *heap_; }
     streams::Scheduler& scheduler() noexcept { return scheduler_; }
     Handles& handles() noexcept { return handles_; }
@@ -193,7 +184,7 @@ class Process {
     bool begin_free(memory::DeviceAddress address);
     bool is_being_freed(memory::DeviceAddress address);
     /// The pool that an allocation is from; null when it is from none.
-    std::shared_ptr<MemoryPool> pool_of(memory::DeviceAddress address);
+    PoolShare pool_of(memory::DeviceAddress address);
 
     /// Counts streams and contexts; never reused.
     std::uint64_t next_id() noexcept { return next_id_.fetch_add(1); }
@@ -215,7 +206,7 @@ class Process {
     std::atomic<std::uint64_t> next_id_{16};  // above the special stream handles
     const Environment environment_;
     streams::Scheduler scheduler_;
-    std::unique_ptr<memory::ManagedGuard> managed_guard_;
+    std::unique_ptr<memory::ManagedGuard> managed_guard_;  // null where the host may use it while kernels run
     std::unique_ptr<memory::Heap> heap_;
     std::unique_ptr<memory::HostPages> host_pages_;  // null unless kernels reach any host memory
     Handles handles_;
@@ -264,6 +255,10 @@ Context* current_context() noexcept;
 /// Tells the calling thread from every other one there ever was.
 std::uint64_t thread_number();
 
+inline bool is_default(CUstream handle) noexcept {
+    return handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+}
+
 /// A stream handle's meaning in the calling thread: NULL and 1 are the current context's legacy stream, 2 the
 /// thread's own.
 struct StreamTarget {
@@ -279,15 +274,5 @@ struct StreamTarget {
 /// A StreamTarget's state, for a question that does nothing with the stream. It takes no lock for a stream
 /// that the thread has asked about lately, as a driver takes none.
 CUresult stream_state(CUstream handle);
-
-/// While it lives, NULL is the calling thread's own stream: the `_ptsz` and `_ptds` variants.
-class PerThreadDefault {
-  public:
-    PerThreadDefault() noexcept;
-    ~PerThreadDefault();
-    PerThreadDefault(const PerThreadDefault&) = delete;
-    PerThreadDefault& operator=(const PerThreadDefault&) = delete;
-    static bool active() noexcept;
-};
 
 }  // namespace emulated::driver

@@ -12,8 +12,6 @@
 namespace emulated::driver {
 namespace {
 
-std::atomic<CallCounter*> first_counter{nullptr};
-
 constexpr std::uint64_t drop_none = ~std::uint64_t{0};
 
 struct Trace {
@@ -29,18 +27,6 @@ Trace& the_trace() {
 }
 
 }  // namespace
-
-CallCounter::CallCounter(const char* name) noexcept : name_(name), next_(first_counter.load()) {
-    while (!first_counter.compare_exchange_weak(next_, this)) {
-    }
-}
-
-std::uint64_t CallCounter::calls_of(std::string_view name) noexcept {
-    for (const CallCounter* counter = first_counter.load(); counter != nullptr; counter = counter->next_) {
-        if (counter->name_ == name) return counter->calls_.load(std::memory_order_relaxed);
-    }
-    return 0;
-}
 
 void detail::add_to_trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
                           std::string_view name) noexcept {
@@ -144,5 +130,9 @@ EMULATED_EXPORT void bascule_emulated_advance_clock(int64_t nanoseconds) {
 }
 
 EMULATED_EXPORT uint64_t bascule_emulated_call_count(const char* driver_function) {
-    return emulated::driver::CallCounter::calls_of(driver_function);
+    uint64_t calls = 0;
+    for (const auto* entry = emulated::driver::EntryPoint::first; entry != nullptr; entry = entry->next) {
+        if (entry->name == driver_function) calls += entry->calls.load(std::memory_order_relaxed);
+    }
+    return calls;
 }

@@ -8,26 +8,11 @@
 namespace emulated::machine::BASCULE_ISA {
 namespace {
 
-using u16 = std::uint16_t;
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
-using s64 = std::int64_t;
-
 enum class Space : std::uint8_t { generic, global, shared, local, param };
 
 constexpr const char* name_of(Space space) {
-    switch (space) {
-        case Space::global:
-            return "global";
-        case Space::shared:
-            return "shared";
-        case Space::local:
-            return "local";
-        case Space::param:
-            return "param";
-        default:
-            return "generic";
-    }
+    constexpr const char* names[] = {"generic", "global", "shared", "local", "param"};
+    return names[static_cast<unsigned>(space)];
 }
 
 // Addresses into s.offset. Inactive lanes get the first active one's, so that they pass every check.
@@ -70,12 +55,7 @@ inline bool within(Lanes& s, u64 base, u64 bytes, u32 access) {
 
 __attribute__((noinline)) bool fail(Lanes& s, LaneFault::What what, u32 lanes, u64 address, u32 bytes,
                                     bool write, const char* space) {
-    s.fault.what = what;
-    s.fault.lanes = lanes;
-    s.fault.address = address;
-    s.fault.bytes = bytes;
-    s.fault.write = write;
-    s.fault.space = space;
+    s.fault = {what, lanes, 0, address, bytes, write, space};  // `stopped` says where
     s.stop = Stop::fault;
     return false;
 }
@@ -121,13 +101,10 @@ u64 place_of(Lanes& s, Space space, unsigned lane, u64 address, u32 access, bool
     }
     const memory::Allocation* found = s.memory->find(address);
     if (!found) return 0;
-    const u64 offset = address - found->base;
-    if (offset > found->bytes || found->bytes - offset < access) return 0;
-    if (write && found->read_only) {
-        read_only = true;
-        return 0;
-    }
-    return reinterpret_cast<u64>(found->host) + offset;
+    const u64 place = window(found->base, found->bytes, found->host);
+    if (place == 0 || !write || !found->read_only) return place;
+    read_only = true;
+    return 0;
 }
 
 // Lane by lane, when they do not all lie in one place; tells which lanes are wrong.

@@ -6,15 +6,6 @@
 namespace emulated::machine::BASCULE_ISA {
 namespace {
 
-using u16 = std::uint16_t;
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
-using s16 = std::int16_t;
-using s32 = std::int32_t;
-using s64 = std::int64_t;
-
-template <class T>
-constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
 __extension__ typedef unsigned __int128 u128;
 __extension__ typedef __int128 s128;
 /// The integer of the same sign and twice the width.
@@ -26,11 +17,6 @@ template <class T>
 constexpr unsigned bit_count = 8 * sizeof(T);
 template <class T>
 using Unsigned = BitsOf<T>;
-template <class T>
-constexpr T lowest = is_signed<T> ? static_cast<T>(Unsigned<T>(1) << (bit_count<T> - 1)) : T(0);
-template <class T>
-constexpr T highest = static_cast<T>(~lowest<T>);
-
 // Wrapping arithmetic goes through unsigned types: overflow is defined in PTX.
 using Add = decltype([]<class T>(T a, T b) -> T { return static_cast<T>(Unsigned<T>(a) + Unsigned<T>(b)); });
 using Sub = decltype([]<class T>(T a, T b) -> T { return static_cast<T>(Unsigned<T>(a) - Unsigned<T>(b)); });
@@ -352,12 +338,7 @@ const Instruction* move_predicate(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
-using Eq = decltype([]<class T>(T a, T b) -> bool { return a == b; });
 using Ne = decltype([]<class T>(T a, T b) -> bool { return a != b; });
-using Lt = decltype([]<class T>(T a, T b) -> bool { return a < b; });
-using Le = decltype([]<class T>(T a, T b) -> bool { return a <= b; });
-using Gt = decltype([]<class T>(T a, T b) -> bool { return a > b; });
-using Ge = decltype([]<class T>(T a, T b) -> bool { return a >= b; });
 
 // --- packing -----------------------------------------------------------------------------------------------
 
@@ -461,11 +442,6 @@ void add_funnel(Registry& r, Flag side) {
     r.add(Operation::shf, Type::u32, Type::none, {side, Flag::clamp}, ternary<Shf<Left, false>, u32>);
 }
 
-template <Flag Mode>
-void add_prmt(Registry& r) {
-    r.add(Operation::prmt, Type::u32, Type::none, {Mode}, ternary<PrmtMode<Mode>, u32>);
-}
-
 template <bool SignA, bool SignB>
 void add_dot(Registry& r) {
     const Type a = SignA ? Type::s32 : Type::u32, b = SignB ? Type::s32 : Type::u32;
@@ -503,12 +479,8 @@ void register_arithmetic(Registry& r) {
     r.add(Operation::fns, Type::u32, none, {}, ternary<Fns, u32>);
     r.add(Operation::lop3, Type::u32, none, {}, lop3);
     r.add(Operation::prmt, Type::u32, none, {}, ternary<Prmt, u32>);
-    add_prmt<Flag::f4e>(r);
-    add_prmt<Flag::b4e>(r);
-    add_prmt<Flag::rc8>(r);
-    add_prmt<Flag::ecl>(r);
-    add_prmt<Flag::ecr>(r);
-    add_prmt<Flag::rc16>(r);
+    for_flags<Flag::f4e, Flag::b4e, Flag::rc8, Flag::ecl, Flag::ecr, Flag::rc16>(
+        [&]<Flag F>() { r.add(Operation::prmt, Type::u32, none, {F}, ternary<PrmtMode<F>, u32>); });
     add_funnel<true>(r, Flag::left);
     add_funnel<false>(r, Flag::right);
     add_dot<false, false>(r);

@@ -7,17 +7,9 @@
 namespace emulated::machine::BASCULE_ISA {
 namespace {
 
-template <class T>
-constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
-template <class T>
-constexpr T lowest = is_signed<T> ? static_cast<T>(BitsOf<T>(1) << (8 * sizeof(T) - 1)) : T(0);
-template <class T>
-constexpr T highest = static_cast<T>(~lowest<T>);
-
 // What a value of T lies in: eight bits lie in the low half of a 16-bit register.
 template <class T>
-using In =
-    std::conditional_t<sizeof(T) == 1, std::conditional_t<is_signed<T>, std::int16_t, std::uint16_t>, T>;
+using In = std::conditional_t<sizeof(T) == 1, std::conditional_t<is_signed<T>, s16, u16>, T>;
 
 // --- integers ----------------------------------------------------------------------------------------------
 
@@ -42,11 +34,9 @@ struct ResizeSaturated {
         const S a = static_cast<S>(from);
         if (is_signed<S> && a < 0) {
             if (!is_signed<D>) return 0;
-            return static_cast<std::int64_t>(a) < static_cast<std::int64_t>(lowest<D>) ? In<D>(lowest<D>)
-                                                                                       : In<D>(a);
+            return static_cast<s64>(a) < static_cast<s64>(lowest<D>) ? In<D>(lowest<D>) : In<D>(a);
         }
-        return static_cast<std::uint64_t>(a) > static_cast<std::uint64_t>(highest<D>) ? In<D>(highest<D>)
-                                                                                      : In<D>(a);
+        return static_cast<u64>(a) > static_cast<u64>(highest<D>) ? In<D>(highest<D>) : In<D>(a);
     }
 };
 
@@ -107,10 +97,10 @@ struct FromInteger {
 template <class S>
 inline double odd_double(S v) {
     const bool negative = is_signed<S> && v < 0;
-    std::uint64_t m = negative ? 0 - static_cast<std::uint64_t>(v) : static_cast<std::uint64_t>(v);
+    u64 m = negative ? 0 - static_cast<u64>(v) : static_cast<u64>(v);
     if (m >> 53) {
         const unsigned drop = 11u - static_cast<unsigned>(__builtin_clzll(m));
-        const std::uint64_t lost = m & ((1ull << drop) - 1);
+        const u64 lost = m & ((1ull << drop) - 1);
         m = (m >> drop | (lost != 0 ? 1u : 0u)) << drop;
     }
     const double r = static_cast<double>(m);
@@ -197,6 +187,9 @@ void small_to_integer(Registry& r, Type small) {
     r.add(Operation::cvt, d, small, {R, Flag::sat}, unary<SmallToInteger<D, R, H>, In<D>, H>);
 }
 
+constexpr FlagSet saturating[] = {
+    {Flag::sat}, {Flag::sat, Flag::rz}, {Flag::sat, Flag::rm}, {Flag::sat, Flag::rp}};
+
 template <class D, class S>
 void integer_to_float(Registry& r) {
     constexpr Handler plain = unary<FromInteger<D, S>, D, In<S>>;
@@ -206,10 +199,8 @@ void integer_to_float(Registry& r) {
     r.add(Operation::cvt, d, s, {Flag::rz}, rounded<FE_TOWARDZERO, plain>);
     r.add(Operation::cvt, d, s, {Flag::rm}, rounded<FE_DOWNWARD, plain>);
     r.add(Operation::cvt, d, s, {Flag::rp}, rounded<FE_UPWARD, plain>);
-    for (const FlagSet flags : {FlagSet{Flag::sat}, FlagSet{Flag::sat, Flag::rz},
-                                FlagSet{Flag::sat, Flag::rm}, FlagSet{Flag::sat, Flag::rp}}) {
+    for (const FlagSet& flags : saturating)
         r.add(Operation::cvt, d, s, flags, clamped);  // integers in [0, 1] are exact
-    }
 }
 template <class H, class S>
 void integer_to_small(Registry& r, Type small) {
@@ -218,31 +209,22 @@ void integer_to_small(Registry& r, Type small) {
     r.add(Operation::cvt, small, s, {Flag::rz}, unary<SmallFromInteger<H, S, Flag::rz>, H, In<S>>);
     r.add(Operation::cvt, small, s, {Flag::rm}, unary<SmallFromInteger<H, S, Flag::rm>, H, In<S>>);
     r.add(Operation::cvt, small, s, {Flag::rp}, unary<SmallFromInteger<H, S, Flag::rp>, H, In<S>>);
-    for (const FlagSet flags : {FlagSet{Flag::sat}, FlagSet{Flag::sat, Flag::rz},
-                                FlagSet{Flag::sat, Flag::rm}, FlagSet{Flag::sat, Flag::rp}}) {
-        using Rounded = SmallFromInteger<H, S, Flag::rn>;
+    using Rounded = SmallFromInteger<H, S, Flag::rn>;
+    for (const FlagSet& flags : saturating)
         r.add(Operation::cvt, small, s, flags, unary<SmallSat<Rounded, H>, H, In<S>>);  // 0 and 1 are exact
-    }
 }
 
-template <class D, class S, class F>
+template <class D, class S, class F, int Mode = FE_TONEAREST>
 void with_modifiers(Registry& r, FlagSet flags) {
-    const Type d = type_of<D>, s = type_of<S>;
-    r.add(Operation::cvt, d, s, flags, unary<F, D, S>);
-    r.add(Operation::cvt, d, s, flags | FlagSet{Flag::sat}, unary<Sat<F>, D, S>);
-    r.add(Operation::cvt, d, s, flags | FlagSet{Flag::ftz}, unary<Ftz<F>, D, S>);
-    r.add(Operation::cvt, d, s, flags | FlagSet{Flag::ftz, Flag::sat}, unary<Sat<Ftz<F>>, D, S>);
-}
-template <int Mode>
-void narrow(Registry& r, FlagSet flags) {
-    using N = Resized<float, double>;
-    r.add(Operation::cvt, Type::f32, Type::f64, flags, rounded<Mode, unary<N, float, double>>);
-    r.add(Operation::cvt, Type::f32, Type::f64, flags | FlagSet{Flag::sat},
-          rounded<Mode, unary<Sat<N>, float, double>>);
-    r.add(Operation::cvt, Type::f32, Type::f64, flags | FlagSet{Flag::ftz},
-          rounded<Mode, unary<Ftz<N>, float, double>>);
-    r.add(Operation::cvt, Type::f32, Type::f64, flags | FlagSet{Flag::ftz, Flag::sat},
-          rounded<Mode, unary<Sat<Ftz<N>>, float, double>>);
+    const auto add = [&]<class Modified>(FlagSet modifiers) {
+        constexpr Handler plain = unary<Modified, D, S>;
+        constexpr Handler handler = Mode == FE_TONEAREST ? plain : rounded<Mode, plain>;
+        r.add(Operation::cvt, type_of<D>, type_of<S>, flags | modifiers, handler);
+    };
+    add.template operator()<F>({});
+    add.template operator()<Sat<F>>({Flag::sat});
+    add.template operator()<Ftz<F>>({Flag::ftz});
+    add.template operator()<Sat<Ftz<F>>>({Flag::ftz, Flag::sat});
 }
 
 template <class H, class S, Flag R>
@@ -269,16 +251,14 @@ template <class H, Flag R>
 void small_integral(Registry& r, Type small) {
     r.add(Operation::cvt, small, small, {R}, unary<SmallIntegral<H, R>, H>);
     r.add(Operation::cvt, small, small, {R, Flag::sat}, unary<SmallSat<SmallIntegral<H, R>, H>, H>);
-    for_types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t,
-              std::uint64_t, std::int64_t>([&]<class D>() { small_to_integer<H, D, R>(r, small); });
+    for_types<u8, s8, u16, s16, u32, s32, u64, s64>([&]<class D>() { small_to_integer<H, D, R>(r, small); });
 }
 
 template <Flag R>
 void integral_rounding(Registry& r) {
     with_modifiers<float, float, Integral<float, R>>(r, {R});
     with_modifiers<double, double, Integral<double, R>>(r, {R});
-    for_types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t,
-              std::uint64_t, std::int64_t>([&]<class D>() {
+    for_types<u8, s8, u16, s16, u32, s32, u64, s64>([&]<class D>() {
         float_to_integer<float, D, R>(r);
         float_to_integer<double, D, R>(r);
     });
@@ -288,8 +268,7 @@ void integral_rounding(Registry& r) {
 
 template <class S>
 void from_integer(Registry& r) {
-    for_types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t,
-              std::uint64_t, std::int64_t>([&]<class D>() { integer_pair<S, D>(r); });
+    for_types<u8, s8, u16, s16, u32, s32, u64, s64>([&]<class D>() { integer_pair<S, D>(r); });
     integer_to_float<float, S>(r);
     integer_to_float<double, S>(r);
     integer_to_small<Half, S>(r, Type::f16);
@@ -299,30 +278,28 @@ void from_integer(Registry& r) {
 }  // namespace
 
 void register_conversions(Registry& r) {
-    for_types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t,
-              std::uint64_t, std::int64_t>([&]<class S>() { from_integer<S>(r); });
-    integral_rounding<Flag::rni>(r);
-    integral_rounding<Flag::rzi>(r);
-    integral_rounding<Flag::rmi>(r);
-    integral_rounding<Flag::rpi>(r);
+    for_types<u8, s8, u16, s16, u32, s32, u64, s64>([&]<class S>() { from_integer<S>(r); });
+    for_flags<Flag::rni, Flag::rzi, Flag::rmi, Flag::rpi>([&]<Flag R>() { integral_rounding<R>(r); });
 
     with_modifiers<float, float, Same>(r, {});
     with_modifiers<double, double, Same>(r, {});
     with_modifiers<double, float, Resized<double, float>>(r, {});
-    narrow<FE_TONEAREST>(r, {});
-    narrow<FE_TOWARDZERO>(r, {Flag::rz});
-    narrow<FE_DOWNWARD>(r, {Flag::rm});
-    narrow<FE_UPWARD>(r, {Flag::rp});
+    using Narrowed = Resized<float, double>;
+    with_modifiers<float, double, Narrowed>(r, {});
+    with_modifiers<float, double, Narrowed, FE_TOWARDZERO>(r, {Flag::rz});
+    with_modifiers<float, double, Narrowed, FE_DOWNWARD>(r, {Flag::rm});
+    with_modifiers<float, double, Narrowed, FE_UPWARD>(r, {Flag::rp});
 
     to_small_all<Half, float>(r, Type::f16);
     to_small_all<Half, double>(r, Type::f16);
     to_small_all<Brain, float>(r, Type::bf16);
-    r.add(Operation::cvt, Type::f32, Type::f16, {}, unary<FromSmall<float, Half>, float, Half>);
-    r.add(Operation::cvt, Type::f32, Type::f16, {Flag::ftz}, unary<FromSmall<float, Half>, float, Half>);
-    r.add(Operation::cvt, Type::f32, Type::f16, {Flag::sat}, unary<Sat<FromSmall<float, Half>>, float, Half>);
     // Every half is zero or a normal float: .ftz finds nothing to flush.
-    r.add(Operation::cvt, Type::f32, Type::f16, {Flag::ftz, Flag::sat},
-          unary<Sat<FromSmall<float, Half>>, float, Half>);
+    for (const FlagSet& flags : {FlagSet{}, FlagSet{Flag::ftz}}) {
+        using FromHalf = FromSmall<float, Half>;
+        r.add(Operation::cvt, Type::f32, Type::f16, flags, unary<FromHalf, float, Half>);
+        r.add(Operation::cvt, Type::f32, Type::f16, flags | FlagSet{Flag::sat},
+              unary<Sat<FromHalf>, float, Half>);
+    }
     r.add(Operation::cvt, Type::f64, Type::f16, {}, unary<FromSmall<double, Half>, double, Half>);
     r.add(Operation::cvt, Type::f64, Type::f16, {Flag::sat},
           unary<Sat<FromSmall<double, Half>>, double, Half>);

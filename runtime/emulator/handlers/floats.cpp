@@ -64,12 +64,7 @@ using FMin = FExtreme<false, NanWins>;
 template <bool NanWins>
 using FMax = FExtreme<true, NanWins>;
 
-using CEq = decltype([]<class T>(T a, T b) -> bool { return a == b; });
 using CNe = decltype([]<class T>(T a, T b) -> bool { return a < b || a > b; });  // false for NaN
-using CLt = decltype([]<class T>(T a, T b) -> bool { return a < b; });
-using CLe = decltype([]<class T>(T a, T b) -> bool { return a <= b; });
-using CGt = decltype([]<class T>(T a, T b) -> bool { return a > b; });
-using CGe = decltype([]<class T>(T a, T b) -> bool { return a >= b; });
 using CEqu = decltype([]<class T>(T a, T b) -> bool { return !(a < b || a > b); });
 using CNeu = decltype([]<class T>(T a, T b) -> bool { return !(a == b); });
 using CLtu = decltype([]<class T>(T a, T b) -> bool { return !(a >= b); });
@@ -84,20 +79,12 @@ struct Testp {
     bool operator()(T a) const {
         using U = BitsOf<T>;
         const U m = bits_as<U>(a) & ~sign_bit<T>, e = exponent_bits<T>;
-        switch (What) {
-            case Flag::finite:
-                return m < e;
-            case Flag::infinite:
-                return m == e;
-            case Flag::number:
-                return m <= e;
-            case Flag::notanumber:
-                return m > e;
-            case Flag::normal:  // PTX counts zeros as normal
-                return m < e && ((m & e) != 0 || m == 0);
-            default:
-                return (m & e) == 0 && m != 0;
-        }
+        return What == Flag::finite       ? m < e
+               : What == Flag::infinite   ? m == e
+               : What == Flag::number     ? m <= e
+               : What == Flag::notanumber ? m > e
+               : What == Flag::normal     ? m < e && ((m & e) != 0 || m == 0)  // PTX counts zeros as normal
+                                          : (m & e) == 0 && m != 0;
     }
 };
 
@@ -173,15 +160,15 @@ void add_basic(Registry& r, Operation operation) {
     }
 }
 
-template <class F>
-void add_approximate(Registry& r, Operation operation) {
-    r.add(operation, Type::f32, Type::none, {}, unary<F, float>);
-    r.add(operation, Type::f32, Type::none, {Flag::ftz}, unary<Ftz<F>, float>);
+// With .ftz and without.
+template <class F, int Arity = 1, class T = float>
+void add_unrounded(Registry& r, Operation operation, FlagSet flags = {}) {
+    r.add(operation, type_of<T>, Type::none, flags, elementwise<F, T, Arity>());
+    r.add(operation, type_of<T>, Type::none, flags | FlagSet{Flag::ftz}, elementwise<Ftz<F>, T, Arity>());
 }
 
 template <class C, class H>
 void add_small_comparison(Registry& r, FlagSet flags, Type one, Type two) {
-    using u32 = std::uint32_t;
     r.add(Operation::setp, one, Type::none, flags, compare<SmallCompare<C, H>, H>);
     r.add(Operation::set, two, two, flags, binary<Twice<SmallSet<C, H>, H>, u32>);
 }
@@ -218,12 +205,6 @@ void add_halves(Registry& r, Type one, Type two) {
     add_small<Small<Tanh, H>, H, 1>(r, Operation::tanh, {}, one, two);
 }
 
-template <Flag What>
-void add_testp(Registry& r) {
-    r.add(Operation::testp, Type::f32, Type::none, {What}, test<Testp<What, float>, float>);
-    r.add(Operation::testp, Type::f64, Type::none, {What}, test<Testp<What, double>, double>);
-}
-
 }  // namespace
 
 void register_floats(Registry& r) {
@@ -235,38 +216,33 @@ void register_floats(Registry& r) {
     add_basic<Sqrt, 1>(r, Operation::sqrt);
     add_basic<Rcp, 1>(r, Operation::rcp);
     add_rounded<Ftz<Rcp>, double, 1>(r, Operation::rcp, {Flag::ftz});
-    add_approximate<Rsqrt>(r, Operation::rsqrt);
-    r.add(Operation::rsqrt, Type::f64, Type::none, {}, unary<Rsqrt, double>);
-    r.add(Operation::rsqrt, Type::f64, Type::none, {Flag::ftz}, unary<Ftz<Rsqrt>, double>);
-    add_approximate<Sin>(r, Operation::sin);
-    add_approximate<Cos>(r, Operation::cos);
-    add_approximate<Lg2>(r, Operation::lg2);
-    add_approximate<Ex2>(r, Operation::ex2);
-    add_approximate<Tanh>(r, Operation::tanh);
-    add_approximate<FNeg>(r, Operation::neg);
-    add_approximate<FAbs>(r, Operation::abs);
+    add_unrounded<Rsqrt>(r, Operation::rsqrt);
+    add_unrounded<Rsqrt, 1, double>(r, Operation::rsqrt);
+    add_unrounded<Sin>(r, Operation::sin);
+    add_unrounded<Cos>(r, Operation::cos);
+    add_unrounded<Lg2>(r, Operation::lg2);
+    add_unrounded<Ex2>(r, Operation::ex2);
+    add_unrounded<Tanh>(r, Operation::tanh);
+    add_unrounded<FNeg>(r, Operation::neg);
+    add_unrounded<FAbs>(r, Operation::abs);
     r.add(Operation::neg, Type::f64, Type::none, {}, unary<FNeg, double>);
     r.add(Operation::abs, Type::f64, Type::none, {}, unary<FAbs, double>);
     r.add(Operation::copysign, Type::f32, Type::none, {}, binary<Copysign, float>);
     r.add(Operation::copysign, Type::f64, Type::none, {}, binary<Copysign, double>);
 
-    r.add(Operation::min, Type::f32, Type::none, {}, binary<FMin<false>, float>);
-    r.add(Operation::max, Type::f32, Type::none, {}, binary<FMax<false>, float>);
-    r.add(Operation::min, Type::f32, Type::none, {Flag::nan_wins}, binary<FMin<true>, float>);
-    r.add(Operation::max, Type::f32, Type::none, {Flag::nan_wins}, binary<FMax<true>, float>);
-    r.add(Operation::min, Type::f32, Type::none, {Flag::ftz}, binary<Ftz<FMin<false>>, float>);
-    r.add(Operation::max, Type::f32, Type::none, {Flag::ftz}, binary<Ftz<FMax<false>>, float>);
-    r.add(Operation::min, Type::f32, Type::none, {Flag::ftz, Flag::nan_wins}, binary<Ftz<FMin<true>>, float>);
-    r.add(Operation::max, Type::f32, Type::none, {Flag::ftz, Flag::nan_wins}, binary<Ftz<FMax<true>>, float>);
+    add_unrounded<FMin<false>, 2>(r, Operation::min);
+    add_unrounded<FMax<false>, 2>(r, Operation::max);
+    add_unrounded<FMin<true>, 2>(r, Operation::min, {Flag::nan_wins});
+    add_unrounded<FMax<true>, 2>(r, Operation::max, {Flag::nan_wins});
     r.add(Operation::min, Type::f64, Type::none, {}, binary<FMin<false>, double>);
     r.add(Operation::max, Type::f64, Type::none, {}, binary<FMax<false>, double>);
 
-    add_comparison<CEq>(r, Flag::eq);
+    add_comparison<Eq>(r, Flag::eq);
     add_comparison<CNe>(r, Flag::ne);
-    add_comparison<CLt>(r, Flag::lt);
-    add_comparison<CLe>(r, Flag::le);
-    add_comparison<CGt>(r, Flag::gt);
-    add_comparison<CGe>(r, Flag::ge);
+    add_comparison<Lt>(r, Flag::lt);
+    add_comparison<Le>(r, Flag::le);
+    add_comparison<Gt>(r, Flag::gt);
+    add_comparison<Ge>(r, Flag::ge);
     add_comparison<CEqu>(r, Flag::equ);
     add_comparison<CNeu>(r, Flag::neu);
     add_comparison<CLtu>(r, Flag::ltu);
@@ -276,12 +252,11 @@ void register_floats(Registry& r) {
     add_comparison<CNum>(r, Flag::num);
     add_comparison<CNan>(r, Flag::is_nan);
 
-    add_testp<Flag::finite>(r);
-    add_testp<Flag::infinite>(r);
-    add_testp<Flag::number>(r);
-    add_testp<Flag::notanumber>(r);
-    add_testp<Flag::normal>(r);
-    add_testp<Flag::subnormal>(r);
+    for_flags<Flag::finite, Flag::infinite, Flag::number, Flag::notanumber, Flag::normal, Flag::subnormal>(
+        [&]<Flag F>() {
+            r.add(Operation::testp, Type::f32, Type::none, {F}, test<Testp<F, float>, float>);
+            r.add(Operation::testp, Type::f64, Type::none, {F}, test<Testp<F, double>, double>);
+        });
 
     add_halves<Half>(r, Type::f16, Type::f16x2);
     add_halves<Brain>(r, Type::bf16, Type::bf16x2);

@@ -207,23 +207,26 @@ inline void read_lanes(Lanes& s, R* r, u32 displacement) {
     for (unsigned l = 0; l < 32; ++l) r[l] = static_cast<R>(read_at<M>(base + s.offset[l]));
 }
 
+// The k-th register of a load or store.
+template <class R>
+inline R* register_at(Lanes& s, const Instruction* i, u32 k) {
+    return lanes_at<R>(s, i->count == 1 ? i->operand[0] : s.lists[i->operand[0] + k]);
+}
+
 // A value in memory of type M, in a register of type R: extended by M's sign.
 template <Space Where, class M, class R>
 const Instruction* load(Lanes& s, const Instruction* i) {
     const u32 count = i->count;
-    const auto register_of = [&](u32 k) {
-        return lanes_at<R>(s, count == 1 ? i->operand[0] : s.lists[i->operand[0] + k]);
-    };
     if (s.mask == full_mask) {
         Spot spot;
         if (find_spot<Where, M>(s, i, i->operand[1], false, spot)) {
-            for (u32 k = 0; k < count; ++k) read_spot<M>(spot, register_of(k), count, k * sizeof(M));
+            for (u32 k = 0; k < count; ++k) read_spot<M>(spot, register_at<R>(s, i, k), count, k * sizeof(M));
             return next(s, i + 1);
         }
         if constexpr (Where == Space::shared) {
-            const bool done =
-                count == 1 && (i->bits & Instruction::narrow ? gather_shared<u32, M>(s, i, register_of(0))
-                                                             : gather_shared<u64, M>(s, i, register_of(0)));
+            const bool done = count == 1 && (i->bits & Instruction::narrow
+                                                 ? gather_shared<u32, M>(s, i, register_at<R>(s, i, 0))
+                                                 : gather_shared<u64, M>(s, i, register_at<R>(s, i, 0)));
             if (done) return next(s, i + 1);
         }
     }
@@ -231,11 +234,11 @@ const Instruction* load(Lanes& s, const Instruction* i) {
         return stopped(s, i);
     for (u32 k = 0; k < count; ++k) {
         if (s.mask == full_mask) {
-            read_lanes<M>(s, register_of(k), k * sizeof(M));
+            read_lanes<M>(s, register_at<R>(s, i, k), k * sizeof(M));
         } else {
             alignas(64) R r[32];
             read_lanes<M>(s, r, k * sizeof(M));
-            blend(register_of(k), r, s.mask);
+            blend(register_at<R>(s, i, k), r, s.mask);
         }
     }
     return next(s, i + 1);
@@ -282,7 +285,7 @@ const Instruction* load_used(Lanes& s, const Instruction* i) {
         alignas(64) R r[32];
         for (unsigned l = 0; l < 32; ++l)
             r[l] = static_cast<R>(read_at<M>(reinterpret_cast<std::uintptr_t>(values[l] + k * sizeof(M))));
-        blend(lanes_at<R>(s, count == 1 ? i->operand[0] : s.lists[i->operand[0] + k]), r, s.mask);
+        blend(register_at<R>(s, i, k), r, s.mask);
     }
     return next(s, i + 1);
 }
@@ -308,20 +311,18 @@ inline void write_spot(const Spot& spot, const R* a, u32 count, u32 displacement
 template <Space Where, class M, class R>
 const Instruction* store(Lanes& s, const Instruction* i) {
     const u32 count = i->count;
-    const auto register_of = [&](u32 k) {
-        return lanes_at<R>(s, count == 1 ? i->operand[0] : s.lists[i->operand[0] + k]);
-    };
     if (s.mask == full_mask) {
         Spot spot;
         if (find_spot<Where, M>(s, i, i->operand[1], true, spot) &&
             (spot.pattern == Pattern::consecutive || spot.pattern == Pattern::halves)) {
-            for (u32 k = 0; k < count; ++k) write_spot<M>(spot, register_of(k), count, k * sizeof(M));
+            for (u32 k = 0; k < count; ++k)
+                write_spot<M>(spot, register_at<R>(s, i, k), count, k * sizeof(M));
             return next(s, i + 1);
         }
     }
     if (!locate<Where>(s, i, i->operand[1], sizeof(M) * count, sizeof(M) * count, true)) return stopped(s, i);
     for (u32 k = 0; k < count; ++k) {
-        const R* a = register_of(k);
+        const R* a = register_at<R>(s, i, k);
         for (u32 left = s.mask; left; left &= left - 1) {
             const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
             write_at(s.base + s.offset[l] + k * sizeof(M), static_cast<M>(a[l]));
@@ -336,18 +337,11 @@ template <class M, class R>
 const Instruction* load_parameter(Lanes& s, const Instruction* i) {
     M v;
     std::memcpy(&v, s.parameters + i->immediate, sizeof v);
-    R* d = lanes_at<R>(s, i->operand[0]);
-    const R value = static_cast<R>(v);
-    if (s.write_mask == full_mask) {
-        BASCULE_LANE_LOOP
-        for (unsigned l = 0; l < 32; ++l) d[l] = value;
-    } else {
-        alignas(64) R r[32];
-        BASCULE_LANE_LOOP
-        for (unsigned l = 0; l < 32; ++l) r[l] = value;
-        blend(d, r, s.write_mask);
-    }
-    return next(s, i + 1);
+    return for_each_lane<R>(
+        s, i, [value = static_cast<R>(v)](R * to) __attribute__((always_inline)) {
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 32; ++l) to[l] = value;
+        });
 }
 template <class M, class R>
 const Instruction* load_argument(Lanes& s, const Instruction* i) {
@@ -383,51 +377,39 @@ const Instruction* copy_argument(Lanes& s, const Instruction* i) {
 
 // --- registration ------------------------------------------------------------------------------------------
 
-template <class R>
-constexpr Type register_type() {
-    return sizeof(R) == 2 ? Type::b16 : sizeof(R) == 4 ? Type::b32 : Type::b64;
-}
-
 template <class M, class R>
 void add_access(Registry& r) {
-    const Type m = type_of<M>, w = register_type<R>();
-    const auto add_loads = [&]<Space Where>(FlagSet space) {
+    const Type m = type_of<M>;
+    const Type w = sizeof(R) == 2 ? Type::b16 : sizeof(R) == 4 ? Type::b32 : Type::b64;
+    const auto add = [&]<Space Where>(FlagSet space) {
         r.add(Operation::ld, m, w, space, load<Where, M, R>);
         r.add(Operation::ld_used, m, w, space, load_used<Where, M, R>);
+        if constexpr (!is_signed<M> && Where != Space::param)
+            r.add(Operation::st, m, w, space, store<Where, M, R>);
     };
-    add_loads.template operator()<Space::generic>({});
-    add_loads.template operator()<Space::global>({Flag::global});
-    add_loads.template operator()<Space::shared>({Flag::shared});
-    add_loads.template operator()<Space::local>({Flag::local});
-    add_loads.template operator()<Space::param>({Flag::param});
+    add.template operator()<Space::generic>({});
+    add.template operator()<Space::global>({Flag::global});
+    add.template operator()<Space::shared>({Flag::shared});
+    add.template operator()<Space::local>({Flag::local});
+    add.template operator()<Space::param>({Flag::param});
     r.add(Operation::load_parameter, m, w, {}, load_parameter<M, R>);
     r.add(Operation::load_argument, m, w, {}, load_argument<M, R>);
-    if constexpr (static_cast<M>(-1) > static_cast<M>(0)) {
-        r.add(Operation::st, m, w, {}, store<Space::generic, M, R>);
-        r.add(Operation::st, m, w, {Flag::global}, store<Space::global, M, R>);
-        r.add(Operation::st, m, w, {Flag::shared}, store<Space::shared, M, R>);
-        r.add(Operation::st, m, w, {Flag::local}, store<Space::local, M, R>);
-        r.add(Operation::store_argument, m, w, {}, store_argument<M, R>);
-    }
+    if constexpr (!is_signed<M>) r.add(Operation::store_argument, m, w, {}, store_argument<M, R>);
 }
 
 }  // namespace
 
 void register_memory(Registry& r) {
-    add_access<std::uint8_t, u16>(r);
-    add_access<std::uint8_t, u32>(r);
-    add_access<std::uint8_t, u64>(r);
-    add_access<std::int8_t, u16>(r);
-    add_access<std::int8_t, u32>(r);
-    add_access<std::int8_t, u64>(r);
-    add_access<u16, u16>(r);
-    add_access<u16, u32>(r);
-    add_access<u16, u64>(r);
-    add_access<std::int16_t, u32>(r);
-    add_access<std::int16_t, u64>(r);
-    add_access<u32, u32>(r);
-    add_access<u32, u64>(r);
-    add_access<std::int32_t, u64>(r);
+    for_types<u16, u32, u64>([&]<class R>() {
+        add_access<u8, R>(r);
+        add_access<s8, R>(r);
+        add_access<u16, R>(r);
+    });
+    for_types<u32, u64>([&]<class R>() {
+        add_access<s16, R>(r);
+        add_access<u32, R>(r);
+    });
+    add_access<s32, u64>(r);
     add_access<u64, u64>(r);
     r.add(Operation::copy_argument, Type::none, Type::none, {}, copy_argument);
 }

@@ -29,6 +29,15 @@ using program::FlagSet;
 using program::Operation;
 using program::Type;
 
+using u8 = std::uint8_t;
+using u16 = std::uint16_t;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+using s8 = std::int8_t;
+using s16 = std::int16_t;
+using s32 = std::int32_t;
+using s64 = std::int64_t;
+
 constexpr std::uint32_t full_mask = 0xffff'ffffu;
 
 /// Goes on with `i` in the same call: compilers make a jump of it. Branches return to the warp's loop, so
@@ -56,6 +65,13 @@ using BitsOf =
     std::conditional_t<sizeof(T) == 1, std::uint8_t,
                        std::conditional_t<sizeof(T) == 2, std::uint16_t,
                                           std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+
+template <class T>
+constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
+template <class T>
+constexpr T lowest = is_signed<T> ? static_cast<T>(BitsOf<T>(1) << (8 * sizeof(T) - 1)) : T(0);
+template <class T>
+constexpr T highest = static_cast<T>(~lowest<T>);
 
 template <class To, class From>
 inline To bits_as(From from) {
@@ -169,6 +185,12 @@ const Instruction* compare(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
+using Eq = decltype([]<class T>(T a, T b) -> bool { return a == b; });
+using Lt = decltype([]<class T>(T a, T b) -> bool { return a < b; });
+using Le = decltype([]<class T>(T a, T b) -> bool { return a <= b; });
+using Gt = decltype([]<class T>(T a, T b) -> bool { return a > b; });
+using Ge = decltype([]<class T>(T a, T b) -> bool { return a >= b; });
+
 // The end of an instruction that runs alone.
 inline const Instruction* stand_still(Lanes&, const Instruction* i) { return i; }
 
@@ -184,29 +206,14 @@ const Instruction* rounded(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
-/// The PTX type of a C++ type.
+/// The PTX type of a C++ number.
 template <class T>
-constexpr Type type_of = Type::none;
-template <>
-inline constexpr Type type_of<std::uint8_t> = Type::u8;
-template <>
-inline constexpr Type type_of<std::uint16_t> = Type::u16;
-template <>
-inline constexpr Type type_of<std::uint32_t> = Type::u32;
-template <>
-inline constexpr Type type_of<std::uint64_t> = Type::u64;
-template <>
-inline constexpr Type type_of<std::int8_t> = Type::s8;
-template <>
-inline constexpr Type type_of<std::int16_t> = Type::s16;
-template <>
-inline constexpr Type type_of<std::int32_t> = Type::s32;
-template <>
-inline constexpr Type type_of<std::int64_t> = Type::s64;
-template <>
-inline constexpr Type type_of<float> = Type::f32;
-template <>
-inline constexpr Type type_of<double> = Type::f64;
+constexpr Type type_of = std::is_same_v<T, float>    ? Type::f32
+                         : std::is_same_v<T, double> ? Type::f64
+                         : sizeof(T) == 1            ? (is_signed<T> ? Type::s8 : Type::u8)
+                         : sizeof(T) == 2            ? (is_signed<T> ? Type::s16 : Type::u16)
+                         : sizeof(T) == 4            ? (is_signed<T> ? Type::s32 : Type::u32)
+                                                     : (is_signed<T> ? Type::s64 : Type::u64);
 
 /// Calls visit.operator()<T>() for each T.
 template <class... Ts, class Visit>

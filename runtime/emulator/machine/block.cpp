@@ -5,7 +5,6 @@
 #include <cstring>
 #include <new>
 #include <sys/mman.h>
-#include <utility>
 
 namespace emulated::machine {
 namespace {
@@ -177,27 +176,14 @@ namespace {
 enum class Lifetime : std::uint8_t { launch, warp, block, none };
 
 Lifetime lifetime_of(Special special) {
-    switch (special) {
-        case Special::tid_x:
-        case Special::tid_y:
-        case Special::tid_z:
-        case Special::warpid:
-            return Lifetime::warp;
-        case Special::ctaid_x:
-        case Special::ctaid_y:
-        case Special::ctaid_z:
-            return Lifetime::block;
-        case Special::stack:
-            return Lifetime::none;  // the kernel changes it
-        default:
-            return Lifetime::launch;
-    }
+    if (special <= Special::tid_z || special == Special::warpid) return Lifetime::warp;
+    if (special >= Special::ctaid_x && special <= Special::ctaid_z) return Lifetime::block;
+    return special == Special::stack ? Lifetime::none : Lifetime::launch;  // the kernel changes its stack
 }
 
 // A warp that only repeated itself may go on when others have run.
 bool has_ready(const Warp& warp) {
-    return std::any_of(warp.groups.begin(), warp.groups.end(),
-                       [](const Group& group) { return group.state == Group::State::ready; });
+    return std::ranges::find(warp.groups, Group::State::ready, &Group::state) != warp.groups.end();
 }
 
 }  // namespace
@@ -216,9 +202,7 @@ void Worker::start(Warp& warp) const {
     warp.exited = 0;
     warp.met_after_exits = ~0u;
     warp.groups.clear();
-    Group all;
-    all.mask = warp.exists;
-    warp.groups.push_back(all);
+    warp.groups.emplace_back().mask = warp.exists;
     fill_specials(warp);
 }
 
@@ -255,7 +239,9 @@ void Worker::place_block(std::uint64_t linear) {
 bool Worker::run_all() {
     if (own_registers_) {
         for (Warp& warp : warps_) start(warp);
-        return run_in_turns();
+        Turn last = turn();
+        while (last == Turn::goes_on || last == Turn::waits) last = turn();
+        return last == Turn::done;
     }
     for (Warp& warp : warps_) {
         start(warp);
@@ -264,14 +250,6 @@ bool Worker::run_all() {
         if (warp.exited != warp.exists) return false;
     }
     return true;
-}
-
-bool Worker::run_in_turns() {
-    for (;;) {
-        const Turn one = turn();
-        if (one == Turn::done) return true;
-        if (one == Turn::stuck) return false;
-    }
 }
 
 Worker::Turn Worker::turn() {

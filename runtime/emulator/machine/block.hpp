@@ -76,7 +76,6 @@ class Worker {
     void start(Warp& warp) const;
     bool run(Warp& warp);
     bool run_all();
-    bool run_in_turns();
     void let_go(std::uint32_t barrier);
     bool release_whole_block();
     bool release_barriers();

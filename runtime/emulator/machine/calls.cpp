@@ -18,7 +18,7 @@ using program::Type;
 // Each lane keeps where it returns to, so groups from different call sites can run a function together.
 const Instruction* enter(Lanes& s, const Instruction* i, std::uint32_t return_slot, std::uint32_t start) {
     const std::uint32_t next = index_of(s, i) + 1;
-    auto* back = reinterpret_cast<std::uint32_t*>(s.registers + return_slot);
+    auto* back = lanes_at<std::uint32_t>(s, return_slot);
     each_lane(s.mask, [&](unsigned l) { back[l] = next; });
     ++s.depth;
     s.yield_pc = ~0u;  // no group is deeper: the deepest run first
@@ -32,7 +32,7 @@ const Instruction* call(Lanes& s, const Instruction* i) {
 }
 
 const Instruction* ret(Lanes& s, const Instruction* i) {
-    const auto* back = reinterpret_cast<const std::uint32_t*>(s.registers + i->operand[0]);
+    const auto* back = lanes_at<std::uint32_t>(s, i->operand[0]);
     --s.depth;
     std::uint32_t left = s.mask;
     for (;;) {
@@ -47,12 +47,7 @@ const Instruction* ret(Lanes& s, const Instruction* i) {
             if (s.alone) return s.code + pc;
             return reselect(s, pc);
         }
-        Group other;
-        other.pc = pc;
-        other.mask = same;
-        other.depth = s.depth;
-        s.warp->groups.push_back(other);
-        s.alone = false;
+        part(s, same, pc);
     }
 }
 
@@ -60,8 +55,7 @@ const Instruction* ret(Lanes& s, const Instruction* i) {
 
 const Code::Callee* callee_at(const Lanes& s, std::uint64_t address) {
     const auto& callees = s.block->grid->code->callees;
-    const auto found = std::find_if(callees.begin(), callees.end(),
-                                    [&](const Code::Callee& each) { return each.address == address; });
+    const auto found = std::ranges::find(callees, address, &Code::Callee::address);
     return found == callees.end() ? nullptr : &*found;
 }
 
@@ -85,7 +79,7 @@ bool fits(const std::vector<Code::Callee::Place>& formals, const Places& given) 
 
 // Lanes whose pointers differ call one function after the other: those of another function come here again.
 const Instruction* call_pointer(Lanes& s, const Instruction* i) {
-    const auto* pointers = reinterpret_cast<const std::uint64_t*>(s.registers + i->operand[1]);
+    const auto* pointers = lanes_at<std::uint64_t>(s, i->operand[1]);
     const std::uint64_t address = pointers[__builtin_ctz(s.mask)];
     std::uint32_t same = 0;
     each_lane(s.mask, [&](unsigned l) { same |= static_cast<std::uint32_t>(pointers[l] == address) << l; });
@@ -94,12 +88,7 @@ const Instruction* call_pointer(Lanes& s, const Instruction* i) {
     if (!callee || !fits(callee->parameters, arguments) || callee->results.size() != i->extra)
         return fault(s, i, LaneFault::What::bad_call, same, address);
     if (same != s.mask) {
-        Group other;
-        other.pc = index_of(s, i);
-        other.mask = s.mask & ~same;
-        other.depth = s.depth;
-        s.warp->groups.push_back(other);
-        s.alone = false;
+        part(s, s.mask & ~same, index_of(s, i));
         s.mask = same;
         s.write_mask = s.mask | s.dead;
     }
@@ -115,7 +104,7 @@ const Instruction* call_pointer(Lanes& s, const Instruction* i) {
 
 // Lanes that called different functions may stand here together.
 const Instruction* take_results(Lanes& s, const Instruction* i) {
-    const auto* pointers = reinterpret_cast<const std::uint64_t*>(s.registers + i->operand[1]);
+    const auto* pointers = lanes_at<std::uint64_t>(s, i->operand[1]);
     const Places results(s, i);
     if (results.count == 0) return i + 1;
     each_lane(s.mask, [&](unsigned l) {
@@ -131,10 +120,6 @@ const Instruction* take_results(Lanes& s, const Instruction* i) {
 
 // --- frames on the lanes' stacks, which lie in their local memory ------------------------------------------
 
-std::uint32_t* stack_at(Lanes& s, std::uint32_t slot) {
-    return reinterpret_cast<std::uint32_t*>(s.registers + slot);
-}
-
 // Lanes whose stack cannot grow by so much.
 std::uint32_t overflowing(const Lanes& s, const std::uint32_t* stack, std::uint64_t bytes) {
     std::uint32_t over = 0;
@@ -144,8 +129,8 @@ std::uint32_t overflowing(const Lanes& s, const std::uint32_t* stack, std::uint6
 }
 
 const Instruction* enter_frame(Lanes& s, const Instruction* i) {
-    auto* frame = reinterpret_cast<std::uint64_t*>(s.registers + i->operand[0]);
-    std::uint32_t* stack = stack_at(s, i->operand[1]);
+    auto* frame = lanes_at<std::uint64_t>(s, i->operand[0]);
+    std::uint32_t* stack = lanes_at<std::uint32_t>(s, i->operand[1]);
     const auto bytes = static_cast<std::uint64_t>(i->immediate);
     if (const std::uint32_t over = overflowing(s, stack, bytes))
         return fault(s, i, LaneFault::What::stack, over);
@@ -157,7 +142,7 @@ const Instruction* enter_frame(Lanes& s, const Instruction* i) {
 }
 
 const Instruction* leave_frame(Lanes& s, const Instruction* i) {
-    std::uint32_t* stack = stack_at(s, i->operand[0]);
+    std::uint32_t* stack = lanes_at<std::uint32_t>(s, i->operand[0]);
     each_lane(s.mask, [&](unsigned l) { stack[l] -= static_cast<std::uint32_t>(i->immediate); });
     return i + 1;
 }
@@ -168,7 +153,7 @@ std::uint32_t frame_bytes(const Instruction* i) {
 }
 
 const Instruction* save_frame(Lanes& s, const Instruction* i) {
-    std::uint32_t* stack = stack_at(s, i->operand[1]);
+    std::uint32_t* stack = lanes_at<std::uint32_t>(s, i->operand[1]);
     const Places places(s, i);
     if (const std::uint32_t over = overflowing(s, stack, frame_bytes(i)))
         return fault(s, i, LaneFault::What::stack, over);
@@ -191,7 +176,7 @@ const Instruction* save_frame(Lanes& s, const Instruction* i) {
 }
 
 const Instruction* restore_frame(Lanes& s, const Instruction* i) {
-    std::uint32_t* stack = stack_at(s, i->operand[1]);
+    std::uint32_t* stack = lanes_at<std::uint32_t>(s, i->operand[1]);
     const Places places(s, i);
     each_lane(s.mask, [&](unsigned l) {
         stack[l] -= frame_bytes(i);

@@ -29,16 +29,13 @@ const Instruction* diverge(Lanes& s, const Instruction* i, std::uint32_t taken) 
     const auto target = static_cast<std::uint32_t>(i->immediate);
     const std::uint32_t next = index_of(s, i) + 1;
     const bool jump_first = target < next;
-    Group other;
-    other.pc = jump_first ? next : target;
-    other.mask = jump_first ? s.mask & ~taken : taken;
-    other.depth = s.depth;
-    s.warp->groups.push_back(other);
-    s.mask &= ~other.mask;
-    s.write_mask = s.mask | s.dead;
+    const std::uint32_t others = jump_first ? s.mask & ~taken : taken;
+    const std::uint32_t others_pc = jump_first ? next : target;
     if (s.alone) s.budget = shared_budget;
-    s.alone = false;
-    if (!s.rotated && other.pc < s.yield_pc) s.yield_pc = other.pc;
+    part(s, others, others_pc);
+    s.mask &= ~others;
+    s.write_mask = s.mask | s.dead;
+    if (!s.rotated && others_pc < s.yield_pc) s.yield_pc = others_pc;
     return proceed(s, i, jump_first ? target : next, jump_first);
 }
 
@@ -79,11 +76,11 @@ const Instruction* trap(Lanes& s, const Instruction* i) { return fault(s, i, Lan
 
 const Instruction* barrier(Lanes& s, const Instruction* i) {
     const unsigned first = static_cast<unsigned>(__builtin_ctz(s.mask));
-    const auto* ids = reinterpret_cast<const std::uint32_t*>(s.registers + i->operand[0]);
+    const auto* ids = lanes_at<std::uint32_t>(s, i->operand[0]);
     s.barrier = ids[first];
     s.barrier_count = 0;
     if (i->bits & Instruction::has_count) {
-        s.barrier_count = reinterpret_cast<const std::uint32_t*>(s.registers + i->operand[1])[first];
+        s.barrier_count = lanes_at<std::uint32_t>(s, i->operand[1])[first];
     }
     if (s.barrier >= 16 || s.barrier_count % 32 != 0) return fault(s, i, LaneFault::What::bad_barrier);
     if (i->bits & Instruction::counts) {
@@ -98,13 +95,11 @@ const Instruction* barrier(Lanes& s, const Instruction* i) {
 
 template <Flag Mode>
 const Instruction* counted(Lanes& s, const Instruction* i) {
-    const auto* ids = reinterpret_cast<const std::uint32_t*>(s.registers + i->operand[1]);
+    const auto* ids = lanes_at<std::uint32_t>(s, i->operand[1]);
     const Votes& votes = s.block->counted[ids[__builtin_ctz(s.mask)] & 15u];
     if constexpr (Mode == Flag::popc) {
-        auto* d = reinterpret_cast<std::uint32_t*>(s.registers + i->operand[0]);
-        for (unsigned l = 0; l < 32; ++l) {
-            if (s.mask >> l & 1) d[l] = votes.yes;
-        }
+        auto* d = lanes_at<std::uint32_t>(s, i->operand[0]);
+        each_lane(s.mask, [&](unsigned l) { d[l] = votes.yes; });
     } else {
         const bool holds = Mode == Flag::and_ ? votes.yes == votes.threads : votes.yes != 0;
         std::uint32_t& d = predicate_at(s, i->operand[0]);
@@ -136,11 +131,9 @@ std::uint64_t nanoseconds(clockid_t clock) {
 
 template <class T, clockid_t Clock, unsigned Shift>
 const Instruction* read_clock(Lanes& s, const Instruction* i) {
-    auto* d = reinterpret_cast<T*>(s.registers + i->operand[0]);
+    auto* d = lanes_at<T>(s, i->operand[0]);
     const T now = static_cast<T>(nanoseconds(Clock) >> Shift);
-    for (unsigned l = 0; l < 32; ++l) {
-        if (s.mask >> l & 1) d[l] = now;
-    }
+    each_lane(s.mask, [&](unsigned l) { d[l] = now; });
     return i + 1;
 }
 

@@ -30,7 +30,7 @@ class Residents {
             Worker::Turn turn = worker->turn();
             for (unsigned more = most_turns; turn == Worker::Turn::goes_on && more > 0; --more)
                 turn = worker->turn();
-            if (turn == Worker::Turn::stuck) return fail(worker->fault());
+            if (turn == Worker::Turn::stuck) return grid_.fail(worker->fault());
             give_back(turn == Worker::Turn::done ? nullptr : worker);
         }
     }
@@ -72,12 +72,6 @@ class Residents {
         }
         if (worker->made_progress()) ++steps_;
         waiting_.push_back(worker);
-    }
-
-    void fail(Fault fault) {
-        const std::lock_guard lock(grid_.mutex);
-        if (!grid_.fault) grid_.fault = std::move(fault);
-        grid_.cancelled = true;
     }
 
     GridState& grid_;

@@ -6,6 +6,19 @@
 #include <unistd.h>
 
 namespace emulated::machine {
+namespace {
+
+/// What the job throws; null when it returns.
+std::exception_ptr error_of(const std::function<void()>& job) noexcept {
+    try {
+        job();
+        return nullptr;
+    } catch (...) {
+        return std::current_exception();
+    }
+}
+
+}  // namespace
 
 Crew& Crew::get() {
     static std::mutex mutex;
@@ -19,20 +32,15 @@ Crew& Crew::get() {
     return *crew;
 }
 
-void Crew::run(Call call, unsigned workers, const std::function<void()>& meanwhile) {
-    Task task{call, workers - 1, 0, nullptr};
+void Crew::work(const std::function<void()>& job, unsigned workers, const std::function<void()>& meanwhile) {
+    Task task{job, workers - 1, 0, nullptr};
     {
         const std::lock_guard lock(mutex_);
         for (; helpers_ + 1 < workers; ++helpers_) std::thread([this] { help(); }).detach();
         tasks_.push_back(&task);
     }
     offered_.notify_all();
-    std::exception_ptr error;
-    try {
-        call();
-    } catch (...) {
-        error = std::current_exception();
-    }
+    std::exception_ptr error = error_of(job);
     std::unique_lock lock(mutex_);
     std::erase(tasks_, &task);
     constexpr std::chrono::milliseconds interval{20};
@@ -47,8 +55,7 @@ void Crew::run(Call call, unsigned workers, const std::function<void()>& meanwhi
 }
 
 Crew::Task* Crew::next_task() const {
-    const auto found =
-        std::find_if(tasks_.begin(), tasks_.end(), [](const Task* task) { return task->wanted > 0; });
+    const auto found = std::ranges::find_if(tasks_, [](const Task* task) { return task->wanted > 0; });
     return found == tasks_.end() ? nullptr : *found;
 }
 
@@ -60,12 +67,7 @@ void Crew::help() {
         --task->wanted;
         ++task->inside;
         lock.unlock();
-        std::exception_ptr error;
-        try {
-            task->call();
-        } catch (...) {
-            error = std::current_exception();
-        }
+        const std::exception_ptr error = error_of(task->job);
         lock.lock();
         if (error) task->error = error;
         if (--task->inside == 0) finished_.notify_all();

@@ -21,24 +21,15 @@ class Crew {
     /// Calls `job` in this thread and in up to `workers` - 1 others, and returns when all of them have
     /// returned. `job` must return by itself when nothing is left to do. While this thread only waits for the
     /// others it calls `meanwhile` now and then. Throws what `job` threw, in whichever thread.
-    template <class Job>
-    void work(const Job& job, unsigned workers, const std::function<void()>& meanwhile) {
-        run({[](const void* self) { (*static_cast<const Job*>(self))(); }, &job}, workers, meanwhile);
-    }
+    void work(const std::function<void()>& job, unsigned workers, const std::function<void()>& meanwhile);
 
   private:
-    struct Call {
-        void (*function)(const void*);
-        const void* job;
-        void operator()() const { function(job); }
-    };
     struct Task {
-        Call call;
+        const std::function<void()>& job;
         unsigned wanted = 0, inside = 0;  ///< helpers that may still join, and those at work
         std::exception_ptr error;
     };
 
-    void run(Call call, unsigned workers, const std::function<void()>& meanwhile);
     void help();
     Task* next_task() const;
 

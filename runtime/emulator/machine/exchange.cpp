@@ -12,11 +12,6 @@ using program::Operation;
 using program::Type;
 using u32 = std::uint32_t;
 
-template <class T>
-T* lanes_at(Lanes& s, u32 offset) {
-    return reinterpret_cast<T*>(s.registers + offset);
-}
-
 void write_predicate(Lanes& s, u32 offset, u32 value) {
     u32& d = predicate_at(s, offset);
     d = (d & ~s.mask) | (value & s.mask);
@@ -30,9 +25,14 @@ bool all_here(Lanes& s, const Instruction* i, u32 mask_slot) {
     return meet(s, i, required);
 }
 
+// What a shuffle gives where the manual leaves it undefined, because the other lane is not in the mask or has ended: no
+// address, and a NaN as a number. The register there may have any leftover.
+constexpr u32 undefined_bits = ~0u;
+
 template <Flag Mode>
 const Instruction* shuffle(Lanes& s, const Instruction* i) {
     if (!all_here(s, i, i->operand[5])) return nullptr;
+    const u32* members = lanes_at<u32>(s, i->operand[5]);
     const u32* a = lanes_at<u32>(s, i->operand[2]);
     const u32* b = lanes_at<u32>(s, i->operand[3]);
     const u32* c = lanes_at<u32>(s, i->operand[4]);
@@ -47,7 +47,8 @@ const Instruction* shuffle(Lanes& s, const Instruction* i) {
                          : Mode == Flag::bfly ? l ^ distance
                                               : low | (distance & ~static_cast<int>(segment));
         const bool ok = Mode == Flag::up ? from >= high : from <= high;  // the bound of .up is the lower one
-        r[lane] = a[ok ? from : l];
+        const bool takes_part = ok && (members[lane] & s.mask) >> from & 1;
+        r[lane] = takes_part ? a[from] : ok ? undefined_bits : a[l];
         inside |= static_cast<u32>(ok) << lane;
     });
     u32* d = lanes_at<u32>(s, i->operand[0]);
@@ -154,18 +155,15 @@ const Instruction* is_space(Lanes& s, const Instruction* i) {
 
 void register_exchange(Registry& r) {
     const auto none = Type::none;
-    r.add(Operation::shfl, Type::u32, none, {Flag::up}, shuffle<Flag::up>);
-    r.add(Operation::shfl, Type::u32, none, {Flag::down}, shuffle<Flag::down>);
-    r.add(Operation::shfl, Type::u32, none, {Flag::bfly}, shuffle<Flag::bfly>);
-    r.add(Operation::shfl, Type::u32, none, {Flag::idx}, shuffle<Flag::idx>);
-    r.add(Operation::vote, Type::pred, none, {Flag::all}, vote<Flag::all>);
-    r.add(Operation::vote, Type::pred, none, {Flag::any}, vote<Flag::any>);
-    r.add(Operation::vote, Type::pred, none, {Flag::uni}, vote<Flag::uni>);
+    for_flags<Flag::up, Flag::down, Flag::bfly, Flag::idx>(
+        [&]<Flag F>() { r.add(Operation::shfl, Type::u32, none, {F}, shuffle<F>); });
+    for_flags<Flag::all, Flag::any, Flag::uni>(
+        [&]<Flag F>() { r.add(Operation::vote, Type::pred, none, {F}, vote<F>); });
     r.add(Operation::vote, Type::u32, none, {Flag::ballot}, vote<Flag::ballot>);
-    r.add(Operation::match, Type::u32, none, {Flag::any}, match<u32, Flag::any>);
-    r.add(Operation::match, Type::u64, none, {Flag::any}, match<std::uint64_t, Flag::any>);
-    r.add(Operation::match, Type::u32, none, {Flag::all}, match<u32, Flag::all>);
-    r.add(Operation::match, Type::u64, none, {Flag::all}, match<std::uint64_t, Flag::all>);
+    for_flags<Flag::any, Flag::all>([&]<Flag F>() {
+        r.add(Operation::match, Type::u32, none, {F}, match<u32, F>);
+        r.add(Operation::match, Type::u64, none, {F}, match<std::uint64_t, F>);
+    });
     r.add(Operation::redux, Type::u32, none, {Flag::add}, reduce<u32, Sum>);
     r.add(Operation::redux, Type::s32, none, {Flag::add}, reduce<std::int32_t, Sum>);
     r.add(Operation::redux, Type::u32, none, {Flag::min}, reduce<u32, Least>);
@@ -177,11 +175,8 @@ void register_exchange(Registry& r) {
     r.add(Operation::redux, Type::u32, none, {Flag::xor_}, reduce<u32, Xor>);
     r.add(Operation::activemask, Type::u32, none, {}, active_mask);
     r.add(Operation::bar_warp, none, none, {}, warp_barrier);
-    r.add(Operation::isspacep, Type::u64, none, {Flag::global}, is_space<Flag::global>);
-    r.add(Operation::isspacep, Type::u64, none, {Flag::constant}, is_space<Flag::constant>);
-    r.add(Operation::isspacep, Type::u64, none, {Flag::shared}, is_space<Flag::shared>);
-    r.add(Operation::isspacep, Type::u64, none, {Flag::local}, is_space<Flag::local>);
-    r.add(Operation::isspacep, Type::u64, none, {Flag::param}, is_space<Flag::param>);
+    for_flags<Flag::global, Flag::constant, Flag::shared, Flag::local, Flag::param>(
+        [&]<Flag F>() { r.add(Operation::isspacep, Type::u64, none, {F}, is_space<F>); });
 }
 
 }  // namespace emulated::machine

@@ -4,7 +4,9 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "machine/groups.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
 
@@ -136,51 +138,37 @@ class Printer {
     }
 
     void convert(const Conversion& conversion, std::string& text) {
-        const bool wide = conversion.length.find_first_of("lLqjzt") != std::string::npos;
         std::string head = "%" + conversion.flags;
         if (conversion.width) head += std::to_string(*conversion.width);
         if (conversion.precision) head += "." + std::to_string(*conversion.precision);
-        switch (conversion.letter) {
-            case 'd':
-            case 'i':
-                return append(text, head + "lld", signed_value(conversion, wide));
-            case 'u':
-            case 'x':
-            case 'X':
-            case 'o':
-                return append(text, head + "ll" + conversion.letter, unsigned_value(conversion, wide));
-            case 'c':
-                return append(text, head + "c", next<std::int32_t>());
-            case 'p':
-                return append(text, head + "p", reinterpret_cast<void*>(next<std::uint64_t>()));
-            case 's': {
-                const auto string = text_at(lanes_, lane_, next<std::uint64_t>());
-                return append(text, head + "s", string ? string->c_str() : "(unreadable string)");
-            }
-            case 'e':
-            case 'E':
-            case 'f':
-            case 'F':
-            case 'g':
-            case 'G':
-            case 'a':
-            case 'A':
-                return append(text, head + conversion.letter, next<double>());
-            default:
-                text += head + conversion.length + conversion.letter;  // no conversion that C has
+        const auto is = [&](std::string_view letters) {
+            return letters.find(conversion.letter) != letters.npos;
+        };
+        if (is("di"))
+            return append(text, head + "lld",
+                          integer<long long, std::int32_t, short, signed char>(conversion));
+        if (is("uxXo")) {
+            return append(
+                text, head + "ll" + conversion.letter,
+                integer<unsigned long long, std::uint32_t, unsigned short, unsigned char>(conversion));
         }
+        if (is("c")) return append(text, head + "c", next<std::int32_t>());
+        if (is("p")) return append(text, head + "p", reinterpret_cast<void*>(next<std::uint64_t>()));
+        if (is("eEfFgGaA")) return append(text, head + conversion.letter, next<double>());
+        if (is("s")) {
+            const auto string = text_at(lanes_, lane_, next<std::uint64_t>());
+            return append(text, head + "s", string ? string->c_str() : "(unreadable string)");
+        }
+        text += head + conversion.length + conversion.letter;  // no conversion that C has
     }
-    long long signed_value(const Conversion& conversion, bool wide) {
-        if (wide) return next<std::int64_t>();
-        const auto value = next<std::int32_t>();
-        if (conversion.length == "hh") return static_cast<signed char>(value);
-        return conversion.length == "h" ? static_cast<short>(value) : value;
-    }
-    unsigned long long unsigned_value(const Conversion& conversion, bool wide) {
-        if (wide) return next<std::uint64_t>();
-        const auto value = next<std::uint32_t>();
-        if (conversion.length == "hh") return value & 0xff;
-        return conversion.length == "h" ? value & 0xffff : value;
+
+    // As `ll` prints it.
+    template <class Wide, class Int, class Short, class Char>
+    Wide integer(const Conversion& conversion) {
+        if (conversion.length.find_first_of("lLqjzt") != std::string::npos) return next<Wide>();
+        const auto value = next<Int>();
+        if (conversion.length == "hh") return static_cast<Char>(value);
+        return conversion.length == "h" ? static_cast<Short>(value) : value;
     }
 
     const Lanes& lanes_;
@@ -191,15 +179,14 @@ class Printer {
 
 const Instruction* print(Lanes& s, const Instruction* i) {
     const auto& put = s.block->grid->request->print;
-    const auto* formats = reinterpret_cast<const std::uint64_t*>(s.registers + i->operand[1]);
-    const auto* values = reinterpret_cast<const std::uint64_t*>(s.registers + i->operand[2]);
-    auto* results = reinterpret_cast<std::int32_t*>(s.registers + i->operand[0]);
-    for (unsigned l = 0; l < 32; ++l) {
-        if (!(s.mask >> l & 1)) continue;
+    const auto* formats = lanes_at<std::uint64_t>(s, i->operand[1]);
+    const auto* values = lanes_at<std::uint64_t>(s, i->operand[2]);
+    auto* results = lanes_at<std::int32_t>(s, i->operand[0]);
+    each_lane(s.mask, [&](unsigned l) {
         const auto format = text_at(s, l, formats[l]);
         if (!format) {
             results[l] = -1;
-            continue;
+            return;
         }
         Printer printer(s, l, values[l]);
         const std::string text = printer.print(*format);
@@ -210,7 +197,7 @@ const Instruction* print(Lanes& s, const Instruction* i) {
             std::fwrite(text.data(), 1, text.size(), stdout);
             std::fflush(stdout);
         }
-    }
+    });
     // Output takes long: the watchdog must not wait for as many lines as it does for branches.
     constexpr std::uint32_t cost = 256;
     s.budget = s.budget > cost ? s.budget - cost : 1;
@@ -219,18 +206,14 @@ const Instruction* print(Lanes& s, const Instruction* i) {
 
 const Instruction* assertion(Lanes& s, const Instruction* i) {
     const unsigned l = static_cast<unsigned>(__builtin_ctz(s.mask));
-    const auto wide = [&](unsigned k) {
-        return reinterpret_cast<const std::uint64_t*>(s.registers + i->operand[k])[l];
-    };
-    const auto line = reinterpret_cast<const std::uint32_t*>(s.registers + i->operand[2])[l];
+    const auto wide = [&](unsigned k) { return lanes_at<std::uint64_t>(s, i->operand[k])[l]; };
+    const auto line = lanes_at<std::uint32_t>(s, i->operand[2])[l];
     const auto message = text_at(s, l, wide(0)), file = text_at(s, l, wide(1)),
                function = text_at(s, l, wide(3));
     s.block->message = "assertion `" + message.value_or("?") + "` failed in " + function.value_or("?");
     s.block->asserted_file = file.value_or("");
     s.block->asserted_line = file ? line : 0;
-    s.fault = {LaneFault::What::assertion, s.mask, static_cast<std::uint32_t>(i - s.code), 0, 0, false, ""};
-    s.stop = Stop::fault;
-    return nullptr;
+    return fault(s, i, LaneFault::What::assertion);
 }
 
 }  // namespace

@@ -12,28 +12,26 @@ namespace {
 
 using What = LaneFault::What;
 
+constexpr struct {
+    What what;
+    Fault::Kind kind;
+} kinds[] = {
+    {What::misaligned, Fault::Kind::misaligned_address},
+    {What::trap, Fault::Kind::illegal_instruction},
+    {What::assertion, Fault::Kind::assertion},
+    {What::idle, Fault::Kind::timeout},
+    {What::over_time, Fault::Kind::timeout},
+    {What::cancelled, Fault::Kind::cancelled},
+    {What::bad_barrier, Fault::Kind::launch_failed},
+    {What::bad_call, Fault::Kind::invalid_pc},
+    {What::stack, Fault::Kind::stack_error},
+};
+
 Fault::Kind kind_of(What what) {
-    switch (what) {
-        case What::misaligned:
-            return Fault::Kind::misaligned_address;
-        case What::trap:
-            return Fault::Kind::illegal_instruction;
-        case What::assertion:
-            return Fault::Kind::assertion;
-        case What::idle:
-        case What::over_time:
-            return Fault::Kind::timeout;
-        case What::cancelled:
-            return Fault::Kind::cancelled;
-        case What::bad_barrier:
-            return Fault::Kind::launch_failed;
-        case What::bad_call:
-            return Fault::Kind::invalid_pc;
-        case What::stack:
-            return Fault::Kind::stack_error;
-        default:
-            return Fault::Kind::illegal_address;
+    for (const auto& each : kinds) {
+        if (each.what == what) return each.kind;
     }
+    return Fault::Kind::illegal_address;
 }
 
 // Where the smallest loop around `pc` begins. Loops are backward branches: the code between one and its target.
@@ -125,11 +123,10 @@ Fault Worker::describe() {
 
 // cooperative_groups traps where a grid waits for its blocks and was not launched for that.
 void Worker::describe_trap(Fault& fault) const {
-    const bool asks_for_workspace = std::any_of(code_->specials.begin(), code_->specials.end(),
-                                                [](const program::Code::SpecialSlot& slot) {
-                                                    return slot.special == program::Special::workspace_high ||
-                                                           slot.special == program::Special::workspace_low;
-                                                });
+    using program::Special;
+    const bool asks_for_workspace = std::ranges::any_of(code_->specials, [](const auto& slot) {
+        return slot.special == Special::workspace_high || slot.special == Special::workspace_low;
+    });
     const bool in_library = fault.line == 0 || fault.file.find("cooperative_groups") != fault.file.npos;
     if (request_->workspace != 0 || !asks_for_workspace || !in_library) return;
     fault.lack = Fault::Lack::cooperation;
@@ -206,8 +203,7 @@ Fault Worker::describe_deadlock() const {
     for (const Warp& warp : warps_) {
         for (const Group& group : warp.groups) {
             const std::uint32_t pc = group.state == Group::State::barrier ? group.pc - 1 : group.pc;
-            const auto known = [&](const Waiting& other) { return other.pc == pc; };
-            if (std::any_of(places.begin(), places.end(), known)) continue;
+            if (std::ranges::find(places, pc, &Waiting::pc) != places.end()) continue;
             places.push_back(
                 {pc, 32 * warp.index + static_cast<std::uint32_t>(__builtin_ctz(group.mask)), group.state});
         }

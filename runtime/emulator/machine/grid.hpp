@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "memory/memory.hpp"
@@ -113,8 +114,15 @@ struct GridState {
     std::uint64_t blocks = 0;
     std::atomic<std::uint64_t> next_block{0};
     std::atomic<bool> cancelled{false};
-    std::mutex mutex;  ///< guards `fault`
+    std::mutex mutex;  ///< guards `fault`, the first one
     std::optional<Fault> fault;
+
+    /// Ends the grid.
+    void fail(Fault found) {
+        const std::lock_guard lock(mutex);
+        if (!fault) fault = std::move(found);
+        cancelled = true;
+    }
 
     /// For a thread that waits for those that run blocks: is the grid still wanted?
     void ask() {

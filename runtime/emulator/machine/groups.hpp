@@ -38,8 +38,13 @@ const Instruction* watched(Lanes& s, const Instruction* i);
 /// another group's turn.
 const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next);
 
+template <class T>
+T* lanes_at(Lanes& s, std::uint32_t offset) {
+    return reinterpret_cast<T*>(s.registers + offset);
+}
+
 inline std::uint32_t& predicate_at(Lanes& s, std::uint32_t offset) {
-    return *reinterpret_cast<std::uint32_t*>(s.registers + offset);
+    return *lanes_at<std::uint32_t>(s, offset);
 }
 
 template <class Visit>

@@ -46,11 +46,7 @@ void run_blocks(GridState& grid, Worker& worker) {
         const std::uint64_t block = grid.next_block.fetch_add(1, std::memory_order_relaxed);
         if (block >= grid.blocks || grid.cancelled.load(std::memory_order_relaxed)) return;
         auto fault = worker.run_block(block);
-        if (!fault) continue;
-        const std::lock_guard lock(grid.mutex);
-        if (!grid.fault) grid.fault = std::move(fault);
-        grid.cancelled = true;
-        return;
+        if (fault) return grid.fail(std::move(*fault));
     }
 }
 

@@ -1,6 +1,7 @@
 #include "machine/registry.hpp"
 
 #include <cstdlib>
+#include <initializer_list>
 #include <string_view>
 
 namespace emulated::machine {
@@ -17,34 +18,24 @@ bool wants_avx2() {
 #endif
 }
 
-Registry baseline_handlers() {
+// What is compiled for one instruction set, and the rest.
+Registry handlers(std::initializer_list<void (*)(Registry&)> of_the_set) {
     Registry made;
-    baseline::register_arithmetic(made);
-    baseline::register_floats(made);
-    baseline::register_conversions(made);
-    baseline::register_memory(made);
-    baseline::register_atomics(made);
-    register_exchange(made);
-    register_calls(made);
-    register_control(made);
-    register_external(made);
+    for (const auto add : of_the_set) add(made);
+    for (const auto add : {register_exchange, register_calls, register_control, register_external}) add(made);
     return made;
+}
+
+Registry baseline_handlers() {
+    return handlers({baseline::register_arithmetic, baseline::register_floats, baseline::register_conversions,
+                     baseline::register_memory, baseline::register_atomics});
 }
 
 Registry best_handlers() {
 #if defined(BASCULE_EMULATED_AVX2)
     if (wants_avx2()) {
-        Registry made;
-        avx2::register_arithmetic(made);
-        avx2::register_floats(made);
-        avx2::register_conversions(made);
-        avx2::register_memory(made);
-        avx2::register_atomics(made);
-        register_exchange(made);
-        register_calls(made);
-        register_control(made);
-        register_external(made);
-        return made;
+        return handlers({avx2::register_arithmetic, avx2::register_floats, avx2::register_conversions,
+                         avx2::register_memory, avx2::register_atomics});
     }
 #endif
     return baseline_handlers();
@@ -55,7 +46,7 @@ Registry best_handlers() {
 std::size_t Registry::Hash::operator()(const program::Key& key) const noexcept {
     const std::size_t head = static_cast<std::size_t>(key.operation) << 16 |
                              static_cast<std::size_t>(key.type) << 8 | static_cast<std::size_t>(key.second);
-    return (head * 0x9e3779b97f4a7c15ull) ^ (key.flags.low() * 0xc2b2ae3d27d4eb4full) ^ key.flags.high();
+    return (head * 0x9e3779b97f4a7c15ull) ^ key.flags.digest();
 }
 
 void Registry::add(program::Operation operation, program::Type type, program::Type second,

@@ -23,6 +23,12 @@ class Registry {
     std::unordered_map<program::Key, Handler, Hash> handlers_;
 };
 
+/// Calls visit.operator()<flag>() for each flag.
+template <program::Flag... Flags, class Visit>
+void for_flags(const Visit& visit) {
+    (visit.template operator()<Flags>(), ...);
+}
+
 /// For this processor: AVX2 and FMA where it has them. BASCULE_EMULATED_ISA=baseline asks for the other.
 const Registry& registry();
 const char* instruction_set() noexcept;

@@ -35,6 +35,19 @@ bool try_meeting_again(Warp& warp) {
     return any;
 }
 
+// `yield_pc`: where the group stops for others.
+void begin(Lanes& lanes, const Warp& warp, const Group& chosen, bool alone, std::uint32_t yield_pc) {
+    lanes.mask = chosen.mask;
+    lanes.dead = ~warp.exists | warp.exited;
+    lanes.write_mask = lanes.mask | lanes.dead;
+    lanes.depth = chosen.depth;
+    lanes.alone = alone;
+    lanes.yield_pc = yield_pc;
+    lanes.budget = std::min(alone ? lanes.alone_budget : shared_budget, lanes.block->most_rounds);
+    lanes.stop = Stop::none;
+    lanes.pc = chosen.pc;
+}
+
 void take(Lanes& lanes, Warp& warp, Group chosen, bool rotated) {
     std::uint32_t yield = ~0u;
     std::erase_if(warp.groups, [&](const Group& group) {
@@ -47,31 +60,14 @@ void take(Lanes& lanes, Warp& warp, Group chosen, bool rotated) {
         if (group.state == Group::State::ready && group.depth == chosen.depth)
             yield = std::min(yield, group.pc);
     }
-    lanes.mask = chosen.mask;
-    lanes.dead = ~warp.exists | warp.exited;
-    lanes.write_mask = lanes.mask | lanes.dead;
-    lanes.depth = chosen.depth;
-    lanes.alone = warp.groups.empty();
+    begin(lanes, warp, chosen, warp.groups.empty(), rotated ? ~0u : yield);
     lanes.rotated = rotated;
-    lanes.yield_pc = rotated ? ~0u : yield;
-    lanes.budget = std::min(lanes.alone ? lanes.alone_budget : shared_budget, lanes.block->most_rounds);
-    lanes.stop = Stop::none;
-    lanes.pc = chosen.pc;
 }
 
 // The common case: no other group to wait for.
 void take_only(Lanes& lanes, Warp& warp) {
-    const Group& chosen = warp.groups.front();
-    lanes.mask = chosen.mask;
-    lanes.dead = ~warp.exists | warp.exited;
-    lanes.write_mask = lanes.mask | lanes.dead;
-    lanes.depth = chosen.depth;
-    lanes.alone = true;
+    begin(lanes, warp, warp.groups.front(), true, ~0u);
     lanes.rotated = false;
-    lanes.yield_pc = ~0u;
-    lanes.budget = std::min(lanes.alone_budget, lanes.block->most_rounds);
-    lanes.stop = Stop::none;
-    lanes.pc = chosen.pc;
     warp.groups.clear();
 }
 

@@ -2,11 +2,7 @@
 #pragma once
 
 #include <array>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +61,16 @@ struct Block {
 /// Runs every group of the warp until each has exited or waits for other warps: at a barrier, or repeating itself
 /// where warps take turns. False: lanes.fault says why.
 bool run_warp(Lanes& lanes, Warp& warp);
+
+/// These lanes of the running group go on at `pc` as a group of their own. Those that stay are the caller's to set.
+inline void part(Lanes& s, std::uint32_t lanes, std::uint32_t pc) {
+    Group other;
+    other.pc = pc;
+    other.mask = lanes;
+    other.depth = s.depth;
+    s.warp->groups.push_back(other);
+    s.alone = false;
+}
 
 /// For operations that a set of lanes does together: true when the running group has all of `required`, after
 /// taking in those that wait here. Otherwise the group parks, and the handler returns null.

@@ -21,8 +21,6 @@ class Heap final : public Memory {
     /// Throws std::bad_alloc when not even a small window can be reserved.
     Heap(int devices, std::uint64_t capacity, ManagedGuard* managed = nullptr);
     ~Heap() override;
-    Heap(const Heap&) = delete;
-    Heap& operator=(const Heap&) = delete;
 
     /// 256-byte aligned (at least `alignment`), poisoned, with redzones around it. Nothing when the device is
     /// full. `bytes` is at least 1. As on a GPU, memory of a context that is not primary (`space`) shares no

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
 

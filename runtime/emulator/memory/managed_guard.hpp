@@ -20,8 +20,6 @@ class ManagedGuard {
     };
 
     ManagedGuard();  // installs the handler
-    ManagedGuard(const ManagedGuard&) = delete;
-    ManagedGuard& operator=(const ManagedGuard&) = delete;
 
     Mapping map(std::uint64_t bytes);
     void unmap(std::byte* for_host, std::byte* for_kernels, std::uint64_t bytes);

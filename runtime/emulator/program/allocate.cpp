@@ -17,23 +17,6 @@ struct Block {
     std::vector<std::size_t> next;
 };
 
-template <class Refs, class Visit>
-void each_register(const Refs& refs, const Step& step, bool with_list, Visit&& visit) {
-    const auto one = [&](const Ref& ref) {
-        if (ref.kind == Ref::Kind::virtual_register) visit(ref.index);
-    };
-    for (const Ref& ref : refs) one(ref);
-    if (step.listed && with_list) std::for_each(step.list.begin(), step.list.end(), one);
-}
-template <class Visit>
-void each_use(const Step& step, Visit&& visit) {
-    each_register(step.sources, step, !step.list_is_result, visit);
-}
-template <class Visit>
-void each_result(const Step& step, Visit&& visit) {
-    each_register(step.results, step, step.list_is_result, visit);
-}
-
 std::vector<Block> blocks_of(const Body& body) {
     std::vector<bool> leader(body.steps.size() + 1, false);
     for (std::size_t i = 0; i < body.steps.size(); ++i) {
@@ -105,12 +88,12 @@ class Liveness {
                 read(reg, b);
             };
             for (std::size_t i = blocks_[b].begin; i < blocks_[b].end; ++i) {
-                each_use(body_.steps[i], use);
+                body_.steps[i].each_use(use);
                 if (body_.steps[i].partial) {
-                    each_result(body_.steps[i], use);
+                    body_.steps[i].each_result(use);
                     continue;
                 }
-                each_result(body_.steps[i], [&](std::uint32_t reg) {
+                body_.steps[i].each_result([&](std::uint32_t reg) {
                     if (wrote[reg] == b) return;
                     wrote[reg] = b;
                     write(reg, b);
@@ -132,8 +115,8 @@ class Liveness {
 
     void collect() {
         for (std::size_t i = 0; i < body_.steps.size(); ++i) {
-            each_use(body_.steps[i], [&](std::uint32_t reg) { touch(reg, 2 * i); });
-            each_result(body_.steps[i], [&](std::uint32_t reg) { touch(reg, 2 * i + 1); });
+            body_.steps[i].each_use([&](std::uint32_t reg) { touch(reg, 2 * i); });
+            body_.steps[i].each_result([&](std::uint32_t reg) { touch(reg, 2 * i + 1); });
         }
         each_first([&](std::uint32_t reg, std::size_t b) { crossing_[number_[reg]].reads.push_back(b); },
                    [&](std::uint32_t reg, std::size_t b) {
@@ -214,24 +197,16 @@ std::uint32_t most_alive(const std::vector<Interval>& intervals, const std::vect
 }  // namespace
 
 bool ends_flow(const Step& step) noexcept {
-    switch (step.key.operation) {
-        case Operation::bra:
-        case Operation::ret:
-        case Operation::exit:
-        case Operation::trap:
-        case Operation::assertion:
-            return true;
-        default:
-            return false;
-    }
+    const Operation last = step.key.operation;
+    return last == Operation::bra || last == Operation::ret || last == Operation::exit ||
+           last == Operation::trap || last == Operation::assertion;
 }
 
 Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place) {
     place.assign(body.register_bytes.size(), 0);
     std::vector<Interval> intervals = Liveness(body, blocks_of(body)).intervals();
     std::erase_if(intervals, [](const Interval& i) { return i.from == static_cast<std::size_t>(-1); });
-    std::sort(intervals.begin(), intervals.end(),
-              [](const Interval& a, const Interval& b) { return a.from < b.from; });
+    std::ranges::sort(intervals, {}, &Interval::from);
 
     std::uint64_t at = base;
     for (const std::uint32_t bytes : {0u, 2u, 4u, 8u}) {

@@ -17,7 +17,7 @@ struct Key {
     Operation operation = Operation::mov;
     Type type = Type::none;
     Type second = Type::none;  ///< cvt's source; a load's or store's register (b16, b32 or b64)
-    FlagSet flags;
+    FlagSet flags = {};
     bool operator==(const Key&) const = default;
 };
 
@@ -104,10 +104,9 @@ struct Code {
     std::vector<std::uint32_t> lists;  ///< operand lists of vector instructions
     std::vector<Constant> constants;
     std::vector<SpecialSlot> specials;
-    std::vector<std::string> functions;  ///< names of what `call` can call, for reports
-    std::vector<Callee> callees;         ///< by address
-    std::uint32_t register_bytes = 0;    ///< of a warp's register file
-    std::uint32_t shared_bytes = 0;      ///< static, with `reserved_shared_bytes`
+    std::vector<Callee> callees;       ///< by address
+    std::uint32_t register_bytes = 0;  ///< of a warp's register file
+    std::uint32_t shared_bytes = 0;    ///< static, with `reserved_shared_bytes`
     std::uint32_t reserved_shared_bytes = 0;
     std::uint32_t local_bytes = 0;  ///< per thread, without its stack
     std::uint32_t caches = 0;

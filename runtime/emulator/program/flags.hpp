@@ -1,6 +1,9 @@
 // The modifiers of PTX opcodes that are not types, as a small set. Their order in an opcode does not matter.
 #pragma once
 
+#include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -8,32 +11,37 @@
 
 namespace emulated::program {
 
+// clang-format off
+/// FLAG: spelled as it is called. NAMED: with its spelling in an opcode.
+#define BASCULE_PTX_FLAGS(FLAG, NAMED) \
+    /* floating point */ FLAG(rn) FLAG(rz) FLAG(rm) FLAG(rp) FLAG(rni) FLAG(rzi) FLAG(rmi) FLAG(rpi) FLAG(ftz) \
+    FLAG(sat) FLAG(approx) FLAG(full) FLAG(noftz) NAMED(nan_wins, "NaN") FLAG(relu) \
+    /* integer */ FLAG(lo) FLAG(hi) FLAG(wide) FLAG(cc) FLAG(wrap) FLAG(clamp) NAMED(left, "l") \
+    NAMED(right, "r") FLAG(shiftamt) FLAG(f4e) FLAG(b4e) FLAG(rc8) FLAG(ecl) FLAG(ecr) FLAG(rc16) \
+    /* comparison */ FLAG(eq) FLAG(ne) FLAG(lt) FLAG(le) FLAG(gt) FLAG(ge) FLAG(ls) FLAG(hs) FLAG(equ) FLAG(neu) \
+    FLAG(ltu) FLAG(leu) FLAG(gtu) FLAG(geu) FLAG(num) NAMED(is_nan, "nan") \
+    /* testp */ FLAG(finite) FLAG(infinite) FLAG(number) FLAG(notanumber) FLAG(normal) FLAG(subnormal) \
+    /* spaces */ FLAG(global) NAMED(constant, "const") FLAG(shared) FLAG(local) FLAG(param) \
+    NAMED(shared_cta, "shared::cta") \
+    /* memory */ FLAG(to) FLAG(v2) FLAG(v4) FLAG(nc) FLAG(weak) NAMED(is_volatile, "volatile") FLAG(relaxed) \
+    FLAG(acquire) FLAG(release) FLAG(acq_rel) FLAG(sc) FLAG(mmio) \
+    /* scopes */ FLAG(cta) FLAG(gpu) FLAG(sys) FLAG(cluster) \
+    /* cache hints, fences */ FLAG(ca) FLAG(cg) FLAG(cs) FLAG(cv) FLAG(lu) FLAG(wb) FLAG(wt) \
+    NAMED(evict, "L1::evict_first") NAMED(level, "L1") NAMED(keep, "L2::evict_last") FLAG(gl) \
+    /* atomics, reductions */ FLAG(add) FLAG(min) FLAG(max) NAMED(and_, "and") NAMED(or_, "or") \
+    NAMED(xor_, "xor") FLAG(exch) FLAG(cas) FLAG(inc) FLAG(dec) FLAG(popc) \
+    /* between threads */ FLAG(up) FLAG(down) FLAG(bfly) FLAG(idx) FLAG(sync) FLAG(aligned) FLAG(all) FLAG(any) \
+    FLAG(uni) FLAG(ballot) FLAG(warp) FLAG(arrive) FLAG(red)
+
 enum class Flag : std::uint8_t {
-    // clang-format off
-    // floating point
-    rn, rz, rm, rp, rni, rzi, rmi, rpi, ftz, sat, approx, full, noftz, nan_wins, relu,
-    // integer
-    lo, hi, wide, cc, wrap, clamp, left, right, shiftamt, f4e, b4e, rc8, ecl, ecr, rc16,
-    // comparison
-    eq, ne, lt, le, gt, ge, ls, hs, equ, neu, ltu, leu, gtu, geu, num, is_nan,
-    // testp
-    finite, infinite, number, notanumber, normal, subnormal,
-    // spaces
-    global, constant, shared, local, param, shared_cta,
-    // memory
-    to, v2, v4, nc, weak, is_volatile, relaxed, acquire, release, acq_rel, sc, mmio,
-    // scopes
-    cta, gpu, sys, cluster,
-    // cache hints, fences
-    ca, cg, cs, cv, lu, wb, wt, evict, level, keep, gl, proxy_alias,
-    // atomics, reductions
-    add, min, max, and_, or_, xor_, exch, cas, inc, dec, popc,
-    // between threads
-    up, down, bfly, idx, sync, aligned, all, any, uni, ballot, warp, arrive, red,
+#define FLAG(name) name,
+#define NAMED(name, part) name,
+    BASCULE_PTX_FLAGS(FLAG, NAMED)
+#undef NAMED
+#undef FLAG
     count,
-    // clang-format on
 };
-static_assert(static_cast<unsigned>(Flag::count) <= 128);
+// clang-format on
 
 /// The flag that an opcode's part spells.
 std::optional<Flag> flag_named(std::string_view part) noexcept;
@@ -44,33 +52,46 @@ class FlagSet {
     constexpr FlagSet(std::initializer_list<Flag> flags) {
         for (const Flag flag : flags) add(flag);
     }
-    constexpr void add(Flag flag) { word(flag) |= bit(flag); }
+    constexpr void add(Flag flag) { words_[index(flag) / 64] |= bit(flag); }
     constexpr bool has(Flag flag) const { return (words_[index(flag) / 64] & bit(flag)) != 0; }
-    constexpr bool empty() const { return (words_[0] | words_[1]) == 0; }
+    constexpr bool empty() const { return *this == FlagSet(); }
+    constexpr bool single() const { return size() == 1; }
     constexpr FlagSet operator|(const FlagSet& b) const {
-        return {words_[0] | b.words_[0], words_[1] | b.words_[1]};
+        return combined(b, [](Word x, Word y) { return x | y; });
     }
     constexpr FlagSet operator&(const FlagSet& b) const {
-        return {words_[0] & b.words_[0], words_[1] & b.words_[1]};
+        return combined(b, [](Word x, Word y) { return x & y; });
     }
     constexpr FlagSet minus(const FlagSet& b) const {
-        return {words_[0] & ~b.words_[0], words_[1] & ~b.words_[1]};
-    }
-    constexpr bool single() const {
-        return (words_[0] == 0 || words_[1] == 0) && !empty() &&
-               ((words_[0] & (words_[0] - 1)) | (words_[1] & (words_[1] - 1))) == 0;
+        return combined(b, [](Word x, Word y) { return x & ~y; });
     }
     constexpr bool operator==(const FlagSet&) const = default;
-    constexpr std::uint64_t low() const { return words_[0]; }
-    constexpr std::uint64_t high() const { return words_[1]; }
+    /// For hash tables.
+    constexpr std::uint64_t digest() const {
+        std::uint64_t made = 0;
+        for (const Word word : words_) made = (made ^ word) * 0xc2b2ae3d27d4eb4full;
+        return made;
+    }
 
   private:
-    constexpr FlagSet(std::uint64_t low, std::uint64_t high) : words_{low, high} {}
-    static constexpr unsigned index(Flag flag) { return static_cast<unsigned>(flag); }
-    static constexpr std::uint64_t bit(Flag flag) { return std::uint64_t{1} << (index(flag) % 64); }
-    constexpr std::uint64_t& word(Flag flag) { return words_[index(flag) / 64]; }
+    using Word = std::uint64_t;
+    static constexpr std::size_t index(Flag flag) { return static_cast<std::size_t>(flag); }
+    static constexpr Word bit(Flag flag) { return Word{1} << (index(flag) % 64); }
+    static constexpr std::size_t count = (static_cast<std::size_t>(Flag::count) + 63) / 64;
 
-    std::uint64_t words_[2] = {0, 0};
+    constexpr int size() const {
+        int made = 0;
+        for (const Word word : words_) made += std::popcount(word);
+        return made;
+    }
+    template <class Combine>
+    constexpr FlagSet combined(const FlagSet& b, Combine combine) const {
+        FlagSet made;
+        for (std::size_t i = 0; i < count; ++i) made.words_[i] = combine(words_[i], b.words_[i]);
+        return made;
+    }
+
+    std::array<Word, count> words_{};
 };
 
 }  // namespace emulated::program

@@ -11,7 +11,7 @@ std::size_t Functions::require(const ptx::Function& function) {
         entry.return_slot = layout_.reserve(128);
         for (const auto* list : {&function.results, &function.parameters}) {
             for (const std::int32_t index : *list) {
-                const ptx::Variable& variable = function.variables[static_cast<std::size_t>(index)];
+                const ptx::Variable& variable = function.variable(index);
                 entry.argument_places.push_back(layout_.reserve(std::uint64_t{32} * stride(variable)));
             }
         }
@@ -27,7 +27,7 @@ void Functions::require_pointees(const std::vector<std::uint32_t>& results,
                          const std::vector<std::uint32_t>& given) {
         if (formals.size() != given.size()) return false;
         for (std::size_t i = 0; i < given.size(); ++i) {
-            const std::uint32_t wanted = stride(function.variables[static_cast<std::size_t>(formals[i])]);
+            const std::uint32_t wanted = stride(function.variable(formals[i]));
             if (given[i] != 0 && given[i] != wanted) return false;
         }
         return true;

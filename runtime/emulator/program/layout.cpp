@@ -32,23 +32,22 @@ std::uint64_t append(std::uint64_t& end, const ptx::Variable& variable, std::uin
 std::uint32_t layout_parameters(const ptx::Function& function, std::vector<Kernel::Parameter>& into) {
     std::uint32_t at = 0;
     for (const std::int32_t index : function.parameters) {
-        const ptx::Variable& variable = function.variables[static_cast<std::size_t>(index)];
+        const ptx::Variable& variable = function.variable(index);
         at = static_cast<std::uint32_t>(round_up(at, variable.alignment));
-        into.push_back({at, static_cast<std::uint32_t>(variable.bytes), variable.alignment});
+        into.push_back({at, static_cast<std::uint32_t>(variable.bytes)});
         at += static_cast<std::uint32_t>(variable.bytes);
     }
     return at;
 }
 
 Ref Layout::constant(std::uint64_t value, unsigned bytes, std::int32_t global, bool dynamic_shared) {
-    const auto key = std::make_tuple(value, bytes, global, dynamic_shared);
-    const auto found = constants_.find(key);
-    if (found != constants_.end()) return {Ref::Kind::fixed, found->second};
-    const std::uint32_t place = reserve(bytes == 0 ? 4 : 32 * bytes);
-    constants_.emplace(key, place);
-    if (dynamic_shared) dynamic_constants_.push_back(code_.constants.size());
-    code_.constants.push_back({place, bytes, value, global, Type::none});
-    return {Ref::Kind::fixed, place};
+    const auto [known, is_new] = constants_.try_emplace({value, bytes, global, dynamic_shared}, top_);
+    if (is_new) {
+        reserve(bytes == 0 ? 4 : 32 * bytes);
+        if (dynamic_shared) dynamic_constants_.push_back(code_.constants.size());
+        code_.constants.push_back({known->second, bytes, value, global, Type::none});
+    }
+    return {Ref::Kind::fixed, known->second};
 }
 
 Ref Layout::parameter(std::uint32_t offset, Type type, unsigned bytes) {

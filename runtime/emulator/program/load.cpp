@@ -37,7 +37,7 @@ Kernel kernel_of(const ptx::Module& module, const ptx::Function& entry, const Sy
     made.min_blocks = entry.min_blocks;
     made.bound_threads = entry.max_threads;
     made.parameter_bytes = layout_parameters(entry, made.parameters);
-    auto result = translate(module, entry, symbols);
+    auto result = translate(module, entry, made.parameters, symbols);
     if (auto* refusal = std::get_if<std::string>(&result)) {
         made.refusal = std::move(*refusal);
         return made;
@@ -53,14 +53,12 @@ Kernel kernel_of(const ptx::Module& module, const ptx::Function& entry, const Sy
 }  // namespace
 
 const Kernel* Module::find_kernel(std::string_view name) const noexcept {
-    const auto found =
-        std::find_if(kernels.begin(), kernels.end(), [&](const Kernel& k) { return k.name == name; });
+    const auto found = std::ranges::find(kernels, name, &Kernel::name);
     return found == kernels.end() ? nullptr : &*found;
 }
 
 const Global* Module::find_global(std::string_view name) const noexcept {
-    const auto found =
-        std::find_if(globals.begin(), globals.end(), [&](const Global& g) { return g.name == name; });
+    const auto found = std::ranges::find(globals, name, &Global::name);
     return found == globals.end() ? nullptr : &*found;
 }
 
@@ -73,10 +71,6 @@ std::variant<std::shared_ptr<const Module>, LoadError> load(std::string_view tex
                              fmt::format("a module can have {} functions here", most_functions)};
         }
         auto module = std::make_shared<Module>();
-        module->ptx_major = parsed.major;
-        module->ptx_minor = parsed.minor;
-        module->target = parsed.target;
-
         Symbols symbols = symbols_of(parsed);
         for (const ptx::Variable& variable : parsed.variables) {
             const bool memory =

@@ -13,12 +13,6 @@
 #include "ptx/verify.hpp"
 
 namespace emulated::program {
-namespace {
-
-using OperandKind = ptx::Operand::Kind;
-
-}  // namespace
-
 // --- frames ------------------------------------------------------------------------------------------------
 
 // Local variables of a function that may run more than once at a time have no fixed address.
@@ -37,31 +31,26 @@ void Lowering::enter_function() {
     functions_.layout().has_stack(frame_bytes_);
     if (frame_bytes_ == 0) return;
     frame_ = temporary(8);
-    emit({Operation::enter_frame, Type::none, Type::none, {}}, {frame_},
-         {functions_.layout().special(Special::stack)})
-        .immediate = static_cast<std::int64_t>(frame_bytes_);
+    emit({Operation::enter_frame}, {frame_}, {functions_.layout().special(Special::stack)}).immediate =
+        static_cast<std::int64_t>(frame_bytes_);
 }
 
 void Lowering::leave_function() {
     if (frame_bytes_ != 0) {
-        emit({Operation::leave_frame, Type::none, Type::none, {}}, {},
-             {functions_.layout().special(Special::stack)})
-            .immediate = static_cast<std::int64_t>(frame_bytes_);
+        emit({Operation::leave_frame}, {}, {functions_.layout().special(Special::stack)}).immediate =
+            static_cast<std::int64_t>(frame_bytes_);
     }
-    emit({Operation::ret, Type::none, Type::none, {}}, {},
-         {{Ref::Kind::fixed, functions_.at(index_).return_slot}});
+    emit({Operation::ret}, {}, {{Ref::Kind::fixed, functions_.at(index_).return_slot}});
 }
 
 // What lives in registers across the call is added when places are given out.
 void Lowering::keep_frame(Operation operation) {
     if (!reenters_) return;
     const Functions::Entry& entry = functions_.at(index_);
-    Step& step =
-        emit({operation, Type::none, Type::none, {}}, {}, {functions_.layout().special(Special::stack)});
+    Step& step = emit({operation}, {}, {functions_.layout().special(Special::stack)});
     step.kept.push_back({entry.return_slot, 4, 4});
     for (std::size_t i = 0; i < function_.parameters.size(); ++i) {
-        const auto stride =
-            Functions::stride(function_.variables[static_cast<std::size_t>(function_.parameters[i])]);
+        const auto stride = Functions::stride(function_.variable(function_.parameters[i]));
         step.kept.push_back({entry.argument_places[function_.results.size() + i], stride, stride});
     }
 }
@@ -73,7 +62,7 @@ const ptx::Variable* Lowering::argument_variable(const ptx::Operand& given) cons
     if (given.kind != OperandKind::address || given.parts.size() != 1 ||
         given.parts[0].kind != OperandKind::variable)
         return nullptr;
-    const ptx::Variable& variable = function_.variables[static_cast<std::size_t>(given.parts[0].index)];
+    const ptx::Variable& variable = function_.variable(given.parts[0].index);
     return variable.space == ptx::Space::param ? &variable : nullptr;
 }
 
@@ -87,7 +76,7 @@ std::uint32_t Lowering::argument_place(std::int32_t index) {
             ++at;
         }
     }
-    const ptx::Variable& variable = function_.variables[static_cast<std::size_t>(index)];
+    const ptx::Variable& variable = function_.variable(index);
     const std::uint32_t stride = Functions::stride(variable);
     const auto found = places_.find({variable.name, stride});
     if (found != places_.end()) return found->second;
@@ -103,8 +92,7 @@ std::vector<Lowering::Argument> Lowering::arguments_of(const ptx::Operand* list)
             continue;
         }
         if (part.kind != OperandKind::variable) refuse("arguments of a call must be .param variables");
-        made.push_back({argument_place(part.index),
-                        Functions::stride(function_.variables[static_cast<std::size_t>(part.index)])});
+        made.push_back({argument_place(part.index), Functions::stride(function_.variable(part.index))});
     }
     return made;
 }
@@ -131,21 +119,19 @@ void Lowering::call(const ptx::Instruction& instruction) {
             refuse(fmt::format("'{}' is called with {} arguments", callee.name, given.size()));
         for (std::size_t i = 0; i < given.size(); ++i) {
             if (given[i].stride == 0) continue;
-            const std::uint32_t stride =
-                Functions::stride(callee.variables[static_cast<std::size_t>(formals[i])]);
+            const std::uint32_t stride = Functions::stride(callee.variable(formals[i]));
             if (stride != given[i].stride)
                 refuse(fmt::format("an argument of '{}' has another size than its parameter", callee.name));
             Ref to{Ref::Kind::fixed, functions_.at(index).argument_places[first + i]};
             Ref from{Ref::Kind::fixed, given[i].place};
             if (!to_callee) std::swap(to, from);
-            emit({Operation::copy_argument, Type::none, Type::none, {}}, {to}, {from}).extra = stride;
+            emit({Operation::copy_argument}, {to}, {from}).extra = stride;
         }
     };
     keep_frame(Operation::save_frame);
     copies(arguments, callee.parameters, callee.results.size(), true);
-    emit({Operation::call, Type::none, Type::none, {}},
-         {{Ref::Kind::fixed, functions_.at(index).return_slot}}, {})
-        .immediate = static_cast<std::int64_t>(index);
+    emit({Operation::call}, {{Ref::Kind::fixed, functions_.at(index).return_slot}}, {}).immediate =
+        static_cast<std::int64_t>(index);
     keep_frame(Operation::restore_frame);
     if (operands.results) copies(results, callee.results, 0, false);
 }
@@ -158,7 +144,7 @@ void Lowering::call_through_pointer(const ptx::Operand* results, const ptx::Oper
     Ref pointer = register_of(target);
     if (bytes == 4) {
         const Ref widened = temporary(8);
-        emit({Operation::cvt, Type::u64, Type::u32, {}}, {widened}, {pointer});
+        emit({Operation::cvt, Type::u64, Type::u32}, {widened}, {pointer});
         pointer = widened;
     }
     const std::vector<Argument> to = arguments_of(results), from = arguments_of(arguments);
@@ -170,7 +156,7 @@ void Lowering::call_through_pointer(const ptx::Operand* results, const ptx::Oper
     };
     functions_.require_pointees(strides(to), strides(from));
     const auto step = [&](Operation operation, const std::vector<Argument>& given) {
-        Step& made = emit({operation, Type::none, Type::none, {}}, {}, {pointer});
+        Step& made = emit({operation}, {}, {pointer});
         for (const Argument& each : given) made.kept.push_back({each.place, each.stride, each.stride});
         made.extra = static_cast<std::uint32_t>(to.size());
     };
@@ -189,26 +175,26 @@ void Lowering::call_external(std::string_view name, const ptx::Operand* results,
         }
         const Ref value = temporary(bytes);
         const std::int32_t index = arguments->parts[i].index;
-        Step& step = emit({Operation::load_argument, unsigned_of(bytes), register_type(bytes), {}}, {value},
+        Step& step = emit({Operation::load_argument, unsigned_of(bytes), register_type(bytes)}, {value},
                           {{Ref::Kind::fixed, argument_place(index)}});
-        step.extra = Functions::stride(function_.variables[static_cast<std::size_t>(index)]);
+        step.extra = Functions::stride(function_.variable(index));
         return value;
     };
     if (name == "vprintf") {
         const Ref format = argument(0, 8), values = argument(1, 8), count = temporary(4);
-        emit({Operation::print, Type::none, Type::none, {}}, {count}, {format, values});
+        emit({Operation::print}, {count}, {format, values});
         if (results && !results->parts.empty() && results->parts[0].kind == OperandKind::variable) {
             const std::int32_t index = results->parts[0].index;
-            emit({Operation::store_argument, Type::u32, Type::b32, {}}, {},
+            emit({Operation::store_argument, Type::u32, Type::b32}, {},
                  {{Ref::Kind::fixed, argument_place(index)}, count})
-                .extra = Functions::stride(function_.variables[static_cast<std::size_t>(index)]);
+                .extra = Functions::stride(function_.variable(index));
         }
         return;
     }
     if (name == "__assertfail") {
         const Ref message = argument(0, 8), file = argument(1, 8), line = argument(2, 4),
                   function = argument(3, 8);
-        emit({Operation::assertion, Type::none, Type::none, {}}, {}, {message, file, line, function});
+        emit({Operation::assertion}, {}, {message, file, line, function});
         return;
     }
     if (ptx::is_provided(name)) {

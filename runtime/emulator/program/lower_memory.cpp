@@ -8,8 +8,6 @@
 namespace emulated::program {
 namespace {
 
-using OperandKind = ptx::Operand::Kind;
-
 // Only the space selects the handler; constants lie in global memory. No flag: generic.
 FlagSet space_of(const FlagSet& flags) {
     if (flags.has(Flag::global) || flags.has(Flag::constant)) return {Flag::global};

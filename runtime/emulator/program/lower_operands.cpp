@@ -1,4 +1,5 @@
 // Operands: registers, constants, addresses and vectors, from PTX to virtual registers.
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -10,39 +11,13 @@
 namespace emulated::program {
 namespace {
 
-struct SpecialName {
-    std::string_view name;
-    Special special;
-};
-constexpr SpecialName special_names[] = {
-    {"%tid.x", Special::tid_x},
-    {"%tid.y", Special::tid_y},
-    {"%tid.z", Special::tid_z},
-    {"%ntid.x", Special::ntid_x},
-    {"%ntid.y", Special::ntid_y},
-    {"%ntid.z", Special::ntid_z},
-    {"%ctaid.x", Special::ctaid_x},
-    {"%ctaid.y", Special::ctaid_y},
-    {"%ctaid.z", Special::ctaid_z},
-    {"%nctaid.x", Special::nctaid_x},
-    {"%nctaid.y", Special::nctaid_y},
-    {"%nctaid.z", Special::nctaid_z},
-    {"%laneid", Special::laneid},
-    {"%warpid", Special::warpid},
-    {"%nwarpid", Special::nwarpid},
-    {"%smid", Special::smid},
-    {"%nsmid", Special::nsmid},
-    {"%gridid", Special::gridid},
-    {"%lanemask_eq", Special::lanemask_eq},
-    {"%lanemask_le", Special::lanemask_le},
-    {"%lanemask_lt", Special::lanemask_lt},
-    {"%lanemask_ge", Special::lanemask_ge},
-    {"%lanemask_gt", Special::lanemask_gt},
-    {"%dynamic_smem_size", Special::dynamic_smem_size},
-    {"%total_smem_size", Special::total_smem_size},
-    {"%envreg1", Special::workspace_high},
-    {"%envreg2", Special::workspace_low},
-};
+// By Special; the others have no name.
+constexpr std::string_view special_names[] = {
+    "%tid.x",           "%tid.y",       "%tid.z",       "%ntid.x",      "%ntid.y",      "%ntid.z",
+    "%ctaid.x",         "%ctaid.y",     "%ctaid.z",     "%nctaid.x",    "%nctaid.y",    "%nctaid.z",
+    "%laneid",          "%warpid",      "%nwarpid",     "%smid",        "%nsmid",       "%gridid",
+    "%lanemask_eq",     "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%dynamic_smem_size",
+    "%total_smem_size", "%envreg1",     "%envreg2"};
 
 // Shared memory that CUDA keeps for itself in every block: groups of several warps meet in its second part.
 struct ReservedName {
@@ -56,7 +31,7 @@ constexpr ReservedName reserved_names[] = {
 
 // What a constant written as a float means in an instruction of this type.
 std::uint64_t float_bits(const ptx::Operand& operand, Type type, unsigned bytes) {
-    const bool single = operand.kind == ptx::Operand::Kind::float_bits;
+    const bool single = operand.kind == OperandKind::float_bits;
     if (single && bytes == 4) return operand.bits;
     if (!single && bytes == 8) return operand.bits;
     const double value = single ? double{std::bit_cast<float>(static_cast<std::uint32_t>(operand.bits))}
@@ -68,16 +43,7 @@ std::uint64_t float_bits(const ptx::Operand& operand, Type type, unsigned bytes)
 }  // namespace
 
 Type unsigned_of(unsigned bytes) noexcept {
-    switch (bytes) {
-        case 1:
-            return Type::u8;
-        case 2:
-            return Type::u16;
-        case 4:
-            return Type::u32;
-        default:
-            return Type::u64;
-    }
+    return bytes == 1 ? Type::u8 : bytes == 2 ? Type::u16 : bytes == 4 ? Type::u32 : Type::u64;
 }
 
 Type register_type(unsigned bytes) noexcept {
@@ -121,7 +87,7 @@ const ptx::Operand& Lowering::operand(const ptx::Instruction& instruction, std::
 }
 
 unsigned Lowering::width(const ptx::Operand& operand) const {
-    if (operand.kind != ptx::Operand::Kind::reg) return 0;
+    if (operand.kind != OperandKind::reg) return 0;
     return body_.register_bytes[static_cast<std::size_t>(operand.index)];
 }
 
@@ -130,29 +96,28 @@ Ref Lowering::register_of(const ptx::Operand& operand) const {
 }
 
 Ref Lowering::source(const ptx::Operand& operand, unsigned bytes, Type type) {
-    using Kind = ptx::Operand::Kind;
     const unsigned slot = std::max(bytes, 2u);
     switch (operand.kind) {
-        case Kind::reg:
+        case OperandKind::reg:
             if (width(operand) != slot) {
                 refuse(fmt::format("an operand has {} bits where the instruction needs {}",
                                    8 * width(operand), 8 * slot));
             }
             return register_of(operand);
-        case Kind::integer: {
+        case OperandKind::integer: {
             const std::uint64_t mask = slot == 8 ? ~0ull : (1ull << (8 * slot)) - 1;
             return functions_.layout().constant(operand.bits & mask, slot);
         }
-        case Kind::floating:
-        case Kind::float_bits:
+        case OperandKind::floating:
+        case OperandKind::float_bits:
             return functions_.layout().constant(float_bits(operand, type, slot), slot);
-        case Kind::special:
+        case OperandKind::special:
             return special(operand, slot);
-        case Kind::symbol:
-        case Kind::variable:
+        case OperandKind::symbol:
+        case OperandKind::variable:
             return symbol_address(operand, slot, 0);
-        case Kind::address:
-            if (operand.parts.size() == 1 && operand.parts[0].kind != Kind::reg) {
+        case OperandKind::address:
+            if (operand.parts.size() == 1 && operand.parts[0].kind != OperandKind::reg) {
                 return symbol_address(operand.parts[0], slot, static_cast<std::int64_t>(operand.bits));
             }
             break;
@@ -163,21 +128,21 @@ Ref Lowering::source(const ptx::Operand& operand, unsigned bytes, Type type) {
 }
 
 Ref Lowering::predicate(const ptx::Operand& operand) {
-    if (operand.kind == ptx::Operand::Kind::integer) {
+    if (operand.kind == OperandKind::integer) {
         return functions_.layout().constant((operand.bits != 0) != operand.negated ? ~0u : 0u, 0);
     }
-    if (operand.kind != ptx::Operand::Kind::reg || width(operand) != 0)
+    if (operand.kind != OperandKind::reg || width(operand) != 0)
         refuse("an operand must be a predicate here");
     if (!operand.negated) return register_of(operand);
     const Ref inverted = temporary(0);
-    emit({Operation::not_, Type::pred, Type::none, {}}, {inverted}, {register_of(operand)});
+    emit({Operation::not_, Type::pred}, {inverted}, {register_of(operand)});
     return inverted;
 }
 
 Ref Lowering::result(const ptx::Operand& operand, unsigned bytes) {
     const unsigned slot = bytes == 0 ? 0 : std::max(bytes, 2u);
-    if (operand.kind == ptx::Operand::Kind::sink) return temporary(slot);
-    if (operand.kind != ptx::Operand::Kind::reg) refuse("a result must be a register");
+    if (operand.kind == OperandKind::sink) return temporary(slot);
+    if (operand.kind != OperandKind::reg) refuse("a result must be a register");
     if (width(operand) != slot) {
         refuse(fmt::format("the result register has {} bits where the instruction writes {}",
                            8 * width(operand), 8 * slot));
@@ -196,15 +161,14 @@ Ref Lowering::special(const ptx::Operand& operand, unsigned bytes) {
         Layout& layout = functions_.layout();
         return layout.constant(layout.reserved_shared_address() + known.offset, bytes);
     }
-    for (const SpecialName& known : special_names) {
-        if (known.name != operand.name) continue;
-        const Ref slot = functions_.layout().special(known.special);
-        if (bytes == 4) return slot;
-        const Ref widened = temporary(bytes);
-        emit({Operation::cvt, unsigned_of(bytes), Type::u32, {}}, {widened}, {slot});
-        return widened;
-    }
-    refuse(fmt::format("the special register {} is not supported", operand.name));
+    const auto* known = std::ranges::find(special_names, operand.name);
+    if (known == std::end(special_names))
+        refuse(fmt::format("the special register {} is not supported", operand.name));
+    const Ref slot = functions_.layout().special(static_cast<Special>(known - special_names));
+    if (bytes == 4) return slot;
+    const Ref widened = temporary(bytes);
+    emit({Operation::cvt, unsigned_of(bytes), Type::u32}, {widened}, {slot});
+    return widened;
 }
 
 Ref Lowering::symbol_address(const ptx::Operand& operand, unsigned bytes, std::int64_t addend) {
@@ -231,8 +195,8 @@ Ref Lowering::symbol_address(const ptx::Operand& operand, unsigned bytes, std::i
                 refuse(fmt::format("the address of '{}' cannot be taken", variable.name));
         }
     };
-    if (operand.kind == ptx::Operand::Kind::variable) {
-        const ptx::Variable& variable = function_.variables[static_cast<std::size_t>(operand.index)];
+    if (operand.kind == OperandKind::variable) {
+        const ptx::Variable& variable = function_.variable(operand.index);
         if (variable.space == ptx::Space::local) {
             const auto found = addresses_.find(operand.index);
             if (reenters_) return frame_address(found->second + plus, bytes);
@@ -262,11 +226,10 @@ Ref Lowering::symbol_address(const ptx::Operand& operand, unsigned bytes, std::i
 // A local variable of a function that may run more than once at a time.
 Ref Lowering::frame_address(std::uint64_t offset, unsigned bytes) {
     const Ref address = temporary(8);
-    emit({Operation::add, Type::u64, Type::none, {}}, {address},
-         {frame_, functions_.layout().constant(offset, 8)});
+    emit({Operation::add, Type::u64}, {address}, {frame_, functions_.layout().constant(offset, 8)});
     if (bytes == 8) return address;
     const Ref narrow = temporary(bytes);
-    emit({Operation::cvt, unsigned_of(bytes), Type::u64, {}}, {narrow}, {address});
+    emit({Operation::cvt, unsigned_of(bytes), Type::u64}, {narrow}, {address});
     return narrow;
 }
 

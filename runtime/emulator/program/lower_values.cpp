@@ -6,17 +6,16 @@
 namespace emulated::program {
 
 void Lowering::move(const ptx::Instruction& instruction, const Opcode& opcode) {
-    using Kind = ptx::Operand::Kind;
     const ptx::Operand& to = operand(instruction, 0);
     const ptx::Operand& from = operand(instruction, 1);
     if (opcode.type == Type::pred) {
         const Ref value = predicate(from);
-        emit({Operation::mov, Type::pred, Type::none, {}}, {result(to, 0)}, {value});
+        emit({Operation::mov, Type::pred}, {result(to, 0)}, {value});
         return;
     }
     const unsigned bytes = ptx::bytes_of(opcode.type);
-    if (to.kind == Kind::vector || from.kind == Kind::vector) {
-        const bool packs = from.kind == Kind::vector;
+    if (to.kind == OperandKind::vector || from.kind == OperandKind::vector) {
+        const bool packs = from.kind == OperandKind::vector;
         const ptx::Operand& parts = packs ? from : to;
         const unsigned part = bytes / static_cast<unsigned>(std::max<std::size_t>(1, parts.parts.size()));
         if (part < 2 || part * parts.parts.size() != bytes)
@@ -32,7 +31,7 @@ void Lowering::move(const ptx::Instruction& instruction, const Opcode& opcode) {
         step.list = std::move(list);
         return;
     }
-    if (from.kind == Kind::special &&
+    if (from.kind == OperandKind::special &&
         (from.name.starts_with("%clock") || from.name.starts_with("%globaltimer"))) {
         const bool timer = from.name.starts_with("%globaltimer");
         const bool high = from.name.ends_with("_hi");
@@ -42,18 +41,16 @@ void Lowering::move(const ptx::Instruction& instruction, const Opcode& opcode) {
         return;
     }
     const Ref value = source(from, bytes, opcode.type);
-    emit({Operation::mov, unsigned_of(bytes), Type::none, {}}, {result(to, bytes)}, {value});
+    emit({Operation::mov, unsigned_of(bytes)}, {result(to, bytes)}, {value});
 }
 
 namespace {
 
 // lo ls hi hs are lt le gt ge by another name.
 FlagSet comparison_of(const FlagSet& flags) {
-    FlagSet made;
-    for (const Flag flag : {Flag::eq, Flag::ne, Flag::lt, Flag::le, Flag::gt, Flag::ge, Flag::equ, Flag::neu,
-                            Flag::ltu, Flag::leu, Flag::gtu, Flag::geu, Flag::num, Flag::is_nan, Flag::ftz}) {
-        if (flags.has(flag)) made.add(flag);
-    }
+    FlagSet made = flags & FlagSet{Flag::eq,  Flag::ne,  Flag::lt,  Flag::le,     Flag::gt,
+                                   Flag::ge,  Flag::equ, Flag::neu, Flag::ltu,    Flag::leu,
+                                   Flag::gtu, Flag::geu, Flag::num, Flag::is_nan, Flag::ftz};
     if (flags.has(Flag::lo)) made.add(Flag::lt);
     if (flags.has(Flag::ls)) made.add(Flag::le);
     if (flags.has(Flag::hi)) made.add(Flag::gt);
@@ -70,7 +67,7 @@ Operation combination_of(const FlagSet& flags) {
 // setp.lt.and.f32 p|q, a, b, c: p = (a < b) and c, q = !(a < b) and c.
 void Lowering::compare(const ptx::Instruction& instruction, const Opcode& opcode) {
     const ptx::Operand& to = operand(instruction, 0);
-    const bool pair = to.kind == ptx::Operand::Kind::pair;
+    const bool pair = to.kind == OperandKind::pair;
     const bool combined = instruction.operands.size() == 4;
     const FlagSet combinations{Flag::and_, Flag::or_, Flag::xor_};
     if (combined != (opcode.flags & combinations).single()) {
@@ -91,17 +88,17 @@ void Lowering::compare(const ptx::Instruction& instruction, const Opcode& opcode
     const auto write = [&](const ptx::Operand& where, Ref value) {
         const Ref d = result(where, 0);
         if (combined)
-            emit({combination_of(opcode.flags), Type::pred, Type::none, {}}, {d}, {value, with});
+            emit({combination_of(opcode.flags), Type::pred}, {d}, {value, with});
         else
-            emit({Operation::mov, Type::pred, Type::none, {}}, {d}, {value});
+            emit({Operation::mov, Type::pred}, {d}, {value});
     };
     if (!pair) return write(to, plain);
     const Ref opposite = temporary(0);
-    emit({Operation::not_, Type::pred, Type::none, {}}, {opposite}, {plain});
+    emit({Operation::not_, Type::pred}, {opposite}, {plain});
     // The combining operand may be one of the results: keep it.
     if (combined) {
         const Ref kept = temporary(0);
-        emit({Operation::mov, Type::pred, Type::none, {}}, {kept}, {with});
+        emit({Operation::mov, Type::pred}, {kept}, {with});
         with = kept;
     }
     write(to.parts[0], plain);
@@ -124,8 +121,7 @@ void Lowering::compare_to_value(const ptx::Instruction& instruction, const Opcod
     if (opcode.type == Type::bf16) one = 0x3f80;
     Layout& layout = functions_.layout();
     const Ref yes = layout.constant(one, wide), no = layout.constant(0, wide);
-    emit({Operation::selp, unsigned_of(wide), Type::none, {}}, {result(operand(instruction, 0), wide)},
-         {yes, no, truth});
+    emit({Operation::selp, unsigned_of(wide)}, {result(operand(instruction, 0), wide)}, {yes, no, truth});
 }
 
 namespace {
@@ -167,7 +163,7 @@ void Lowering::convert(const ptx::Instruction& instruction, const Opcode& opcode
         const Ref high = temporary(2), low = temporary(2);
         convert_scalar(high, 2, source(operand(instruction, 1), 4, Type::f32), 4, half);
         convert_scalar(low, 2, source(operand(instruction, 2), 4, Type::f32), 4, half);
-        Step& step = emit({Operation::pack, Type::u32, Type::b16, {}}, {result(to, 4)}, {});
+        Step& step = emit({Operation::pack, Type::u32, Type::b16}, {result(to, 4)}, {});
         step.listed = true;
         step.list = {low, high};
         return;
@@ -175,9 +171,9 @@ void Lowering::convert(const ptx::Instruction& instruction, const Opcode& opcode
     if (!valid_conversion(opcode)) refuse(fmt::format("{} is not supported", instruction.opcode));
     const ptx::Operand& from = operand(instruction, 1);
     const unsigned natural = std::max(2u, ptx::bytes_of(opcode.second));
-    const bool is_register = from.kind == ptx::Operand::Kind::reg;
+    const bool is_register = from.kind == OperandKind::reg;
     const unsigned given = is_register ? width(from) : natural;
-    if (to.kind != ptx::Operand::Kind::reg) refuse("a conversion's result must be a register");
+    if (to.kind != OperandKind::reg) refuse("a conversion's result must be a register");
     convert_scalar(register_of(to), width(to), source(from, given, opcode.second), given, opcode);
 }
 
@@ -190,7 +186,7 @@ void Lowering::convert_scalar(Ref to, unsigned to_bytes, Ref from, unsigned from
         refuse("a register is too narrow for this conversion");
     if (from_bytes > natural_from) {
         const Ref narrow = temporary(natural_from);
-        emit({Operation::cvt, unsigned_of(natural_from), unsigned_of(from_bytes), {}}, {narrow}, {from});
+        emit({Operation::cvt, unsigned_of(natural_from), unsigned_of(from_bytes)}, {narrow}, {from});
         from = narrow;
     }
     FlagSet flags = opcode.flags.minus({Flag::rn});
@@ -202,7 +198,7 @@ void Lowering::convert_scalar(Ref to, unsigned to_bytes, Ref from, unsigned from
         const bool extends = ptx::is_signed(opcode.type);
         const Type narrow =
             natural_to == 2 ? (extends ? Type::s16 : Type::u16) : (extends ? Type::s32 : Type::u32);
-        emit({Operation::cvt, unsigned_of(to_bytes), narrow, {}}, {to}, {direct});
+        emit({Operation::cvt, unsigned_of(to_bytes), narrow}, {to}, {direct});
     }
 }
 
@@ -232,10 +228,9 @@ void Lowering::lookup3(const ptx::Instruction& instruction, const Opcode&) {
     std::vector<Ref> sources;
     for (std::size_t i = 1; i <= 3; ++i) sources.push_back(source(operand(instruction, i), 4));
     const ptx::Operand& table = operand(instruction, 4);
-    if (table.kind != ptx::Operand::Kind::integer) refuse("lop3 needs a constant table");
-    emit({Operation::lop3, Type::u32, Type::none, {}}, {result(operand(instruction, 0), 4)},
-         std::move(sources))
-        .immediate = static_cast<std::int64_t>(table.bits & 0xff);
+    if (table.kind != OperandKind::integer) refuse("lop3 needs a constant table");
+    emit({Operation::lop3, Type::u32}, {result(operand(instruction, 0), 4)}, std::move(sources)).immediate =
+        static_cast<std::int64_t>(table.bits & 0xff);
 }
 
 void Lowering::is_space(const ptx::Instruction& instruction, const Opcode& opcode) {

@@ -1,7 +1,6 @@
 #include "program/lowering.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <span>
 
 #include <fmt/format.h>
@@ -35,7 +34,7 @@ Body Lowering::run() {
     for (const std::int32_t label : standing.back()) stand(label);
     // A body may end without ret, or with a branch over one.
     if (function_.is_entry)
-        emit({Operation::exit, Type::none, Type::none, {}}, {}, {});
+        emit({Operation::exit}, {}, {});
     else
         leave_function();
     return std::move(body_);
@@ -68,14 +67,14 @@ void Lowering::instruction(const ptx::Instruction& instruction) {
 
     const Ref guard{Ref::Kind::virtual_register, static_cast<std::uint32_t>(instruction.guard)};
     const std::size_t before = body_.steps.size();
-    emit({Operation::guard, Type::none, Type::none, {}}, {}, {guard}).bits =
+    emit({Operation::guard}, {}, {guard}).bits =
         instruction.guard_negated ? Instruction::negated : std::uint16_t{0};
     dispatch(instruction, opcode);
     const Operation operation = body_.steps.back().key.operation;
     const bool simple = operation < Operation::shfl && body_.steps.size() == before + 2;
     if (simple) {
         body_.steps.back().partial = true;
-        emit({Operation::unguard, Type::none, Type::none, {}}, {}, {});
+        emit({Operation::unguard}, {}, {});
         return;
     }
     Step& around = body_.steps[before];
@@ -88,15 +87,15 @@ void Lowering::instruction(const ptx::Instruction& instruction) {
 
 void Lowering::branch(const ptx::Instruction& instruction) {
     const ptx::Operand& target = operand(instruction, 0);
-    if (target.kind != ptx::Operand::Kind::label) {
+    if (target.kind != OperandKind::label) {
         refuse(fmt::format("the label '{}' is not defined in this function", target.name));
     }
     if (instruction.guard < 0) {
-        emit({Operation::bra, Type::none, Type::none, {}}, {}, {}).label = target.index;
+        emit({Operation::bra}, {}, {}).label = target.index;
         return;
     }
     const Ref guard{Ref::Kind::virtual_register, static_cast<std::uint32_t>(instruction.guard)};
-    Step& step = emit({Operation::branch, Type::none, Type::none, {}}, {}, {guard});
+    Step& step = emit({Operation::branch}, {}, {guard});
     step.label = target.index;
     step.bits = instruction.guard_negated ? Instruction::negated : std::uint16_t{0};
 }
@@ -105,7 +104,7 @@ void Lowering::branch(const ptx::Instruction& instruction) {
 void Lowering::indexed_branch(const ptx::Instruction& instruction) {
     const Ref index = source(operand(instruction, 0), 4);
     const ptx::Operand& list = operand(instruction, 1);
-    const bool is_label = list.kind == ptx::Operand::Kind::label;
+    const bool is_label = list.kind == OperandKind::label;
     const std::size_t at = is_label ? function_.labels[static_cast<std::size_t>(list.index)].at : 0;
     if (!is_label || at >= function_.body.size() || function_.body[at].opcode != ptx::branch_targets ||
         function_.body[at].operands.empty())
@@ -117,14 +116,14 @@ void Lowering::indexed_branch(const ptx::Instruction& instruction) {
     std::vector<Run> runs;
     const std::vector<ptx::Operand>& targets = function_.body[at].operands;
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        if (targets[i].kind != ptx::Operand::Kind::label)
+        if (targets[i].kind != OperandKind::label)
             refuse(fmt::format("the label '{}' is not defined in this function", targets[i].name));
         if (runs.empty() || runs.back().label != targets[i].index) runs.push_back({i, targets[i].index});
     }
     // As deep as the logarithm of the number of targets.
     const auto search = [&](const auto& self, std::span<const Run> among) -> void {
         if (among.size() == 1) {
-            emit({Operation::bra, Type::none, Type::none, {}}, {}, {}).label = among[0].label;
+            emit({Operation::bra}, {}, {}).label = among[0].label;
             return;
         }
         const std::size_t half = among.size() / 2;
@@ -132,7 +131,7 @@ void Lowering::indexed_branch(const ptx::Instruction& instruction) {
         emit({Operation::setp, Type::u32, Type::none, {Flag::lt}}, {below},
              {index, functions_.layout().constant(among[half].first, 4)});
         const std::int32_t lower = new_label();
-        emit({Operation::branch, Type::none, Type::none, {}}, {}, {below}).label = lower;
+        emit({Operation::branch}, {}, {below}).label = lower;
         self(self, among.subspan(half));
         stand(lower);
         self(self, among.first(half));
@@ -168,7 +167,7 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
         case Operation::fence:
             // One worker runs a block from start to end and host stores are not reordered against each other
             // for long: a fence is a compiler's matter, and the interpreter is opaque to it.
-            emit({Operation::fence, Type::none, Type::none, {}}, {}, {});
+            emit({Operation::fence}, {}, {});
             return;
         case Operation::brx:
             return indexed_branch(instruction);
@@ -183,11 +182,11 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
             return;
         }
         case Operation::bar_warp:
-            emit({Operation::bar_warp, Type::none, Type::none, {}}, {}, {source(operand(instruction, 0), 4)});
+            emit({Operation::bar_warp}, {}, {source(operand(instruction, 0), 4)});
             return;
         case Operation::ret:
             if (!function_.is_entry) return leave_function();
-            emit({Operation::exit, Type::none, Type::none, {}}, {}, {});
+            emit({Operation::exit}, {}, {});
             return;
         default:
             return by_letters(instruction, opcode);
@@ -206,37 +205,17 @@ void Lowering::by_letters(const ptx::Instruction& instruction, const Opcode& opc
     for (std::size_t i = 0; i < letters.size(); ++i) {
         const ptx::Operand& given = instruction.operands[i];
         const bool is_pred = opcode.type == Type::pred;
-        switch (letters[i]) {
-            case 'D':
-                results.push_back(result(given, is_pred ? 0 : bytes));
-                break;
-            case 'd':
-                results.push_back(result(given, 2 * bytes));
-                break;
-            case 'u':
-                results.push_back(result(given, 4));
-                break;
-            case 'P':
-                results.push_back(result(given, 0));
-                break;
-            case 'A':
-                sources.push_back(is_pred ? predicate(given) : source(given, bytes, opcode.type));
-                break;
-            case 'a':
-                sources.push_back(source(given, 2 * bytes));
-                break;
-            case 'U':
-                sources.push_back(source(given, 4));
-                break;
-            case 'Q':
-                sources.push_back(predicate(given));
-                break;
-            case 'F':
-                sources.push_back(source(given, ptx::bytes_of(opcode.second), opcode.second));
-                break;
-            default:
-                refuse(fmt::format("{} is not supported", instruction.opcode));
-        }
+        const char letter = letters[i];
+        if (letter == 'D') results.push_back(result(given, is_pred ? 0 : bytes));
+        if (letter == 'd') results.push_back(result(given, 2 * bytes));
+        if (letter == 'u') results.push_back(result(given, 4));
+        if (letter == 'P') results.push_back(result(given, 0));
+        if (letter == 'A') sources.push_back(is_pred ? predicate(given) : source(given, bytes, opcode.type));
+        if (letter == 'a') sources.push_back(source(given, 2 * bytes));
+        if (letter == 'U') sources.push_back(source(given, 4));
+        if (letter == 'Q') sources.push_back(predicate(given));
+        if (letter == 'F') sources.push_back(source(given, ptx::bytes_of(opcode.second), opcode.second));
+        if (letter == '*') refuse(fmt::format("{} is not supported", instruction.opcode));
     }
     emit(machine_key(*opcode.row, opcode.type, opcode.second, opcode.flags), std::move(results),
          std::move(sources));

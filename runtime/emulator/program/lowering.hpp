@@ -16,6 +16,8 @@
 
 namespace emulated::program {
 
+using OperandKind = ptx::Operand::Kind;
+
 /// This kernel cannot run here. Caught by translate.
 struct Refused {
     Code::Line line;

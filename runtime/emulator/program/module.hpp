@@ -34,7 +34,6 @@ struct Kernel {
     struct Parameter {
         std::uint32_t offset = 0;  ///< in the parameter buffer
         std::uint32_t bytes = 0;
-        std::uint32_t alignment = 1;
     };
     std::string name;
     std::vector<Parameter> parameters;
@@ -42,7 +41,6 @@ struct Kernel {
     std::uint32_t static_shared_bytes = 0;
     std::uint32_t local_bytes = 0;  ///< per thread, the deepest known call chain included where it is known
     std::uint32_t registers = 0;    ///< per thread: what is alive at once, in 32-bit registers
-    std::uint32_t constant_bytes = 0;
     std::uint32_t max_threads = 1024;  ///< per block, from .maxntid
     /// What the text asks of the assembler, 0 where it does not: at most so many registers, at least so many
     /// blocks per multiprocessor, room for blocks of so many threads.
@@ -57,8 +55,6 @@ struct Kernel {
 struct Module {
     std::vector<Global> globals;
     std::vector<Kernel> kernels;
-    int ptx_major = 0, ptx_minor = 0;
-    std::string target;  ///< "sm_80"
 
     const Kernel* find_kernel(std::string_view name) const noexcept;
     const Global* find_global(std::string_view name) const noexcept;

@@ -1,5 +1,7 @@
 #include "program/operations.hpp"
 
+#include <algorithm>
+
 namespace emulated::program {
 namespace {
 
@@ -246,11 +248,10 @@ constexpr FlagSet exclusive[] = {
 };
 
 bool contradicts_itself(const FlagSet& flags) {
-    for (const FlagSet& group : exclusive) {
+    return std::ranges::any_of(exclusive, [&](const FlagSet& group) {
         const FlagSet chosen = flags & group;
-        if (!chosen.empty() && !chosen.single()) return true;
-    }
-    return false;
+        return !chosen.empty() && !chosen.single();
+    });
 }
 
 bool matches(const Row& row, const Opcode& opcode, std::string_view name) {
@@ -260,13 +261,6 @@ bool matches(const Row& row, const Opcode& opcode, std::string_view name) {
     if (!opcode.flags.minus(row.selecting | row.neutral).empty()) return false;
     if ((opcode.flags & row.all_of) != row.all_of) return false;
     return row.one_of.empty() || (opcode.flags & row.one_of).single();
-}
-
-bool known(std::string_view name) {
-    for (const Row& row : table) {
-        if (row.name == name) return true;
-    }
-    return false;
 }
 
 }  // namespace
@@ -280,7 +274,7 @@ std::variant<Opcode, Refusal> find_operation(std::string_view text) {
     const auto refuse = [&](const std::string& why) {
         return Refusal{std::string(text) + " is not supported" + why};
     };
-    if (!known(name)) return refuse("");
+    if (std::ranges::find(table, name, &Row::name) == std::end(table)) return refuse("");
 
     std::size_t types = 0;
     for (std::size_t at = dot; at != std::string_view::npos;) {
@@ -299,13 +293,9 @@ std::variant<Opcode, Refusal> find_operation(std::string_view text) {
         }
     }
     if (contradicts_itself(opcode.flags)) return refuse(": two of its modifiers exclude each other");
-    for (const Row& row : table) {
-        if (matches(row, opcode, name)) {
-            opcode.row = &row;
-            return opcode;
-        }
-    }
-    return refuse("");
+    opcode.row = std::ranges::find_if(table, [&](const Row& row) { return matches(row, opcode, name); });
+    if (opcode.row == std::end(table)) return refuse("");
+    return opcode;
 }
 
 }  // namespace emulated::program

@@ -71,8 +71,9 @@ class TypeSet {
     }
 
   private:
-    static constexpr std::uint32_t bit(Type type) { return 1u << static_cast<unsigned>(type); }
-    std::uint32_t bits_ = 0;
+    static_assert(static_cast<unsigned>(Type::count) <= 64);
+    static constexpr std::uint64_t bit(Type type) { return std::uint64_t{1} << static_cast<unsigned>(type); }
+    std::uint64_t bits_ = 0;
 };
 
 // clang-format off

@@ -11,14 +11,7 @@ namespace {
 
 std::vector<std::uint32_t> count_definitions(const Body& body) {
     std::vector<std::uint32_t> counts(body.register_bytes.size());
-    const auto count = [&](const Ref& ref) {
-        if (ref.kind == Ref::Kind::virtual_register) ++counts[ref.index];
-    };
-    for (const Step& step : body.steps) {
-        for (const Ref& ref : step.results) count(ref);
-        if (step.listed && step.list_is_result)
-            for (const Ref& ref : step.list) count(ref);
-    }
+    for (const Step& step : body.steps) step.each_result([&](std::uint32_t reg) { ++counts[reg]; });
     return counts;
 }
 
@@ -31,24 +24,24 @@ class Simplifier {
         std::vector<bool> gone(body_.steps.size(), false);
         for (std::size_t i = 0; i < body_.steps.size(); ++i) {
             Step& step = body_.steps[i];
-            for (Ref& ref : step.sources) replace(ref);
-            if (!step.list_is_result)
-                for (Ref& ref : step.list) replace(ref);
+            replace_sources(step);
             if (const auto constant = constant_of(step)) {
                 constants_[step.results[0].index] = *constant;
                 gone[i] = true;
             }
         }
         // A use may stand before the definition in the text: around a loop.
-        for (Step& step : body_.steps) {
-            for (Ref& ref : step.sources) replace(ref);
-            if (!step.list_is_result)
-                for (Ref& ref : step.list) replace(ref);
-        }
+        for (Step& step : body_.steps) replace_sources(step);
         remove(gone);
     }
 
   private:
+    void replace_sources(Step& step) const {
+        for (Ref& ref : step.sources) replace(ref);
+        if (!step.list_is_result)
+            for (Ref& ref : step.list) replace(ref);
+    }
+
     void replace(Ref& ref) const {
         if (ref.kind != Ref::Kind::virtual_register) return;
         const auto known = constants_.find(ref.index);
@@ -115,7 +108,7 @@ void share_addresses(Body& body) {
         if ((operation == Operation::ld || operation == Operation::st) && step.memory && !step.partial) {
             const Ref& base = step.sources.back();
             const std::size_t count = step.listed ? step.list.size() : 1;
-            const Kind kind{base.kind, base.index, step.key.flags.low() ^ (step.key.flags.high() << 1),
+            const Kind kind{base.kind, base.index, step.key.flags.digest(),
                             ptx::bytes_of(step.key.type) * count, (step.bits & Instruction::narrow) != 0};
             const auto [known, is_new] = seen.try_emplace(kind, static_cast<std::int32_t>(i));
             if (!is_new) step.shares = known->second;

@@ -11,11 +11,8 @@ namespace emulated::program {
 
 /// One operand of a step.
 struct Ref {
-    enum class Kind : std::uint8_t {
-        none,
-        virtual_register,
-        fixed
-    };  ///< fixed: a place in the register file
+    /// fixed: a place in the register file
+    enum class Kind : std::uint8_t { none, virtual_register, fixed };
     Kind kind = Kind::none;
     std::uint32_t index = 0;
 };
@@ -38,6 +35,27 @@ struct Step {
     std::uint32_t extra = 0;   ///< goes to Instruction::extra
     std::uint32_t used_bytes = 0;  ///< ld_used: a bit for each byte of the access
     Code::Line line;
+
+    /// Visits the virtual registers that it reads, by index.
+    template <class Visit>
+    void each_use(const Visit& visit) const {
+        each_register(sources, visit);
+        if (!list_is_result) each_register(list, visit);
+    }
+    /// The same of those that it writes.
+    template <class Visit>
+    void each_result(const Visit& visit) const {
+        each_register(results, visit);
+        if (list_is_result) each_register(list, visit);
+    }
+
+  private:
+    template <class Visit>
+    static void each_register(const std::vector<Ref>& refs, const Visit& visit) {
+        for (const Ref& ref : refs) {
+            if (ref.kind == Ref::Kind::virtual_register) visit(ref.index);
+        }
+    }
 };
 
 /// One function on its way.

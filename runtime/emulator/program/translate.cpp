@@ -2,10 +2,8 @@
 #include "program/translate.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,8 +40,7 @@ std::vector<Code::Callee> callees_of(Functions& functions, const std::vector<std
                                          std::pair{&entry.function->parameters, &callee.parameters}}) {
             for (const std::int32_t index : *list) {
                 into->push_back(
-                    {entry.argument_places[at++],
-                     Functions::stride(entry.function->variables[static_cast<std::size_t>(index)])});
+                    {entry.argument_places[at++], Functions::stride(entry.function->variable(index))});
             }
         }
         made.push_back(std::move(callee));
@@ -91,7 +88,7 @@ class Emitter {
                 step.key.operation != Operation::bar && step.key.operation != Operation::exit) {
                 Instruction meet;
                 meet.immediate = static_cast<std::int64_t>(code_.instructions.size()) + 1;
-                push(meet, {Operation::bra, Type::none, Type::none, {}}, step.line);
+                push(meet, {Operation::bra}, step.line);
             }
             at[i] = static_cast<std::uint32_t>(code_.instructions.size());
             if (step.label >= 0) branches.emplace_back(code_.instructions.size(), step.label);
@@ -158,12 +155,11 @@ class Emitter {
 }  // namespace
 
 std::variant<Translation, std::string> translate(const ptx::Module& module, const ptx::Function& entry,
+                                                 const std::vector<Kernel::Parameter>& parameters,
                                                  const Symbols& symbols) {
     Translation made;
     made.code = std::make_shared<Code>();
     Code& code = *made.code;
-    made.parameter_bytes = layout_parameters(entry, made.parameters);
-
     code.files.emplace_back();
     std::map<std::uint32_t, std::uint32_t> files;
     for (const ptx::Module::File& file : module.files) {
@@ -179,11 +175,10 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
         std::vector<std::uint32_t> starts;
         for (std::size_t i = 0; i < functions.size(); ++i) {  // grows while bodies name new functions
             function = functions.at(i).function;
-            Body body = Lowering(functions, i, files, made.parameters).run();
+            Body body = Lowering(functions, i, files, parameters).run();
             simplify(body, layout);
             share_addresses(body);
             starts.push_back(emitter.emit(body, made.registers));
-            code.functions.emplace_back(functions.at(i).function->name);
         }
         for (std::size_t i = 0; i < code.instructions.size(); ++i) {
             if (code.keys[i].operation != Operation::call) continue;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "program/code.hpp"
 #include "program/module.hpp"
@@ -16,12 +17,11 @@ namespace emulated::program {
 struct Translation {
     std::shared_ptr<Code> code;
     std::uint32_t registers = 0;  ///< 32-bit registers per thread, as a compiler would count them
-    std::uint32_t parameter_bytes = 0;
-    std::vector<Kernel::Parameter> parameters;
 };
 
-/// Or why not, with the place on further lines (Kernel::refusal).
+/// Or why not, with the place on further lines (Kernel::refusal). `parameters` are where the kernel's lie.
 std::variant<Translation, std::string> translate(const ptx::Module& module, const ptx::Function& entry,
+                                                 const std::vector<Kernel::Parameter>& parameters,
                                                  const Symbols& symbols);
 
 }  // namespace emulated::program

@@ -87,6 +87,8 @@ struct Function {
     std::uint32_t max_threads = 0;    ///< from .maxntid or .reqntid; 0 when not given
     std::uint32_t max_registers = 0;  ///< from .maxnreg; 0 when not given
     std::uint32_t min_blocks = 0;     ///< a multiprocessor, from .minnctapersm; 0 when not given
+
+    const Variable& variable(std::int32_t index) const { return variables[static_cast<std::size_t>(index)]; }
 };
 
 struct Module {

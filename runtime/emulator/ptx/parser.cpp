@@ -74,14 +74,18 @@ class Parser {
         return true;
     }
     void expect(std::string_view text) {
-        if (!accept(text))
-            fail("expected '" + std::string(text) + "' before '" + std::string(peek().text) + "'");
+        if (!accept(text)) fail_before(fmt::format("'{}'", text));
     }
-    std::string_view word(const char* what) {
-        if (peek().kind != TokenKind::word) {
-            fail(std::string("expected ") + what + " before '" + std::string(peek().text) + "'");
-        }
+    std::string_view word(std::string_view what) {
+        if (peek().kind != TokenKind::word) fail_before(what);
         return take().text;
+    }
+    std::uint64_t integer(std::string_view what) {
+        if (peek().kind != TokenKind::integer) fail_before(what);
+        return take().bits;
+    }
+    [[noreturn]] void fail_before(std::string_view expected) const {
+        fail(fmt::format("expected {} before '{}'", expected, peek().text));
     }
     // One level of what is parsed by recursion. Keeps the stack, and later the operands' destructors, shallow.
     class Level {
@@ -98,12 +102,6 @@ class Parser {
     };
     [[noreturn]] void fail_nested() const {
         fail("this is nested more than " + std::to_string(most_nested) + " levels deep");
-    }
-    std::uint64_t integer(const char* what) {
-        if (peek().kind != TokenKind::integer) {
-            fail(std::string("expected ") + what + " before '" + std::string(peek().text) + "'");
-        }
-        return take().bits;
     }
     [[noreturn]] void fail(const std::string& message) const { throw SyntaxError(peek().line, message); }
 
@@ -126,14 +124,9 @@ class Parser {
         if (accept(".loc")) return loc();
         if (accept(".pragma")) return skip_past(";");
         if (accept(";")) return;
-        linkage_ = {};
-        for (;;) {
-            if (accept(".visible") || accept(".weak") || accept(".common")) continue;
-            if (accept(".extern")) {
-                linkage_.is_extern = true;
-                continue;
-            }
-            break;
+        is_extern_ = false;
+        while (accept(".visible") || accept(".weak") || accept(".common") || peek().is(".extern")) {
+            if (accept(".extern")) is_extern_ = true;
         }
         if (accept(".entry")) return function(true);
         if (accept(".func")) return function(false);
@@ -241,7 +234,7 @@ class Parser {
         Variable variable;
         variable.space = space;
         variable.line = peek().line;
-        variable.is_extern = linkage_.is_extern;
+        variable.is_extern = is_extern_;
         std::uint32_t alignment = 0, lanes = 1;
         bool typed = false;
         for (;;) {
@@ -426,8 +419,7 @@ class Parser {
         loc_ = caller_ = {};
         callers_.clear();
         used_bytes_ = ~0u;
-        if (accept(".noreturn")) {
-        }
+        accept(".noreturn");
         if (peek().is("(")) made.results = parameters();
         made.name = word("a function's name");
         if (peek().is("(")) made.parameters = parameters();
@@ -469,9 +461,6 @@ class Parser {
 
     void attribute(Function& made) {
         const Token& token = take();
-        const bool bounds = token.is(".maxntid") || token.is(".reqntid");
-        const bool registers = token.is(".maxnreg");
-        const bool blocks = token.is(".minnctapersm");
         if (token.is(".pragma")) return skip_past(";");
         if (token.is(".noreturn") || token.is(".explicitcluster")) return;
         std::uint64_t product = 1;
@@ -479,9 +468,10 @@ class Parser {
             product *= take().bits;
             if (!accept(",")) break;
         }
-        if (bounds) made.max_threads = static_cast<std::uint32_t>(product);
-        if (registers) made.max_registers = static_cast<std::uint32_t>(product);
-        if (blocks) made.min_blocks = static_cast<std::uint32_t>(product);
+        const auto bound = static_cast<std::uint32_t>(product);
+        if (token.is(".maxntid") || token.is(".reqntid")) made.max_threads = bound;
+        if (token.is(".maxnreg")) made.max_registers = bound;
+        if (token.is(".minnctapersm")) made.min_blocks = bound;
     }
 
     // After "{": statements until the "}" of the function. Inner blocks are scopes, opened and closed here.
@@ -526,8 +516,7 @@ class Parser {
         if (accept(".calltargets") || accept(".callprototype")) return skip_past(";");
         if (accept(".section")) return section();
         if (token.kind == TokenKind::directive) {
-            linkage_ = {};
-            if (accept(".extern")) linkage_.is_extern = true;
+            is_extern_ = accept(".extern");
             if (const auto space = variable_space()) {
                 return variables(*space, function_->variables, &scopes_.back());
             }
@@ -740,10 +729,6 @@ class Parser {
         return made;
     }
 
-    struct Linkage {
-        bool is_extern = false;
-    };
-
     std::vector<Token> tokens_;
     int newest_architecture_;
     std::size_t at_ = 0;
@@ -754,7 +739,7 @@ class Parser {
     std::size_t depth_ = 0;           ///< of Level
     std::size_t registers_ = 0;       ///< of the module so far
     std::uint32_t used_bytes_ = ~0u;  ///< of the next load
-    Linkage linkage_;
+    bool is_extern_ = false;          ///< what is declared next
     bool in_ptr_ = false;
     unsigned element_bytes_ = 0;
     SourcePlace loc_{}, caller_{};

@@ -7,40 +7,33 @@
 
 namespace emulated::ptx {
 
+// clang-format off
+/// With the bytes of a register of each type; 8-bit values live in 16-bit registers.
+#define BASCULE_PTX_TYPES(TYPE) \
+    TYPE(pred, 4) TYPE(b8, 1) TYPE(b16, 2) TYPE(b32, 4) TYPE(b64, 8) TYPE(u8, 1) TYPE(u16, 2) TYPE(u32, 4) \
+    TYPE(u64, 8) TYPE(s8, 1) TYPE(s16, 2) TYPE(s32, 4) TYPE(s64, 8) TYPE(f16, 2) TYPE(f16x2, 4) TYPE(bf16, 2) \
+    TYPE(bf16x2, 4) TYPE(f32, 4) TYPE(f64, 8)
+
 enum class Type : std::uint8_t {
     none,
-    pred,
-    b8,
-    b16,
-    b32,
-    b64,
-    u8,
-    u16,
-    u32,
-    u64,
-    s8,
-    s16,
-    s32,
-    s64,
-    f16,
-    f16x2,
-    bf16,
-    bf16x2,
-    f32,
-    f64,
+#define TYPE(name, bytes) name,
+    BASCULE_PTX_TYPES(TYPE)
+#undef TYPE
     count,
 };
 
 struct TypeName {
     std::string_view name;
-    std::uint8_t bytes;  ///< of a register of this type; 8-bit values live in 16-bit registers
+    std::uint8_t bytes;
 };
 
 inline constexpr TypeName type_names[] = {
-    {"", 0},    {"pred", 4},  {"b8", 1},   {"b16", 2},    {"b32", 4}, {"b64", 8}, {"u8", 1},
-    {"u16", 2}, {"u32", 4},   {"u64", 8},  {"s8", 1},     {"s16", 2}, {"s32", 4}, {"s64", 8},
-    {"f16", 2}, {"f16x2", 4}, {"bf16", 2}, {"bf16x2", 4}, {"f32", 4}, {"f64", 8},
+    {"", 0},
+#define TYPE(name, bytes) {#name, bytes},
+    BASCULE_PTX_TYPES(TYPE)
+#undef TYPE
 };
+// clang-format on
 
 constexpr unsigned bytes_of(Type type) { return type_names[static_cast<unsigned>(type)].bytes; }
 constexpr bool is_signed(Type type) { return type >= Type::s8 && type <= Type::s64; }

@@ -1,9 +1,7 @@
 #include "ptx/verify.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -30,8 +28,7 @@ std::uint64_t most_parameter_bytes(const Module& module) {
 
 void verify_parameters(const Module& module, const Function& function) {
     std::uint64_t end = 0;
-    for (const std::int32_t index : function.parameters)
-        end = end_of(function.variables[static_cast<std::size_t>(index)], end);
+    for (const std::int32_t index : function.parameters) end = end_of(function.variable(index), end);
     const std::uint64_t most = most_parameter_bytes(module);
     if (function.is_entry && end > most) {
         throw SyntaxError(function.line,
@@ -114,9 +111,7 @@ class Undefined {
     }
 
     std::string place_of(const Instruction& instruction) const {
-        const auto file =
-            std::find_if(module_.files.begin(), module_.files.end(),
-                         [&](const Module::File& each) { return each.index == instruction.file; });
+        const auto file = std::ranges::find(module_.files, instruction.file, &Module::File::index);
         if (instruction.source_line == 0 || file == module_.files.end()) return "";
         return fmt::format("line {} of {}", instruction.source_line, file->name);
     }
@@ -131,7 +126,7 @@ class Undefined {
 
 bool is_provided(std::string_view function) noexcept {
     static constexpr std::string_view provided[] = {"vprintf", "__assertfail", "malloc", "free"};
-    return std::find(std::begin(provided), std::end(provided), function) != std::end(provided);
+    return std::ranges::find(provided, function) != std::end(provided);
 }
 
 void verify(const Module& module) {

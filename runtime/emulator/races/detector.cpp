@@ -141,13 +141,8 @@ void Detector::compare(const Operation& operation, std::uint64_t number, const P
             const std::uint64_t both = conflicts(page, *record.page, word);
             if (both == 0) continue;
             if (race == nullptr) {
-                for (Race& known : races) {
-                    if (known.first == record.by) race = &known;
-                }
-                if (race == nullptr) {
-                    races.push_back({.first = record.by});
-                    race = &races.back();
-                }
+                const auto known = std::ranges::find(races, record.by, &Race::first);
+                race = known != races.end() ? &*known : &races.emplace_back(Race{.first = record.by});
             }
             const std::uint64_t base = number * page_bytes + word * 64;
             const std::uint64_t first = base + static_cast<std::uint64_t>(std::countr_zero(both));

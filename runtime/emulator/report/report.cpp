@@ -26,7 +26,7 @@ namespace {
 
 using Kind = machine::Fault::Kind;
 
-/// A kind of fault: how reports call it, what the kernel did where it is no access, and the driver's code.
+/// A kind of fault: how reports call it, what the kernel did where it is not an access, and the driver's code.
 struct Row {
     Kind kind;
     const char* title;
@@ -47,8 +47,7 @@ constexpr Row rows[] = {
 };
 
 const Row& row_of(Kind kind) noexcept {
-    return *std::find_if(std::begin(rows), std::end(rows) - 1,
-                         [&](const Row& row) { return row.kind == kind; });
+    return *std::ranges::find(std::begin(rows), std::end(rows) - 1, kind, &Row::kind);
 }
 
 std::string triple(machine::Dim3 value) { return fmt::format("({},{},{})", value.x, value.y, value.z); }

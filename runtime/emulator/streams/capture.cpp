@@ -24,7 +24,7 @@ namespace {
 
 void merge(std::vector<CapturedNode*>& into, const std::vector<CapturedNode*>& more) {
     for (CapturedNode* node : more) {
-        if (std::find(into.begin(), into.end(), node) == into.end()) into.push_back(node);
+        if (std::ranges::find(into, node) == into.end()) into.push_back(node);
     }
 }
 
@@ -117,18 +117,26 @@ void Captures::abandon(CapturingStream& stream) {
     }
 }
 
-/// The legacy default stream would be ordered with every blocking stream of its context.
-Refusal Captures::blocked_legacy(const void* context, bool invalidate) {
-    Refusal refusal = Refusal::none;
+/// Refuses where a capture is one that the call concerns.
+template <class Concerns>
+Refusal Captures::refuse_where(Refusal refusal, bool invalidate, const Concerns& concerns) {
+    Refusal found = Refusal::none;
     for (const auto& sequence : sequences_) {
-        const auto blocks = [&](const CapturingStream* member) {
-            return member->blocking_ && member->context_ == context;
-        };
-        if (std::none_of(sequence->members.begin(), sequence->members.end(), blocks)) continue;
-        refusal = Refusal::implicit;
+        if (!concerns(*sequence)) continue;
+        found = refusal;
         if (invalidate) sequence->valid = false;
     }
-    return refusal;
+    return found;
+}
+
+/// The legacy default stream would be ordered with every blocking stream of its context.
+Refusal Captures::blocked_legacy(const void* context, bool invalidate) {
+    const auto blocks = [&](const CapturingStream* member) {
+        return member->blocking_ && member->context_ == context;
+    };
+    return refuse_where(Refusal::implicit, invalidate, [&](const CaptureSequence& sequence) {
+        return std::ranges::any_of(sequence.members, blocks);
+    });
 }
 
 Captures::Use Captures::use(const CaptureTarget& target) {
@@ -142,8 +150,8 @@ Captures::Use Captures::use(const CaptureTarget& target) {
 Refusal Captures::add(const CaptureTarget& target, std::shared_ptr<CapturedNode> node) {
     const std::lock_guard lock(mutex_);
     const auto& sequence = target.stream->sequence_;
-    if (sequence == nullptr) return Refusal::invalidated;  // another thread has ended it meanwhile
-    if (!sequence->valid) return Refusal::invalidated;
+    // Another thread may have ended it meanwhile.
+    if (sequence == nullptr || !sequence->valid) return Refusal::invalidated;
     node->after = std::exchange(target.stream->ends_, {node.get()});
     sequence->graph->nodes.push_back(std::move(node));
     return Refusal::none;
@@ -178,7 +186,8 @@ Captures::Wait Captures::wait(const CaptureTarget& target, CapturedMark& mark) {
     };
     if (mine != nullptr && !mine->valid) return {Refusal::invalidated, true};
     if (marked == nullptr) {
-        return mine == nullptr ? Wait{blocked_legacy_of(target), false} : refuse(Refusal::isolation);
+        if (mine != nullptr) return refuse(Refusal::isolation);
+        return {target.stream == nullptr ? blocked_legacy(target.context, true) : Refusal::none, false};
     }
     if (marked->over)
         return mine == nullptr ? Wait{Refusal::captured_event, true} : refuse(Refusal::isolation);
@@ -188,10 +197,6 @@ Captures::Wait Captures::wait(const CaptureTarget& target, CapturedMark& mark) {
     if (mine == nullptr) join(target, marked);
     merge(target.stream->ends_, mark.ends_);
     return {Refusal::none, true};
-}
-
-Refusal Captures::blocked_legacy_of(const CaptureTarget& target) {
-    return target.stream == nullptr ? blocked_legacy(target.context, true) : Refusal::none;
 }
 
 Refusal Captures::ask(const CaptureTarget& target) {
@@ -211,30 +216,20 @@ Refusal Captures::ask(CapturedMark& mark) {
 
 Refusal Captures::ask_context(const void* context) {
     const std::lock_guard lock(mutex_);
-    Refusal refusal = Refusal::none;
-    for (const auto& sequence : sequences_) {
-        const auto& members = sequence->members;
-        if (std::none_of(members.begin(), members.end(),
-                         [&](const auto* member) { return member->context_ == context; }))
-            continue;
-        sequence->valid = false;
-        refusal = Refusal::unsupported;
-    }
-    return refusal;
+    return refuse_where(Refusal::unsupported, true, [&](const CaptureSequence& sequence) {
+        return std::ranges::any_of(sequence.members,
+                                   [&](const auto* member) { return member->context_ == context; });
+    });
 }
 
 Refusal Captures::unsafe(std::uint64_t thread, CaptureMode mode) {
     if (mode == CaptureMode::relaxed) return Refusal::none;
     const std::lock_guard lock(mutex_);
-    Refusal refusal = Refusal::none;
-    for (const auto& sequence : sequences_) {
-        const bool mine = sequence->thread == thread && sequence->mode != CaptureMode::relaxed;
-        const bool everybodys = sequence->mode == CaptureMode::global && mode == CaptureMode::global;
-        if (!mine && !everybodys) continue;
-        sequence->valid = false;
-        refusal = Refusal::unsupported;
-    }
-    return refusal;
+    return refuse_where(Refusal::unsupported, true, [&](const CaptureSequence& sequence) {
+        const bool mine = sequence.thread == thread && sequence.mode != CaptureMode::relaxed;
+        const bool everybodys = sequence.mode == CaptureMode::global && mode == CaptureMode::global;
+        return mine || everybodys;
+    });
 }
 
 Refusal Captures::info(const CaptureTarget& target, CaptureInfo& info) {
@@ -252,8 +247,7 @@ Refusal Captures::info(const CaptureTarget& target, CaptureInfo& info) {
 }
 
 bool Captures::fills(const CapturedGraph& graph) const noexcept {
-    return std::any_of(sequences_.begin(), sequences_.end(),
-                       [&](const auto& sequence) { return sequence->graph.get() == &graph; });
+    return std::ranges::any_of(sequences_, [&](const auto& each) { return each->graph.get() == &graph; });
 }
 
 }  // namespace emulated::streams

@@ -14,19 +14,19 @@ namespace emulated::streams {
 /// Numbered as the driver's CUstreamCaptureMode.
 enum class CaptureMode : std::uint8_t { global, this_thread, relaxed };
 
-/// Why something cannot be done because of a capture.
-enum class Refusal : std::uint8_t {
-    none,
-    unsupported,     ///< not while the stream is capturing, or not while any stream is captured
-    invalidated,     ///< something before was refused
-    merge,           ///< it would join two captures
-    unmatched,       ///< another stream began the capture
-    unjoined,        ///< a stream that was pulled in was not waited for
-    isolation,       ///< what is captured would depend on what is not
-    implicit,        ///< the legacy default stream would depend on what is captured
-    captured_event,  ///< the event marks what was captured
-    wrong_thread,    ///< another thread began the capture
-    illegal_state,   ///< the stream is capturing, or it is not
+/// Why something cannot be done because of a capture. Numbered as the driver's CUresult.
+enum class Refusal : std::uint16_t {
+    none = 0,
+    illegal_state = 401,   ///< the stream is capturing, or it is not
+    unsupported = 900,     ///< not while the stream is capturing, or not while any stream is captured
+    invalidated = 901,     ///< something before was refused
+    merge = 902,           ///< it would join two captures
+    unmatched = 903,       ///< another stream began the capture
+    unjoined = 904,        ///< a stream that was pulled in was not waited for
+    isolation = 905,       ///< what is captured would depend on what is not
+    implicit = 906,        ///< the legacy default stream would depend on what is captured
+    captured_event = 907,  ///< the event marks what was captured
+    wrong_thread = 908,    ///< another thread began the capture
 };
 
 struct CaptureSequence;
@@ -69,7 +69,7 @@ struct CaptureTarget {
 
 /// What a client may know of a stream's capture.
 struct CaptureInfo {
-    enum class Status : std::uint8_t { none, active, invalidated };
+    enum class Status : std::uint8_t { none, active, invalidated };  ///< as CUstreamCaptureStatus
     Status status = Status::none;
     std::uint64_t id = 0;
     const CapturedGraph* graph = nullptr;
@@ -137,7 +137,8 @@ class Captures {
     void join(const CaptureTarget& target, const std::shared_ptr<CaptureSequence>& sequence);
     void finish(CaptureSequence& sequence);
     Refusal blocked_legacy(const void* context, bool invalidate);
-    Refusal blocked_legacy_of(const CaptureTarget& target);
+    template <class Concerns>
+    Refusal refuse_where(Refusal refusal, bool invalidate, const Concerns& concerns);
 
     inline static std::atomic<int> ongoing_{0};
     mutable std::mutex mutex_;  // of what follows, and of every stream's and event's part

@@ -48,8 +48,8 @@ class Flattened {
 
     /// A step goes on in the lane of one that it comes after, where that is its lane's last.
     std::size_t append(const CapturedNode& node, Indices after) {
-        const auto free = std::find_if(after.begin(), after.end(),
-                                       [&](std::size_t index) { return ends_[steps[index].lane] == index; });
+        const auto free =
+            std::ranges::find_if(after, [&](std::size_t index) { return ends_[steps[index].lane] == index; });
         const std::size_t lane = free == after.end() ? ends_.size() : steps[*free].lane;
         if (lane == ends_.size()) ends_.emplace_back();
         ends_[lane] = steps.size();

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -31,7 +29,7 @@ struct CapturedGraph {
 
 /// One captured operation.
 struct CapturedNode {
-    enum class Kind : std::uint8_t { kernel, copy, fill, host, graph, empty };
+    enum class Kind : std::uint8_t { kernel, copy, fill, host, graph, empty };  ///< as CUgraphNodeType
     Kind kind = Kind::empty;
     // What an executable graph cannot be updated to have otherwise.
     const void* context = nullptr;
@@ -51,7 +49,15 @@ class ExecutableGraph {
     explicit ExecutableGraph(const CapturedGraph& graph) { take(graph); }
 
     struct Difference {
-        enum class What : std::uint8_t { none, topology, kind, function, parameters, attributes };
+        /// As the driver's CUgraphExecUpdateResult.
+        enum class What : std::uint8_t {
+            none = 0,
+            topology = 2,
+            kind = 3,
+            parameters = 5,
+            function = 7,
+            attributes = 8,
+        };
         What what = What::none;
         const CapturedNode* node = nullptr;  ///< of the new graph
         const CapturedNode* from = nullptr;  ///< the dependency that does not match

@@ -57,8 +57,6 @@ class Scheduler {
     explicit Scheduler(Policy policy) : Scheduler(Schedule{.policy = policy}) {}
     /// Waits for what runs; what is pending never runs.
     ~Scheduler();
-    Scheduler(const Scheduler&) = delete;
-    Scheduler& operator=(const Scheduler&) = delete;
 
     Policy policy() const noexcept { return schedule_.policy; }
 

@@ -19,7 +19,7 @@ void clz(const Call& call, Answers& out) {
     while (count < width(call) && !bit(call[0], width(call) - 1 - static_cast<unsigned>(count))) ++count;
     out.add(Type::u32, count);
 }
-// The most significant bit that is no copy of the sign.
+// The most significant bit that is not a copy of the sign.
 void bfind(const Call& call, Answers& out) {
     Bits word = call[0];
     if (integer_of(call.type(), word) < 0) word = ~word & mask_of(call.type());

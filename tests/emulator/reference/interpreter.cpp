@@ -195,7 +195,7 @@ class Thread {
     void evaluate(const Statement& statement) {
         const ptx::Instruction& text = *statement.text;
         const Signature& signature = statement.signature;
-        // The carry is no operand.
+        // The carry is not an operand.
         const bool carries = statement.family->results == "Tp";
         const unsigned sources = signature.source_count - carries;
         Bits values[5] = {};

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -77,6 +80,7 @@ def test_slices_of_slices_read_the_same_values(shape, first, second):
 
 MESSAGES = [
     ((3,), IndexError, "index 3 is out of bounds for axis 0 with size 3"),
+    ((-(2**63),), IndexError, "index -9223372036854775808 is out of bounds for axis 0 with size 3"),
     ((0, -5), IndexError, "index -5 is out of bounds for axis 1 with size 4"),
     ((0, 0, 0), IndexError, "too many indices for array: array is 2-dimensional, but 3 were indexed"),
     ((..., ...), IndexError, "an index can only have a single ellipsis"),
@@ -108,8 +112,27 @@ def test_a_step_of_zero_is_a_value_error():
 
 @pytest.mark.parametrize("index", [[0, 1], np.array([0, 1]), True, np.array([True, False, True]), (slice(None), [1])])
 def test_what_would_copy_is_refused_with_a_hint(index):
-    with pytest.raises(NotImplementedError, match=r"cupy\.asarray\(x\)\[index\]"):
+    with pytest.raises(NotImplementedError, match=r"would need a copy: use .*\."):
         pair((3, 4))[1][index]
+
+
+@pytest.mark.parametrize(
+    ("installed", "named"),
+    [
+        (["cupy", "torch"], "cupy.asarray(x), which views it without a copy"),
+        (["torch"], "torch.as_tensor(x, device='cuda'), which views it without a copy"),
+        ([], "x.copy_to_host() and NumPy"),
+    ],
+)
+def test_what_can_compute_with_an_array_is_named_where_it_can_be_used(installed, named, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name in installed else None)
+    if bascule.current_device().emulated:  # where no other library runs
+        named = "x.copy_to_host() and NumPy"
+    x = pair((3,))[1]
+    with pytest.raises(NotImplementedError, match=re.escape(f"use {named}.")):
+        x[[0, 1]]
+    with pytest.raises(TypeError, match=re.escape(f"(+): use {named}, or write a kernel.")):
+        x + 1
 
 
 def test_a_view_keeps_the_memory():

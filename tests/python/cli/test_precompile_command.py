@@ -173,7 +173,7 @@ def test_a_terminal_shows_a_bar(directory, cache):
             pass
         assert process.wait(60) == 0
     os.close(terminal)
-    assert b"2/2" in shown
+    assert b"2 of 2" in shown
 
 
 def test_a_worker_whose_sitecustomize_prints_compiles(bascule_command, directory, cache, tmp_path):

@@ -128,7 +128,7 @@ CASES: list[Case] = [
     bad(5, "an empty dict", KEY, "no 'version'", make=producers.exposing({}), versions=NONE),
     *(good(6, kind, make=producers.as_mapping(make)) for kind, make in producers.MAPPINGS.items()),
     good(7, "a key of a later version", colour="red"),
-    good(7, "keys that are no strings", make=lambda fields: producers.Producer(lambda: {**fields, 5: 6, None: 7})),
+    good(7, "keys that are not strings", make=lambda fields: producers.Producer(lambda: {**fields, 5: 6, None: 7})),
     good(8, "a property that counts its reads"),
     good(9, "another dict at each read", make=producers.changing),
     good(10, "a dict that is emptied while it is read", make=producers.clearing),

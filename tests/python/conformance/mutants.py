@@ -80,7 +80,7 @@ MUTANTS = [
     Mutant("attribute_error", 1, READER, ABSENCE, "true"),
     Mutant("producer_exception", 2, READER, ABSENCE),
     Mutant(
-        "mapping", 4, READER, '«»throw ArgumentError( ErrorKind::type, fmt::format("__cuda_array_interface__ must', ""
+        "mapping", 4, READER, '«»reject(ErrorKind::type, {.field = "__cuda_array_interface__", .expected = "a dict"', ""
     ),
     Mutant("instance", 4, READER, "descriptor && «PyType_Check(object)»"),
     # Version
@@ -195,7 +195,7 @@ MUTANTS = [
         "memory_extent",
         62,
         MEMORY,
-        "return; «»throw ArgumentError( ArgumentError::Kind::value, fmt::format(",
+        "return; «»reject(ErrorKind::value, {.field =",
         "return;",
     ),
 ]

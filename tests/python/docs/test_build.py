@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +17,9 @@ from docs.pages import DOCS, PAGES
 pytestmark = pytest.mark.slow
 
 
-def build(out: Path) -> Path:
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html", DOCS, out]
     done = subprocess.run(command, text=True, capture_output=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -23,8 +27,7 @@ def build(out: Path) -> Path:
     return out
 
 
-def test_the_pages_build_without_a_warning_and_the_references_are_complete(tmp_path: Path) -> None:
-    site = build(tmp_path / "site")
+def test_the_pages_build_without_a_warning_and_the_references_are_complete(site: Path) -> None:
     for page in PAGES:
         assert "<h1>" in (site / page.relative_to(DOCS)).with_suffix(".html").read_text(), page
 
@@ -41,6 +44,39 @@ def test_the_pages_build_without_a_warning_and_the_references_are_complete(tmp_p
     headers = (site / "headers.html").read_text()
     for name in ("Module", "Kernel", "TypedKernel", "DeviceArray", "DeviceBuffer", "Stream", "Event", "Graph"):
         assert re.search(rf'class</span> <span class="pre">{name}</span>', headers), name
+
+
+WIDTHS = """<pre></pre><script>
+onload = async () => {
+    for (const page of PAGES) {
+        const frame = document.createElement("iframe");
+        frame.style = "width:1366px;height:768px;border:0";
+        frame.src = page;
+        document.body.append(frame);
+        await new Promise((loaded) => (frame.onload = loaded));
+        document.querySelector("pre").textContent +=
+            frame.contentDocument.scrollingElement.scrollWidth + " " + page + "\\n";
+        frame.remove();
+    }
+};
+</script>"""
+
+
+def test_no_page_scrolls_sideways_on_a_laptop_and_cpp_in_strings_has_colours(site: Path, tmp_path: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("needs chromium")
+    assert re.search(r'<span class="k\w*">__global__</span>', (site / "tutorial.html").read_text())
+    pages = sorted(page.as_uri() for page in site.rglob("*.html"))
+    (tmp_path / "widths.html").write_text(WIDTHS.replace("PAGES", json.dumps(pages)))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", "--window-size=1500,900"]
+    flags += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=60000", "--dump-dom"]
+    done = subprocess.run(
+        [browser, *flags, (tmp_path / "widths.html").as_uri()], capture_output=True, text=True, timeout=240
+    )
+    widths = re.findall(r"(\d+) (file:\S+)", done.stdout.partition("</pre>")[0])
+    assert len(widths) == len(pages), done.stderr
+    assert not [(page, width) for width, page in widths if int(width) > 1366]
 
 
 def test_every_error_class_is_explained() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from docs.pages import (
     DOCS,
     LANGUAGES,
     PAGES,
+    ROOT,
     blocks_of,
     failures_of_console,
     failures_of_program,
@@ -51,6 +53,15 @@ def test_programs_in_cpp_run(block, tmp_path: Path) -> None:
     if not (BUILD / "runtime" / "libbascule_runtime.a").exists():
         pytest.skip("needs a build tree: the installed package has no C++ libraries")
     assert not failures_of_program(block, tmp_path, BUILD)
+
+
+def test_the_readme_has_a_program_in_cpp_that_prints_what_it_says(tmp_path: Path) -> None:
+    if not (BUILD / "runtime" / "libbascule_runtime.a").exists():
+        pytest.skip("needs a build tree: the installed package has no C++ libraries")
+    (program,) = [block for block in blocks_of(ROOT / "README.md") if block.is_program]
+    (printed,) = re.findall(r"printf.*; (\S+)$", program.text, re.MULTILINE)
+    program.expected = printed + "\n"
+    assert not failures_of_program(program, tmp_path, BUILD)
 
 
 def test_every_block_has_a_language_that_is_tested() -> None:

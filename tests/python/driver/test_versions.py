@@ -169,7 +169,8 @@ def test_its_headers_are_of_the_same_version():
     assert prints(program, BASCULE_EMULATED_DRIVER="12.4") == "True 12000\n12000\n"
 
 
-@pytest.mark.slow  # runs some 300 tests
+@pytest.mark.slow  # runs some 200 tests
+@pytest.mark.skipif("LONG_TESTS" not in os.environ, reason="takes 20 seconds: .ci/run --long")
 @needs_nvrtc_12
 def test_kernels_of_every_kind_compile_and_run_on_a_driver_of_cuda_12():
     """Overloads, templates, structures, variables: what the newest NVRTC does in all other tests."""

@@ -64,7 +64,7 @@ LEAVES = [
 ]
 LEAF_OF = {each.dtype: each for each in LEAVES}
 OPAQUE = [np.dtype("V1"), np.dtype("V5"), np.dtype("V16")]
-NAMES = ["x", "y", "mass", "Place", "position_0", "_lower", "padding_0", "id", "value", "Record_x"]
+NAMES = ["x", "y", "mass", "Place", "position_0", "_lower", "id", "value", "Record_x"]
 
 
 @st.composite

@@ -20,9 +20,13 @@ RNG = np.random.default_rng(20261121)
 
 @dataclass(frozen=True)
 class Row:
-    """`k` is the kernel; its last parameter is `unsigned char* out` where `received` is given."""
+    """`k` is the kernel; its last parameter is `unsigned char* out` where `received` is given.
+
+    Rows that need the same `types` are compiled in one text, so that a header is read once.
+    """
 
     claim: str
+    types: str
     source: str
     arguments: Callable[[], tuple[Any, ...]]
     signature: str | None = None
@@ -60,10 +64,10 @@ def fill(array: np.ndarray) -> None:
 
 def value(claim, declared, argument, received, *, spelled=None, shown=None, types="", struct=None):
     """The kernel gets exactly these bytes for a parameter passed by value; `struct` tells what is padding."""
-    source = f"{types}{COPY}__global__ void k({declared} value, unsigned char* out) {{ write(out, value); }}"
+    source = f"__global__ void k({declared} value, unsigned char* out) {{ write(out, value); }}"
     signature = f"void k({shown or f'{spelled or declared} value'}, unsigned char* out)"
     padding = frozenset() if struct is None else padding_of(struct)
-    ROWS.append(Row(claim, source, lambda: (argument,), signature, bytes(received), padding))
+    ROWS.append(Row(claim, types, source, lambda: (argument,), signature, bytes(received), padding))
 
 
 def pointer(claim, declared, host, *, spelled=None, types="", name=None, count=None, element="p[i]", received=None):
@@ -73,22 +77,25 @@ def pointer(claim, declared, host, *, spelled=None, types="", name=None, count=N
     count = host.shape[0] if count is None else count
     body = f"for (int i = 0; i < {count}; ++i) write(out, {element});"
     parameter = f"{declared} p" if name is None else name
-    source = f"{types}{COPY}__global__ void k({parameter}, unsigned char* out) {{ {body} }}"
+    source = f"__global__ void k({parameter}, unsigned char* out) {{ {body} }}"
     spelled = f"{spelled or declared} p" if name is None else (spelled or name)
     ROWS.append(
-        Row(claim, source, lambda: (bascule.to_device(host),), f"void k({spelled}, unsigned char* out)", expected)
+        Row(
+            claim, types, source, lambda: (bascule.to_device(host),), f"void k({spelled}, unsigned char* out)", expected
+        )
     )
 
 
-def kernel(claim, source, signature, arguments, received):
+def kernel(claim, source, signature, arguments, received, types=""):
     """A kernel of its own form."""
-    ROWS.append(Row(claim, COPY + source, arguments, signature, bytes(received)))
+    ROWS.append(Row(claim, types, source, arguments, signature, bytes(received)))
 
 
 def refused(claim, declared, argument, error, *says, types=""):
     """The launch is refused with an error that says all of this."""
-    source = f"{types}__global__ void k({declared} p) {{}}"
-    ROWS.append(Row(claim, source, lambda: (argument() if callable(argument) else argument,), error=error, says=says))
+    source = f"__global__ void k({declared} p) {{}}"
+    arguments = lambda: (argument() if callable(argument) else argument,)  # noqa: E731
+    ROWS.append(Row(claim, types, source, arguments, error=error, says=says))
 
 
 def device(*arguments: Any, **options: Any) -> Callable[[], bascule.DeviceArray]:
@@ -156,8 +163,8 @@ refused("a complex does not go into an int", "int", 1j, TypeError, "`int`")
 refused("an integer of more than 64 bits overflows", "unsigned long long", 2**70, OverflowError, "unsigned long long")
 refused("a string is no number", "int", "3", TypeError, "`int`", "str")
 refused("None is no number", "int", None, TypeError, "None", "a number")
-refused("a host array of no dimensions is no scalar", "float", np.array(1.0), TypeError, "x.item()")
-refused("an array is no scalar", "float", zeros("f4"), TypeError, "`float`", "pass a scalar")
+refused("a host array of no dimensions is not a scalar", "float", np.array(1.0), TypeError, "x.item()")
+refused("an array is not a scalar", "float", zeros("f4"), TypeError, "`float`", "pass a scalar")
 
 value("a Python float becomes a float", "float", 0.1, struct.pack("<f", 0.1))
 value("a Python float stays a double", "double", 0.1, struct.pack("<d", 0.1))
@@ -165,6 +172,8 @@ value("an int becomes a float", "float", 2, struct.pack("<f", 2))
 value("an int of 65 bits becomes a float", "float", 2**64, struct.pack("<f", 2.0**64))
 value("an int of 100 bits becomes a double", "double", 3**60, struct.pack("<d", float(3**60)))
 value("a bool becomes a float", "float", True, struct.pack("<f", 1))
+value("an int that no float is gets the nearest", "float", 2**24 + 1, struct.pack("<f", 2.0**24))
+value("NaN passes into a float", "float", float("nan"), struct.pack("<f", float("nan")))
 value("infinity passes into a float", "float", float("inf"), struct.pack("<f", float("inf")))
 value("minus infinity passes into a double", "double", -float("inf"), struct.pack("<d", -float("inf")))
 value("a NumPy float64 becomes a float", "float", np.float64(1 / 3), np.float32(1 / 3).tobytes())
@@ -187,20 +196,21 @@ value("a float becomes a bfloat16, to nearest", "__nv_bfloat16", 1.01, b"\x81\x3
 value("an int of more than 64 bits becomes a bfloat16", "__nv_bfloat16", 2**100, b"\x80\x71", types=BFLOAT)
 refused("a number beyond bfloat16 overflows", "__nv_bfloat16", 2**128, OverflowError, "`__nv_bfloat16`", types=BFLOAT)
 
-COMPLEX = "#include <cuda/std/complex>\n"
+# One text, which takes seconds to compile.
+CUDA_STD = "".join(f"#include <cuda/std/{name}>\n" for name in ("array", "complex", "mdspan", "span"))
 value(
     "a complex arrives in single precision",
     "cuda::std::complex<float>",
     1 - 2j,
     np.complex64(1 - 2j).tobytes(),
-    types=COMPLEX,
+    types=CUDA_STD,
 )
 value(
     "a float becomes a complex without an imaginary part",
     "cuda::std::complex<double>",
     0.1,
     np.complex128(0.1).tobytes(),
-    types=COMPLEX,
+    types=CUDA_STD,
 )
 
 # --- Enumerations are the integers under them
@@ -247,7 +257,7 @@ pointer(
     "two opaque bytes go to __nv_bfloat16*", "const __nv_bfloat16*", np.arange(4, dtype="u2").view("V2"), types=BFLOAT
 )
 pointer(
-    "complex64 goes to complex<float>*", "const cuda::std::complex<float>*", np.array([1 + 2j], "c8"), types=COMPLEX
+    "complex64 goes to complex<float>*", "const cuda::std::complex<float>*", np.array([1 + 2j], "c8"), types=CUDA_STD
 )
 pointer(
     "void* takes every dtype", "const void*", np.arange(3, dtype="i2"), count=6, element="((const unsigned char*)p)[i]"
@@ -277,7 +287,7 @@ refused("float16 is no bfloat16", "__nv_bfloat16*", zeros("f2"), TypeError, "`__
 refused("two opaque bytes are no half", "__half*", zeros("V2"), TypeError, "`__half*`", "`__nv_bfloat16*`", types=HALF)
 refused("an integer is no address", "float*", 4096, TypeError, "bascule.raw_pointer(address)")
 refused("a host array is no device array", "float*", np.zeros(3, "f4"), TypeError, "bascule.to_device(x)")
-refused("a tuple is no array", "float*", (1.0, 2.0), TypeError, "`float*`", "a device array")
+refused("a tuple is not an array", "float*", (1.0, 2.0), TypeError, "`float*`", "a device array")
 refused(
     "a read-only array is not written to",
     "float*",
@@ -314,7 +324,7 @@ kernel(
     lambda: (bascule.to_device(np.array([1, 77], "u8")),),
     struct.pack("<Q", 77),
 )
-refused("an array of numbers is no array of pointers", "float**", zeros("f4"), TypeError, "`float**`", "uint64")
+refused("an array of numbers is not an array of pointers", "float**", zeros("f4"), TypeError, "`float**`", "uint64")
 FUNCTION = "typedef int (*Function)(int);\n"
 value(
     "a function's address is a raw pointer that a kernel wrote down",
@@ -331,8 +341,9 @@ refused(
 kernel(
     "rows of four floats are an array whose last axis has four",
     """
-    typedef float Quad[4];
-    __global__ void k(const Quad* p, unsigned char* out) { for (int i = 0; i < 12; ++i) write(out, p[i / 4][i % 4]); }
+    __global__ void k(const float (*p)[4], unsigned char* out) {
+        for (int i = 0; i < 12; ++i) write(out, p[i / 4][i % 4]);
+    }
     """,
     "void k(const float (*p)[4], unsigned char* out)",
     lambda: (bascule.to_device(np.arange(12, dtype="f4").reshape(3, 4)),),
@@ -479,10 +490,11 @@ value(
 pointer("opaque bytes of that size go to a pointer to a struct", "const Point*", structures("V16"), types=STRUCTS)
 kernel(
     "a struct of a nameless namespace is spelled without it",
-    STRUCTS + "__global__ void k(Hidden value, unsigned char* out) { write(out, value); }",
+    "__global__ void k(Hidden value, unsigned char* out) { write(out, value); }",
     "void k(Hidden value, unsigned char* out)",
     lambda: (np.array([(7,)], [("i", "i4")])[0],),
     struct.pack("<i", 7),
+    types=STRUCTS,
 )
 for by, parameter in [("value", "Point"), ("pointer", "const Point*")]:
 
@@ -590,7 +602,7 @@ refused(
 )
 refused("raw bytes are no number", "int", bascule.raw_bytes(bytes(4)), TypeError, "pass a number")
 refused(
-    "an array of numbers is no array of structs",
+    "an array of numbers is not an array of structs",
     "Point*",
     zeros("f4"),
     TypeError,
@@ -616,10 +628,11 @@ def view(claim, declared, array, received, body, *, spelled=None, types=""):
     """Elements in logical order, whatever the strides: `body` writes them down."""
     kernel(
         claim,
-        f"{types}__global__ void k({declared} v, unsigned char* out) {{ {body} }}",
+        f"__global__ void k({declared} v, unsigned char* out) {{ {body} }}",
         f"void k({spelled or declared} v, unsigned char* out)",
         lambda: (array(),),
         received,
+        types,
     )
 
 
@@ -700,8 +713,6 @@ refused(
     "broadcast",
 )
 
-SPAN = "#include <cuda/std/span>\n"
-MDSPAN = "#include <cuda/std/mdspan>\n#include <cuda/std/array>\n"
 EXTENTS = "cuda::std::extents<int, cuda::std::dynamic_extent, 4>"
 view(
     "a span has the array's length",
@@ -709,7 +720,7 @@ view(
     lambda: bascule.to_device(MATRIX[0]),
     MATRIX[0].tobytes(),
     LINE,
-    types=SPAN,
+    types=CUDA_STD,
 )
 view(
     "a span of fixed length",
@@ -717,7 +728,7 @@ view(
     lambda: bascule.to_device(MATRIX[1]),
     MATRIX[1].tobytes(),
     LINE,
-    types=SPAN,
+    types=CUDA_STD,
 )
 INDEX = PLANE.format("v.data_handle()[v.mapping()(i, j)]")
 view(
@@ -726,7 +737,7 @@ view(
     lambda: bascule.to_device(MATRIX),
     MATRIX.tobytes(),
     INDEX,
-    types=MDSPAN,
+    types=CUDA_STD,
 )
 view(
     "an mdspan, columns first",
@@ -734,7 +745,7 @@ view(
     lambda: bascule.to_device(np.asfortranarray(MATRIX)),
     MATRIX.tobytes(),
     INDEX,
-    types=MDSPAN,
+    types=CUDA_STD,
     spelled="cuda::std::mdspan<float, cuda::std::extents<long, cuda::std::dynamic_extent, "
     "cuda::std::dynamic_extent>, cuda::std::layout_left>",
 )
@@ -744,7 +755,7 @@ view(
     lambda: Foreign(bascule.to_device(np.arange(24, dtype="f4")), shape=(3, 4), strides=(8, 24)),
     np.arange(24, dtype="f4").reshape(4, 3, 2)[:, :, 0].T.tobytes(),
     INDEX,
-    types=MDSPAN,
+    types=CUDA_STD,
 )
 refused(
     "a span needs elements without gaps",
@@ -752,7 +763,7 @@ refused(
     lambda: Foreign(bascule.to_device(np.zeros(8, "f4")), shape=(4,), strides=(8,)),
     ValueError,
     "`bascule::array_view<float>`",
-    types=SPAN,
+    types=CUDA_STD,
 )
 refused(
     "a span of fixed length refuses another",
@@ -760,12 +771,12 @@ refused(
     zeros("f4", 5),
     ValueError,
     "5 elements",
-    types=SPAN,
+    types=CUDA_STD,
 )
 refused(
-    "a span has one dimension", "cuda::std::span<float>", zeros("f4", (2, 2)), ValueError, "1 dimension", types=SPAN
+    "a span has one dimension", "cuda::std::span<float>", zeros("f4", (2, 2)), ValueError, "1 dimension", types=CUDA_STD
 )
-refused("a span's elements have its type", "cuda::std::span<float>", zeros("f8"), TypeError, "float64", types=SPAN)
+refused("a span's elements have its type", "cuda::std::span<float>", zeros("f8"), TypeError, "float64", types=CUDA_STD)
 refused(
     "an mdspan's fixed extent is checked",
     f"cuda::std::mdspan<float, {EXTENTS}>",
@@ -773,7 +784,7 @@ refused(
     ValueError,
     "Axis 1",
     "5",
-    types=MDSPAN,
+    types=CUDA_STD,
 )
 refused(
     "rows first refuses columns first",
@@ -781,5 +792,5 @@ refused(
     lambda: bascule.to_device(np.asfortranarray(MATRIX)),
     ValueError,
     "C order",
-    types=MDSPAN,
+    types=CUDA_STD,
 )

@@ -272,18 +272,20 @@ def ends_well(program, directory):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("threads", [0, 3])
+NEW_TEXT = "bascule.compile(f'__global__ void inner(int* p) {{ *p = {compiled}; }}', options=options)"
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "threads"),
     [
-        "bascule.compile(f'__global__ void inner(int* p) {{ *p = {compiled}; }}', options=options)",
-        "bascule.compile('__global__ void inner(int* p) { *p = 0; }', options=options)",
+        (NEW_TEXT, 0),
+        (NEW_TEXT, 3),
+        ("bascule.compile('__global__ void inner(int* p) { *p = 0; }', options=options)", 3),
         # In the thread that asked: NVRTC's own messages come from another one.
-        "'from disk' in record.getMessage() or bascule.compile(f'__global__ void inner(int* p) {{ *p = {compiled}; }}',"
-        " options=options)",
-        "bascule.compile('__global__ void every(int* p) { *p = 1; } // each thread\\'s', options=options)",
+        (f"'from disk' in record.getMessage() or {NEW_TEXT}", 3),
+        ("bascule.compile('__global__ void every(int* p) { *p = 1; } // each thread\\'s', options=options)", 3),
     ],
-    ids=["new texts", "one text", "in the thread that asked", "the same text"],
+    ids=["new texts alone", "new texts", "one text", "in the thread that asked", "the same text"],
 )
 def test_a_handler_that_compiles_for_each_message_ends(text, threads, tmp_path):
     program = COMPILING_HANDLER.replace("TEXT", text).replace("THREADS", str(threads))

@@ -87,6 +87,7 @@ OBJECTS = {
     "RawPointer": lambda: bascule.raw_pointer(4096),
     "Stream": bascule.stream,
     "_CacheDisabled": _bascule._CacheDisabled,
+    "_RecordedTrace": lambda: recorded_trace(),
     "_DocumentationOfInstance": lambda: _bascule._DocumentationOfInstance("text"),
     "_SignatureOfInstance": _bascule._SignatureOfInstance,
     "function": lambda: bascule.zeros,
@@ -95,6 +96,12 @@ PICKLED = {
     *("CompileOptions", "Device", "Diagnostic", "Kernel", "LaunchConfig", "Launcher", "Module"),
     *("_DocumentationOfInstance", "function"),
 }
+
+
+def recorded_trace():
+    with bascule.trace() as trace:
+        pass
+    return trace._recorded
 
 
 def diagnostic():
@@ -266,7 +273,7 @@ CYCLES = {
 VALUES = {
     *("CacheStatistics", "CompileOptions", "Device", "Diagnostic", "Event", "Kernel", "KernelAttributes"),
     *("LaunchConfig", "MemoryPool", "Module", "Occupancy", "PointerAttributes", "RawPointer"),
-    *("_CacheDisabled", "_DocumentationOfInstance", "_SignatureOfInstance"),
+    *("_CacheDisabled", "_DocumentationOfInstance", "_RecordedTrace", "_SignatureOfInstance"),
 }
 
 

@@ -155,3 +155,20 @@ def test_a_closed_pipe_ends_info_quietly():
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(60) == 141
+
+
+def test_a_home_that_others_can_replace_has_no_cache_and_one_warning_says_so(tmp_path):
+    shared = tmp_path / "shared"
+    (shared / "home").mkdir(parents=True)
+    environment = {"HOME": str(shared / "home"), "XDG_CACHE_HOME": ""}
+    shared.chmod(0o777)
+    program = "import bascule\nfor i in range(2): bascule.compile('__global__ void k() {}' + ' ' * i).k.prepare()"
+    ended = run(program, **environment)
+    reason = f"every user can replace what is in {shared} (chmod +t {shared} would prevent it)"
+    assert ended.stderr.count("CacheWarning") == 1
+    assert f"kept in {shared}/home/.cache/bascule: {reason}." in ended.stderr
+    info = "import sys; from bascule.__main__ import main; sys.exit(main(['info']))"
+    assert reason in run(info, **environment).stdout
+    shared.chmod(0o1777)
+    assert run(program, **environment).stderr == ""
+    assert f"cache      {shared}/home/.cache/bascule: 2 programs" in run(info, **environment).stdout

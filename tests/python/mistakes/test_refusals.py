@@ -20,14 +20,16 @@ def x() -> bascule.DeviceArray:
 
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("other", [1, 2.5, np.ones(3), [1, 2, 3], "own"], ids=repr)
-def test_operators_name_cupy_on_either_side_and_in_place(name, other, x):
+def test_operators_name_what_has_them_on_either_side_and_in_place(name, other, x):
     if isinstance(other, str):
         other = bascule.ones(3)
     calls = [(getattr(operator, name), x, other), (getattr(operator, "i" + name.rstrip("_")), x, other)]
     if not (isinstance(other, list) and name in ("add", "mul")):  # those ask the list first
         calls.append((getattr(operator, name), other, x))
     for call, left, right in calls:
-        with pytest.raises(TypeError, match=r"no arithmetic \(.*cupy\.asarray\(x\)"):
+        with pytest.raises(
+            TypeError, match=r"no arithmetic \(.*: use x\.copy_to_host\(\) and NumPy, or write a kernel"
+        ):
             call(left, right)
 
 
@@ -35,11 +37,10 @@ def test_the_other_operators_say_what_to_use(x):
     for call in (operator.neg, operator.pos, operator.invert, abs, lambda x: divmod(x, 2), lambda x: pow(x, 2, 5)):
         with pytest.raises(TypeError, match="no arithmetic"):
             call(x)
-    for compare in (operator.lt, operator.le, operator.gt, operator.ge):
-        with pytest.raises(TypeError, match="no arithmetic"):
-            compare(x, 1)
-        with pytest.raises(TypeError, match="no arithmetic"):
-            compare(np.ones(3), x)
+    for compare in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne):
+        for left, right in ((x, 1), (1, x), (x, x), (x, x.copy()), (x, None), (x, "x"), (np.ones(3), x)):
+            with pytest.raises(TypeError, match=r"no arithmetic \(([<=>!]+|numpy\.\w+)\)"):
+                compare(left, right)
     for call in (iter, list, sum, lambda x: np.array([*x])):
         with pytest.raises(TypeError, match="not iterable.*copy_to_host"):
             call(x)
@@ -47,8 +48,8 @@ def test_the_other_operators_say_what_to_use(x):
         bool(x)
     with pytest.raises(TypeError, match="`in` is not supported"):
         1 in x  # noqa: B015
-    assert (x == x, x != x, x == 1, x != bascule.zeros(3)) == (True, False, False, True)
     assert {x: 1}[x] == 1
+    assert x in [bascule.ones(1), x][1:]
 
 
 def test_help_shows_what_an_array_can_do_and_no_refusal():

@@ -64,7 +64,7 @@ def test_frames_of_a_launch_rule_stay():
 def test_public_functions_look_like_functions():
     import inspect
 
-    assert list(inspect.signature(bascule.compile).parameters)[:3] == ["source", "file", "options"]
+    assert list(inspect.signature(bascule.compile).parameters)[:3] == ["source", "options", "file"]
     assert inspect.isroutine(bascule.compile)
     assert bascule.compile.__name__ == "compile"
     assert "NVRTC" in bascule.compile.__doc__

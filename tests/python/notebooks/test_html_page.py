@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import bascule
+from bascule._display.document import ACCENT, PROBLEM, WARNING
 
 SOURCE = r"""
 // Multiplies every element by a factor.
@@ -37,6 +38,7 @@ __global__ void blend(float* out, const float* a, const float* b, int n) {
 }
 """
 
+COLOURS = (ACCENT, PROBLEM, WARNING)
 THEMES = {"light": ("white", "#222"), "dark": ("#111", "#ddd")}
 
 
@@ -88,10 +90,12 @@ def shown() -> dict[str, object]:
 
 def page(theme: str, objects: dict[str, object]) -> str:
     background, colour = THEMES[theme]
+    swatches = "".join(f"<div style='background:{each};height:20px'></div>" for each in COLOURS)
     parts = "".join(f"<h3>{title}</h3>{thing._repr_html_()}" for title, thing in objects.items())
     return (
         f"<!doctype html><meta charset='utf-8'><title>Bascule's displays</title>"
-        f"<body style='background:{background};color:{colour};font-family:sans-serif;margin:20px'>{parts}"
+        f"<body style='background:{background};color:{colour};font-family:sans-serif;margin:20px'>"
+        f"<div style='position:absolute;right:0;top:0;width:40px'>{swatches}</div>{parts}"
     )
 
 
@@ -105,14 +109,29 @@ def photograph(file: Path) -> Image.Image:
     subprocess.run(
         [browser, *flags, profile, f"--screenshot={png}", file.as_uri()], check=True, capture_output=True, timeout=240
     )
-    return Image.open(png).convert("L")
+    return Image.open(png).convert("RGB")
+
+
+def luminance(colour) -> float:
+    """Of an sRGB colour, as the Web Content Accessibility Guidelines define it."""
+    channels = [c / 255 for c in colour]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+
+def contrast(a, b) -> float:
+    low, high = sorted([luminance(a), luminance(b)])
+    return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_a_browser_shows_the_page_in_both_themes(theme, tmp_path):
     file = tmp_path / f"{theme}.html"
     file.write_text(page(theme, shown()), encoding="utf-8")
-    pixels = np.asarray(photograph(file)).astype(int)
+    photo = photograph(file)
+    for row, colour in enumerate(COLOURS):  # the guidelines ask for 4.5
+        assert contrast(photo.getpixel((1090, 20 * row + 10)), photo.getpixel((0, 0))) >= 4.5, colour
+    pixels = np.asarray(photo.convert("L")).astype(int)
     background = pixels[0, 0]
     drawn = np.abs(pixels - background) > 90  # what can be told from the background
     assert (background > 200) == (theme == "light")

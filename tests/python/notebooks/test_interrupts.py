@@ -60,6 +60,7 @@ def test_a_compile_is_interrupted_and_its_image_is_kept(notebook: Session) -> No
     cell = notebook.run(cell_of(1), on_message=when_shown(notebook.interrupt))
     assert cell.error_name == "KeyboardInterrupt"
     assert "goes on; its image will be in the cache" in cell.error
+    assert "File " not in cell.error  # no frame of the magic
     assert cell.displays[-1] == ""  # the display is gone
     notebook.run(RELEASE)
     notebook.run(cell_of(1))  # waits for the compile that goes on

@@ -134,3 +134,21 @@ def test_the_extension_is_unloaded(tmp_path: Path) -> None:
         assert alone.run("%unload_ext bascule").status == "ok"
         assert "`%%cuda` not found" in alone.run("%%cuda\n__global__ void k() {}").text
         assert value_of(alone, "seven") == "7"
+
+
+def test_the_warning_of_the_device_is_at_the_cell(tmp_path: Path) -> None:
+    with session(tmp_path, BASCULE_DEVICE="") as notebook:
+        printed = notebook.run("%%cuda\n__global__ void first(int* p) {}").text
+    assert "EmulatedDeviceWarning" in printed
+    assert "ipykernel_" in printed.partition(": EmulatedDeviceWarning")[0]  # the cell's file
+
+
+def test_compiling_ahead_shows_a_bar_to_its_end_and_the_module_knows_the_instances(notebook: Session) -> None:
+    notebook.run("%%cuda --name made\ntemplate <class T> __global__ void scan(T* x) {}")
+    cell = notebook.run("made.precompile({'scan': ['float', 'double']});")
+    assert cell.status == "ok", cell.error
+    assert ["0 of 2" in cell.displays[0], "2 of 2" in cell.displays[-1]] == [True, True], cell.displays
+    assert cell.text == ""
+    shown = notebook.evaluate("made.scan")
+    assert shown.count("compiled, not loaded yet") == 2
+    assert "registers" not in shown

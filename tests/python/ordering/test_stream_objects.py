@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from conftest import traced
 from plain_launches import add, array_on, issued, prepared
 
 import bascule
@@ -35,15 +33,6 @@ def test_the_stream_protocol_is_taken_and_offered():
     assert stream.__cuda_stream__() == (0, stream.handle)
 
 
-def test_a_copy_waits_for_the_bound_stream():
-    p, c = bascule.stream(), bascule.stream()
-    array = bascule.to_device(np.ones(32, "f4"), stream=p)
-    with traced() as operations:
-        array.copy_to_host(stream=c)
-    kinds = [(o.kind, o.stream) for o in operations if o.kind in ("record", "wait", "copy")]
-    assert kinds[:3] == [("record", p.handle), ("wait", c.handle), ("copy", c.handle)]
-
-
 def test_events_order_streams_and_tell_time():
     p, c = bascule.stream(), bascule.stream()
     start, end = bascule.event(), bascule.event()
@@ -58,17 +47,6 @@ def test_events_order_streams_and_tell_time():
     assert end.query()
     assert 0 <= start.elapsed(end) < 60_000
     assert p.query()
-
-
-def test_an_exported_array_names_its_stream():
-    stream = bascule.stream()
-    assert bascule.device_array(3, stream=stream).__cuda_array_interface__["stream"] == stream.handle
-    assert bascule.device_array(3).__cuda_array_interface__["stream"] == 1
-    assert bascule.device_array(3, stream=2).__cuda_array_interface__["stream"] == 2
-    array = bascule.device_array(3, stream=stream)
-    handle = stream.handle
-    del stream
-    assert array.stream.handle == handle
 
 
 def test_preparing_and_empty_work_check_everything_and_launch_nothing():

@@ -63,10 +63,18 @@ size: str = bascule.zeros(4).size
 """
 
 
-def mypy(*arguments, cwd):
-    environment = os.environ | {"MYPYPATH": str(ROOT / "python")}
-    command = [sys.executable, "-m", "mypy", "--cache-dir", str(cwd / "cache"), *arguments]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+@pytest.fixture(scope="module")
+def strictly(tmp_path_factory):
+    """Checks a program strictly; what mypy knows of NumPy is kept for the next one."""
+    directory = tmp_path_factory.mktemp("mypy")
+
+    def check(name, text):
+        (directory / name).write_text(text)
+        command = [sys.executable, "-m", "mypy", "--cache-dir", "cache", "--strict", name]
+        environment = os.environ | {"MYPYPATH": str(ROOT / "python")}
+        return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=300)
+
+    return check
 
 
 def test_the_stub_says_what_the_extension_module_has(tmp_path):
@@ -95,15 +103,13 @@ def test_the_installed_stub_has_the_types_of_the_committed_one_and_the_docstring
     assert ast.unparse(stub) == ast.unparse(ast.parse(committed.read_text()))
 
 
-def test_a_users_program_passes_the_strict_type_check(tmp_path):
-    (tmp_path / "program.py").write_text(PROGRAM)
-    done = mypy("--strict", "program.py", cwd=tmp_path)
+def test_a_users_program_passes_the_strict_type_check(strictly):
+    done = strictly("program.py", PROGRAM)
     assert done.returncode == 0, done.stdout
 
 
-def test_a_wrong_program_does_not(tmp_path):
-    (tmp_path / "wrong.py").write_text(WRONG)
-    done = mypy("--strict", "wrong.py", cwd=tmp_path)
+def test_a_wrong_program_does_not(strictly):
+    done = strictly("wrong.py", WRONG)
     assert {int(line) for line in re.findall(r"wrong\.py:(\d+): error", done.stdout)} == {4, 5, 6}, done.stdout
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -49,19 +50,42 @@ print(json.dumps({
 """
 
 
+LONG = "LONG_TESTS" in os.environ
+
+
+def hidden_toolkits():
+    """What keeps a toolkit on this machine out of CMake's sight, so that the headers must come from a wheel."""
+    toolkits = ["/usr/local/include", *(str(path / "include") for path in Path("/usr/local").glob("cuda*"))]
+    return f"-DCMAKE_IGNORE_PATH={';'.join(toolkits)}"
+
+
+def as_build_dev():
+    """pip's options for a wheel of which the compiler's cache has nearly everything, as build/dev is compiled."""
+    cache = dict(re.findall(r"^(\w+):\w+=(.*)$", (ROOT / "build" / "dev" / "CMakeCache.txt").read_text(), re.MULTILINE))
+    same = {name: cache[name] for name in ("BASCULE_CUDA_INCLUDE_DIR", "CMAKE_CXX_COMPILER", "BASCULE_WERROR")}
+    same["CMAKE_CXX_FLAGS_RELWITHDEBINFO"] = cache["CMAKE_CXX_FLAGS_RELWITHDEBINFO"]
+    settings = [f"cmake.define.{name}={value}" for name, value in same.items()]
+    settings += ["cmake.build-type=RelWithDebInfo", "install.strip=true"]
+    return ["--no-build-isolation", *(word for each in settings for word in ("--config-settings", each))]
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The path of a wheel, beside it the directory that it was built in."""
+    """The path of a wheel, in the directory in whose source/build/dev it was built. LONG_TESTS: as users build it, with
+    the packages of build-system.requires, but unoptimised, which compiles in half the time."""
     directory = tmp_path_factory.mktemp("a place for packaging")
     copy_of_clone(directory / "source")
-    # A toolkit on this machine is out of CMake's sight, so that the headers must come from build-system.requires.
-    toolkits = ["/usr/local/include", *(str(path / "include") for path in Path("/usr/local").glob("cuda*"))]
-    build = f"--config-settings=build-dir={directory / 'build'}"
     run(
-        *(sys.executable, *PIP, "wheel", "--no-deps", build, "-w", directory, directory / "source"),
+        *(sys.executable, *PIP, "wheel", "--no-deps", *([] if LONG else as_build_dev())),
+        *(
+            "--config-settings",
+            f"build-dir={directory / 'source' / 'build' / 'dev'}",
+            "-w",
+            directory,
+            directory / "source",
+        ),
         cwd=directory,
-        # Where everything ends up is tested here, not how fast it is: unoptimised it compiles in half the time.
-        env=without_toolkit(CMAKE_ARGS=f"-DCMAKE_IGNORE_PATH={';'.join(toolkits)} -DCMAKE_CXX_FLAGS_RELEASE=-O0"),
+        env=without_toolkit(CMAKE_ARGS=f"{hidden_toolkits()} -DCMAKE_CXX_FLAGS_RELEASE=-O0" if LONG else ""),
     )
     (built,) = directory.glob("bascule-*.whl")
     return built
@@ -69,12 +93,12 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(wheel):
-    """The Python of a virtual environment in which the wheel was installed, and the directory it was built in."""
+    """The Python of a virtual environment in which the wheel was installed."""
     directory = wheel.parent
     run(sys.executable, "-m", "venv", directory / "venv")
     python = directory / "venv" / "bin" / "python"
     run(python, *PIP, "install", wheel, cwd=directory, env=without_compiler(directory))
-    return python, directory / "build"
+    return python
 
 
 def package_of(python):
@@ -84,27 +108,33 @@ def package_of(python):
 
 @pytest.fixture(scope="module")
 def report(installed, tmp_path_factory):
-    python, _ = installed
     directory = tmp_path_factory.mktemp("elsewhere")
-    printed = run(python, "-c", PROGRAM, cwd=directory, env=without_compiler(directory, BASCULE_DEVICE="emulated"))
+    printed = run(installed, "-c", PROGRAM, cwd=directory, env=without_compiler(directory, BASCULE_DEVICE="emulated"))
     return json.loads(printed.splitlines()[-1])
 
 
-def test_the_headers_to_build_with_came_from_a_wheel(installed):
-    _, build = installed
-    cache = (build / "CMakeCache.txt").read_text()
+def test_the_headers_to_build_with_come_from_a_wheel(tmp_path):
+    """And what uses the driver's types most compiles with them."""
+    options = ("-G", "Ninja", "-DBASCULE_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O0")
+    python = f"-DPython3_EXECUTABLE={sys.executable}"
+    run("cmake", "-S", ROOT, "-B", tmp_path, python, hidden_toolkits(), *options, env=without_toolkit())
+    cache = (tmp_path / "CMakeCache.txt").read_text()
     assert "nvidia/cu13/include" in re.search(r"^BASCULE_CUDA_INCLUDE_DIR:PATH=(.*)$", cache, re.MULTILINE)[1]
+    targets = run("ninja", "-C", tmp_path, "-t", "targets", "all")
+    uses = re.findall(r"^(runtime/\S*/unity_driver(?:\+\S+)?_cxx\.cxx\.o):", targets, re.MULTILINE)
+    assert len(uses) == 2  # the runtime's and the emulated device's
+    run("ninja", "-C", tmp_path, *uses)
 
 
 def test_the_installed_package_compiles_and_runs_a_kernel(installed, report):
-    site_packages = str(installed[0].parent.parent / "lib")
+    site_packages = str(installed.parent.parent / "lib")
     assert report["package"].startswith(site_packages)
     assert report["right"]
     assert re.fullmatch(r"void halve\(const float\*( in)?, float\*( out)?, int( n)?\)", report["signature"])
 
 
 def test_nvrtc_and_the_emulated_device_come_from_site_packages(installed, report):
-    site_packages = str(installed[0].parent.parent / "lib")
+    site_packages = str(installed.parent.parent / "lib")
     for library in ("nvrtc", "emulator"):
         assert len(report[library]) == 1
         assert report[library][0].startswith(site_packages)
@@ -113,20 +143,19 @@ def test_nvrtc_and_the_emulated_device_come_from_site_packages(installed, report
 
 def test_the_version_is_the_projects(installed, report):
     project = re.search(r"project\(bascule VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
-    shown = run(installed[0], "-c", "from importlib.metadata import version; print(version('bascule'))")
+    shown = run(installed, "-c", "from importlib.metadata import version; print(version('bascule'))")
     assert report["version"] == shown.strip() == project
 
 
 def test_info_finds_nothing_missing(installed, tmp_path):
-    command = installed[0].parent / "bascule"
+    command = installed.parent / "bascule"
     printed = run(command, "info", cwd=tmp_path, env=without_toolkit(BASCULE_DEVICE="emulated"))
     assert re.search(r"missing +nothing", printed), printed
     assert printed.count("site-packages") >= 3  # the library, and headers
 
 
 def test_the_package_has_its_types_and_nothing_of_the_build(installed):
-    python, _ = installed
-    files = run(python, "-m", "pip", "show", "-f", "bascule").split("Files:")[1].split()
+    files = run(installed, "-m", "pip", "show", "-f", "bascule").split("Files:")[1].split()
     package = [file for file in files if file.startswith("bascule/") and "__pycache__" not in file]
     assert {"bascule/__init__.py", "bascule/py.typed", "bascule/libbascule_emulator.so"} <= set(package)
     assert any(re.fullmatch(r"bascule/_bascule\..*so", file) for file in package)
@@ -135,8 +164,7 @@ def test_the_package_has_its_types_and_nothing_of_the_build(installed):
 
 
 def test_the_installed_stub_has_docstrings_for_editors(installed):
-    python, _ = installed
-    stub = ast.parse((package_of(python) / "_bascule.pyi").read_text())
+    stub = ast.parse((package_of(installed) / "_bascule.pyi").read_text())
     array = next(each for each in stub.body if isinstance(each, ast.ClassDef) and each.name == "DeviceArray")
     copy = next(each for each in array.body if isinstance(each, ast.FunctionDef) and each.name == "copy")
     assert ast.get_docstring(array).startswith("An array in device, pinned or managed memory.")
@@ -144,8 +172,7 @@ def test_the_installed_stub_has_docstrings_for_editors(installed):
 
 
 def test_what_tests_switch_off_cannot_be_switched_off_in_what_is_installed(installed):
-    python, _ = installed
-    package = package_of(python)
+    package = package_of(installed)
     for file in [*package.glob("*.so"), *package.glob("*.pyi")]:
         content = file.read_bytes()
         for hook in (b"_switch_check", b"_drop_operation"):
@@ -162,9 +189,8 @@ def test_the_package_is_built_with_the_minor_version_of_pybind11_that_the_tests_
 
 
 def test_nothing_but_libc_and_libstdcxx_is_linked(installed):
-    python, _ = installed
     allowed = {"libc.so.6", "libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libdl.so.2", "libpthread.so.0"}
-    for library in package_of(python).glob("*.so"):
+    for library in package_of(installed).glob("*.so"):
         needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "-d", library)))
         assert needed - allowed <= {name for name in needed if name.startswith("ld-linux")}, library
 
@@ -185,7 +211,6 @@ HIDDEN = ("/usr/lib/gcc", "/usr/include", "/usr/local/include", "/usr/libexec/gc
 
 
 def test_the_wheel_runs_a_kernel_where_there_is_no_compiler_and_no_toolkit(installed, tmp_path):
-    python, _ = installed
     toolkits = [str(path.resolve()) for path in Path("/usr/local").glob("cuda*")]
     hide = "; ".join(f"mount -t tmpfs none {path}" for path in {*HIDDEN, *toolkits} if Path(path).is_dir())
     namespace = ["unshare", "--mount", "--map-root-user", "sh", "-ec"]
@@ -194,10 +219,20 @@ def test_the_wheel_runs_a_kernel_where_there_is_no_compiler_and_no_toolkit(insta
     (tmp_path / "program.py").write_text(PROGRAM)
     compile_c = "echo 'int main() {}' >empty.c; ! cc empty.c 2>/dev/null"  # that nothing compiles is shown first
     printed = run(
-        *(*namespace, f"{hide}; {compile_c}; '{python}' program.py"),
+        *(*namespace, f"{hide}; {compile_c}; '{installed}' program.py"),
         cwd=tmp_path,
         env=without_toolkit(BASCULE_DEVICE="emulated", BASCULE_CACHE_DIR=str(tmp_path / "cache")),
     )
     report = json.loads(printed.splitlines()[-1])
     assert report["right"]
     assert all("site-packages" in path for path in (*report["nvrtc"], *report["emulator"]))
+
+
+def test_all_libraries_that_a_build_lacks_are_named_in_one_command(tmp_path):
+    lacking = ["-DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON", "-DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON"]
+    configured = subprocess.run(
+        ["cmake", "-S", ROOT, "-B", tmp_path, *lacking, "-DBASCULE_XXHASH_INCLUDE_DIR=NO"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert configured.returncode != 0
+    assert "apt-get install libfmt-dev nlohmann-json3-dev libxxhash-dev" in " ".join(configured.stderr.split())

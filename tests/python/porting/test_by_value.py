@@ -13,23 +13,22 @@ import pytest
 
 import bascule
 
+WRITE = """
+template <class T> __device__ void write(unsigned char* out, const T& value) {
+    for (unsigned i = 0; i < sizeof(T); ++i) out[i] = reinterpret_cast<const unsigned char*>(&value)[i];
+}
+"""
 TEXT = """
-#include <cuda/std/array>
 struct Inner { short key; double weight; };
 struct Body { float mass; int count; double position[3]; };
 struct Matrix { float m[9]; int n; };
-struct Deep { Inner in[2]; float4 v; cuda::std::array<int, 3> a; unsigned char t[2][2]; bool flag; };
+struct Deep { Inner in[2]; float4 v; int a[3]; unsigned char t[2][2]; bool flag; };
 struct Block { float* data; int n; };
 struct Trailing { double d; unsigned char c; };
 struct alignas(32) Wide { int n; char c; };
 struct Base { int a; };
 struct Derived : Base { float b; };
 class Closed { float x_; public: double y; };
-typedef cuda::std::array<cuda::std::array<float, 3>, 2> Rows;
-
-template <class T> __device__ void write(unsigned char* out, const T& value) {
-    for (unsigned i = 0; i < sizeof(T); ++i) out[i] = reinterpret_cast<const unsigned char*>(&value)[i];
-}
 __global__ void bodies(const Body* value, unsigned char* out) { write(out, value[0]); }
 __global__ void block(Block b) { b.data[b.n] = b.n; }
 template <class T> __global__ void templated(float4 v, T* out) { out[0] = v.y; }
@@ -45,14 +44,27 @@ TYPES = {
     "wide": "Wide",
     "derived": "Derived",
     "closed": "Closed",
-    "rows": "Rows",
-    "array": "cuda::std::array<short, 5>",
     "dim": "dim3",
     "vector": "float4",
     "bytes4": "uchar4",
 }
-for name, cpp in TYPES.items():
-    TEXT += f"__global__ void {name}({cpp} value, unsigned char* out) {{ write(out, value); }}\n"
+# Apart, since the compiler reads a text again for the members of each of its structs.
+ARRAYS = """
+#include <cuda/std/array>
+struct Holder { cuda::std::array<int, 3> a; short n; };
+typedef cuda::std::array<cuda::std::array<float, 3>, 2> Rows;
+"""
+TYPES_WITH_ARRAYS = {"holder": "Holder", "rows": "Rows", "array": "cuda::std::array<short, 5>"}
+
+
+def with_kernels(text, types):
+    kernels = (
+        f"__global__ void {name}({cpp} value, unsigned char* out) {{ write(out, value); }}\n" for name, cpp in types
+    )
+    return WRITE + text + "".join(kernels)
+
+
+TEXT, ARRAYS = with_kernels(TEXT, TYPES.items()), with_kernels(ARRAYS, TYPES_WITH_ARRAYS.items())
 
 INNER = np.dtype([("key", "i2"), ("weight", "f8")], align=True)
 
@@ -97,9 +109,21 @@ class Either(ctypes.Union):
     _fields_ = (("number", ctypes.c_int), ("real", ctypes.c_float))
 
 
+class Kernels:
+    """Those of both texts, by name."""
+
+    def __init__(self) -> None:
+        self.plain, self.arrays = bascule.compile(TEXT), bascule.compile(ARRAYS)
+
+    def __getitem__(self, name: str) -> bascule.Kernel:
+        return (self.arrays if name in TYPES_WITH_ARRAYS else self.plain)[name]
+
+    __getattr__ = __getitem__
+
+
 @pytest.fixture(scope="module")
-def module() -> bascule.Module:
-    return bascule.compile(TEXT)
+def module() -> Kernels:
+    return Kernels()
 
 
 def passed(kernel, value, dtype):
@@ -178,6 +202,7 @@ def test_a_named_tuple_is_a_struct_and_so_is_a_tuple_with_an_array_in_it(module)
     received = passed(module.matrix, named, DTYPES["matrix"])
     np.testing.assert_array_equal(received["m"], np.eye(3).ravel())
     assert received["n"] == -3
+    assert passed(module.holder, ((1, 2, 3), 4), "i4,i4,i4,i2,u2").tolist()[:4] == (1, 2, 3, 4)
 
 
 def test_the_compiler_is_asked_once_for_the_members_of_a_struct(module):
@@ -233,6 +258,12 @@ def test_a_bound_launch_keeps_the_tuple(module):
         ),
         ("derived", (1, 2), TypeError, "the members of the kernel's `Derived` have no order that a tuple could follow"),
         ("closed", (1, 2), TypeError, "the kernel's `Closed` has private members"),
+        (
+            "deep",
+            (((1, 2.0), (70000, 1.0)), (0,) * 4, (0,) * 3, ((0, 0), (0, 0)), True),
+            OverflowError,
+            "element [0][1][0] (of `Inner`): the kernel declares `short`",
+        ),
         ("vector", (1, 2, 3), ValueError, "the kernel declares `float4`, got 3 numbers. Pass a tuple of 4 numbers."),
         (
             "vector",

@@ -2,7 +2,6 @@
 #include "driver/code_calls/code.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -76,12 +75,11 @@ CUresult load_part(Library& library, const program::Kernel* kernel, const Contex
 }
 
 CUresult load_kernel(const KernelHandle& handle, const Context& context, const char* call) {
-    if (!Process::get().loads_lazily()) return CUDA_SUCCESS;
     return load_part(*handle.library, handle.kernel, context, call);
 }
 
 bool is_loaded(Library& library, const program::Kernel* kernel, const Context& context) {
-    if (!Process::get().loads_lazily()) return true;
+    if (!Process::get().environment().loads_lazily) return true;
     const std::lock_guard lock(library.mutex);
     return library.loaded.contains({kernel, &context});
 }
@@ -101,15 +99,6 @@ int max_dynamic_shared_bytes(const KernelHandle& handle, int device) noexcept {
     return set >= 0 ? set : limits::shared_per_block - static_cast<int>(handle.kernel->static_shared_bytes);
 }
 
-std::shared_ptr<Library> find_library(const void* handle) {
-    return Process::get().handles().find<Library>(handle);
-}
-
-std::shared_ptr<KernelHandle> find_handle(const void* handle) {
-    return Process::get().handles().find<KernelHandle>(handle);
-}
-
-/// The handle of a kernel, made at its first request. `context` is null for a CUkernel.
 KernelHandle* handle_of(const std::shared_ptr<Library>& library, const program::Kernel& kernel,
                         Context* context) {
     const std::lock_guard lock(library->mutex);
@@ -120,9 +109,9 @@ KernelHandle* handle_of(const std::shared_ptr<Library>& library, const program::
         made->library = library;
         made->context = context;
         // What is set on a CUkernel holds for its CUfunctions.
-        const auto same = std::find_if(
-            library->kernels.begin(), library->kernels.end(),
-            [&](const auto& entry) { return entry.first.first == &kernel && entry.second != nullptr; });
+        const auto same = std::ranges::find_if(library->kernels, [&](const auto& entry) {
+            return entry.first.first == &kernel && entry.second != nullptr;
+        });
         made->settings = same == library->kernels.end() ? std::make_shared<KernelHandle::Settings>()
                                                         : same->second->settings;
         handle = made;
@@ -147,33 +136,23 @@ std::string refusals(const program::Module& module) {
     return text;
 }
 
-/// Variables of unloaded code, freed as soon as nothing runs: to wait for that could be to wait for ever.
-class FreedVariables {
-  public:
-    void add(const std::vector<memory::DeviceAddress>& more) {
-        const std::lock_guard lock(mutex_);
-        addresses_.insert(addresses_.end(), more.begin(), more.end());
+/// Frees variables of unloaded code as soon as nothing runs: to wait for that could be to wait for ever.
+void free_if_idle(const std::vector<memory::DeviceAddress>& more = {}) {
+    static auto& mutex = *new std::mutex;  // calls may come until the very end
+    static auto& addresses = *new std::vector<memory::DeviceAddress>;
+    {
+        const std::lock_guard lock(mutex);
+        addresses.insert(addresses.end(), more.begin(), more.end());
     }
-    void free_if_idle() {
-        Process& process = Process::get();
-        process.scheduler().if_idle([&] {
-            const std::lock_guard lock(mutex_);
-            for (const auto address : addresses_) {
-                process.heap().free(address, Allocation::Kind::module_global);
-                process.disown(address);
-            }
-            addresses_.clear();
-        });
-    }
-
-  private:
-    std::mutex mutex_;
-    std::vector<memory::DeviceAddress> addresses_;
-};
-
-FreedVariables& freed_variables() {
-    static auto* made = new FreedVariables;  // calls may come until the very end
-    return *made;
+    Process& process = Process::get();
+    process.scheduler().if_idle([&process] {
+        const std::lock_guard lock(mutex);
+        for (const auto address : addresses) {
+            process.heap().free(address, Allocation::Kind::module_global);
+            process.disown(address);
+        }
+        addresses.clear();
+    });
 }
 
 CUresult load(void** out, const void* code, Context* context, unsigned int count, const CUjit_option* options,
@@ -190,7 +169,7 @@ CUresult load(void** out, const void* code, Context* context, unsigned int count
     if (is_machine_code(code)) return refuse(refusal_of_machine_code(code));
     auto loaded = load_ptx(static_cast<const char*>(code));
     if (const auto* refusal = std::get_if<CodeRefusal>(&loaded)) return refuse(*refusal);
-    freed_variables().free_if_idle();
+    free_if_idle();
     auto library = std::make_shared<Library>();
     library->module = std::get<std::shared_ptr<const program::Module>>(std::move(loaded));
     library->context = context;
@@ -217,7 +196,7 @@ CUresult load_file(void** out, const char* path, Context* context, unsigned int 
 
 CUresult find_kernel(void** out, const void* library_handle, const char* name, Context* context) {
     EMULATED_REQUIRE(out != nullptr && name != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_FIND(library, find_library(library_handle));
+    EMULATED_FIND(library, find_object<Library>(library_handle));
     const program::Kernel* kernel = library->module->find_kernel(name);
     EMULATED_REQUIRE(kernel != nullptr, CUDA_ERROR_NOT_FOUND);
     if (!kernel->refusal.empty()) {
@@ -229,11 +208,10 @@ CUresult find_kernel(void** out, const void* library_handle, const char* name, C
 }
 
 CUresult find_global(CUdeviceptr* address, std::size_t* bytes, const void* library_handle, const char* name) {
-    EMULATED_FIND(library, find_library(library_handle));
+    EMULATED_FIND(library, find_object<Library>(library_handle));
     EMULATED_REQUIRE(name != nullptr, CUDA_ERROR_INVALID_VALUE);
     const auto& globals = library->module->globals;
-    const auto global =
-        std::find_if(globals.begin(), globals.end(), [&](const auto& each) { return each.name == name; });
+    const auto global = std::ranges::find(globals, std::string_view(name), &program::Global::name);
     EMULATED_REQUIRE(global != globals.end(), CUDA_ERROR_NOT_FOUND);
     Context& context = library->context == nullptr ? *current_context() : *library->context;
     EMULATED_CHECK(load_part(*library, nullptr, context, "loading a module's variables"));
@@ -262,23 +240,20 @@ CUresult unload(const void* handle) {
     }
     for (const auto& [key, kernel] : kernels) process.handles().remove<KernelHandle>(kernel.get());
     for (const auto& [context, instance] : instances) {
-        if (instance != nullptr) freed_variables().add(instance->globals);
+        if (instance != nullptr) free_if_idle(instance->globals);
     }
-    freed_variables().free_if_idle();
     return CUDA_SUCCESS;
 }
 
 /// How many kernels there are; or their handles, as far as there is room.
 CUresult count(unsigned int* out, const void* handle) {
-    EMULATED_FIND(library, find_library(handle));
-    EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
-    *out = static_cast<unsigned int>(library->module->kernels.size());
-    return CUDA_SUCCESS;
+    EMULATED_FIND(library, find_object<Library>(handle));
+    return answer(out, static_cast<unsigned int>(library->module->kernels.size()));
 }
 
 template <class Handle>
 CUresult enumerate(Handle* out, unsigned int room, const void* handle, Context* context) {
-    EMULATED_FIND(library, find_library(handle));
+    EMULATED_FIND(library, find_object<Library>(handle));
     const auto& kernels = library->module->kernels;
     for (std::size_t i = 0; i < std::min<std::size_t>(room, kernels.size()); ++i) {
         out[i] = reinterpret_cast<Handle>(handle_of(library, kernels[i], context));
@@ -293,71 +268,75 @@ void** slot(Handle* out) noexcept {
 
 }  // namespace
 
-EMULATED_DRIVER_API(cuLibraryLoadData, CUlibrary* library, const void* code, CUjit_option* options,
+EMULATED_DRIVER_API(cuLibraryLoadData, 12000, CUlibrary* library, const void* code, CUjit_option* options,
                     void** values, unsigned int count, CUlibraryOption*, void**, unsigned int) {
     return load(slot(library), code, nullptr, count, options, values);
 }
 
-EMULATED_DRIVER_API(cuLibraryLoadFromFile, CUlibrary* library, const char* path, CUjit_option* options,
+EMULATED_DRIVER_API(cuLibraryLoadFromFile, 12000, CUlibrary* library, const char* path, CUjit_option* options,
                     void** values, unsigned int count, CUlibraryOption*, void**, unsigned int) {
     return load_file(slot(library), path, nullptr, count, options, values);
 }
 
-EMULATED_API(cuLibraryUnload, CUlibrary library) { return unload(library); }
+EMULATED_API(cuLibraryUnload, 12000, CUlibrary library) { return unload(library); }
 
-EMULATED_API(cuLibraryGetKernel, CUkernel* kernel, CUlibrary library, const char* name) {
+EMULATED_API(cuLibraryGetKernel, 12000, CUkernel* kernel, CUlibrary library, const char* name) {
     return find_kernel(slot(kernel), library, name, nullptr);
 }
 
-EMULATED_API(cuLibraryGetKernelCount, unsigned int* out, CUlibrary library) { return count(out, library); }
+EMULATED_API(cuLibraryGetKernelCount, 12040, unsigned int* out, CUlibrary library) {
+    return count(out, library);
+}
 
-EMULATED_API(cuLibraryEnumerateKernels, CUkernel* kernels, unsigned int room, CUlibrary library) {
+EMULATED_API(cuLibraryEnumerateKernels, 12040, CUkernel* kernels, unsigned int room, CUlibrary library) {
     return enumerate(kernels, room, library, nullptr);
 }
 
-EMULATED_CONTEXT_API(cuLibraryGetGlobal, CUdeviceptr* address, std::size_t* bytes, CUlibrary library,
+EMULATED_CONTEXT_API(cuLibraryGetGlobal, 12000, CUdeviceptr* address, std::size_t* bytes, CUlibrary library,
                      const char* name) {
     return find_global(address, bytes, library, name);
 }
 
-EMULATED_CONTEXT_API(cuModuleLoadDataEx, CUmodule* module, const void* code, unsigned int count,
+EMULATED_CONTEXT_API(cuModuleLoadDataEx, 2010, CUmodule* module, const void* code, unsigned int count,
                      CUjit_option* options, void** values) {
     return load(slot(module), code, current_context(), count, options, values);
 }
 
-EMULATED_CONTEXT_API(cuModuleLoadData, CUmodule* module, const void* code) {
+EMULATED_CONTEXT_API(cuModuleLoadData, 2000, CUmodule* module, const void* code) {
     return load(slot(module), code, current_context(), 0, nullptr, nullptr);
 }
 
-EMULATED_CONTEXT_API(cuModuleLoadFatBinary, CUmodule* module, const void* code) {
+EMULATED_CONTEXT_API(cuModuleLoadFatBinary, 2000, CUmodule* module, const void* code) {
     return load(slot(module), code, current_context(), 0, nullptr, nullptr);
 }
 
-EMULATED_CONTEXT_API(cuModuleLoad, CUmodule* module, const char* path) {
+EMULATED_CONTEXT_API(cuModuleLoad, 2000, CUmodule* module, const char* path) {
     return load_file(slot(module), path, current_context(), 0, nullptr, nullptr);
 }
 
-EMULATED_API(cuModuleUnload, CUmodule module) { return unload(module); }
+EMULATED_API(cuModuleUnload, 2000, CUmodule module) { return unload(module); }
 
-EMULATED_CONTEXT_API(cuModuleGetFunction, CUfunction* function, CUmodule module, const char* name) {
+EMULATED_CONTEXT_API(cuModuleGetFunction, 2000, CUfunction* function, CUmodule module, const char* name) {
     return find_kernel(slot(function), module, name, current_context());
 }
 
-EMULATED_API(cuModuleGetFunctionCount, unsigned int* out, CUmodule module) { return count(out, module); }
+EMULATED_API(cuModuleGetFunctionCount, 12040, unsigned int* out, CUmodule module) {
+    return count(out, module);
+}
 
-EMULATED_CONTEXT_API(cuModuleEnumerateFunctions, CUfunction* functions, unsigned int room, CUmodule module) {
+EMULATED_CONTEXT_API(cuModuleEnumerateFunctions, 12040, CUfunction* functions, unsigned int room,
+                     CUmodule module) {
     return enumerate(functions, room, module, current_context());
 }
 
-EMULATED_CONTEXT_API(cuModuleGetGlobal, CUdeviceptr* address, std::size_t* bytes, CUmodule module,
+EMULATED_CONTEXT_API(cuModuleGetGlobal, 3020, CUdeviceptr* address, std::size_t* bytes, CUmodule module,
                      const char* name) {
     return find_global(address, bytes, module, name);
 }
 
-EMULATED_API(cuModuleGetLoadingMode, CUmoduleLoadingMode* mode) {
-    EMULATED_REQUIRE(mode != nullptr, CUDA_ERROR_INVALID_VALUE);
-    *mode = Process::get().loads_lazily() ? CU_MODULE_LAZY_LOADING : CU_MODULE_EAGER_LOADING;
-    return CUDA_SUCCESS;
+EMULATED_API(cuModuleGetLoadingMode, 11070, CUmoduleLoadingMode* mode) {
+    const bool lazy = Process::get().environment().loads_lazily;
+    return answer(mode, lazy ? CU_MODULE_LAZY_LOADING : CU_MODULE_EAGER_LOADING);
 }
 
 }  // namespace emulated::driver

@@ -22,10 +22,6 @@ CUresult no_room_for_variables(const Library& library, const Context& context);
 /// Dynamic shared memory that a launch of this kernel on this device may ask for, in bytes.
 int max_dynamic_shared_bytes(const KernelHandle& handle, int device) noexcept;
 
-/// Null for handles that are not alive.
-std::shared_ptr<Library> find_library(const void* handle);
-std::shared_ptr<KernelHandle> find_handle(const void* handle);
-
 /// The handle of a kernel, made at its first request. `context` is null for a CUkernel.
 KernelHandle* handle_of(const std::shared_ptr<Library>& library, const program::Kernel& kernel,
                         Context* context);

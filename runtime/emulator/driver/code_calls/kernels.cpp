@@ -24,55 +24,36 @@ CUresult load_function(const KernelHandle& handle, const char* call) {
     return load_kernel(handle, *context, call);
 }
 
-CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandle& handle, int device) {
+int attribute(CUfunction_attribute which, const KernelHandle& handle, int device) {
     const program::Kernel& kernel = *handle.kernel;
-    EMULATED_REQUIRE(value != nullptr && which >= 0 && which < CU_FUNC_ATTRIBUTE_MAX,
-                     CUDA_ERROR_INVALID_VALUE);
-    const auto answer = [&]() -> int {
-        switch (which) {
-            case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-                return static_cast<int>(kernel.max_threads);
-            case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-                return static_cast<int>(kernel.static_shared_bytes);
-            case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-                return static_cast<int>(kernel.constant_bytes);
-            case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-                return static_cast<int>(kernel.local_bytes);
-            case CU_FUNC_ATTRIBUTE_NUM_REGS:
-                return registers_of(kernel);
-            case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-            case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-                return 80;
-            case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-                return max_dynamic_shared_bytes(handle, device);
-            case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-                return -1;
-            default:
-                return 0;  // caches and clusters
-        }
-    };
-    *value = answer();
-    return CUDA_SUCCESS;
+    if (which == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK) return static_cast<int>(kernel.max_threads);
+    if (which == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES) return static_cast<int>(kernel.static_shared_bytes);
+    if (which == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES) return static_cast<int>(kernel.local_bytes);
+    if (which == CU_FUNC_ATTRIBUTE_NUM_REGS) return registers_of(kernel);
+    if (which == CU_FUNC_ATTRIBUTE_PTX_VERSION || which == CU_FUNC_ATTRIBUTE_BINARY_VERSION) return 80;
+    if (which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        return max_dynamic_shared_bytes(handle, device);
+    if (which == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return -1;
+    return 0;  // constants, which are the module's; caches and clusters
+}
+
+CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandle& handle, int device) {
+    EMULATED_REQUIRE(which >= 0 && which < CU_FUNC_ATTRIBUTE_MAX, CUDA_ERROR_INVALID_VALUE);
+    return answer(value, attribute(which, handle, device));
 }
 
 CUresult set_attribute(CUfunction_attribute which, int value, KernelHandle& handle, int device) {
-    switch (which) {
-        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
-            const int most =
-                limits::shared_per_block_optin - static_cast<int>(handle.kernel->static_shared_bytes);
-            EMULATED_REQUIRE(value >= 0 && value <= most, CUDA_ERROR_INVALID_VALUE);
-            handle.settings->max_dynamic_shared_bytes[static_cast<std::size_t>(device)] = value;
-            return CUDA_SUCCESS;
-        }
-        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-            return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-        default:
-            return CUDA_ERROR_NOT_SUPPORTED;
-    }
+    if (which == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+        return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    EMULATED_REQUIRE(which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, CUDA_ERROR_NOT_SUPPORTED);
+    const int most = limits::shared_per_block_optin - static_cast<int>(handle.kernel->static_shared_bytes);
+    EMULATED_REQUIRE(value >= 0 && value <= most, CUDA_ERROR_INVALID_VALUE);
+    handle.settings->max_dynamic_shared_bytes[static_cast<std::size_t>(device)] = value;
+    return CUDA_SUCCESS;
 }
 
 CUresult parameter_info(const void* handle, std::size_t index, std::size_t* offset, std::size_t* bytes) {
-    EMULATED_FIND(found, find_handle(handle));
+    EMULATED_FIND(found, find_object<KernelHandle>(handle));
     const auto& parameters = found->kernel->parameters;
     EMULATED_REQUIRE(index < parameters.size(), CUDA_ERROR_INVALID_VALUE);
     if (offset != nullptr) *offset = parameters[index].offset;
@@ -81,94 +62,92 @@ CUresult parameter_info(const void* handle, std::size_t index, std::size_t* offs
 }
 
 CUresult name_of(const char** name, const void* handle) {
-    EMULATED_FIND(found, find_handle(handle));
-    EMULATED_REQUIRE(name != nullptr, CUDA_ERROR_INVALID_VALUE);
-    *name = found->kernel->name.c_str();
-    return CUDA_SUCCESS;
+    EMULATED_FIND(found, find_object<KernelHandle>(handle));
+    return answer(name, found->kernel->name.c_str());
 }
 
 }  // namespace
 
-EMULATED_CONTEXT_API(cuKernelGetFunction, CUfunction* function, CUkernel kernel) {
-    EMULATED_FIND(handle, find_handle(kernel));
+EMULATED_CONTEXT_API(cuKernelGetFunction, 12000, CUfunction* function, CUkernel kernel) {
+    EMULATED_FIND(handle, find_object<KernelHandle>(kernel));
     EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuKernelGetFunction"));
-    *function = reinterpret_cast<CUfunction>(handle_of(handle->library, *handle->kernel, current_context()));
-    return CUDA_SUCCESS;
+    auto* made = handle_of(handle->library, *handle->kernel, current_context());
+    return answer(function, reinterpret_cast<CUfunction>(made));
 }
 
-EMULATED_API(cuKernelGetLibrary, CUlibrary* library, CUkernel kernel) {
-    EMULATED_FIND(handle, find_handle(kernel));
-    *library = reinterpret_cast<CUlibrary>(handle->library.get());
-    return CUDA_SUCCESS;
+EMULATED_API(cuKernelGetLibrary, 12050, CUlibrary* library, CUkernel kernel) {
+    EMULATED_FIND(handle, find_object<KernelHandle>(kernel));
+    return answer(library, reinterpret_cast<CUlibrary>(handle->library.get()));
 }
 
-EMULATED_API(cuKernelGetAttribute, int* value, CUfunction_attribute which, CUkernel kernel, CUdevice device) {
+EMULATED_API(cuKernelGetAttribute, 12000, int* value, CUfunction_attribute which, CUkernel kernel,
+             CUdevice device) {
     EMULATED_CHECK(device_state(device));
-    EMULATED_FIND(handle, find_handle(kernel));
+    EMULATED_FIND(handle, find_object<KernelHandle>(kernel));
     EMULATED_CHECK(load_kernel(*handle, Process::get().primary(device), "cuKernelGetAttribute"));
     return get_attribute(value, which, *handle, device);
 }
 
-EMULATED_API(cuKernelSetAttribute, CUfunction_attribute which, int value, CUkernel kernel, CUdevice device) {
+EMULATED_API(cuKernelSetAttribute, 12000, CUfunction_attribute which, int value, CUkernel kernel,
+             CUdevice device) {
     EMULATED_CHECK(device_state(device));
-    EMULATED_FIND(handle, find_handle(kernel));
+    EMULATED_FIND(handle, find_object<KernelHandle>(kernel));
     EMULATED_CHECK(load_kernel(*handle, Process::get().primary(device), "cuKernelSetAttribute"));
     return set_attribute(which, value, *handle, device);
 }
 
-EMULATED_API(cuKernelSetCacheConfig, CUkernel kernel, CUfunc_cache, CUdevice device) {
+EMULATED_API(cuKernelSetCacheConfig, 12000, CUkernel kernel, CUfunc_cache, CUdevice device) {
     EMULATED_CHECK(device_state(device));
-    return find_handle(kernel) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;  // a preference
+    return find_object<KernelHandle>(kernel) == nullptr ? CUDA_ERROR_INVALID_HANDLE
+                                                        : CUDA_SUCCESS;  // a preference
 }
 
-EMULATED_API(cuKernelGetParamInfo, CUkernel kernel, std::size_t index, std::size_t* offset,
+EMULATED_API(cuKernelGetParamInfo, 12040, CUkernel kernel, std::size_t index, std::size_t* offset,
              std::size_t* bytes) {
     return parameter_info(kernel, index, offset, bytes);
 }
 
-EMULATED_API(cuKernelGetName, const char** name, CUkernel kernel) { return name_of(name, kernel); }
+EMULATED_API(cuKernelGetName, 12030, const char** name, CUkernel kernel) { return name_of(name, kernel); }
 
-EMULATED_API(cuFuncGetAttribute, int* value, CUfunction_attribute which, CUfunction function) {
-    EMULATED_FIND(handle, find_handle(function));
+EMULATED_API(cuFuncGetAttribute, 2020, int* value, CUfunction_attribute which, CUfunction function) {
+    EMULATED_FIND(handle, find_object<KernelHandle>(function));
     EMULATED_CHECK(load_function(*handle, "cuFuncGetAttribute"));
     return get_attribute(value, which, *handle, device_of(*handle));
 }
 
-EMULATED_API(cuFuncSetAttribute, CUfunction function, CUfunction_attribute which, int value) {
-    EMULATED_FIND(handle, find_handle(function));
+EMULATED_API(cuFuncSetAttribute, 9000, CUfunction function, CUfunction_attribute which, int value) {
+    EMULATED_FIND(handle, find_object<KernelHandle>(function));
     EMULATED_CHECK(load_function(*handle, "cuFuncSetAttribute"));
     return set_attribute(which, value, *handle, device_of(*handle));
 }
 
-EMULATED_API(cuFuncSetCacheConfig, CUfunction function, CUfunc_cache) {
-    return find_handle(function) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;  // a preference
+EMULATED_API(cuFuncSetCacheConfig, 3000, CUfunction function, CUfunc_cache) {
+    return find_object<KernelHandle>(function) == nullptr ? CUDA_ERROR_INVALID_HANDLE
+                                                          : CUDA_SUCCESS;  // a preference
 }
 
-EMULATED_API(cuFuncGetParamInfo, CUfunction function, std::size_t index, std::size_t* offset,
+EMULATED_API(cuFuncGetParamInfo, 12040, CUfunction function, std::size_t index, std::size_t* offset,
              std::size_t* bytes) {
     return parameter_info(function, index, offset, bytes);
 }
 
-EMULATED_API(cuFuncGetName, const char** name, CUfunction function) { return name_of(name, function); }
+EMULATED_API(cuFuncGetName, 12030, const char** name, CUfunction function) { return name_of(name, function); }
 
-EMULATED_API(cuFuncGetModule, CUmodule* module, CUfunction function) {
-    EMULATED_FIND(handle, find_handle(function));
-    *module = reinterpret_cast<CUmodule>(handle->library.get());
-    return CUDA_SUCCESS;
+EMULATED_API(cuFuncGetModule, 11000, CUmodule* module, CUfunction function) {
+    EMULATED_FIND(handle, find_object<KernelHandle>(function));
+    return answer(module, reinterpret_cast<CUmodule>(handle->library.get()));
 }
 
-EMULATED_API(cuFuncIsLoaded, CUfunctionLoadingState* state, CUfunction function) {
-    EMULATED_FIND(handle, find_handle(function));
+EMULATED_API(cuFuncIsLoaded, 12040, CUfunctionLoadingState* state, CUfunction function) {
+    EMULATED_FIND(handle, find_object<KernelHandle>(function));
     const Context* context = context_of(*handle);
     EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    EMULATED_REQUIRE(state != nullptr, CUDA_ERROR_INVALID_VALUE);
-    *state = is_loaded(*handle->library, handle->kernel, *context) ? CU_FUNCTION_LOADING_STATE_LOADED
-                                                                   : CU_FUNCTION_LOADING_STATE_UNLOADED;
-    return CUDA_SUCCESS;
+    const bool loaded = is_loaded(*handle->library, handle->kernel, *context);
+    return answer(state, loaded ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED);
 }
 
-EMULATED_API(cuFuncLoad, CUfunction function) {
-    EMULATED_FIND(handle, find_handle(function));
+EMULATED_API(cuFuncLoad, 12040, CUfunction function) {
+    EMULATED_FIND(handle, find_object<KernelHandle>(function));
     return load_function(*handle, "cuFuncLoad");
 }
 

@@ -196,7 +196,7 @@ struct Job {
     /// After a fault nothing more runs in the context, as on a GPU.
     void operator()() const {
         Process& process = Process::get();
-        if (!context->executes(resets) || !process.executes()) return;
+        if (!context->executes(resets) || !process.environment().executes) return;
         if (handle->library->unloaded) return fail_unloaded();
         machine::LaunchRequest request;
         request.kernel = handle->kernel;
@@ -208,13 +208,13 @@ struct Job {
         request.globals = instance->globals.data();
         request.memory = &context->memory;
         request.log = races::Running::log();
-        request.workers = process.workers();
+        request.workers = process.environment().workers;
         request.print = device_output();
         std::optional<Workspace> workspace;
         if (cooperative) request.workspace = workspace.emplace(*context).address;
         if (cooperative && request.workspace == 0)
             return refuse("no device memory is left for the workspace of its cooperative grid");
-        request.limits = process.time_limits();
+        request.limits = process.environment().time_limits;
         request.cancelled = [this] { return is_cancelled(); };
         try {
             const auto fault = machine::launch(request);
@@ -290,21 +290,8 @@ std::size_t stack_limit(Context& context) {
 }
 
 bool is_cooperative(const CUlaunchConfig& config) noexcept {
-    const std::span attributes(config.attrs, config.numAttrs);
-    return std::any_of(attributes.begin(), attributes.end(),
-                       [](const CUlaunchAttribute& each) { return wish(each) == Wish::cooperative; });
-}
-
-CUresult capture(const CaptureGate& gate, Job job) {
-    streams::CapturedNode node;
-    node.kind = streams::CapturedNode::Kind::kernel;
-    node.attributes = job.cooperative ? 1 : 0;
-    node.work = CaptureGate::share(std::move(job));
-    return gate.add(std::move(node));
-}
-
-bool is_default(CUstream stream) noexcept {
-    return stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+    return std::ranges::any_of(std::span(config.attrs, config.numAttrs),
+                               [](const auto& each) { return wish(each) == Wish::cooperative; });
 }
 
 /// A launch that is not executed: all its checks, one lock, nothing allocated.
@@ -334,10 +321,10 @@ CUresult wait_for_launch(const StreamTarget& target, const OwnOperation& operati
 }
 
 CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parameters, void** extra) {
-    if (!Process::get().executes() && !streams::Captures::any()) return pretend(config, function);
+    if (!Process::get().environment().executes && !streams::Captures::any()) return pretend(config, function);
     const std::uint64_t site = std::exchange(next_site(), 0);
     EMULATED_CHECK(ready());
-    auto handle = Process::get().handles().find<KernelHandle>(function);
+    auto handle = find_object<KernelHandle>(function);
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
     EMULATED_STREAM(target, config.hStream);
     Context& context = *target.context;
@@ -364,7 +351,9 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
     EMULATED_CHECK(pack(job.parameters, *job.handle->kernel, parameters, extra));
     EMULATED_CHECK(refuse_lost_memory(*job.handle->kernel, job.parameters));
     trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);
-    if (gate.captures()) return capture(gate, std::move(job));
+    if (gate.captures())
+        return gate.add(streams::CapturedNode::Kind::kernel, std::move(job), {},
+                        is_cooperative(config) ? 1 : 0);
     const OwnOperation operation;
     context.graph.submit(*target.stream, std::move(job));
     Process::get().kernel_enqueued();
@@ -372,45 +361,30 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
     return operation.error();
 }
 
-CUlaunchConfig config_of(machine::Dim3 grid, machine::Dim3 block, unsigned shared_bytes,
-                         CUstream stream) noexcept {
-    CUlaunchConfig config = {};
-    config.gridDimX = grid.x;
-    config.gridDimY = grid.y;
-    config.gridDimZ = grid.z;
-    config.blockDimX = block.x;
-    config.blockDimY = block.y;
-    config.blockDimZ = block.z;
-    config.sharedMemBytes = shared_bytes;
-    config.hStream = stream;
-    return config;
-}
-
 }  // namespace
 
-EMULATED_API(cuLaunchKernelEx, const CUlaunchConfig* config, CUfunction function, void** parameters,
-             void** extra) {
+EMULATED_STREAM_API(cuLaunchKernelEx, 11060, const CUlaunchConfig* config, CUfunction function,
+                    void** parameters, void** extra) {
     if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return launch(*config, function, parameters, extra);
 }
 
-EMULATED_API(cuLaunchKernel, CUfunction function, unsigned int grid_x, unsigned int grid_y,
-             unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
-             unsigned int shared_bytes, CUstream stream, void** parameters, void** extra) {
-    const auto config =
-        config_of({grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream);
+EMULATED_STREAM_API(cuLaunchKernel, 4000, CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                    unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                    unsigned int shared_bytes, CUstream stream, void** parameters, void** extra) {
+    const CUlaunchConfig config{grid_x,  grid_y,       grid_z, block_x, block_y,
+                                block_z, shared_bytes, stream, nullptr, 0};
     return launch(config, function, parameters, extra);
 }
 
-EMULATED_API(cuLaunchCooperativeKernel, CUfunction function, unsigned int grid_x, unsigned int grid_y,
-             unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
-             unsigned int shared_bytes, CUstream stream, void** parameters) {
-    auto config = config_of({grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream);
+EMULATED_STREAM_API(cuLaunchCooperativeKernel, 9000, CUfunction function, unsigned int grid_x,
+                    unsigned int grid_y, unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                    unsigned int block_z, unsigned int shared_bytes, CUstream stream, void** parameters) {
     CUlaunchAttribute cooperative = {};
     cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     cooperative.value.cooperative = 1;
-    config.attrs = &cooperative;
-    config.numAttrs = 1;
+    const CUlaunchConfig config{grid_x,  grid_y,       grid_z, block_x,      block_y,
+                                block_z, shared_bytes, stream, &cooperative, 1};
     return launch(config, function, parameters, nullptr);
 }
 

@@ -1,6 +1,5 @@
 // cuLink*: what numba and others do with PTX before they load it. One PTX text goes through unchanged; cubins
 // and several texts are refused with the reason in the caller's log.
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -22,8 +21,6 @@ struct Link {
     std::string first;  ///< its name
     bool complete = false;
 };
-
-std::shared_ptr<Link> find(CUlinkState state) { return Process::get().handles().find<Link>(state); }
 
 CUresult refuse(const Link& link, CUresult code, const std::string& message) {
     link.errors.write(message);
@@ -57,26 +54,26 @@ CUresult add(Link& link, CUjitInputType type, std::string text, const char* name
 
 }  // namespace
 
-EMULATED_CONTEXT_API(cuLinkCreate, unsigned int count, CUjit_option* options, void** values,
+EMULATED_CONTEXT_API(cuLinkCreate, 6050, unsigned int count, CUjit_option* options, void** values,
                      CUlinkState* state) {
     EMULATED_REQUIRE(state != nullptr, CUDA_ERROR_INVALID_VALUE);
     auto link = std::make_shared<Link>();
     link->errors =
         JitLog(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
-    *state = reinterpret_cast<CUlinkState>(Process::get().handles().add(std::move(link)));
+    *state = new_handle<CUlinkState>(std::move(link));
     return CUDA_SUCCESS;
 }
 
-EMULATED_CONTEXT_API(cuLinkAddData, CUlinkState state, CUjitInputType type, void* data, std::size_t bytes,
-                     const char* name, unsigned int, CUjit_option*, void**) {
-    EMULATED_FIND(link, find(state));
+EMULATED_CONTEXT_API(cuLinkAddData, 6050, CUlinkState state, CUjitInputType type, void* data,
+                     std::size_t bytes, const char* name, unsigned int, CUjit_option*, void**) {
+    EMULATED_FIND(link, find_object<Link>(state));
     EMULATED_REQUIRE(data != nullptr && bytes > 0, CUDA_ERROR_INVALID_VALUE);
     return add(*link, type, std::string(static_cast<const char*>(data), bytes), name);
 }
 
-EMULATED_CONTEXT_API(cuLinkAddFile, CUlinkState state, CUjitInputType type, const char* path, unsigned int,
-                     CUjit_option*, void**) {
-    EMULATED_FIND(link, find(state));
+EMULATED_CONTEXT_API(cuLinkAddFile, 6050, CUlinkState state, CUjitInputType type, const char* path,
+                     unsigned int, CUjit_option*, void**) {
+    EMULATED_FIND(link, find_object<Link>(state));
     EMULATED_REQUIRE(path != nullptr, CUDA_ERROR_INVALID_VALUE);
     std::ifstream file(path, std::ios::binary);
     EMULATED_REQUIRE(file, CUDA_ERROR_FILE_NOT_FOUND);
@@ -84,8 +81,8 @@ EMULATED_CONTEXT_API(cuLinkAddFile, CUlinkState state, CUjitInputType type, cons
 }
 
 /// The image is the PTX itself, and lives as long as the link does.
-EMULATED_CONTEXT_API(cuLinkComplete, CUlinkState state, void** image, std::size_t* bytes) {
-    EMULATED_FIND(link, find(state));
+EMULATED_CONTEXT_API(cuLinkComplete, 5050, CUlinkState state, void** image, std::size_t* bytes) {
+    EMULATED_FIND(link, find_object<Link>(state));
     EMULATED_REQUIRE(!link->first.empty() && image != nullptr, CUDA_ERROR_INVALID_VALUE);
     link->complete = true;
     link->errors.write("");
@@ -94,7 +91,7 @@ EMULATED_CONTEXT_API(cuLinkComplete, CUlinkState state, void** image, std::size_
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuLinkDestroy, CUlinkState state) {
+EMULATED_API(cuLinkDestroy, 5050, CUlinkState state) {
     return Process::get().handles().remove<Link>(state) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
 

@@ -55,25 +55,26 @@ int resident_blocks(const KernelHandle& handle, int device, int block_size,
     return std::min({limits::blocks_per_multiprocessor, by_threads, by_registers, by_shared});
 }
 
-EMULATED_CONTEXT_API(cuOccupancyMaxActiveBlocksPerMultiprocessor, int* blocks, CUfunction function,
+EMULATED_CONTEXT_API(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, int* blocks, CUfunction function,
                      int block_size, std::size_t dynamic_shared_bytes) {
-    EMULATED_FIND(handle, Process::get().handles().find<KernelHandle>(function));
+    EMULATED_FIND(handle, find_object<KernelHandle>(function));
     EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
     EMULATED_REQUIRE(block_size >= 1 && blocks != nullptr, CUDA_ERROR_INVALID_VALUE);
-    *blocks = resident_blocks(*handle, current_context()->device, block_size, dynamic_shared_bytes);
-    return CUDA_SUCCESS;
+    const int device = current_context()->device;
+    return answer(blocks, resident_blocks(*handle, device, block_size, dynamic_shared_bytes));
 }
 
-EMULATED_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, int* blocks, CUfunction function,
+EMULATED_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000, int* blocks, CUfunction function,
              int block_size, std::size_t dynamic_shared_bytes, unsigned int flags) {
     EMULATED_REQUIRE(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE, CUDA_ERROR_INVALID_VALUE);
     return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, dynamic_shared_bytes);
 }
 
 /// The largest block that keeps the most threads resident.
-EMULATED_CONTEXT_API(cuOccupancyMaxPotentialBlockSize, int* grid_size, int* block_size, CUfunction function,
-                     CUoccupancyB2DSize shared_bytes_of, std::size_t dynamic_shared_bytes, int block_limit) {
-    EMULATED_FIND(handle, Process::get().handles().find<KernelHandle>(function));
+EMULATED_CONTEXT_API(cuOccupancyMaxPotentialBlockSize, 6050, int* grid_size, int* block_size,
+                     CUfunction function, CUoccupancyB2DSize shared_bytes_of,
+                     std::size_t dynamic_shared_bytes, int block_limit) {
+    EMULATED_FIND(handle, find_object<KernelHandle>(function));
     EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuOccupancyMaxPotentialBlockSize"));
     int largest = static_cast<int>(handle->kernel->max_threads);
     if (block_limit > 0) largest = std::min(largest, block_limit);
@@ -91,18 +92,18 @@ EMULATED_CONTEXT_API(cuOccupancyMaxPotentialBlockSize, int* grid_size, int* bloc
     return most_threads > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-EMULATED_API(cuOccupancyMaxPotentialBlockSizeWithFlags, int* grid_size, int* block_size, CUfunction function,
-             CUoccupancyB2DSize shared_bytes_of, std::size_t dynamic_shared_bytes, int block_limit,
-             unsigned int flags) {
+EMULATED_API(cuOccupancyMaxPotentialBlockSizeWithFlags, 7000, int* grid_size, int* block_size,
+             CUfunction function, CUoccupancyB2DSize shared_bytes_of, std::size_t dynamic_shared_bytes,
+             int block_limit, unsigned int flags) {
     EMULATED_REQUIRE(flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE, CUDA_ERROR_INVALID_VALUE);
     return cuOccupancyMaxPotentialBlockSize(grid_size, block_size, function, shared_bytes_of,
                                             dynamic_shared_bytes, block_limit);
 }
 
 /// What is left of a multiprocessor's shared memory when `blocks` share it.
-EMULATED_CONTEXT_API(cuOccupancyAvailableDynamicSMemPerBlock, std::size_t* bytes, CUfunction function,
+EMULATED_CONTEXT_API(cuOccupancyAvailableDynamicSMemPerBlock, 10020, std::size_t* bytes, CUfunction function,
                      int blocks, int block_size) {
-    EMULATED_FIND(handle, Process::get().handles().find<KernelHandle>(function));
+    EMULATED_FIND(handle, find_object<KernelHandle>(function));
     EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuOccupancyAvailableDynamicSMemPerBlock"));
     EMULATED_REQUIRE(blocks >= 1 && block_size >= 1, CUDA_ERROR_INVALID_VALUE);
     const int each = limits::shared_per_multiprocessor / blocks - limits::shared_reserved_per_block;

@@ -94,7 +94,7 @@ const Allocation* find(CUdeviceptr address) {
     return known == nullptr || Process::get().is_being_freed(known->base) ? nullptr : known;
 }
 
-/// Zeros for what is no allocation, but for its device.
+/// Zeros for what is not an allocation, but for its device.
 void write(void* out, CUpointer_attribute which, const Allocation* known, CUdeviceptr address) {
     using Kind = Allocation::Kind;
     static const Allocation none;
@@ -143,18 +143,18 @@ void write(void* out, CUpointer_attribute which, const Allocation* known, CUdevi
 
 }  // namespace
 
-EMULATED_CONTEXT_API(cuMemAlloc, CUdeviceptr* address, std::size_t bytes) {
+EMULATED_CONTEXT_API(cuMemAlloc, 3020, CUdeviceptr* address, std::size_t bytes) {
     return allocate(address, bytes, Allocation::Kind::device);
 }
 
-EMULATED_API(cuMemFree, CUdeviceptr address) {
+EMULATED_API(cuMemFree, 3020, CUdeviceptr address) {
     EMULATED_CHECK(ready_to_free());
     if (address == 0) return CUDA_SUCCESS;
     return release(address, {Allocation::Kind::device, Allocation::Kind::managed});
 }
 
 /// Rows begin at multiples of 512 bytes, as texture hardware wants them.
-EMULATED_CONTEXT_API(cuMemAllocPitch, CUdeviceptr* address, std::size_t* pitch, std::size_t width,
+EMULATED_CONTEXT_API(cuMemAllocPitch, 3020, CUdeviceptr* address, std::size_t* pitch, std::size_t width,
                      std::size_t height, unsigned int element_bytes) {
     const bool element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
     EMULATED_REQUIRE(pitch != nullptr && width > 0 && height > 0 && element, CUDA_ERROR_INVALID_VALUE);
@@ -162,13 +162,13 @@ EMULATED_CONTEXT_API(cuMemAllocPitch, CUdeviceptr* address, std::size_t* pitch, 
     return allocate(address, *pitch * height, Allocation::Kind::device);
 }
 
-EMULATED_CONTEXT_API(cuMemAllocManaged, CUdeviceptr* address, std::size_t bytes, unsigned int flags) {
+EMULATED_CONTEXT_API(cuMemAllocManaged, 6000, CUdeviceptr* address, std::size_t bytes, unsigned int flags) {
     EMULATED_REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST, CUDA_ERROR_INVALID_VALUE);
     return allocate(address, bytes, Allocation::Kind::managed);
 }
 
 /// Portable, mapped and write-combined are what pinned memory here is anyway.
-EMULATED_CONTEXT_API(cuMemHostAlloc, void** host, std::size_t bytes, unsigned int flags) {
+EMULATED_CONTEXT_API(cuMemHostAlloc, 2020, void** host, std::size_t bytes, unsigned int flags) {
     constexpr unsigned known =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     EMULATED_REQUIRE(host != nullptr && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
@@ -178,14 +178,14 @@ EMULATED_CONTEXT_API(cuMemHostAlloc, void** host, std::size_t bytes, unsigned in
     return result;
 }
 
-EMULATED_API(cuMemAllocHost, void** host, std::size_t bytes) { return cuMemHostAlloc(host, bytes, 0); }
+EMULATED_API(cuMemAllocHost, 3020, void** host, std::size_t bytes) { return cuMemHostAlloc(host, bytes, 0); }
 
-EMULATED_CONTEXT_API(cuMemFreeHost, void* host) {
+EMULATED_CONTEXT_API(cuMemFreeHost, 2000, void* host) {
     if (host == nullptr) return CUDA_SUCCESS;
     return release(reinterpret_cast<CUdeviceptr>(host), {Allocation::Kind::pinned});
 }
 
-EMULATED_CONTEXT_API(cuMemHostRegister, void* host, std::size_t bytes, unsigned int flags) {
+EMULATED_CONTEXT_API(cuMemHostRegister, 6050, void* host, std::size_t bytes, unsigned int flags) {
     constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                                CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     EMULATED_REQUIRE(host != nullptr && bytes > 0 && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
@@ -195,7 +195,7 @@ EMULATED_CONTEXT_API(cuMemHostRegister, void* host, std::size_t bytes, unsigned 
     return done ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }
 
-EMULATED_CONTEXT_API(cuMemHostUnregister, void* host) {
+EMULATED_CONTEXT_API(cuMemHostUnregister, 4000, void* host) {
     EMULATED_CHECK(unsafe_now("cuMemHostUnregister"));
     if (ending()) Process::get().drop_pending();  // the memory is gone soon
     for (Context* context : Process::get().contexts()) context->graph.drain();
@@ -203,24 +203,23 @@ EMULATED_CONTEXT_API(cuMemHostUnregister, void* host) {
 }
 
 /// The same address: host and kernels share one for pinned memory ("unified addressing").
-EMULATED_CONTEXT_API(cuMemHostGetDevicePointer, CUdeviceptr* address, void* host, unsigned int flags) {
-    EMULATED_REQUIRE(address != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
+EMULATED_CONTEXT_API(cuMemHostGetDevicePointer, 3020, CUdeviceptr* address, void* host, unsigned int flags) {
+    EMULATED_REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
     const auto at = reinterpret_cast<CUdeviceptr>(host);
     const Allocation* allocation = Process::get().heap().find(at);
     const bool is_pinned = allocation != nullptr && allocation->kind == Allocation::Kind::pinned;
     EMULATED_REQUIRE(is_pinned, CUDA_ERROR_INVALID_VALUE);
-    *address = at;
-    return CUDA_SUCCESS;
+    return answer(address, at);
 }
 
-EMULATED_CONTEXT_API(cuMemGetInfo, std::size_t* free, std::size_t* total) {
+EMULATED_CONTEXT_API(cuMemGetInfo, 3020, std::size_t* free, std::size_t* total) {
     const int device = current_context()->device;
     *total = Process::get().heap().capacity(device);
     *free = *total - Process::get().heap().used(device);
     return CUDA_SUCCESS;
 }
 
-EMULATED_CONTEXT_API(cuMemGetAddressRange, CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
+EMULATED_CONTEXT_API(cuMemGetAddressRange, 3020, CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
     const Allocation* allocation = find(address);
     if (allocation == nullptr) return CUDA_ERROR_NOT_FOUND;
     if (base != nullptr) *base = allocation->base;
@@ -241,7 +240,8 @@ CUresult refuse_lost(CUdeviceptr address) {
 
 }  // namespace
 
-EMULATED_CONTEXT_API(cuPointerGetAttribute, void* value, CUpointer_attribute which, CUdeviceptr address) {
+EMULATED_CONTEXT_API(cuPointerGetAttribute, 4000, void* value, CUpointer_attribute which,
+                     CUdeviceptr address) {
     EMULATED_CHECK(refuse_lost(address));
     const Allocation* allocation = find(address);
     if (allocation == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -250,15 +250,15 @@ EMULATED_CONTEXT_API(cuPointerGetAttribute, void* value, CUpointer_attribute whi
 }
 
 /// Unlike the single query this succeeds for unknown pointers, and returns zeros.
-EMULATED_CONTEXT_API(cuPointerGetAttributes, unsigned int count, CUpointer_attribute* which, void** values,
-                     CUdeviceptr address) {
+EMULATED_CONTEXT_API(cuPointerGetAttributes, 7000, unsigned int count, CUpointer_attribute* which,
+                     void** values, CUdeviceptr address) {
     EMULATED_CHECK(refuse_lost(address));
     const Allocation* allocation = find(address);
     for (unsigned int i = 0; i < count; ++i) write(values[i], which[i], allocation, address);
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuPointerSetAttribute, const void*, CUpointer_attribute which, CUdeviceptr) {
+EMULATED_API(cuPointerSetAttribute, 6000, const void*, CUpointer_attribute which, CUdeviceptr) {
     return which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -71,44 +71,24 @@ CUresult state_of(CUcontext handle) {
 
 }  // namespace
 
-EMULATED_CONTEXT_API(cuMemcpy, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-    return copy_rows(unified(to), unified(from), {bytes}, nullptr, Wait::yes, "cuMemcpy");
-}
-
-EMULATED_CONTEXT_API(cuMemcpyAsync, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-    return copy_rows(unified(to), unified(from), {bytes}, stream, Wait::no, "cuMemcpyAsync");
-}
-
-EMULATED_CONTEXT_API(cuMemcpyHtoD, CUdeviceptr to, const void* from, std::size_t bytes) {
-    return copy_rows(device(to), host(from), {bytes}, nullptr, Wait::yes, "cuMemcpyHtoD");
-}
-
-EMULATED_CONTEXT_API(cuMemcpyHtoDAsync, CUdeviceptr to, const void* from, std::size_t bytes,
-                     CUstream stream) {
-    return copy_rows(device(to), host(from), {bytes}, stream, Wait::no, "cuMemcpyHtoDAsync");
-}
-
-EMULATED_CONTEXT_API(cuMemcpyDtoH, void* to, CUdeviceptr from, std::size_t bytes) {
-    return copy_rows(host(to), device(from), {bytes}, nullptr, Wait::yes, "cuMemcpyDtoH");
-}
-
-EMULATED_CONTEXT_API(cuMemcpyDtoHAsync, void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-    return copy_rows(host(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyDtoHAsync");
-}
-
-EMULATED_CONTEXT_API(cuMemcpyDtoD, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-    return copy_rows(device(to), device(from), {bytes}, nullptr, Wait::no, "cuMemcpyDtoD");
-}
-
-EMULATED_CONTEXT_API(cuMemcpyDtoDAsync, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
-                     CUstream stream) {
-    return copy_rows(device(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyDtoDAsync");
-}
+/// Those of one kind: with a wait, where its documentation has one, and in a stream.
+#define EMULATED_COPIES(kind, version, To, to_end, From, from_end, wait)                                   \
+    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind, version, To to, From from, std::size_t bytes) {            \
+        return copy_rows(to_end(to), from_end(from), {bytes}, nullptr, wait, "cuMemcpy" #kind);            \
+    }                                                                                                      \
+    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind##Async, version, To to, From from, std::size_t bytes,       \
+                                CUstream stream) {                                                         \
+        return copy_rows(to_end(to), from_end(from), {bytes}, stream, Wait::no, "cuMemcpy" #kind "Async"); \
+    }
+EMULATED_COPIES(, 4000, CUdeviceptr, unified, CUdeviceptr, unified, Wait::yes)
+EMULATED_COPIES(HtoD, 3020, CUdeviceptr, device, const void*, host, Wait::yes)
+EMULATED_COPIES(DtoH, 3020, void*, host, CUdeviceptr, device, Wait::yes)
+EMULATED_COPIES(DtoD, 3020, CUdeviceptr, device, CUdeviceptr, device, Wait::no)
 
 /// "Serialized with respect to all pending and future asynchronous work" of three contexts: the host waits,
 /// which is more than that asks for.
-EMULATED_CONTEXT_API(cuMemcpyPeer, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
-                     CUcontext from_context, std::size_t bytes) {
+EMULATED_STREAM_CONTEXT_API(cuMemcpyPeer, 4000, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                            CUcontext from_context, std::size_t bytes) {
     EMULATED_CHECK(state_of(to_context));
     EMULATED_CHECK(state_of(from_context));
     EMULATED_CHECK(unsafe_now("cuMemcpyPeer"));
@@ -120,22 +100,22 @@ EMULATED_CONTEXT_API(cuMemcpyPeer, CUdeviceptr to, CUcontext to_context, CUdevic
 }
 
 /// Addresses tell the devices: the contexts need only be there.
-EMULATED_CONTEXT_API(cuMemcpyPeerAsync, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
-                     CUcontext from_context, std::size_t bytes, CUstream stream) {
+EMULATED_STREAM_CONTEXT_API(cuMemcpyPeerAsync, 4000, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                            CUcontext from_context, std::size_t bytes, CUstream stream) {
     EMULATED_CHECK(state_of(to_context));
     EMULATED_CHECK(state_of(from_context));
     return copy_rows(device(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyPeerAsync");
 }
 
-EMULATED_API(cuMemcpy2D, const CUDA_MEMCPY2D* copy) {
+EMULATED_STREAM_API(cuMemcpy2D, 3020, const CUDA_MEMCPY2D* copy) {
     return copy_2d(copy, nullptr, Wait::yes, "cuMemcpy2D");
 }
 
-EMULATED_API(cuMemcpy2DUnaligned, const CUDA_MEMCPY2D* copy) {
+EMULATED_STREAM_API(cuMemcpy2DUnaligned, 3020, const CUDA_MEMCPY2D* copy) {
     return copy_2d(copy, nullptr, Wait::yes, "cuMemcpy2DUnaligned");
 }
 
-EMULATED_API(cuMemcpy2DAsync, const CUDA_MEMCPY2D* copy, CUstream stream) {
+EMULATED_STREAM_API(cuMemcpy2DAsync, 3020, const CUDA_MEMCPY2D* copy, CUstream stream) {
     return copy_2d(copy, stream, Wait::no, "cuMemcpy2DAsync");
 }
 

@@ -6,20 +6,20 @@ namespace emulated::driver {
 
 /// Those of one element size: of one row and of several, each with and without a wait.
 #define EMULATED_FILLS(bits, Value)                                                                       \
-    EMULATED_CONTEXT_API(cuMemsetD##bits, CUdeviceptr at, Value value, std::size_t count) {               \
+    EMULATED_STREAM_CONTEXT_API(cuMemsetD##bits, 3020, CUdeviceptr at, Value value, std::size_t count) {  \
         return fill_rows({at, 0}, value, sizeof value, count, 1, nullptr, Wait::yes, "cuMemsetD" #bits);  \
     }                                                                                                     \
-    EMULATED_CONTEXT_API(cuMemsetD##bits##Async, CUdeviceptr at, Value value, std::size_t count,          \
-                         CUstream s) {                                                                    \
+    EMULATED_STREAM_CONTEXT_API(cuMemsetD##bits##Async, 3020, CUdeviceptr at, Value value,                \
+                                std::size_t count, CUstream s) {                                          \
         return fill_rows({at, 0}, value, sizeof value, count, 1, s, Wait::no, "cuMemsetD" #bits "Async"); \
     }                                                                                                     \
-    EMULATED_CONTEXT_API(cuMemsetD2D##bits, CUdeviceptr at, std::size_t pitch, Value value,               \
-                         std::size_t width, std::size_t height) {                                         \
+    EMULATED_STREAM_CONTEXT_API(cuMemsetD2D##bits, 3020, CUdeviceptr at, std::size_t pitch, Value value,  \
+                                std::size_t width, std::size_t height) {                                  \
         return fill_rows({at, pitch}, value, sizeof value, width, height, nullptr, Wait::yes,             \
                          "cuMemsetD2D" #bits);                                                            \
     }                                                                                                     \
-    EMULATED_CONTEXT_API(cuMemsetD2D##bits##Async, CUdeviceptr at, std::size_t pitch, Value value,        \
-                         std::size_t width, std::size_t height, CUstream s) {                             \
+    EMULATED_STREAM_CONTEXT_API(cuMemsetD2D##bits##Async, 3020, CUdeviceptr at, std::size_t pitch,        \
+                                Value value, std::size_t width, std::size_t height, CUstream s) {         \
         return fill_rows({at, pitch}, value, sizeof value, width, height, s, Wait::no,                    \
                          "cuMemsetD2D" #bits "Async");                                                    \
     }

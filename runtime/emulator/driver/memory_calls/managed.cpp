@@ -12,16 +12,12 @@ bool is_managed(CUdeviceptr address, std::size_t bytes) {
 }
 
 CUresult check(CUmemLocation location) {
-    switch (location.type) {
-        case CU_MEM_LOCATION_TYPE_DEVICE:
-            return Process::get().is_device(location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-        case CU_MEM_LOCATION_TYPE_HOST:
-        case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-        case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
-            return CUDA_SUCCESS;
-        default:
-            return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        return Process::get().is_device(location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    const bool host = location.type == CU_MEM_LOCATION_TYPE_HOST ||
+                      location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+                      location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+    return host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /// Advice whose location says nothing.
@@ -32,14 +28,14 @@ bool ignores_location(CUmem_advise advice) noexcept {
 
 }  // namespace
 
-EMULATED_API(cuMemPrefetchAsync, CUdeviceptr address, std::size_t bytes, CUmemLocation location,
-             unsigned int flags, CUstream handle) {
+EMULATED_STREAM_API(cuMemPrefetchAsync, 12020, CUdeviceptr address, std::size_t bytes, CUmemLocation location,
+                    unsigned int flags, CUstream handle) {
     EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(flags == 0 && is_managed(address, bytes), CUDA_ERROR_INVALID_VALUE);
     return check(location);
 }
 
-EMULATED_CONTEXT_API(cuMemAdvise, CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
+EMULATED_CONTEXT_API(cuMemAdvise, 12020, CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
                      CUmemLocation location) {
     const bool known = advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
     EMULATED_REQUIRE(known && is_managed(address, bytes), CUDA_ERROR_INVALID_VALUE);
@@ -47,8 +43,8 @@ EMULATED_CONTEXT_API(cuMemAdvise, CUdeviceptr address, std::size_t bytes, CUmem_
 }
 
 /// The whole of an allocation, and a stream of one's own where it is to be that stream's alone.
-EMULATED_API(cuStreamAttachMemAsync, CUstream handle, CUdeviceptr address, std::size_t bytes,
-             unsigned int flags) {
+EMULATED_STREAM_API(cuStreamAttachMemAsync, 6000, CUstream handle, CUdeviceptr address, std::size_t bytes,
+                    unsigned int flags) {
     EMULATED_STREAM(target, handle);
     const bool one_flag =
         flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;

@@ -1,4 +1,5 @@
 // Stream-ordered allocation: memory that comes and goes in the order of a stream, out of pools.
+#include <algorithm>
 #include <array>
 #include <mutex>
 
@@ -13,54 +14,30 @@ using memory::Allocation;
 
 namespace {
 
-/// Each device's default pool and the one that is current for it, made at first use.
-class DevicePools {
-  public:
-    static DevicePools& get() {
-        static DevicePools& pools = *new DevicePools;
-        return pools;
-    }
-    std::shared_ptr<MemoryPool> initial(int device) {
-        const std::lock_guard lock(mutex_);
-        return row(device).initial;
-    }
-    std::shared_ptr<MemoryPool> current(int device) {
-        const std::lock_guard lock(mutex_);
-        return row(device).current;
-    }
-    void set_current(int device, std::shared_ptr<MemoryPool> pool) {
-        const std::lock_guard lock(mutex_);
-        row(device).current = std::move(pool);
-    }
-    void forget(const std::shared_ptr<MemoryPool>& pool) {
-        const std::lock_guard lock(mutex_);
-        Row& of_device = row(pool->device());
-        if (of_device.current == pool) of_device.current = of_device.initial;
-    }
-
-  private:
-    struct Row {
-        std::shared_ptr<MemoryPool> initial, current;
-    };
-    Row& row(int device) {
-        Row& found = rows_[static_cast<std::size_t>(device)];
-        if (found.initial == nullptr) {
-            found.initial = found.current = std::make_shared<MemoryPool>(device, true, 0);
-            Process::get().handles().add(found.initial);
-        }
-        return found;
-    }
-
-    std::mutex mutex_;
-    std::array<Row, most_devices> rows_;
+/// A device's default pool and the one that is current for it.
+struct DevicePools {
+    std::shared_ptr<MemoryPool> initial, current;
 };
+
+struct LockedPools {
+    std::unique_lock<std::mutex> lock;
+    DevicePools& pools;
+};
+
+/// Made at first use. No other thread has them while the result lives.
+LockedPools pools_of(int device) {
+    static auto& mutex = *new std::mutex;
+    static auto& all = *new std::array<DevicePools, most_devices>;
+    LockedPools found{std::unique_lock(mutex), all[static_cast<std::size_t>(device)]};
+    if (found.pools.initial == nullptr) {
+        found.pools.initial = found.pools.current = std::make_shared<MemoryPool>(device, true, 0);
+        Process::get().handles().add(found.pools.initial);
+    }
+    return found;
+}
 
 CUmemoryPool handle_of(const std::shared_ptr<MemoryPool>& pool) noexcept {
     return reinterpret_cast<CUmemoryPool>(pool.get());
-}
-
-std::shared_ptr<MemoryPool> find(CUmemoryPool handle) {
-    return Process::get().handles().find<MemoryPool>(handle);
 }
 
 /// Where a location is on a device of ours; -1 elsewhere.
@@ -73,17 +50,17 @@ int device_at(const CUmemLocation* location) noexcept {
 CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr<MemoryPool>& pool,
                   const StreamTarget& target, CUstream handle, const char* name) {
     EMULATED_REQUIRE(address != nullptr && bytes != 0, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_REQUIRE(Process::get().has_memory_pools(), CUDA_ERROR_NOT_SUPPORTED);
+    EMULATED_REQUIRE(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
     if (gate.captures()) return detail::refuse_allocation(name);
     Process& process = Process::get();
     EMULATED_REQUIRE(pool->take(bytes), out_of_memory());
-    PoolShare share(pool, bytes);
-    auto made = process.heap().reserve(pool->device(), bytes, pool->access());
+    PoolShare share = share_of(pool, bytes);
+    auto made = process.heap().reserve(pool->device, bytes, pool->access);
     if (!made) {  // frees that are pending may make room
         for (Context* context : process.contexts()) context->graph.drain();
-        made = process.heap().reserve(pool->device(), bytes, pool->access());
+        made = process.heap().reserve(pool->device, bytes, pool->access);
     }
     EMULATED_REQUIRE(made.has_value(), out_of_memory());
     process.own(*made, Allocation::Kind::device, *target.context, std::move(share));
@@ -97,46 +74,42 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr
 }
 
 /// A number of a pool, with the C type that the documentation gives it. One row an attribute.
+using Numbers = MemoryPool::Numbers;
+enum class Change : std::uint8_t { any, only_to_zero, none };
 struct Attribute {
     CUmemPool_attribute which;
-    int MemoryPool::Numbers::*flag;
-    std::uint64_t MemoryPool::Numbers::*bytes;
-    enum class Change : std::uint8_t { any, only_to_zero, none } change;
+    int Numbers::*flag;
+    std::uint64_t Numbers::*bytes;
+    Change change;
 };
-using Numbers = MemoryPool::Numbers;
 constexpr Attribute attributes[] = {
-    {CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &Numbers::reuse_follow_events, nullptr,
-     Attribute::Change::any},
-    {CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &Numbers::reuse_opportunistic, nullptr,
-     Attribute::Change::any},
-    {CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &Numbers::reuse_internal, nullptr,
-     Attribute::Change::any},
-    {CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, nullptr, &Numbers::release_threshold, Attribute::Change::any},
-    {CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, nullptr, &Numbers::reserved, Attribute::Change::none},
-    {CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, nullptr, &Numbers::reserved_high, Attribute::Change::only_to_zero},
-    {CU_MEMPOOL_ATTR_USED_MEM_CURRENT, nullptr, &Numbers::used, Attribute::Change::none},
-    {CU_MEMPOOL_ATTR_USED_MEM_HIGH, nullptr, &Numbers::used_high, Attribute::Change::only_to_zero},
+    {CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &Numbers::reuse_follow_events, nullptr, Change::any},
+    {CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &Numbers::reuse_opportunistic, nullptr, Change::any},
+    {CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &Numbers::reuse_internal, nullptr, Change::any},
+    {CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, nullptr, &Numbers::release_threshold, Change::any},
+    {CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, nullptr, &Numbers::reserved, Change::none},
+    {CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, nullptr, &Numbers::reserved_high, Change::only_to_zero},
+    {CU_MEMPOOL_ATTR_USED_MEM_CURRENT, nullptr, &Numbers::used, Change::none},
+    {CU_MEMPOOL_ATTR_USED_MEM_HIGH, nullptr, &Numbers::used_high, Change::only_to_zero},
 };
 
 const Attribute* find(CUmemPool_attribute which) noexcept {
-    for (const Attribute& each : attributes) {
-        if (each.which == which) return &each;
-    }
-    return nullptr;
+    const auto* found = std::ranges::find(attributes, which, &Attribute::which);
+    return found == std::end(attributes) ? nullptr : found;
 }
 
 }  // namespace
 
-EMULATED_API(cuMemAllocAsync, CUdeviceptr* address, std::size_t bytes, CUstream handle) {
+EMULATED_STREAM_API(cuMemAllocAsync, 11020, CUdeviceptr* address, std::size_t bytes, CUstream handle) {
     EMULATED_STREAM(target, handle);
-    const auto pool = DevicePools::get().current(target.context->device);
+    const auto pool = pools_of(target.context->device).pools.current;
     return allocate(address, bytes, pool, target, handle, "cuMemAllocAsync");
 }
 
-EMULATED_API(cuMemAllocFromPoolAsync, CUdeviceptr* address, std::size_t bytes, CUmemoryPool pool_handle,
-             CUstream handle) {
+EMULATED_STREAM_API(cuMemAllocFromPoolAsync, 11020, CUdeviceptr* address, std::size_t bytes,
+                    CUmemoryPool pool_handle, CUstream handle) {
     EMULATED_STREAM(target, handle);
-    const auto pool = find(pool_handle);
+    const auto pool = find_object<MemoryPool>(pool_handle);
     EMULATED_REQUIRE(pool != nullptr, CUDA_ERROR_INVALID_VALUE);
     return allocate(address, bytes, pool, target, handle, "cuMemAllocFromPoolAsync");
 }
@@ -149,7 +122,7 @@ void free_at_once(CUdeviceptr address) {
 }
 
 /// Of memory of cuMemAlloc too. What is issued later may not use it, whatever its stream.
-EMULATED_API(cuMemFreeAsync, CUdeviceptr address, CUstream handle) {
+EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle) {
     if (address == 0 || ending()) return CUDA_SUCCESS;
     const StreamTarget target(handle);
     const bool failed = target.context != nullptr && target.context->error.load() != CUDA_SUCCESS;
@@ -192,32 +165,28 @@ EMULATED_API(cuMemFreeAsync, CUdeviceptr address, CUstream handle) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuDeviceGetDefaultMemPool, CUmemoryPool* pool, CUdevice device) {
+EMULATED_API(cuDeviceGetDefaultMemPool, 11020, CUmemoryPool* pool, CUdevice device) {
     EMULATED_CHECK(device_state(device));
-    EMULATED_REQUIRE(pool != nullptr, CUDA_ERROR_INVALID_VALUE);
-    *pool = handle_of(DevicePools::get().initial(device));
-    return CUDA_SUCCESS;
+    return answer(pool, handle_of(pools_of(device).pools.initial));
 }
 
-EMULATED_API(cuDeviceGetMemPool, CUmemoryPool* pool, CUdevice device) {
+EMULATED_API(cuDeviceGetMemPool, 11020, CUmemoryPool* pool, CUdevice device) {
     EMULATED_CHECK(device_state(device));
-    EMULATED_REQUIRE(pool != nullptr, CUDA_ERROR_INVALID_VALUE);
-    *pool = handle_of(DevicePools::get().current(device));
-    return CUDA_SUCCESS;
+    return answer(pool, handle_of(pools_of(device).pools.current));
 }
 
 /// "The memory pool must be local to the specified device."
-EMULATED_API(cuDeviceSetMemPool, CUdevice device, CUmemoryPool handle) {
+EMULATED_API(cuDeviceSetMemPool, 11020, CUdevice device, CUmemoryPool handle) {
     EMULATED_CHECK(device_state(device));
-    auto pool = find(handle);
-    EMULATED_REQUIRE(pool != nullptr && pool->device() == device, CUDA_ERROR_INVALID_VALUE);
-    DevicePools::get().set_current(device, std::move(pool));
+    auto pool = find_object<MemoryPool>(handle);
+    EMULATED_REQUIRE(pool != nullptr && pool->device == device, CUDA_ERROR_INVALID_VALUE);
+    pools_of(device).pools.current = std::move(pool);
     return CUDA_SUCCESS;
 }
 
-EMULATED_DRIVER_API(cuMemPoolCreate, CUmemoryPool* handle, const CUmemPoolProps* properties) {
+EMULATED_DRIVER_API(cuMemPoolCreate, 11020, CUmemoryPool* handle, const CUmemPoolProps* properties) {
     EMULATED_REQUIRE(handle != nullptr && properties != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_REQUIRE(Process::get().has_memory_pools(), CUDA_ERROR_NOT_SUPPORTED);
+    EMULATED_REQUIRE(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
     const bool plain = properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
                        properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
                        properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE;
@@ -230,59 +199,56 @@ EMULATED_DRIVER_API(cuMemPoolCreate, CUmemoryPool* handle, const CUmemPoolProps*
     const int device = device_at(&properties->location);
     EMULATED_REQUIRE(device >= 0, CUDA_ERROR_INVALID_VALUE);
     auto pool = std::make_shared<MemoryPool>(device, false, properties->maxSize);
-    *handle = reinterpret_cast<CUmemoryPool>(Process::get().handles().add(std::move(pool)));
+    *handle = new_handle<CUmemoryPool>(std::move(pool));
     return CUDA_SUCCESS;
 }
 
 /// At once; what was allocated from it lives on. A device's default pool cannot be destroyed.
-EMULATED_DRIVER_API(cuMemPoolDestroy, CUmemoryPool handle) {
-    const auto pool = find(handle);
-    EMULATED_REQUIRE(pool != nullptr && !pool->is_default(), CUDA_ERROR_INVALID_VALUE);
+EMULATED_DRIVER_API(cuMemPoolDestroy, 11020, CUmemoryPool handle) {
+    const auto pool = find_object<MemoryPool>(handle);
+    EMULATED_REQUIRE(pool != nullptr && !pool->is_default, CUDA_ERROR_INVALID_VALUE);
     Process::get().handles().remove<MemoryPool>(handle);
-    DevicePools::get().forget(pool);
+    const LockedPools locked = pools_of(pool->device);
+    if (locked.pools.current == pool) locked.pools.current = locked.pools.initial;
     return CUDA_SUCCESS;
 }
 
 /// Every device reaches every other's memory here: access is checked and need not be remembered.
-EMULATED_DRIVER_API(cuMemPoolSetAccess, CUmemoryPool handle, const CUmemAccessDesc* accesses,
+EMULATED_DRIVER_API(cuMemPoolSetAccess, 11020, CUmemoryPool handle, const CUmemAccessDesc* accesses,
                     std::size_t count) {
-    const auto pool = find(handle);
+    const auto pool = find_object<MemoryPool>(handle);
     EMULATED_REQUIRE(pool != nullptr && (accesses != nullptr || count == 0), CUDA_ERROR_INVALID_VALUE);
     for (std::size_t i = 0; i < count; ++i) {
         const int device = device_at(&accesses[i].location);
         const bool none = accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
         EMULATED_REQUIRE(none || accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
                          CUDA_ERROR_INVALID_VALUE);
-        EMULATED_REQUIRE(device >= 0 && !(none && device == pool->device()), CUDA_ERROR_INVALID_VALUE);
+        EMULATED_REQUIRE(device >= 0 && !(none && device == pool->device), CUDA_ERROR_INVALID_VALUE);
         const std::uint32_t bit = std::uint32_t{1} << device;
-        if (none) {
-            pool->access()->fetch_and(~bit);
-        } else {
-            pool->access()->fetch_or(bit);
-        }
+        none ? pool->access->fetch_and(~bit) : pool->access->fetch_or(bit);
     }
     return CUDA_SUCCESS;
 }
 
-EMULATED_DRIVER_API(cuMemPoolGetAccess, CUmemAccess_flags* flags, CUmemoryPool handle,
+EMULATED_DRIVER_API(cuMemPoolGetAccess, 11020, CUmemAccess_flags* flags, CUmemoryPool handle,
                     CUmemLocation* location) {
-    const auto pool = find(handle);
+    const auto pool = find_object<MemoryPool>(handle);
     const int device = device_at(location);
-    EMULATED_REQUIRE(pool != nullptr && flags != nullptr && device >= 0, CUDA_ERROR_INVALID_VALUE);
-    const bool open = (pool->access()->load() >> device & 1) != 0;
-    *flags = open ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    return CUDA_SUCCESS;
+    EMULATED_REQUIRE(pool != nullptr && device >= 0, CUDA_ERROR_INVALID_VALUE);
+    const bool open = (pool->access->load() >> device & 1) != 0;
+    return answer(flags, open ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE);
 }
 
-EMULATED_DRIVER_API(cuMemPoolTrimTo, CUmemoryPool handle, std::size_t least) {
-    const auto pool = find(handle);
+EMULATED_DRIVER_API(cuMemPoolTrimTo, 11020, CUmemoryPool handle, std::size_t least) {
+    const auto pool = find_object<MemoryPool>(handle);
     EMULATED_REQUIRE(pool != nullptr, CUDA_ERROR_INVALID_VALUE);
     pool->trim_to(least);
     return CUDA_SUCCESS;
 }
 
-EMULATED_DRIVER_API(cuMemPoolGetAttribute, CUmemoryPool handle, CUmemPool_attribute which, void* value) {
-    const auto pool = find(handle);
+EMULATED_DRIVER_API(cuMemPoolGetAttribute, 11020, CUmemoryPool handle, CUmemPool_attribute which,
+                    void* value) {
+    const auto pool = find_object<MemoryPool>(handle);
     const Attribute* attribute = find(which);
     EMULATED_REQUIRE(pool != nullptr && attribute != nullptr && value != nullptr, CUDA_ERROR_INVALID_VALUE);
     const Numbers numbers = pool->numbers();
@@ -294,17 +260,18 @@ EMULATED_DRIVER_API(cuMemPoolGetAttribute, CUmemoryPool handle, CUmemPool_attrib
     return CUDA_SUCCESS;
 }
 
-EMULATED_DRIVER_API(cuMemPoolSetAttribute, CUmemoryPool handle, CUmemPool_attribute which, void* value) {
-    const auto pool = find(handle);
+EMULATED_DRIVER_API(cuMemPoolSetAttribute, 11020, CUmemoryPool handle, CUmemPool_attribute which,
+                    void* value) {
+    const auto pool = find_object<MemoryPool>(handle);
     const Attribute* attribute = find(which);
     EMULATED_REQUIRE(pool != nullptr && attribute != nullptr && value != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_REQUIRE(attribute->change != Attribute::Change::none, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(attribute->change != Change::none, CUDA_ERROR_INVALID_VALUE);
     if (attribute->flag != nullptr) {
         pool->change([&](Numbers& numbers) { numbers.*attribute->flag = *static_cast<int*>(value); });
         return CUDA_SUCCESS;
     }
     const auto bytes = *static_cast<cuuint64_t*>(value);
-    const bool is_reset = attribute->change == Attribute::Change::only_to_zero;
+    const bool is_reset = attribute->change == Change::only_to_zero;
     EMULATED_REQUIRE(!is_reset || bytes == 0, CUDA_ERROR_INVALID_VALUE);
     pool->change([&](Numbers& numbers) { numbers.*attribute->bytes = bytes; });
     return CUDA_SUCCESS;

@@ -3,6 +3,7 @@
 // operation runs: memory that is allocated and freed in stream order may come later and go earlier.
 #include "driver/memory_calls/transfers.hpp"
 
+#include <array>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -47,7 +48,7 @@ End look_up(const CopyEnd& end, const Extent& extent) {
     const memory::Heap& heap = Process::get().heap();
     const CUdeviceptr address = end.rows.address;
     const bool foreign = heap.find_known(address) == nullptr && !heap.is_device_address(address);
-    if (foreign && (end.side != Side::device || Process::get().is_pageable()))
+    if (foreign && (end.side != Side::device || Process::get().environment().pageable))
         return {end.rows, address == 0 ? Place::nowhere : Place::pageable};
     return {end.rows, place_of_known(end.rows, extent)};
 }
@@ -109,30 +110,7 @@ std::uint64_t device_of(const End& end) {
     return known == nullptr ? ~std::uint64_t{0} : static_cast<std::uint64_t>(known->device);
 }
 
-/// A graph reads pageable memory when it is launched: nothing is copied before.
-CUresult capture(const CaptureGate& gate, const End& to, const End& from, streams::SharedWork work) {
-    streams::CapturedNode node;
-    node.kind = streams::CapturedNode::Kind::copy;
-    node.operands = {static_cast<std::uint64_t>(to.place), device_of(to),
-                     static_cast<std::uint64_t>(from.place), device_of(from)};
-    node.work = std::move(work);
-    return gate.add(std::move(node));
-}
-
-/// "For 2d memsets, only address and assigned value may be updated."
-CUresult capture(const CaptureGate& gate, const End& to, const Extent& extent, std::size_t element_bytes,
-                 streams::SharedWork work) {
-    streams::CapturedNode node;
-    node.kind = streams::CapturedNode::Kind::fill;
-    node.operands = {static_cast<std::uint64_t>(to.place), device_of(to), extent.height};
-    if (extent.height > 1) {
-        node.operands[3] = to.rows.pitch;
-        node.operands[4] = extent.width;
-        node.operands[5] = element_bytes;
-    }
-    node.work = std::move(work);
-    return gate.add(std::move(node));
-}
+std::uint64_t number_of(Place place) noexcept { return static_cast<std::uint64_t>(place); }
 
 }  // namespace
 
@@ -162,7 +140,7 @@ CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream han
     const bool waits = !gate.captures() && (to.place == Place::pageable || host_to_host ||
                                             (wait == Wait::yes && !device_to_device));
     // Where the device reaches pageable memory, nothing promises that it is read before the call returns.
-    const bool stages = !Process::get().is_pageable();
+    const bool stages = !Process::get().environment().pageable;
     std::vector<std::byte> staged;
     if (from.place == Place::pageable && stages && !waits && !gate.captures()) {
         staged.resize(extent.width * extent.height);
@@ -182,7 +160,11 @@ CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream han
         note(from, extent, races::Access::read);
         move_rows(target_bytes, to.rows.pitch, source_bytes, from.rows.pitch, extent);
     };
-    if (gate.captures()) return capture(gate, to, from, CaptureGate::share(std::move(work)));
+    // A graph reads pageable memory when it is launched: nothing is copied before.
+    if (gate.captures()) {
+        return gate.add(streams::CapturedNode::Kind::copy, std::move(work),
+                        {number_of(to.place), device_of(to), number_of(from.place), device_of(from)});
+    }
     context.graph.submit(*target.stream, std::move(work));
     if (!waits) return CUDA_SUCCESS;
     context.graph.synchronize(*target.stream);
@@ -218,7 +200,13 @@ CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes,
             if (element_bytes == 4) fill_row<std::uint32_t>(at, value, width);
         }
     };
-    if (gate.captures()) return capture(gate, to, extent, element_bytes, CaptureGate::share(std::move(work)));
+    if (gate.captures()) {
+        std::array<std::uint64_t, 8> operands = {number_of(to.place), device_of(to), height};
+        // "For 2d memsets, only address and assigned value may be updated."
+        if (height > 1)
+            operands = {operands[0], operands[1], height, to.rows.pitch, extent.width, element_bytes};
+        return gate.add(streams::CapturedNode::Kind::fill, std::move(work), operands);
+    }
     context.graph.submit(*target.stream, std::move(work));
     // "Asynchronous with respect to the host except when the target is pinned host memory or unified memory".
     if (wait == Wait::no || to.place == Place::device) return CUDA_SUCCESS;

@@ -25,18 +25,6 @@ bool is_mode(const CUstreamCaptureMode* mode) noexcept {
     return number <= CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
-CUstreamCaptureStatus to_status(CaptureInfo::Status status) noexcept {
-    switch (status) {
-        case CaptureInfo::Status::none:
-            return CU_STREAM_CAPTURE_STATUS_NONE;
-        case CaptureInfo::Status::active:
-            return CU_STREAM_CAPTURE_STATUS_ACTIVE;
-        case CaptureInfo::Status::invalidated:
-            return CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-    }
-    return CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 /// The report says which call was refused: its code alone does not tell which call that was.
 CUresult refuse(Refusal refusal, const char* name, const char* reason) {
     if (refusal != Refusal::none) Process::get().set_report(fmt::format("{}: {}", name, reason));
@@ -50,35 +38,9 @@ CUgraph handle_of(const streams::CapturedGraph* graph) noexcept {
 
 }  // namespace
 
-CUresult to_result(Refusal refusal) noexcept {
-    static constexpr struct {
-        Refusal refusal;
-        CUresult result;
-    } results[] = {
-        {Refusal::none, CUDA_SUCCESS},
-        {Refusal::unsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED},
-        {Refusal::invalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED},
-        {Refusal::merge, CUDA_ERROR_STREAM_CAPTURE_MERGE},
-        {Refusal::unmatched, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED},
-        {Refusal::unjoined, CUDA_ERROR_STREAM_CAPTURE_UNJOINED},
-        {Refusal::isolation, CUDA_ERROR_STREAM_CAPTURE_ISOLATION},
-        {Refusal::implicit, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT},
-        {Refusal::captured_event, CUDA_ERROR_CAPTURED_EVENT},
-        {Refusal::wrong_thread, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD},
-        {Refusal::illegal_state, CUDA_ERROR_ILLEGAL_STATE},
-    };
-    const auto* found = std::find_if(std::begin(results), std::end(results),
-                                     [&](const auto& each) { return each.refusal == refusal; });
-    return found == std::end(results) ? CUDA_ERROR_UNKNOWN : found->result;
-}
-
 streams::CaptureTarget capture_target(const StreamTarget& target) noexcept {
-    streams::CaptureTarget found;
-    found.context = target.context;
-    if (target.owner == nullptr) return found;
-    found.stream = &target.owner->capture;
-    found.blocking = target.owner->stream.blocking;
-    return found;
+    if (target.owner == nullptr) return {nullptr, target.context, true};
+    return {&target.owner->capture, target.context, target.owner->stream.blocking};
 }
 
 void CaptureGate::ask() {
@@ -133,7 +95,7 @@ CUresult question_now(Event& event, const char* name) {
     return unsafe_now(name);
 }
 
-EMULATED_API(cuStreamBeginCapture, CUstream handle, CUstreamCaptureMode mode) {
+EMULATED_STREAM_API(cuStreamBeginCapture, 10010, CUstream handle, CUstreamCaptureMode mode) {
     EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(is_mode(&mode), CUDA_ERROR_INVALID_VALUE);
     auto graph = std::make_shared<GraphObject>();
@@ -143,7 +105,7 @@ EMULATED_API(cuStreamBeginCapture, CUstream handle, CUstreamCaptureMode mode) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuStreamEndCapture, CUstream handle, CUgraph* out) {
+EMULATED_STREAM_API(cuStreamEndCapture, 10000, CUstream handle, CUgraph* out) {
     const streams::DueDestructors due;
     EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -162,32 +124,29 @@ EMULATED_API(cuStreamEndCapture, CUstream handle, CUgraph* out) {
     return result;
 }
 
-EMULATED_API(cuStreamIsCapturing, CUstream handle, CUstreamCaptureStatus* status) {
+EMULATED_STREAM_API(cuStreamIsCapturing, 10000, CUstream handle, CUstreamCaptureStatus* status) {
     if (!Captures::any()) {
         EMULATED_CHECK(stream_state(handle));
-        EMULATED_REQUIRE(status != nullptr, CUDA_ERROR_INVALID_VALUE);
-        *status = CU_STREAM_CAPTURE_STATUS_NONE;
-        return CUDA_SUCCESS;
+        return answer(status, CU_STREAM_CAPTURE_STATUS_NONE);
     }
     EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(status != nullptr, CUDA_ERROR_INVALID_VALUE);
     CaptureInfo info;
     EMULATED_CHECK(to_result(Captures::get().info(capture_target(target), info)));
-    *status = to_status(info.status);
-    return CUDA_SUCCESS;
+    return answer(status, static_cast<CUstreamCaptureStatus>(info.status));
 }
 
 /// Without a capture that is going on well nothing but the status is written. All edges are of the ordinary kind, whose
 /// data is zeros: one a dependency, as long as the thread asks for no others.
-EMULATED_API(cuStreamGetCaptureInfo, CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
-             CUgraph* graph, const CUgraphNode** dependencies, const CUgraphEdgeData** edges,
-             std::size_t* dependency_count) {
+EMULATED_STREAM_API(cuStreamGetCaptureInfo, 12030, CUstream handle, CUstreamCaptureStatus* status,
+                    cuuint64_t* id, CUgraph* graph, const CUgraphNode** dependencies,
+                    const CUgraphEdgeData** edges, std::size_t* dependency_count) {
     EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(status != nullptr && (edges == nullptr || dependencies != nullptr),
                      CUDA_ERROR_INVALID_VALUE);
     CaptureInfo info;
     if (Captures::any()) EMULATED_CHECK(to_result(Captures::get().info(capture_target(target), info)));
-    *status = to_status(info.status);
+    *status = static_cast<CUstreamCaptureStatus>(info.status);
     if (info.status != CaptureInfo::Status::active) return CUDA_SUCCESS;
     if (id != nullptr) *id = info.id;
     if (graph != nullptr) *graph = handle_of(info.graph);
@@ -201,7 +160,7 @@ EMULATED_API(cuStreamGetCaptureInfo, CUstream handle, CUstreamCaptureStatus* sta
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuThreadExchangeStreamCaptureMode, CUstreamCaptureMode* mode) {
+EMULATED_API(cuThreadExchangeStreamCaptureMode, 10010, CUstreamCaptureMode* mode) {
     EMULATED_REQUIRE(mode != nullptr && is_mode(mode), CUDA_ERROR_INVALID_VALUE);
     std::swap(*mode, thread_mode);
     return CUDA_SUCCESS;

@@ -2,37 +2,32 @@
 #include "driver/capture.hpp"
 
 namespace emulated::driver {
-namespace {
-
-std::shared_ptr<Event> find(CUevent handle) { return Process::get().handles().find<Event>(handle); }
-
-}  // namespace
-
-EMULATED_CONTEXT_API(cuEventCreate, CUevent* handle, unsigned int flags) {
+EMULATED_CONTEXT_API(cuEventCreate, 2000, CUevent* handle, unsigned int flags) {
     constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
     EMULATED_REQUIRE(handle != nullptr && flags <= (known | CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
     EMULATED_REQUIRE((flags & CU_EVENT_INTERPROCESS) == 0, CUDA_ERROR_NOT_SUPPORTED);
     auto event = std::make_shared<Event>();
     event->context = current_context();
     event->timing = (flags & CU_EVENT_DISABLE_TIMING) == 0;
-    *handle = reinterpret_cast<CUevent>(Process::get().handles().add(std::move(event)));
+    *handle = new_handle<CUevent>(std::move(event));
     trace(BASCULE_EMULATED_CREATE, nullptr, *handle, 0, "cuEventCreate");
     return CUDA_SUCCESS;
 }
 
 /// Streams that wait for it still do. Works after a fault too.
-EMULATED_DRIVER_API(cuEventDestroy, CUevent handle) {
+EMULATED_DRIVER_API(cuEventDestroy, 4000, CUevent handle) {
     EMULATED_REQUIRE(current_context() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     EMULATED_REQUIRE(Process::get().handles().remove<Event>(handle) != nullptr, CUDA_ERROR_INVALID_HANDLE);
     trace(BASCULE_EMULATED_DESTROY, nullptr, handle, 0, "cuEventDestroy");
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuEventRecordWithFlags, CUevent event_handle, CUstream handle, unsigned int flags) {
+EMULATED_STREAM_API(cuEventRecordWithFlags, 11010, CUevent event_handle, CUstream handle,
+                    unsigned int flags) {
     EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(current_context() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     EMULATED_REQUIRE(flags == CU_EVENT_RECORD_DEFAULT, CUDA_ERROR_INVALID_VALUE);
-    const auto event = find(event_handle);
+    const auto event = find_object<Event>(event_handle);
     EMULATED_REQUIRE(event != nullptr && event->context == target.context, CUDA_ERROR_INVALID_HANDLE);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
@@ -46,31 +41,32 @@ EMULATED_API(cuEventRecordWithFlags, CUevent event_handle, CUstream handle, unsi
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuEventRecord, CUevent event, CUstream stream) {
+EMULATED_STREAM_API(cuEventRecord, 2000, CUevent event, CUstream stream) {
     return cuEventRecordWithFlags(event, stream, 0);
 }
 
-EMULATED_CONTEXT_API(cuEventQuery, CUevent handle) {
-    EMULATED_FIND(event, find(handle));
+EMULATED_CONTEXT_API(cuEventQuery, 2000, CUevent handle) {
+    EMULATED_FIND(event, find_object<Event>(handle));
     EMULATED_CHECK(question_now(*event, "cuEventQuery"));
     if (!event->context->graph.query(event->event)) return CUDA_ERROR_NOT_READY;
     return event->context->take_error();
 }
 
-EMULATED_API(cuEventSynchronize, CUevent handle) {
+EMULATED_API(cuEventSynchronize, 2000, CUevent handle) {
     const streams::DueDestructors due;
     EMULATED_CHECK(ready());
-    EMULATED_FIND(event, find(handle));
+    EMULATED_FIND(event, find_object<Event>(handle));
     EMULATED_CHECK(question_now(*event, "cuEventSynchronize"));
     trace(BASCULE_EMULATED_SYNCHRONIZE, nullptr, handle, 0, "cuEventSynchronize");
     event->context->graph.synchronize(event->event);
     return event->context->take_error();
 }
 
-EMULATED_CONTEXT_API(cuEventElapsedTime, float* milliseconds, CUevent start_handle, CUevent end_handle) {
+EMULATED_CONTEXT_API(cuEventElapsedTime, 12080, float* milliseconds, CUevent start_handle,
+                     CUevent end_handle) {
     EMULATED_REQUIRE(milliseconds != nullptr, CUDA_ERROR_INVALID_VALUE);
-    const auto start = find(start_handle);
-    const auto end = find(end_handle);
+    const auto start = find_object<Event>(start_handle);
+    const auto end = find_object<Event>(end_handle);
     const bool timed = start != nullptr && end != nullptr && start->timing && end->timing;
     EMULATED_REQUIRE(timed && start->context == end->context, CUDA_ERROR_INVALID_HANDLE);
     for (const auto& event : {start, end}) EMULATED_CHECK(question_now(*event, "cuEventElapsedTime"));

@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "driver/capture.hpp"
 #include "driver/interruption.hpp"
 #include "driver/older_versions.hpp"
@@ -18,10 +16,6 @@ using Difference = streams::ExecutableGraph::Difference;
 
 namespace {
 
-std::shared_ptr<GraphObject> find_graph(CUgraph handle) {
-    return Process::get().handles().find<GraphObject>(handle);
-}
-
 /// Its operations would use memory that is lost.
 bool outlived_by_a_reset(const CapturedGraph& graph) {
     const std::uint64_t resets = Process::get().resets();
@@ -33,48 +27,8 @@ bool outlived_by_a_reset(const CapturedGraph& graph) {
     return true;
 }
 
-std::shared_ptr<GraphExecObject> find_exec(CUgraphExec handle) {
-    return Process::get().handles().find<GraphExecObject>(handle);
-}
-
 CUgraphNode handle_of(const CapturedNode* node) noexcept {
     return reinterpret_cast<CUgraphNode>(const_cast<CapturedNode*>(node));
-}
-
-CUgraphNodeType type_of(CapturedNode::Kind kind) noexcept {
-    switch (kind) {
-        case CapturedNode::Kind::kernel:
-            return CU_GRAPH_NODE_TYPE_KERNEL;
-        case CapturedNode::Kind::copy:
-            return CU_GRAPH_NODE_TYPE_MEMCPY;
-        case CapturedNode::Kind::fill:
-            return CU_GRAPH_NODE_TYPE_MEMSET;
-        case CapturedNode::Kind::host:
-            return CU_GRAPH_NODE_TYPE_HOST;
-        case CapturedNode::Kind::graph:
-            return CU_GRAPH_NODE_TYPE_GRAPH;
-        case CapturedNode::Kind::empty:
-            return CU_GRAPH_NODE_TYPE_EMPTY;
-    }
-    return CU_GRAPH_NODE_TYPE_EMPTY;
-}
-
-CUgraphExecUpdateResult result_of(Difference::What what) noexcept {
-    switch (what) {
-        case Difference::What::none:
-            return CU_GRAPH_EXEC_UPDATE_SUCCESS;
-        case Difference::What::topology:
-            return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-        case Difference::What::kind:
-            return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
-        case Difference::What::function:
-            return CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
-        case Difference::What::parameters:
-            return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
-        case Difference::What::attributes:
-            return CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;
-    }
-    return CU_GRAPH_EXEC_UPDATE_ERROR;
 }
 
 /// "`nodes` may be NULL, in which case this function will return the number": the convention of every
@@ -113,7 +67,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
     constexpr unsigned long long known =
         CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
         CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
-    const auto graph = find_graph(handle);
+    const auto graph = find_object<GraphObject>(handle);
     EMULATED_REQUIRE(out != nullptr && graph != nullptr && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) {
         Process::get().set_report("the emulated device does not launch graphs from kernels");
@@ -121,24 +75,23 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
     }
     const auto snapshot = finished(*graph);
     EMULATED_REQUIRE(snapshot.has_value(), CUDA_ERROR_ILLEGAL_STATE);
-    *out = reinterpret_cast<CUgraphExec>(
-        Process::get().handles().add(std::make_shared<GraphExecObject>(*snapshot)));
+    *out = new_handle<CUgraphExec>(std::make_shared<GraphExecObject>(*snapshot));
     return CUDA_SUCCESS;
 }
 
 }  // namespace
 
-EMULATED_DRIVER_API(cuGraphCreate, CUgraph* graph, unsigned int flags) {
+EMULATED_DRIVER_API(cuGraphCreate, 10000, CUgraph* graph, unsigned int flags) {
     EMULATED_REQUIRE(graph != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
-    *graph = reinterpret_cast<CUgraph>(Process::get().handles().add(std::make_shared<GraphObject>()));
+    *graph = new_handle<CUgraph>(std::make_shared<GraphObject>());
     return CUDA_SUCCESS;
 }
 
 /// What was instantiated from it lives on. A graph that is being captured is its capture's.
-EMULATED_API(cuGraphDestroy, CUgraph handle) {
+EMULATED_API(cuGraphDestroy, 10000, CUgraph handle) {
     const streams::DueDestructors due;
     EMULATED_CHECK(initialised());
-    const auto graph = find_graph(handle);
+    const auto graph = find_object<GraphObject>(handle);
     EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
     const bool busy = Captures::get().paused([&] { return Captures::get().fills(*graph); });
     EMULATED_REQUIRE(!busy, CUDA_ERROR_ILLEGAL_STATE);
@@ -147,8 +100,8 @@ EMULATED_API(cuGraphDestroy, CUgraph handle) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuGraphGetNodes, CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
-    const auto graph = find_graph(handle);
+EMULATED_API(cuGraphGetNodes, 10000, CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+    const auto graph = find_object<GraphObject>(handle);
     EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
     std::vector<const CapturedNode*> all;
     Captures::get().paused([&] {
@@ -157,8 +110,8 @@ EMULATED_API(cuGraphGetNodes, CUgraph handle, CUgraphNode* nodes, std::size_t* c
     return list(all, nodes, count);
 }
 
-EMULATED_API(cuGraphGetRootNodes, CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
-    const auto graph = find_graph(handle);
+EMULATED_API(cuGraphGetRootNodes, 10000, CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+    const auto graph = find_object<GraphObject>(handle);
     EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
     std::vector<const CapturedNode*> roots;
     Captures::get().paused([&] {
@@ -170,7 +123,7 @@ EMULATED_API(cuGraphGetRootNodes, CUgraph handle, CUgraphNode* nodes, std::size_
 }
 
 /// Edges have no data here: all of it is zero, which is what "no data" means.
-EMULATED_API(cuGraphNodeGetDependencies, CUgraphNode handle, CUgraphNode* dependencies,
+EMULATED_API(cuGraphNodeGetDependencies, 12030, CUgraphNode handle, CUgraphNode* dependencies,
              CUgraphEdgeData* edges, std::size_t* count) {
     const auto graph = graph_with(handle);
     EMULATED_REQUIRE(graph != nullptr && count != nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -183,21 +136,20 @@ EMULATED_API(cuGraphNodeGetDependencies, CUgraphNode handle, CUgraphNode* depend
     return list(before, dependencies, count);
 }
 
-EMULATED_API(cuGraphNodeGetType, CUgraphNode handle, CUgraphNodeType* type) {
+EMULATED_API(cuGraphNodeGetType, 10000, CUgraphNode handle, CUgraphNodeType* type) {
     const auto graph = graph_with(handle);
-    EMULATED_REQUIRE(graph != nullptr && type != nullptr, CUDA_ERROR_INVALID_VALUE);
-    *type = type_of(reinterpret_cast<const CapturedNode*>(handle)->kind);
-    return CUDA_SUCCESS;
+    EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
+    return answer(type, static_cast<CUgraphNodeType>(reinterpret_cast<const CapturedNode*>(handle)->kind));
 }
 
-EMULATED_API(cuGraphInstantiateWithFlags, CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+EMULATED_API(cuGraphInstantiateWithFlags, 11040, CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
     // "Only supported by cuGraphInstantiateWithParams."
     EMULATED_REQUIRE((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0, CUDA_ERROR_INVALID_VALUE);
     return instantiate(exec, graph, flags);
 }
 
-EMULATED_API(cuGraphInstantiateWithParams, CUgraphExec* exec, CUgraph graph,
-             CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
+EMULATED_STREAM_API(cuGraphInstantiateWithParams, 12000, CUgraphExec* exec, CUgraph graph,
+                    CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
     EMULATED_REQUIRE(parameters != nullptr, CUDA_ERROR_INVALID_VALUE);
     const CUresult result = instantiate(exec, graph, parameters->flags);
     parameters->hErrNode_out = nullptr;
@@ -208,15 +160,15 @@ EMULATED_API(cuGraphInstantiateWithParams, CUgraphExec* exec, CUgraph graph,
     return result;
 }
 
-CUresult CUDAAPI graph_instantiate_v1(CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
-                                      std::size_t log_bytes) {
+EMULATED_OLDER_API(cuGraphInstantiate_v2, CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
+                   std::size_t log_bytes) {
     if (error != nullptr) *error = nullptr;
     if (log != nullptr && log_bytes > 0) *log = '\0';
     return instantiate(exec, graph, 0);
 }
 
 /// What runs goes on, and is freed when it is done.
-EMULATED_API(cuGraphExecDestroy, CUgraphExec handle) {
+EMULATED_API(cuGraphExecDestroy, 10000, CUgraphExec handle) {
     const streams::DueDestructors due;
     EMULATED_CHECK(initialised());
     const auto exec = Process::get().handles().remove<GraphExecObject>(handle);
@@ -224,18 +176,18 @@ EMULATED_API(cuGraphExecDestroy, CUgraphExec handle) {
 }
 
 /// There is nothing to move before a launch.
-EMULATED_API(cuGraphUpload, CUgraphExec handle, CUstream stream) {
+EMULATED_STREAM_API(cuGraphUpload, 11010, CUgraphExec handle, CUstream stream) {
     EMULATED_STREAM(target, stream);
-    EMULATED_REQUIRE(find_exec(handle) != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(find_object<GraphExecObject>(handle) != nullptr, CUDA_ERROR_INVALID_VALUE);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
     return gate.captures() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
 /// On a stream that is being captured the graph becomes a node, as it is now.
-EMULATED_API(cuGraphLaunch, CUgraphExec handle, CUstream stream) {
+EMULATED_STREAM_API(cuGraphLaunch, 10000, CUgraphExec handle, CUstream stream) {
     EMULATED_STREAM(target, stream);
-    const auto exec = find_exec(handle);
+    const auto exec = find_object<GraphExecObject>(handle);
     EMULATED_REQUIRE(exec != nullptr, CUDA_ERROR_INVALID_VALUE);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
@@ -254,13 +206,13 @@ EMULATED_API(cuGraphLaunch, CUgraphExec handle, CUstream stream) {
     return operation.error();
 }
 
-EMULATED_API(cuGraphExecUpdate, CUgraphExec exec_handle, CUgraph graph_handle,
+EMULATED_API(cuGraphExecUpdate, 12000, CUgraphExec exec_handle, CUgraph graph_handle,
              CUgraphExecUpdateResultInfo* info) {
     const streams::DueDestructors due;
     EMULATED_REQUIRE(info != nullptr, CUDA_ERROR_INVALID_VALUE);
     *info = {CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
-    const auto exec = find_exec(exec_handle);
-    const auto graph = find_graph(graph_handle);
+    const auto exec = find_object<GraphExecObject>(exec_handle);
+    const auto graph = find_object<GraphObject>(graph_handle);
     EMULATED_REQUIRE(exec != nullptr && graph != nullptr, CUDA_ERROR_INVALID_VALUE);
     const std::lock_guard lock(exec->mutex);
     const auto difference = Captures::get().paused([&]() -> std::optional<Difference> {
@@ -268,12 +220,13 @@ EMULATED_API(cuGraphExecUpdate, CUgraphExec exec_handle, CUgraph graph_handle,
         return exec->update(*graph);
     });
     EMULATED_REQUIRE(difference.has_value(), CUDA_ERROR_ILLEGAL_STATE);
-    *info = {result_of(difference->what), handle_of(difference->node), handle_of(difference->from)};
+    *info = {static_cast<CUgraphExecUpdateResult>(difference->what), handle_of(difference->node),
+             handle_of(difference->from)};
     return difference->what == Difference::What::none ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
-CUresult CUDAAPI graph_exec_update_v1(CUgraphExec exec, CUgraph graph, CUgraphNode* error,
-                                      CUgraphExecUpdateResult* result) {
+EMULATED_OLDER_API(graph_exec_update_v1, CUgraphExec exec, CUgraph graph, CUgraphNode* error,
+                   CUgraphExecUpdateResult* result) {
     CUgraphExecUpdateResultInfo info = {};
     const CUresult code = cuGraphExecUpdate_v2(exec, graph, &info);
     if (error != nullptr) *error = info.errorNode;

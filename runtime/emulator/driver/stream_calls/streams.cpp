@@ -8,13 +8,9 @@ namespace {
 
 constexpr int lowest_priority = 0, highest_priority = -5;
 
-bool is_default(CUstream handle) noexcept {
-    return handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
-}
-
 }  // namespace
 
-EMULATED_CONTEXT_API(cuStreamCreateWithPriority, CUstream* handle, unsigned int flags, int priority) {
+EMULATED_CONTEXT_API(cuStreamCreateWithPriority, 5050, CUstream* handle, unsigned int flags, int priority) {
     EMULATED_REQUIRE(handle != nullptr && flags <= CU_STREAM_NON_BLOCKING, CUDA_ERROR_INVALID_VALUE);
     Context* context = current_context();
     auto made = std::make_shared<Stream>();
@@ -24,18 +20,18 @@ EMULATED_CONTEXT_API(cuStreamCreateWithPriority, CUstream* handle, unsigned int 
     made->priority = std::clamp(priority, highest_priority, lowest_priority);
     made->id = Process::get().next_id();
     context->graph.add(made->stream);
-    *handle = reinterpret_cast<CUstream>(Process::get().handles().add(std::move(made)));
+    *handle = new_handle<CUstream>(std::move(made));
     trace(BASCULE_EMULATED_CREATE, *handle, nullptr, 0, "cuStreamCreate");
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuStreamCreate, CUstream* handle, unsigned int flags) {
+EMULATED_API(cuStreamCreate, 2000, CUstream* handle, unsigned int flags) {
     return cuStreamCreateWithPriority(handle, flags, 0);
 }
 
 /// Returns at once; what is pending still runs. Works after a fault too: what a context holds can always be
 /// given back.
-EMULATED_DRIVER_API(cuStreamDestroy, CUstream handle) {
+EMULATED_DRIVER_API(cuStreamDestroy, 4000, CUstream handle) {
     EMULATED_REQUIRE(!is_default(handle), CUDA_ERROR_INVALID_HANDLE);
     EMULATED_FIND(stream, Process::get().handles().remove<Stream>(handle));
     trace(BASCULE_EMULATED_DESTROY, handle, nullptr, 0, "cuStreamDestroy");
@@ -43,7 +39,7 @@ EMULATED_DRIVER_API(cuStreamDestroy, CUstream handle) {
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuStreamSynchronize, CUstream handle) {
+EMULATED_STREAM_API(cuStreamSynchronize, 2000, CUstream handle) {
     const streams::DueDestructors due;
     EMULATED_STREAM(target, handle);
     EMULATED_CHECK(question_now(target, "cuStreamSynchronize"));
@@ -52,17 +48,17 @@ EMULATED_API(cuStreamSynchronize, CUstream handle) {
     return target.context->take_error();
 }
 
-EMULATED_API(cuStreamQuery, CUstream handle) {
+EMULATED_STREAM_API(cuStreamQuery, 2000, CUstream handle) {
     EMULATED_STREAM(target, handle);
     EMULATED_CHECK(question_now(target, "cuStreamQuery"));
     if (!target.context->graph.query(*target.stream)) return CUDA_ERROR_NOT_READY;
     return target.context->take_error();
 }
 
-EMULATED_API(cuStreamWaitEvent, CUstream handle, CUevent event_handle, unsigned int flags) {
+EMULATED_STREAM_API(cuStreamWaitEvent, 3020, CUstream handle, CUevent event_handle, unsigned int flags) {
     EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(flags == CU_EVENT_WAIT_DEFAULT, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_FIND(event, Process::get().handles().find<Event>(event_handle));
+    EMULATED_FIND(event, find_object<Event>(event_handle));
     if (drops()) {
         trace(BASCULE_EMULATED_WAIT, handle, event_handle, 0, "cuStreamWaitEvent");
         return CUDA_SUCCESS;
@@ -77,38 +73,33 @@ EMULATED_API(cuStreamWaitEvent, CUstream handle, CUevent event_handle, unsigned 
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuStreamGetCtx, CUstream handle, CUcontext* context) {
+EMULATED_STREAM_API(cuStreamGetCtx, 9020, CUstream handle, CUcontext* context) {
     EMULATED_STREAM(target, handle);
-    *context = reinterpret_cast<CUcontext>(target.context);
-    return CUDA_SUCCESS;
+    return answer(context, reinterpret_cast<CUcontext>(target.context));
 }
 
-EMULATED_API(cuStreamGetDevice, CUstream handle, CUdevice* device) {
+EMULATED_STREAM_API(cuStreamGetDevice, 12080, CUstream handle, CUdevice* device) {
     EMULATED_STREAM(target, handle);
-    *device = target.context->device;
-    return CUDA_SUCCESS;
+    return answer(device, target.context->device);
 }
 
-EMULATED_API(cuStreamGetFlags, CUstream handle, unsigned int* flags) {
+EMULATED_STREAM_API(cuStreamGetFlags, 5050, CUstream handle, unsigned int* flags) {
     EMULATED_STREAM(target, handle);
-    *flags = target.properties().flags;
-    return CUDA_SUCCESS;
+    return answer(flags, target.properties().flags);
 }
 
-EMULATED_API(cuStreamGetPriority, CUstream handle, int* priority) {
+EMULATED_STREAM_API(cuStreamGetPriority, 5050, CUstream handle, int* priority) {
     EMULATED_STREAM(target, handle);
-    *priority = target.properties().priority;
-    return CUDA_SUCCESS;
+    return answer(priority, target.properties().priority);
 }
 
-EMULATED_API(cuStreamGetId, CUstream handle, unsigned long long* id) {
+EMULATED_STREAM_API(cuStreamGetId, 12000, CUstream handle, unsigned long long* id) {
     EMULATED_STREAM(target, handle);
-    *id = target.properties().id;
-    return CUDA_SUCCESS;
+    return answer(id, target.properties().id);
 }
 
 /// Not called after a fault, as the documentation says of it.
-EMULATED_API(cuLaunchHostFunc, CUstream handle, CUhostFn function, void* data) {
+EMULATED_STREAM_API(cuLaunchHostFunc, 10000, CUstream handle, CUhostFn function, void* data) {
     EMULATED_REQUIRE(function != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_STREAM(target, handle);
     const CaptureGate gate(target);
@@ -124,8 +115,8 @@ EMULATED_API(cuLaunchHostFunc, CUstream handle, CUhostFn function, void* data) {
 }
 
 /// Older than cuLaunchHostFunc: the function is called after a fault too, with the error.
-EMULATED_API(cuStreamAddCallback, CUstream handle, CUstreamCallback callback, void* data,
-             unsigned int flags) {
+EMULATED_STREAM_API(cuStreamAddCallback, 5000, CUstream handle, CUstreamCallback callback, void* data,
+                    unsigned int flags) {
     EMULATED_REQUIRE(callback != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
     EMULATED_STREAM(target, handle);
     const CaptureGate gate(target);

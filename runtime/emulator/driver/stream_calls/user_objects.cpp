@@ -13,42 +13,41 @@ namespace {
 bool is_count(unsigned count) noexcept { return count != 0 && count <= INT_MAX; }
 
 /// Null for what is none, and for what has lost its last reference.
-std::shared_ptr<UserObjectHandle> find_object(CUuserObject handle) {
-    auto found = Process::get().handles().find<UserObjectHandle>(handle);
+std::shared_ptr<UserObjectHandle> find_live(CUuserObject handle) {
+    auto found = find_object<UserObjectHandle>(handle);
     return found == nullptr || found->gone() ? nullptr : found;
 }
 
 }  // namespace
 
-EMULATED_DRIVER_API(cuUserObjectCreate, CUuserObject* out, void* pointer, CUhostFn destroy,
+EMULATED_DRIVER_API(cuUserObjectCreate, 11030, CUuserObject* out, void* pointer, CUhostFn destroy,
                     unsigned int references, unsigned int flags) {
     EMULATED_REQUIRE(out != nullptr && destroy != nullptr && is_count(references) &&
                          flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC,
                      CUDA_ERROR_INVALID_VALUE);
-    *out = reinterpret_cast<CUuserObject>(
-        Process::get().handles().add(std::make_shared<UserObjectHandle>(pointer, destroy, references)));
+    *out = new_handle<CUuserObject>(std::make_shared<UserObjectHandle>(pointer, destroy, references));
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuUserObjectRetain, CUuserObject handle, unsigned int count) {
-    const auto object = find_object(handle);
+EMULATED_API(cuUserObjectRetain, 11030, CUuserObject handle, unsigned int count) {
+    const auto object = find_live(handle);
     EMULATED_REQUIRE(object != nullptr && is_count(count), CUDA_ERROR_INVALID_VALUE);
     object->retain(count);
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuUserObjectRelease, CUuserObject handle, unsigned int count) {
+EMULATED_API(cuUserObjectRelease, 11030, CUuserObject handle, unsigned int count) {
     const streams::DueDestructors due;
-    const auto object = find_object(handle);
+    const auto object = find_live(handle);
     EMULATED_REQUIRE(object != nullptr && is_count(count) && object->drop(count), CUDA_ERROR_INVALID_VALUE);
     return CUDA_SUCCESS;
 }
 
 /// Also for a graph that a capture still fills.
-EMULATED_API(cuGraphRetainUserObject, CUgraph graph_handle, CUuserObject handle, unsigned int count,
+EMULATED_API(cuGraphRetainUserObject, 11030, CUgraph graph_handle, CUuserObject handle, unsigned int count,
              unsigned int flags) {
-    const auto graph = Process::get().handles().find<GraphObject>(graph_handle);
-    const auto object = find_object(handle);
+    const auto graph = find_object<GraphObject>(graph_handle);
+    const auto object = find_live(handle);
     EMULATED_REQUIRE(
         graph != nullptr && object != nullptr && is_count(count) && (flags & ~CU_GRAPH_USER_OBJECT_MOVE) == 0,
         CUDA_ERROR_INVALID_VALUE);
@@ -57,10 +56,10 @@ EMULATED_API(cuGraphRetainUserObject, CUgraph graph_handle, CUuserObject handle,
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuGraphReleaseUserObject, CUgraph graph_handle, CUuserObject handle, unsigned int count) {
+EMULATED_API(cuGraphReleaseUserObject, 11030, CUgraph graph_handle, CUuserObject handle, unsigned int count) {
     const streams::DueDestructors due;
-    const auto graph = Process::get().handles().find<GraphObject>(graph_handle);
-    const auto object = find_object(handle);
+    const auto graph = find_object<GraphObject>(graph_handle);
+    const auto object = find_live(handle);
     EMULATED_REQUIRE(graph != nullptr && object != nullptr && is_count(count), CUDA_ERROR_INVALID_VALUE);
     const bool had = streams::Captures::get().paused([&] {
         std::uint64_t held = 0;
