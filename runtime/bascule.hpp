@@ -33,7 +33,7 @@
 
 #if __cplusplus < 202002L
 #error "bascule needs C++20: compile with -std=c++20, or set CMAKE_CXX_STANDARD to 20"
-#endif
+#else  // what follows would bury that
 
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/interface/errors/error.hpp>
@@ -49,3 +49,5 @@
 #include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 #include <bascule/runtime/trace/trace.hpp>
+
+#endif

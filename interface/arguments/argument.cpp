@@ -152,10 +152,15 @@ void ArgumentPack::set(int index, const ScalarTuple& tuple) {
     if (parameter.type.kind != Declared::vector) {
         const std::string got = describe(tuple);
         if (!takes_arrays(parameter.type)) {
-            const bool is_one = got == "1 number";
-            fail(ErrorKind::type, index, parameter, is_one ? "a tuple of one number" : got,
-                 parameter.type.kind == Declared::scalar && is_one
-                     ? advice("Pass the number itself, such as x.shape[0].", "Pass the number itself.")
+            const std::size_t count = tuple.elements.size();
+            const std::string which = count == 1 ? "the number itself" : "one of them";
+            fail(ErrorKind::type, index, parameter,
+                 count == 0   ? "an empty tuple"
+                 : count == 1 ? "a tuple of one number"
+                              : "a tuple of " + got,
+                 parameter.type.kind == Declared::scalar && count > 0
+                     ? advice(fmt::format("Pass {}, such as x.shape[0].", which),
+                              fmt::format("Pass {}.", which))
                      : fmt::format("Pass {}.", what_to_pass(parameter)));
         }
         fail(ErrorKind::type, index, parameter, got + " in host memory",

@@ -126,6 +126,11 @@ std::string how_to_convert(const ParameterType& declared, const ArrayView& array
         return advice("Pass one field, x[\"name\"], to a bascule::array_view",
                       "Pass the elements of one member, by an array_view with their strides");
     }
+    if (given.kind == DType::Kind::datetime || given.kind == DType::Kind::timedelta) {
+        return advice(
+            fmt::format("Its counts of units are x.view(\"i8\"), which .astype(\"{}\") converts", type),
+            "Pass its counts of units as 64-bit integers, converted");
+    }
     return advice(fmt::format("Convert it with .astype(\"{}\")", type),
                   fmt::format("Convert it to {}", to_string(declared.dtype)));
 }

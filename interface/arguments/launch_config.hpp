@@ -1,21 +1,32 @@
 // How many threads a launch has, and how they are grouped.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
 namespace bascule {
 
-/// Extents in x, y and z. It has a constructor so that the braces of {8, 128} are a grid and a block of a LaunchConfig, and not
-/// two extents of its grid.
+/// Extents in x, y and z. It has a constructor so that the braces of {8, 128} are a grid and a block of a LaunchConfig, and
+/// not two extents of its grid. An integer that an extent cannot hold becomes the largest, which no launch can have, and is
+/// not cut; a floating-point number does not compile.
 struct Dim3 {
     std::uint32_t x, y, z;
-    constexpr Dim3(std::uint32_t of_x = 1, std::uint32_t of_y = 1,  // NOLINT(google-explicit-constructor)
-                   std::uint32_t of_z = 1) noexcept
-        : x(of_x), y(of_y), z(of_z) {}
+    template <std::integral X = int, std::integral Y = int, std::integral Z = int>
+    constexpr Dim3(X of_x = 1, Y of_y = 1, Z of_z = 1) noexcept  // NOLINT(google-explicit-constructor)
+        : x(held(of_x)), y(held(of_y)), z(held(of_z)) {}
     bool operator==(const Dim3&) const = default;
     std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
+
+  private:
+    template <std::integral Number>
+    static constexpr std::uint32_t held(Number extent) noexcept {
+        constexpr auto largest = std::numeric_limits<std::uint32_t>::max();
+        const bool fits = !(extent < Number{0}) && static_cast<std::uint64_t>(extent) <= largest;
+        return fits ? static_cast<std::uint32_t>(extent) : largest;
+    }
 };
 
 /// One launch's geometry and attributes: {.grid = 8, .block = 128} or {8, 128}, {{8, 8}, {16, 16}}. A value.

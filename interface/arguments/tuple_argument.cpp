@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <bascule/interface/arguments/scalar_conversion.hpp>
 #include <bascule/interface/arguments/tuple_argument.hpp>
@@ -118,8 +119,10 @@ void write_member(Value value, const Place& place, const StructMember& member,
         const auto rest = extents.subspan(1);
         const bool numbers = member.type.element_kind == Element::named && member.type.lanes == 0;
         const char* each = rest.empty() && numbers ? "number" : "tuple";
-        const auto& elements =
-            elements_of(value, count, place, spell(member, extents), count_of(count, each));
+        std::string wanted = count_of(count, each);
+        if (!rest.empty() && numbers)
+            wanted += fmt::format(", or an array of shape ({})", fmt::join(extents, ", "));
+        const auto& elements = elements_of(value, count, place, spell(member, extents), wanted);
         std::size_t stride =
             member.type.dtype.itemsize * static_cast<std::size_t>(std::max(member.type.lanes, 1));
         for (const std::int64_t extent : rest) stride *= static_cast<std::size_t>(extent);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +12,7 @@
 #include <bascule/jit/compile/view_probe.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
+#include <bascule/jit/diagnostics/diagnostics_rows.hpp>
 #include <bascule/jit/headers/include_directives.hpp>
 #include <bascule/jit/process/log.hpp>
 #include <bascule/jit/text/nvrtc_options.hpp>
@@ -61,7 +63,11 @@ std::vector<std::string> all_options(const Program& program, const Nvrtc& nvrtc)
 std::vector<Nvrtc::Header> all_headers(const Program& program) {
     std::vector<Nvrtc::Header> headers = {{prelude_name, prelude_for(program)},
                                           {defines_name, defines_text(program.options)}};
-    for (auto& [name, text] : memory_headers(program.options)) headers.push_back({name, std::move(text)});
+    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // NVRTC skips that of the program alone
+    for (auto& [name, text] : memory_headers(program.options)) {
+        if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
+        headers.push_back({name, std::move(text)});
+    }
     return headers;
 }
 
@@ -85,6 +91,15 @@ void refuse_nul(const Program& program) {
          program, {}, {});
 }
 
+/// Options of nvcc and of host compilers.
+constexpr std::array options_elsewhere = {
+    NameRow{"-O*", "NVRTC always optimises: leave it out"},
+    NameRow{"-g", "for line numbers it is -lineinfo, for a debugger the option `debug`"},
+    NameRow{"-W* -X* -f* -m* -pthread -shared -c -x -ccbin* --compiler-options*",
+            "it is for a host compiler: leave it out"},
+    NameRow{"-lcu* -lnv* -lm -L* -rdynamic", "nothing is linked: leave it out"},
+};
+
 std::string explain_option(const std::string& log, const Program& program, const Nvrtc& nvrtc) {
     static constexpr std::string_view unknown = "unrecognized option ";
     std::string words = log;
@@ -103,12 +118,13 @@ std::string explain_option(const std::string& log, const Program& program, const
         text += fmt::format("; {} was requested; use c++17 or c++20: c++23 needs NVRTC 13.3",
                             program.options.std);
     }
-    if (words.find("unrecognized option -O") != words.npos) {
-        text += "; NVRTC always optimises: leave it out";
-    } else if (const std::size_t at = words.find(unknown); at != words.npos) {
-        const std::string nearest = nearest_option(std::string_view(words).substr(
-            at + unknown.size(), words.find(' ', at + unknown.size()) - at - unknown.size()));
+    if (const std::size_t at = words.find(unknown); at != words.npos) {
+        const std::string_view option = std::string_view(words).substr(
+            at + unknown.size(), words.find(' ', at + unknown.size()) - at - unknown.size());
+        const std::string nearest = nearest_option(option);
+        const std::string elsewhere = find_row(options_elsewhere, option);
         if (!nearest.empty()) text += fmt::format("; did you mean {}?", nearest);
+        if (nearest.empty() && !elsewhere.empty()) text += "; " + elsewhere;
     }
     return text.ends_with('?') ? text : text + ".";
 }

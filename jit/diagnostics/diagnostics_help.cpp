@@ -1,6 +1,7 @@
 // Tables of common mistakes. A row is a mistake and its cure; the tests compile both.
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <cxxabi.h>
 #include <memory>
@@ -42,6 +43,12 @@ constexpr std::array replaced_headers = {
             "#include <cuda/std/complex> instead: cuda::std::complex<float> has the same layout."},
     NameRow{"pycuda-helpers.hpp",
             "what it has of textures is gone since CUDA 12: leave it out, and take arrays as pointers."},
+    NameRow{"cupy/*",
+            "take arrays as pointers or as bascule::array_view<T, N>, which knows shape and strides."},
+    NameRow{
+        "helper_cuda* helper_functions.h helper_string.h helper_timer.h helper_image.h torch/* ATen/* c10/* pybind11/* cublas* cufft.h cufftXt.h cusparse* cusolver* cudnn* nccl.h "
+        "mpi.h nvToolsExt.h",
+        "it is for host code: put it, and what uses it, between `#ifndef __CUDACC_RTC__` and `#endif`."},
 };
 
 std::string help_for_header(const std::string& header) {
@@ -83,6 +90,9 @@ struct MessageRow {
 constexpr std::string_view host_code_help =
     "NVRTC compiles device code only, and what remains is compiled by your program's own compiler: put main() and "
     "launchers between `#ifndef __CUDACC_RTC__` and `#endif`.";
+constexpr std::string_view header_of_host_code_help =
+    "a header for host programs: put its #include, and what uses it, between `#ifndef __CUDACC_RTC__` and `#endif`; "
+    "a function of yours that kernels call needs `__device__` before it.";
 constexpr std::string_view no_textures_help =
     "texture references are gone since CUDA 12, and Bascule has no textures: take the array as a pointer or a "
     "bascule::array_view, and clamp the index.";
@@ -101,8 +111,8 @@ constexpr std::array by_message = {
     MessageRow{"\"texture\" is undefined", "", no_textures_help},
     MessageRow{"surface is not a template", "", no_textures_help},
     MessageRow{"explicitly marked as a __host__ function", "",
-               "NVRTC compiles device code only: write `__device__` instead, or keep the function out of the "
-               "text."},
+               "NVRTC compiles device code only: write `__device__` instead, or put the function between "
+               "`#ifndef __CUDACC_RTC__` and `#endif`."},
     MessageRow{"A namespace scope variable without memory space annotations", "",
                "write `__device__` or `__constant__` before it, or `constexpr` where its value is known."},
     MessageRow{"must have a void return type", "",
@@ -137,7 +147,6 @@ constexpr std::array by_message = {
                "did you mean __global__, with two underscores on either side?"},
     MessageRow{"no storage class or type specifier", "device ",
                "did you mean __device__, with two underscores on either side?"},
-    MessageRow{"unrecognized token", "${", "a placeholder is left in the text: fill it in before compiling."},
     MessageRow{"Not a name of any known instruction", "",
                "an asm(\"...\") of the text is not PTX of this architecture."},
 };
@@ -189,6 +198,46 @@ std::string help_for_string(const Diagnostic& diagnostic, const Source& source) 
            "\\n reaches the compiler as it is.";
 }
 
+/// How many bytes of a UTF-8 text its first character has.
+std::size_t bytes_of_first(std::string_view text) {
+    std::size_t end = 1;
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) ++end;
+    return std::min(end, text.size());
+}
+
+/// Where in the line the diagnostic points, in bytes; the line's length where it points at none of its characters.
+std::size_t byte_at_column(const Diagnostic& diagnostic) {
+    const std::string_view line = diagnostic.source_line;
+    std::size_t at = diagnostic.column < 1 ? line.size() : 0;
+    for (int column = 1; column < diagnostic.column && at < line.size(); ++column)
+        at += bytes_of_first(line.substr(at));
+    return at;
+}
+
+/// What a template engine of Python was to replace: ${name}, %(name)s, {{name}}, {% if ... %}; and {name} of an f-string
+/// without its f, which has its other braces twice.
+std::string help_for_placeholder(const Diagnostic& diagnostic, const Source& source) {
+    const auto is_blank = [](char c) { return c == ' '; };
+    const auto is_of_name = [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+    };
+    const std::string_view line = diagnostic.source_line;
+    std::string_view before = line.substr(0, byte_at_column(diagnostic));
+    const std::string_view here = line.substr(before.size());
+    while (!before.empty() && is_blank(before.back())) before.remove_suffix(1);
+    const auto name_end = std::ranges::find_if_not(here, is_of_name);
+    const std::string_view after(std::find_if_not(name_end, here.end(), is_blank), here.end());
+    const bool is_name = name_end != here.begin();
+    if (here.starts_with("${") || here.starts_with("{%") ||
+        (is_name && before.ends_with("{{") && after.starts_with("}}")) ||
+        (is_name && before.ends_with("%(") && after.size() > 1 && after[0] == ')' && is_of_name(after[1])))
+        return "a placeholder is left in the text: fill it in before compiling.";
+    const bool is_format = is_name && before.ends_with('{') && after.starts_with('}');
+    return is_format && source.text.find("{{") != source.text.npos
+               ? "a placeholder is left in the text: in Python, write f before the text's first quote."
+               : "";
+}
+
 /// A character of a word processor or a web page, which looks like one of C++.
 std::string help_for_character(const Diagnostic& diagnostic) {
     struct Lookalike {
@@ -207,16 +256,25 @@ std::string help_for_character(const Diagnostic& diagnostic) {
         Lookalike{"\u2212", "a minus sign (U+2212): write -"},
         Lookalike{"\u00d7", "a multiplication sign (U+00D7): write *"},
     };
-    if (!diagnostic.message.starts_with("unrecognized token")) return {};
+    const bool is_token = diagnostic.message.starts_with("unrecognized token");
+    if (!is_token && !diagnostic.message.starts_with("expected a file name")) return {};
     for (const Lookalike& each : lookalikes) {
         if (diagnostic.source_line.find(each.bytes) != std::string::npos) {
             return fmt::format("the line has {}.", each.what);
         }
     }
-    return {};
+    const std::string_view there =
+        std::string_view(diagnostic.source_line).substr(byte_at_column(diagnostic));
+    if (!is_token || there.empty() || static_cast<unsigned char>(there[0]) < 0xc0) return {};
+    return fmt::format("C++ has no {} outside of strings and comments.",
+                       there.substr(0, bytes_of_first(there)));
 }
 
-std::string help_for_message(const Diagnostic& diagnostic) {
+std::string help_for_message(const Diagnostic& diagnostic, const Source& source) {
+    const bool is_host_code =
+        diagnostic.message.starts_with("A function without execution space annotations");
+    if (is_host_code && diagnostic.file != source.name && diagnostic.file != canonical_name(source.text))
+        return std::string(header_of_host_code_help);
     const auto fitting = std::ranges::find_if(by_message, [&](const MessageRow& row) {
         return diagnostic.message.find(row.message) != std::string::npos &&
                diagnostic.source_line.find(row.source_line) != std::string::npos;
@@ -229,15 +287,17 @@ std::string help_for_message(const Diagnostic& diagnostic) {
 std::string help_for(const Diagnostic& diagnostic, const Source& source) {
     if (const std::string header = missing_header(diagnostic.message); !header.empty())
         return help_for_header(header);
+    if (std::string help = help_for_placeholder(diagnostic, source); !help.empty()) return help;
     if (const std::string name = unknown_name(diagnostic); !name.empty()) {
         return help_for_name(name, diagnostic, source);
     }
     if (const std::string header = header_for_incomplete(diagnostic.message); !header.empty()) {
         return fmt::format("#include <{}> for it.", header);
     }
-    for (const std::string& help : {help_for_message(diagnostic), help_for_shared_memory(diagnostic.message),
-                                    help_for_unresolved(diagnostic.message), help_for_semicolon(diagnostic),
-                                    help_for_string(diagnostic, source), help_for_character(diagnostic)}) {
+    for (const std::string& help :
+         {help_for_message(diagnostic, source), help_for_shared_memory(diagnostic.message),
+          help_for_unresolved(diagnostic.message), help_for_semicolon(diagnostic),
+          help_for_string(diagnostic, source), help_for_character(diagnostic)}) {
         if (!help.empty()) return help;
     }
     return {};

@@ -76,11 +76,16 @@ constexpr std::array unqualified = {
     NameRow{"nvcuda", "#include <mma.h> for it."},
     NameRow{"wmma", "#include <mma.h> and write nvcuda::wmma."},
     NameRow{"cub", "#include <cub/cub.cuh>, or the one header of CUB that you need, which compiles faster."},
+    NameRow{"complex pycuda", "#include <cuda/std/complex> and write cuda::std::complex<float>."},
     NameRow{"cudaMalloc*", "NVRTC compiles device code only: allocate in the program that launches."},
     NameRow{"cudaMemcpy*", "NVRTC compiles device code only: copy in the program that launches."},
     NameRow{
         "cudaDeviceSynchronize",
         "NVRTC compiles device code only: the program that launches synchronizes; __syncthreads() is for the threads of a block."},
+    NameRow{
+        "cudaError* cudaSuccess cudaGet* cudaPeek* cudaSet* cudaFree* cudaStream* cudaEvent* cudaHost* cudaFunc* "
+        "cudaLaunch* cudaBind* exit",
+        "NVRTC compiles device code only: put what calls it between `#ifndef __CUDACC_RTC__` and `#endif`."},
 };
 
 /// Where libcu++ has what C++ has in namespace std.

@@ -150,13 +150,16 @@ bool is_consequence(const Diagnostic& error) {
            std::ranges::any_of(leads, [&](std::string_view lead) { return error.message.starts_with(lead); });
 }
 
+/// A character that C++ does not have: what the rest of its line means is anybody's guess.
+bool is_unknown_token(const Diagnostic* error) { return error->message.starts_with("unrecognized token"); }
+
 struct Cause {
     const Diagnostic* error;
     std::size_t consequences = 0;
 };
 
-/// One unknown type in a parameter list gives six errors on its line. The unknown name is the cause. What comes
-/// after a string that is not closed is read as what it is not.
+/// One unknown type in a parameter list gives six errors on its line. The unknown name is the cause, and so is a character
+/// that is no C++. What comes after a string that is not closed is read as what it is not.
 std::vector<Cause> causes_of(const std::vector<const Diagnostic*>& errors) {
     std::vector<Cause> causes;
     for (std::size_t begin = 0, end = 0; begin < errors.size(); begin = end) {
@@ -166,6 +169,11 @@ std::vector<Cause> causes_of(const std::vector<const Diagnostic*>& errors) {
         }
         while (end < errors.size() && same_line(*errors[begin], *errors[end])) ++end;
         const std::span line(errors.data() + begin, end - begin);
+        const auto token = std::ranges::find_if(line, is_unknown_token);
+        if (token != line.end() && !errors[begin]->file.empty()) {
+            causes.push_back({*token, line.size() - 1});
+            continue;
+        }
         const auto root =
             std::ranges::find_if(line, [](const Diagnostic* error) { return !unknown_name(*error).empty(); });
         const bool broken = std::ranges::any_of(line, [](const Diagnostic* error) {
@@ -182,6 +190,22 @@ std::vector<Cause> causes_of(const std::vector<const Diagnostic*>& errors) {
         }
     }
     return causes;
+}
+
+bool is_host_function(const Diagnostic& error, const Context& context) {
+    return is_foreign(error, context) &&
+           error.message.starts_with("A function without execution space annotations");
+}
+
+/// A library's header for host programs gives hundreds of errors, of which its first function tells all. Returns how many
+/// errors of such headers it removed.
+std::size_t keep_first_of_host_header(std::vector<const Diagnostic*>& errors, const Context& context) {
+    const auto first = std::ranges::find_if(
+        errors, [&](const Diagnostic* error) { return is_host_function(*error, context); });
+    if (first == errors.end()) return 0;
+    const Diagnostic* const kept = *first;
+    return std::erase_if(
+        errors, [&](const Diagnostic* error) { return error != kept && is_foreign(*error, context); });
 }
 
 std::string without_line_end(std::string text) {
@@ -202,7 +226,13 @@ std::string explain_failure(const std::vector<Diagnostic>& diagnostics, const st
         return fmt::format("{} does not compile:\n{}", source.name,
                            without_line_end(readable_log(log, source)));
     }
-    const std::vector<Cause> causes = causes_of(errors);
+    const std::size_t in_header = keep_first_of_host_header(errors, context);
+    std::vector<Cause> causes = causes_of(errors);
+    if (in_header > 0) {
+        const auto first = std::ranges::find_if(
+            causes, [&](const Cause& cause) { return is_host_function(*cause.error, context); });
+        first->consequences += in_header;
+    }
     std::string text;
     std::vector<std::string> helped;
     for (const Cause& cause : std::span(causes).first(std::min(causes.size(), most_shown))) {

@@ -77,6 +77,7 @@ def compile(
         )
     if source is not None and not isinstance(source, str):
         hint = "; for a file use bascule.compile(file=...)" if isinstance(source, os.PathLike) else ""
+        hint = ": decode them, source.decode()" if isinstance(source, bytes) else hint
         raise _errors.ArgumentTypeError(f"bascule.compile takes CUDA C++ as a str, got {type(source).__name__}{hint}")
     name_expressions = checked_name_expressions(name_expressions)
     if file is not None:
@@ -119,7 +120,17 @@ def module_at(
     directory: str = "",
 ) -> _bascule.Module:
     """The module of a text whose place is known; not compiled."""
-    return make(source, *place, directory, _checked(options), tuple(name_expressions))
+    try:
+        return make(source, *place, directory, _checked(options), tuple(name_expressions))
+    except UnicodeEncodeError as error:
+        character, text = ord(error.object[error.start]), str(error.object)
+        where = (
+            f"in line {text.count(chr(10), 0, error.start) + 1} of the text" if text is source else f"in {text!a:.80}"
+        )
+        raise _errors.ArgumentValueError(
+            f"U+{character:04X} {where} is half of a character (a lone surrogate), and NVRTC takes UTF-8. "
+            "Decode the text again from what it was read from."
+        ) from None
 
 
 def checked_name_expressions(given: Sequence[str]) -> Sequence[str]:
@@ -135,9 +146,10 @@ def _text_of(path: str) -> str:
     try:
         return _bascule._read_source(path)
     except UnicodeDecodeError as error:
+        encoding = "utf-16" if error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
         raise _errors.ArgumentValueError(
             f"the file {path} is not UTF-8 text: byte {error.start} is 0x{error.object[error.start]:02x}. If it is "
-            "CUDA C++ in another encoding, convert it: iconv -f latin1 -t utf-8"
+            f"CUDA C++ in another encoding, convert it: iconv -f {encoding} -t utf-8"
         ) from None
 
 

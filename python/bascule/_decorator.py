@@ -16,9 +16,9 @@ from bascule._displayed import Displayed
 
 def kernel(
     source: str,
+    options: _bascule.CompileOptions | Mapping[str, Any] | Sequence[str] | None = None,
     *,
     name: str | None = None,
-    options: _bascule.CompileOptions | Mapping[str, Any] | Sequence[str] | None = None,
     name_expressions: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], LaunchRule]:
     """Decorate a launch rule: a function with the kernel's parameters that returns how many threads to launch.
@@ -30,10 +30,10 @@ def kernel(
     ----------
     source : str
         CUDA C++ with one `__global__` function, or with one named like the rule.
-    name : str, optional
-        The kernel, if it is named differently from the rule.
     options : CompileOptions, dict or list of str, optional
         As `bascule.compile` takes it.
+    name : str, optional
+        The kernel, if it is named differently from the rule.
     name_expressions : list of str, optional
         Instances of a template, like `"saxpy<float>"`, as `bascule.compile` takes them; `bascule precompile` compiles
         these ahead, and any other instance is compiled when a launch needs it.

@@ -34,7 +34,11 @@ def to_options(given: Any) -> _bascule.CompileOptions:
         return _bascule.CompileOptions(**{str(name): value for name, value in given.items()})
     if isinstance(given, (list, tuple)):
         return _bascule.CompileOptions(**fields_of(list(given)))
-    hint = f": write options=[{given!r}]" if isinstance(given, str) else ""
+    hint = ""
+    if isinstance(given, str):
+        is_kernel = given.isidentifier()  # CuPy's RawKernel(text, name)
+        hint = f" {given!r}: a kernel is taken from the module, bascule.compile(text)" if is_kernel else ""
+        hint += f".{given}" if is_kernel else f": write options=[{given!r}]"
     raise _errors.ArgumentTypeError(
         "options takes a bascule.CompileOptions, a dict of its fields, or a list of NVRTC flags, "
         f"got {type(given).__name__}{hint}"

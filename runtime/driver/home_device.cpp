@@ -181,8 +181,8 @@ std::string describe(const Home& home) {
 std::string advice_for_elsewhere(Device home) {
     return advice(
         fmt::format(
-            "Copy it there: `with bascule.device({}): y = bascule.device_array(x.shape, x.dtype); y[...] = x`. "
-            "Or, where the devices reach each other's memory: `kernel[grid, block].options(peer=True)(...)`.",
+            "Copy it there: `with bascule.device({}): copy = bascule.device_array(array.shape, array.dtype)`, then "
+            "`copy[...] = array`. Or, where the devices reach each other's memory: `kernel[grid, block].options(peer=True)(...)`.",
             home.ordinal()),
         "Copy it there, or launch on a stream of the device that it is on.");
 }

@@ -90,6 +90,21 @@ TEST_CASE("the braces of a launch are grid and block, as its two numbers are in 
     CHECK(named.grid.count() * named.block.count() == 192);
 }
 
+TEST_CASE("an extent is not cut: a grid of 2^32 + 1 blocks is refused, and so is one of -1") {
+    const TestModule program(text);
+    const Stream stream;
+    const DeviceBuffer p(8);
+    const auto launch = program.module.kernel("set").typed<void(float*)>();
+    for (const long long blocks : {(1ll << 32) + 1, 1ll << 40, -1ll}) {
+        CHECK_THROWS_WITH_AS((launch(stream, {blocks, 1}, pointer<float>(p))), doctest::Contains("`grid"),
+                             ArgumentError);
+        CHECK_THROWS_WITH_AS((launch(stream, {.grid = 1, .block = {1, blocks}}, pointer<float>(p))),
+                             doctest::Contains("`block"), ArgumentError);
+    }
+    static_assert(Dim3(std::size_t{7}, 2).x == 7);
+    static_assert(!std::is_convertible_v<double, Dim3>);
+}
+
 TEST_CASE("template arguments that are left out follow from the signature") {
     const TestModule program(text);
     const auto launch = program.module.kernel("saxpy").typed<void(double, const double*, double*, int)>();

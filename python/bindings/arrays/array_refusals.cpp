@@ -78,9 +78,16 @@ void refuse_unary(PyNumberMethods& number, std::index_sequence<Rows...>) {
 PyObject* refuse_power(PyObject*, PyObject*, PyObject*) { return refuse_arithmetic("**"); }
 
 /// Equality too: that of identity would be False for equal arrays, without a word.
-PyObject* compare(PyObject*, PyObject*, int operation) {
+PyObject* compare(PyObject*, PyObject* other, int operation) {
     constexpr const char* names[] = {"<", "<=", "==", "!=", ">", ">="};
-    return refuse_arithmetic(names[operation]);
+    if (other == Py_None && (operation == Py_EQ || operation == Py_NE)) {
+        return refuse(fmt::format("a DeviceArray has no {}: write `x {} None`.", names[operation],
+                                  operation == Py_EQ ? "is" : "is not"));
+    }
+    return guarded([&]() -> py::object {
+        reject(ErrorKind::type, "a DeviceArray is not compared by {}: use {}, or write a kernel.",
+               names[operation], array_with_arithmetic());
+    });
 }
 
 PyObject* refuse_iteration(PyObject*) {
@@ -108,28 +115,72 @@ struct Foreign {
     std::string_view name, cure;
 };
 constexpr std::string_view to_host = "x.copy_to_host() copies it to the host";
+constexpr std::string_view itself = "pass the array itself to a kernel";
+constexpr std::string_view by_astype = "x.astype(dtype) converts";
+constexpr std::string_view by_reshape = "x.reshape(shape) adds and removes axes of one element";
+constexpr std::string_view by_view =
+    "x.view(dtype) of the parts' dtype has the real and the imaginary parts in turn";
+constexpr std::string_view from_host = "x[...] = values, or x.copy_from_host(values)";
 constexpr std::array foreign = {
     Foreign{"get", to_host},
     Foreign{"cpu", to_host},
     Foreign{"numpy", to_host},
     Foreign{"asnumpy", to_host},
+    Foreign{"to_numpy", to_host},
+    Foreign{"values", to_host},
     Foreign{"tolist", "x.copy_to_host().tolist()"},
-    Foreign{"set", "x[...] = values, or x.copy_from_host(values)"},
+    Foreign{"tobytes", "x.copy_to_host().tobytes()"},
+    Foreign{"set", from_host},
+    Foreign{"copy_", "x[...] = y, of an array on the device or the host"},
+    Foreign{"copy_to_device", from_host},
+    Foreign{"fill_", "x.fill(value)"},
+    Foreign{"zero_", "x.fill(0)"},
     Foreign{"clone", "x.copy()"},
     Foreign{"to", "x.astype(dtype) converts, x.copy_to_host() copies to the host"},
     Foreign{"cuda", "it lies on a device already"},
-    Foreign{"data_ptr", "pass the array itself to a kernel"},
-    Foreign{"gpudata", "pass the array itself to a kernel"},
+    Foreign{"detach", "it has no gradients"},
+    Foreign{"is_cuda", "it lies on a device always"},
+    Foreign{"data_ptr", itself},
+    Foreign{"gpudata", itself},
+    Foreign{"device_ctypes_pointer", itself},
+    Foreign{"ctypes", itself},
+    Foreign{"data", itself},
+    Foreign{"ptr",
+            "pass the array itself to a kernel; its address is x.__cuda_array_interface__[\"data\"][0]"},
+    Foreign{"flags", "x.c_contiguous, x.f_contiguous and x.strides"},
+    Foreign{"numel", "x.size"},
+    Foreign{"dim", "x.ndim"},
+    Foreign{"float", by_astype},
+    Foreign{"double", by_astype},
+    Foreign{"half", by_astype},
+    Foreign{"int", by_astype},
+    Foreign{"long", by_astype},
+    Foreign{"real", by_view},
+    Foreign{"imag", by_view},
     Foreign{"contiguous", "x.copy() is in C order"},
     Foreign{"flatten", "x.copy().ravel()"},
     Foreign{"permute", "x.transpose(...)"},
+    Foreign{"swapaxes", "x.transpose(...)"},
+    Foreign{"squeeze", by_reshape},
+    Foreign{"unsqueeze", by_reshape},
+    Foreign{"free", "its memory is freed when nothing refers to it: del x"},
     Foreign{"sum", ""},
+    Foreign{"prod", ""},
     Foreign{"mean", ""},
+    Foreign{"std", ""},
+    Foreign{"var", ""},
     Foreign{"max", ""},
     Foreign{"min", ""},
+    Foreign{"any", ""},
+    Foreign{"all", ""},
     Foreign{"dot", ""},
     Foreign{"argmax", ""},
     Foreign{"argmin", ""},
+    Foreign{"argsort", ""},
+    Foreign{"cumsum", ""},
+    Foreign{"clip", ""},
+    Foreign{"round", ""},
+    Foreign{"conj", ""},
     Foreign{"sort", ""},
 };
 
@@ -162,6 +213,40 @@ PyObject* refuse_ufunc(PyObject*, PyObject* arguments, PyObject*) {
     return refuse_arithmetic(name.c_str());
 }
 
+/// NumPy's functions that arrays have themselves.
+constexpr std::array own_functions = {
+    Foreign{"copy", "x.copy()"},
+    Foreign{"reshape", "x.reshape(shape)"},
+    Foreign{"ravel", "x.ravel()"},
+    Foreign{"zeros_like", "bascule.zeros_like(x)"},
+    Foreign{"ones_like", "bascule.full(x.shape, 1, x.dtype)"},
+    Foreign{"full_like", "bascule.full(x.shape, value, x.dtype)"},
+    Foreign{"empty_like", "bascule.device_array_like(x)"},
+    Foreign{"copyto", "x.copy_to_host(out), or y[...] = x"},
+};
+
+/// What NumPy's other functions are asked for. Those that look at no element work; without this one the others would meet
+/// the refusal of a conversion, and numpy.array_equal(x, x) takes that for a False.
+PyObject* refuse_function(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    static constexpr std::array<std::string_view, 7> that_work = {
+        "shape", "ndim", "size", "transpose", "iscomplexobj", "isrealobj", "result_type"};
+    return guarded([&]() -> py::object {
+        if (count != 4)
+            reject(ErrorKind::type, "__array_function__ takes a function, types, a tuple and a dict.");
+        const py::handle function = arguments[0];
+        const std::string name = py::str(function.attr("__name__"));
+        if (std::ranges::find(that_work, name) != that_work.end()) {
+            return function.attr("_implementation")(*py::reinterpret_borrow<py::args>(arguments[2]),
+                                                    **py::reinterpret_borrow<py::kwargs>(arguments[3]));
+        }
+        const auto own = std::ranges::find(own_functions, name, &Foreign::name);
+        if (own != own_functions.end())
+            reject(ErrorKind::type, "numpy.{} takes no DeviceArray: write {}.", name, own->cure);
+        reject(ErrorKind::type, "{}.{} takes no DeviceArray: use {}, or write a kernel.",
+               std::string(py::str(function.attr("__module__"))), name, array_with_arithmetic());
+    });
+}
+
 }  // namespace
 
 void bind_array_refusals(ArrayClass& type) {
@@ -180,6 +265,8 @@ void bind_array_refusals(ArrayClass& type) {
     static PyMethodDef ufunc{"__array_ufunc__", as_method(&refuse_ufunc), METH_VARARGS | METH_KEYWORDS,
                              nullptr};
     type.attr("__array_ufunc__") = owned(PyDescr_NewMethod(python_type, &ufunc));
+    static PyMethodDef function{"__array_function__", as_method(&refuse_function), METH_FASTCALL, nullptr};
+    type.attr("__array_function__") = owned(PyDescr_NewMethod(python_type, &function));
 }
 
 }  // namespace bascule::python

@@ -139,7 +139,10 @@ the thread, or to the asyncio task. The thread's current CUDA context, which oth
             "device.")
         .def_property_readonly("multiprocessors", &Device::multiprocessors,
                                "Number of streaming multiprocessors (SMs).")
-        .def("__eq__", [](Device self, Device other) { return self == other; })
+        .def("__eq__",
+             [](Device self, const py::object& other) {
+                 return py::isinstance<Device>(other) && other.cast<Device>() == self;
+             })
         .def("__hash__", &Device::ordinal)
         .def("__repr__", [](Device self) { return fmt::format("<bascule.Device {}>", to_string(self)); });
     module.def("device", &device_from, "device"_a,

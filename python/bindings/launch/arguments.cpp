@@ -84,7 +84,8 @@ std::string describe_absence(const std::string& absence) {
         is_sequence ? describe_unread(object) : fmt::format("an object of type {}", Py_TYPE(object)->tp_name);
     std::string wanted = what_to_pass(parameter);
     const std::string why = takes_arrays(parameter.type) ? describe_absence(absence) : "";
-    const bool is_array_like = PySequence_Check(object) != 0 || py::hasattr(object, "__array__");
+    const bool is_array_like =
+        (PySequence_Check(object) != 0 && PyUnicode_Check(object) == 0) || py::hasattr(object, "__array__");
     if (wanted == "a device array") {
         wanted +=
             is_array_like ? ": bascule.to_device(x) makes one" : " (anything with __cuda_array_interface__)";

@@ -1,4 +1,4 @@
-"""Colours CUDA C++ inside Python's strings."""
+"""Colours CUDA C++ inside Python's strings, in programs and in examples with prompts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pygments.lexer import DelegatingLexer
 from pygments.lexers.c_like import CudaLexer
-from pygments.lexers.python import PythonLexer
+from pygments.lexers.python import PythonConsoleLexer, PythonLexer
 from pygments.token import Error, String, _TokenType
 
 _CUDA = re.compile(r"__global__|__device__|#include")
@@ -34,6 +35,16 @@ class PythonWithCuda(PythonLexer):
         yield from _coloured(literal)
 
 
+class ConsoleWithCuda(PythonConsoleLexer):
+    """Python's own lexer of what follows prompts, with that lexer for the lines behind them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        lines = self.language_lexer  # what follows prompts, within what may be a traceback
+        assert isinstance(lines, DelegatingLexer)
+        lines.root_lexer = PythonWithCuda(**options)
+
+
 def _coloured(literal: list[Part]) -> Iterator[Part]:
     text = "".join(value for _, _, value in literal)
     found = _LITERAL.fullmatch(text) if _CUDA.search(text) else None
@@ -50,4 +61,5 @@ def _coloured(literal: list[Part]) -> Iterator[Part]:
 
 def setup(app: Any) -> dict[str, bool]:
     app.add_lexer("python", PythonWithCuda)
+    app.add_lexer("pycon", ConsoleWithCuda)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

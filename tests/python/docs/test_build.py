@@ -46,6 +46,21 @@ def test_the_pages_build_without_a_warning_and_the_references_are_complete(site:
         assert re.search(rf'class</span> <span class="pre">{name}</span>', headers), name
 
 
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [("two GPUs", "devices"), ("multiple devices", "devices"), ("capfd", "emulated"), ("package cache", "shipping")],
+)
+def test_the_search_finds_the_page(words: str, page: str, site: Path) -> None:
+    from sphinx.search.en import SearchEnglish
+
+    index = json.loads((site / "searchindex.js").read_text().removeprefix("Search.setIndex(").removesuffix(")"))
+    for word in words.lower().split():
+        stem = SearchEnglish({}).stem(word)
+        found = [index[table].get(stem, []) for table in ("terms", "titleterms")]
+        numbers = [number for each in found for number in (each if isinstance(each, list) else [each])]
+        assert page in [index["docnames"][number] for number in numbers], word
+
+
 WIDTHS = """<pre></pre><script>
 onload = async () => {
     for (const page of PAGES) {
@@ -66,7 +81,8 @@ def test_no_page_scrolls_sideways_on_a_laptop_and_cpp_in_strings_has_colours(sit
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("needs chromium")
-    assert re.search(r'<span class="k\w*">__global__</span>', (site / "tutorial.html").read_text())
+    for page in ("tutorial", "reference"):  # programs, and examples behind prompts
+        assert re.search(r'<span class="k\w*">__global__</span>', (site / f"{page}.html").read_text())
     pages = sorted(page.as_uri() for page in site.rglob("*.html"))
     (tmp_path / "widths.html").write_text(WIDTHS.replace("PAGES", json.dumps(pages)))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", "--window-size=1500,900"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,17 @@ def test_the_readme_has_a_program_in_cpp_that_prints_what_it_says(tmp_path: Path
     (printed,) = re.findall(r"printf.*; (\S+)$", program.text, re.MULTILINE)
     program.expected = printed + "\n"
     assert not failures_of_program(program, tmp_path, BUILD)
+
+
+def test_cpp_17_is_refused_in_one_error() -> None:
+    if not (BUILD / "include").exists():
+        pytest.skip("needs a build tree: the installed package has no C++ headers")
+    compiler = [shutil.which("g++") or "clang++", "-fsyntax-only", "-x", "c++", "-", "-I", BUILD / "include"]
+    text = "#include <bascule/bascule.hpp>"
+    done = subprocess.run([*compiler, "-std=c++17"], input=text, text=True, capture_output=True)
+    assert done.returncode != 0
+    assert "bascule needs C++20: compile with -std=c++20, or set CMAKE_CXX_STANDARD to 20" in done.stderr
+    assert done.stderr.count("error:") == 1
 
 
 def test_every_block_has_a_language_that_is_tested() -> None:

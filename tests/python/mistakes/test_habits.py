@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -39,16 +40,19 @@ def x() -> bascule.DeviceArray:
         ("numpy", "x.copy_to_host() copies it to the host"),
         ("tolist", "x.copy_to_host().tolist()"),
         ("clone", "x.copy()"),
-        ("sum", "use .*, or write a kernel"),
+        ("copy_to_device", "x[...] = values, or x.copy_from_host(values)"),
+        ("zero_", "x.fill(0)"),
+        ("numel", "x.size"),
+        ("sum", "use x.copy_to_host() and NumPy, or write a kernel"),
+        ("cumsum", "use x.copy_to_host() and NumPy, or write a kernel"),
     ],
 )
 def test_methods_of_other_arrays_name_ours(name, cure, x):
     assert not hasattr(x, name)
-    with pytest.raises(
-        AttributeError,
-        match=rf"'bascule.DeviceArray' object has no attribute '{name}': {cure}\.$".replace("()", r"\(\)"),
-    ):
+    with pytest.raises(AttributeError) as refused:
         getattr(x, name)
+    if "NumPy" not in cure or x.device.emulated:  # on a GPU it is the library that is installed
+        assert str(refused.value) == f"'bascule.DeviceArray' object has no attribute '{name}': {cure}."
     with pytest.raises(AttributeError, match="has no attribute 'nothing_like_it'$"):
         _ = x.nothing_like_it
 
@@ -59,6 +63,10 @@ def test_methods_of_other_arrays_name_ours(name, cure, x):
         ("asnumpy", "x.copy_to_host()"),
         ("empty", "bascule.device_array(shape, dtype)"),
         ("arange", "bascule.to_device(np.arange(...))"),
+        ("random", "bascule.to_device(np.random.default_rng().random(n, dtype=np.float32))"),
+        ("memcpy_htod", "x.copy_from_host(host)"),
+        ("InOut", "bascule.to_device(x) before, x.copy_to_host() after"),
+        ("sqrt", "np.sqrt(x.copy_to_host(), ...)"),
         ("array", "bascule.to_device(x)"),
         ("RawKernel", "bascule.compile(text)"),
         ("jit", "@bascule.kernel(text)"),
@@ -72,9 +80,48 @@ def test_functions_of_other_packages_name_ours(name, cure):
 
 
 def test_functions_of_numpy_are_refused_by_name(x):
-    for call in (lambda: np.add(x, 1), lambda: np.sum(x), lambda: np.sqrt(x), lambda: np.ones(9) * x):
+    for call in (lambda: np.add(x, 1), lambda: np.sqrt(x), lambda: np.ones(9) * x):
         with pytest.raises(TypeError, match=r"a DeviceArray has no arithmetic \((numpy\.\w+|\*)\): use "):
             call()
+    for name in ("sum", "mean", "where", "unique", "allclose"):
+        with pytest.raises(TypeError, match=rf"^numpy\.{name} takes no DeviceArray: use .*, or write a kernel\.$"):
+            getattr(np, name)(*[x] * (2 if name == "allclose" else 1))
+    with pytest.raises(TypeError, match=r"^numpy\.linalg\.norm takes no DeviceArray: use "):
+        np.linalg.norm(x)
+    with pytest.raises(TypeError, match=r"^numpy\.reshape takes no DeviceArray: write x\.reshape\(shape\)\.$"):
+        np.reshape(x, (3, 3))
+
+
+def test_no_function_of_numpy_takes_a_refusal_for_an_answer(x):
+    for call in (np.array_equal, np.array_equiv):
+        for other in (x, x.copy(), np.arange(9, dtype="f4")):
+            with pytest.raises(TypeError, match="takes no DeviceArray"):
+                call(x, other)
+            with pytest.raises(TypeError, match="takes no DeviceArray"):
+                call(other, x)
+
+
+def test_functions_of_numpy_that_look_at_no_element_work(x):
+    square = x.reshape(3, 3)
+    assert (np.shape(square), np.ndim(square), np.size(square)) == ((3, 3), 2, 9)
+    assert np.result_type(square, np.float64) == np.float64
+    assert np.isrealobj(x)
+    assert not np.iscomplexobj(x)
+    np.testing.assert_array_equal(np.transpose(square, (1, 0)).copy_to_host(), square.copy_to_host().T)
+
+
+def test_none_is_compared_by_identity(x):
+    with pytest.raises(TypeError, match=r"has no ==: write `x is None`"):
+        _ = x == None  # noqa: E711
+    with pytest.raises(TypeError, match=r"has no !=: write `x is not None`"):
+        _ = x != None  # noqa: E711
+
+
+def test_a_device_is_no_number():
+    device = bascule.current_device()
+    assert device == bascule.device(device.ordinal)
+    assert device != device.ordinal
+    assert device != None  # noqa: E711
 
 
 def test_get_function_is_the_module_item(module, x):
@@ -99,9 +146,32 @@ def test_options_go_by_position():
         assert y.copy_to_host()[0] == number
 
 
-def test_an_option_of_nvcc_says_that_it_is_not_needed():
-    with pytest.raises(bascule.CompileError, match="-O3 found; NVRTC always optimises: leave it out"):
-        bascule.compile("__global__ void k() {}", options=["-O3"])
+def test_the_options_of_a_decorator_go_by_position_too():
+    rule = bascule.kernel("__global__ void k(float* p) { *p = N; }", ["-DN=5"])(lambda p: 1)
+    y = bascule.zeros(1)
+    rule(y)
+    assert y.copy_to_host()[0] == 5
+
+
+def test_the_name_of_a_kernel_is_no_option():
+    with pytest.raises(TypeError, match=r"got str 'k': a kernel is taken from the module, bascule.compile\(text\).k$"):
+        bascule.compile("__global__ void k() {}", "k")
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("-O3", "NVRTC always optimises: leave it out"),
+        ("-Wall", "it is for a host compiler: leave it out"),
+        ("-Xcompiler=-fPIC", "it is for a host compiler: leave it out"),
+        ("-lcudart", "nothing is linked: leave it out"),
+        ("-g", "for line numbers it is -lineinfo, for a debugger the option `debug`"),
+    ],
+)
+def test_an_option_of_nvcc_says_that_it_is_not_needed(option, said):
+    with pytest.raises(bascule.CompileError) as refused:
+        bascule.compile("__global__ void k() {}", options=[option])
+    assert f"{option} found; {said}" in str(refused.value)
 
 
 def test_nothing_is_no_text():
@@ -115,6 +185,10 @@ def test_a_shape_for_a_number_is_a_tuple_of_one(module, x):
         TypeError, match=r"`int`, got a tuple of one number\. Pass the number itself, such as x.shape\[0\]"
     ):
         module.f[1, 9](x, x.shape)
+    with pytest.raises(TypeError, match=r"got a tuple of 2 numbers\. Pass one of them, such as x.shape\[0\]"):
+        module.f[1, 9](x, x.reshape(3, 3).shape)
+    with pytest.raises(TypeError, match=r"got an empty tuple\. Pass a number"):
+        module.f[1, 9](x, ())
 
 
 def test_a_float_as_shared_bytes_says_how_to_make_an_integer(module, x):
@@ -162,6 +236,9 @@ def test_a_matrix_fits_a_struct_whose_only_member_is_one(module, x):
     assert x.copy_to_host()[0] == 4
     with pytest.raises(ValueError, match=r"`V`, got 3 numbers\. Pass a tuple of 2 values"):
         module.two[1, 1]((1, 2, 3), x)
+    for given in (matrix.ravel(), matrix[:2], np.zeros((4, 4), "f4")):
+        with pytest.raises(ValueError, match=r"Pass a tuple of 3 tuples, or an array of shape \(3, 3\)\."):
+            module.transpose[1, 9](given, x)
 
 
 def message_of(text: str) -> str:
@@ -195,10 +272,52 @@ def test_a_mistyped_type_names_the_nearest(parameter, meant):
         ("texture<float, 2> t;\n__global__ void k(float* p) { }", "Bascule has no textures"),
         ("#include <pycuda-complex.hpp>\n__global__ void k(float* p) { }", "#include <cuda/std/complex> instead"),
         ("#include <cupy/complex.cuh>\n__global__ void k(float* p) { }", "#include <cuda/std/complex> instead"),
+        ("__global__ void k(complex<float>* p) { }", "#include <cuda/std/complex> and write cuda::std::complex<float>"),
+        ("#include <cupy/carray.cuh>\n__global__ void k(float* p) { }", "bascule::array_view<T, N>"),
+        ("#include <helper_cuda.h>\n__global__ void k(float* p) { }", "it is for host code"),
+        ("#include <torch/extension.h>\n__global__ void k(float* p) { }", "it is for host code"),
+        ("__global__ void k(float* p) { }\n__host__ void run(float* p) { }", "`#ifndef __CUDACC_RTC__`"),
+        ("__global__ void k(float* p) { *p = 3\uff1b }", "C++ has no \uff1b outside of strings and comments."),
+        ("#include\u00a0<cstdint>\n__global__ void k(float* p) { }", "the line has a no-break space (U+00A0)"),
     ],
 )
 def test_what_a_cu_file_has_and_nvrtc_refuses_says_what_to_do(text, said):
     assert said in message_of(text)
+
+
+def test_a_character_that_is_no_cpp_is_one_error():
+    message = message_of("__global__ void k() { printf(\u201chi\u201d); }")
+    assert message.count("unrecognized token") == 1
+    assert "more errors that follow from it" in message
+
+
+def test_a_header_for_host_programs_is_one_error_that_says_so():
+    message = message_of("#include <thrust/device_vector.h>\n__global__ void k(float* p) { *p = 1; }")
+    assert message.count("A function without execution space annotations") == 1
+    assert "a header for host programs: put its #include" in message
+    assert "more errors that follow from it" in message
+
+
+def test_half_a_character_is_named_with_its_line():
+    with pytest.raises(ValueError, match=r"U\+D83D in line 2 of the text is half of a character") as refused:
+        bascule.compile("__global__ void k() {\n// \ud83d\n}")
+    assert isinstance(refused.value, bascule.Error)
+    with pytest.raises(ValueError, match=r"U\+D83D in '\\ud83d' is half of a character"):
+        bascule.compile("__global__ void k() {}", {"defines": {"N": "\ud83d"}})
+
+
+def test_the_encoding_of_a_file_is_guessed(tmp_path):
+    for encoding, name in (("utf-16", "utf-16"), ("latin-1", "latin1")):
+        (tmp_path / "k.cu").write_bytes("// Gr\u00f6\u00dfe\n__global__ void k() {}".encode(encoding))
+        with pytest.raises(ValueError, match=rf"is not UTF-8 text: .* iconv -f {name} -t utf-8"):
+            bascule.compile(file=tmp_path / "k.cu")
+
+
+def test_a_byte_order_mark_of_a_header_that_is_a_text_is_no_part_of_it():
+    y = bascule.zeros(1)
+    text = '#include "four.h"\n__global__ void k(float* p) { *p = FOUR; }'
+    bascule.compile(text, {"headers": {"four.h": "\ufeff#define FOUR 4\n"}}).k[1, 1](y)
+    assert y.copy_to_host()[0] == 4
 
 
 def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
@@ -243,12 +362,34 @@ def structure() -> Any:
         (lambda: bascule.zeros(4, "c16"), "A kernel that takes the complex type can write the real parts"),
         (structure, 'Pass one field, x["name"], to a bascule::array_view'),
         (lambda: bascule.zeros(4, "f8"), 'Convert it with .astype("f4"), or declare `double*`'),
+        (lambda: bascule.zeros(4, "M8[s]"), 'Its counts of units are x.view("i8"), which .astype("f4") converts, or'),
+        (lambda: "text", "Pass a device array (anything with __cuda_array_interface__)"),
     ],
 )
 def test_no_conversion_is_advised_that_is_refused(make, said, module):
     with pytest.raises(TypeError) as refused:
         module.f[1, 4](make(), 1)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("declared", ["float", "int", "double", "unsigned char", "bool", "long long"])
+@pytest.mark.parametrize("given", ["f2", "f4", "f8", "i1", "i4", "i8", "u2", "?", "c8", "c16", "M8[s]", "m8[ms]"])
+def test_every_astype_that_is_advised_works(declared, given):
+    kernel = bascule.compile(f"__global__ void k({declared}* p) {{}}").k
+    x = bascule.to_device(np.ones(4).astype(given))
+    try:
+        kernel[1, 1](x)
+    except TypeError as error:
+        message = str(error)
+    else:
+        return  # taken as it is
+    assert "use CuPy" not in message
+    advised = re.search(r'((?:x\.view\("\w+"\))?)[^.]*\.astype\("(\w+)"\)', message)
+    if advised:
+        counts = x.view(advised[1][8:-2]) if advised[1] else x
+        kernel[1, 1](counts.astype(advised[2]))
+    else:
+        assert given in ("c8", "c16")
 
 
 def test_devices_are_counted_and_listed():
@@ -361,7 +502,11 @@ def test_what_is_declared_and_not_defined_is_no_kernel(x):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("__global__ void ${name}(float* x) {}", r"help: a placeholder is left in the text"),
+        ("__global__ void ${name}(float* x) {}", r"help: a placeholder is left in the text: fill it in"),
+        ("__global__ void %(name)s(float* x) {}", r"help: a placeholder is left in the text: fill it in"),
+        ("__global__ void f({{ type }}* x) {}", r"help: a placeholder is left in the text: fill it in"),
+        ("{% if fast %}\n__global__ void f(float* x) {}\n{% endif %}", r"help: a placeholder is left in the text"),
+        ("__global__ void f(float* x) {{ *x = {value}; }}", r"placeholder .*: in Python, write f before the text"),
         ("__global__ void f(float* x) x[0] = 1; }", r'expected a "\{"'),
         ("__global__ void f(float* x)", r"at the end of the text: error"),
     ],
@@ -369,6 +514,11 @@ def test_what_is_declared_and_not_defined_is_no_kernel(x):
 def test_a_text_that_cannot_be_read_gets_the_compilers_error(text, said):
     with pytest.raises(bascule.CompileError, match=said):
         bascule.compile(text)
+
+
+def test_braces_of_cpp_are_no_placeholders():
+    for body in ("float y{value};", "int a[1][1] = {{n + m}};", "int a = n %(m);"):
+        assert "placeholder" not in message_of(f"__global__ void f(int n) {{ {body} }}")
 
 
 def test_lines_that_a_text_renames_are_shown_where_they_stand():
