@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -87,6 +91,29 @@ def test_a_report_names_both_lines_and_the_bytes():
     assert "kernels().read[1, N, c](unordered(x), 3)  # the reader" in report
     assert report.count("test_race_reports.py:") >= 2
     assert "12 bytes" in report
+
+
+PROGRAM = """
+import bascule
+
+module = bascule.compile("__global__ void one(float* p) { p[threadIdx.x] = 1; }")
+p, c = bascule.stream(), bascule.stream()
+x = bascule.zeros(8, stream=p)
+with bascule.emulated.checks(races=True):
+    module.one[1, 8, p].options(sync=False)(x)
+    module.one[1, 8, c].options(sync=False)(x)
+"""
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_report_has_one_path_for_a_file_however_it_was_run(absolute, tmp_path):
+    (tmp_path / "racing.py").write_text(PROGRAM)
+    script = str(tmp_path / "racing.py") if absolute else "racing.py"
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
+    report = done.stderr.partition("stream race")[2]
+    paths = re.findall(r"(\S*racing\.py):\d", report)
+    assert len(paths) == 3, done.stderr  # both launches, and the allocation
+    assert len({os.path.realpath(path) for path in paths}) == len(set(paths)) == 1
 
 
 def test_outside_of_the_block_nothing_is_looked_for():
