@@ -26,7 +26,7 @@ KNOWN_REFUSALS = [
     r"cvt\.r[nzmp]\.bf16\.(f16|f64):",  # sm_90
     r"prefetch\.",
 ]
-KINDS = ["scalar", "packing", "memory", "exchange", "control"]
+KINDS = ["scalar", "packing", "memory", "exchange", "control", "tensor"]
 
 
 @dataclass
@@ -89,7 +89,9 @@ def print_table(run: Run) -> None:
     print(f"{'row':<14} | {'types and modifiers':<100} | comparisons")
     for (row, name), cells in run.cells.items():
         items = [
-            f"{'' if kind != 'second' else '<-'}{item}:{n}" for (kind, item), (n, _) in cells.items() if kind != "any"
+            f"{'<-' if kind in ('second', 'third', 'fourth') else ''}{item}:{n}"
+            for (kind, item), (n, _) in cells.items()
+            if kind != "any"
         ]
         lines, line = [], ""
         for item in items:

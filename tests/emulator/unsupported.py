@@ -18,7 +18,6 @@ PAGE = ROOT / "runtime" / "emulator" / "UNSUPPORTED.md"
 # The instructions of PTX ISA 9.0 that are in no row of the table, and what writes them in CUDA C++. An instruction that
 # gets a row must leave this list.
 REFUSED = [
-    ("wmma mma ldmatrix stmatrix movmatrix", "tensor cores: `nvcuda::wmma`, CUTLASS, inline PTX"),
     ("wgmma tcgen05 setmaxnreg", "tensor cores of sm_90 and later"),
     ("cp", "asynchronous copies: `__pipeline_memcpy_async`, `cuda::memcpy_async`, `cp.async`, TMA"),
     ("mbarrier", "`cuda::barrier` and `cuda::pipeline` in shared memory"),

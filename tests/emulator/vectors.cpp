@@ -22,7 +22,7 @@ struct Kind {
 constexpr Kind kinds[] = {
     {"scalar", vectors::scalar_vectors},   {"packing", vectors::packing_vectors},
     {"memory", vectors::memory_vectors},   {"exchange", vectors::exchange_vectors},
-    {"control", vectors::control_vectors},
+    {"control", vectors::control_vectors}, {"tensor", vectors::tensor_vectors},
 };
 
 int list_illegal() {

@@ -91,5 +91,6 @@ void packing_vectors(Tally& tally);
 void memory_vectors(Tally& tally);
 void exchange_vectors(Tally& tally);
 void control_vectors(Tally& tally);
+void tensor_vectors(Tally& tally);
 
 }  // namespace vectors

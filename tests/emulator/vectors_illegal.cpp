@@ -16,8 +16,9 @@ Identity identity_of(const Opcode& opcode) {
 
 std::set<Identity> legal_opcodes() {
     std::set<Identity> made;
-    for (const auto lines : {reference::scalar_syntax(), reference::memory_syntax(),
-                             reference::exchange_syntax(), reference::control_syntax()}) {
+    for (const auto lines :
+         {reference::scalar_syntax(), reference::memory_syntax(), reference::exchange_syntax(),
+          reference::control_syntax(), reference::tensor_syntax()}) {
         for (const reference::Syntax& syntax : lines) {
             for (const std::string& spelling : reference::spellings_of(syntax)) {
                 if (const auto opcode = known(spelling)) made.insert(identity_of(*opcode));

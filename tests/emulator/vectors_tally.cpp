@@ -118,6 +118,38 @@ constexpr std::string_view spellings[] = {
     "warp",
     "arrive",
     "red",
+    "load",
+    "store",
+    "mma",
+    "a",
+    "b",
+    "c",
+    "d",
+    "row",
+    "col",
+    "trans",
+    "x1",
+    "x2",
+    "x4",
+    "satfinite",
+    "sp",
+    "sp::ordered_metadata",
+    "m8n8",
+    "m8n8k4",
+    "m8n8k16",
+    "m8n8k32",
+    "m8n8k128",
+    "m16n8k4",
+    "m16n8k8",
+    "m16n8k16",
+    "m16n8k32",
+    "m16n8k64",
+    "m16n8k128",
+    "m16n8k256",
+    "m16n16k8",
+    "m16n16k16",
+    "m8n32k16",
+    "m32n8k16",
 };
 
 template <class Visit>
@@ -175,6 +207,8 @@ void Tally::count(const Opcode& opcode, std::string_view spelling, bool same) {
         add("any", "-");
         if (opcode.type != Type::none) add("type", name_of(opcode.type));
         if (opcode.second != Type::none) add("second", name_of(opcode.second));
+        if (opcode.third != Type::none) add("third", name_of(opcode.third));
+        if (opcode.fourth != Type::none) add("fourth", name_of(opcode.fourth));
         each_flag(opcode.flags, [&](Flag flag) { add("modifier", std::string(spelling_of(flag))); });
     }
     for (Count* cell : current_cells_) {
@@ -232,6 +266,8 @@ void Tally::print() const {
             if (type != Type::none) cell("type", name_of(type));
         });
         table[row].second.each([&](Type type) { cell("second", name_of(type)); });
+        table[row].third.each([&](Type type) { cell("third", name_of(type)); });
+        table[row].fourth.each([&](Type type) { cell("fourth", name_of(type)); });
         each_flag(table[row].selecting | table[row].neutral | table[row].one_of | table[row].all_of,
                   [&](Flag flag) { cell("modifier", std::string(spelling_of(flag))); });
     }

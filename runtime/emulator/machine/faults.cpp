@@ -25,6 +25,7 @@ constexpr struct {
     {What::bad_barrier, Fault::Kind::launch_failed},
     {What::bad_call, Fault::Kind::invalid_pc},
     {What::stack, Fault::Kind::stack_error},
+    {What::incomplete_warp, Fault::Kind::illegal_instruction},
 };
 
 Fault::Kind kind_of(What what) {
@@ -112,6 +113,10 @@ Fault Worker::describe() {
                 "stack overflow: calls are nested deeper than {} bytes of stack allow. Is there a recursion "
                 "without an end? CU_LIMIT_STACK_SIZE makes the stack larger",
                 lanes_.local_bytes - code_->local_bytes);
+            break;
+        case What::incomplete_warp:
+            fault.message =
+                "a matrix instruction needs all 32 threads of the warp, and some have ended or never were";
             break;
         default:
             break;

@@ -57,6 +57,7 @@ struct LaneFault {
         bad_barrier,
         bad_call,
         stack,
+        incomplete_warp,  ///< a matrix instruction without all lanes
     };
     What what = What::none;
     std::uint32_t lanes = 0;  ///< that did it
@@ -106,5 +107,9 @@ struct alignas(64) Lanes {
     alignas(64) std::uint64_t offset[32];
     LaneFault fault;
 };
+
+/// For operations that a set of lanes does together: true when the running group has all of `required`, after
+/// taking in those that wait here. Otherwise the group parks, and the handler returns null.
+bool meet(Lanes& lanes, const Instruction* at, std::uint32_t required);
 
 }  // namespace emulated::machine

@@ -28,14 +28,16 @@ Registry handlers(std::initializer_list<void (*)(Registry&)> of_the_set) {
 
 Registry baseline_handlers() {
     return handlers({baseline::register_arithmetic, baseline::register_floats, baseline::register_conversions,
-                     baseline::register_memory, baseline::register_atomics});
+                     baseline::register_memory, baseline::register_atomics, baseline::register_tensor,
+                     baseline::register_tensor_memory});
 }
 
 Registry best_handlers() {
 #if defined(BASCULE_EMULATED_AVX2)
     if (wants_avx2()) {
         return handlers({avx2::register_arithmetic, avx2::register_floats, avx2::register_conversions,
-                         avx2::register_memory, avx2::register_atomics});
+                         avx2::register_memory, avx2::register_atomics, avx2::register_tensor,
+                         avx2::register_tensor_memory});
     }
 #endif
     return baseline_handlers();

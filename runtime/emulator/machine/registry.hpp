@@ -47,6 +47,8 @@ void register_floats(Registry& registry);
 void register_conversions(Registry& registry);
 void register_memory(Registry& registry);
 void register_atomics(Registry& registry);
+void register_tensor(Registry& registry);
+void register_tensor_memory(Registry& registry);
 }  // namespace baseline
 namespace avx2 {
 void register_arithmetic(Registry& registry);
@@ -54,6 +56,8 @@ void register_floats(Registry& registry);
 void register_conversions(Registry& registry);
 void register_memory(Registry& registry);
 void register_atomics(Registry& registry);
+void register_tensor(Registry& registry);
+void register_tensor_memory(Registry& registry);
 }  // namespace avx2
 
 }  // namespace emulated::machine

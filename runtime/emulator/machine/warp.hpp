@@ -72,10 +72,6 @@ inline void part(Lanes& s, std::uint32_t lanes, std::uint32_t pc) {
     s.alone = false;
 }
 
-/// For operations that a set of lanes does together: true when the running group has all of `required`, after
-/// taking in those that wait here. Otherwise the group parks, and the handler returns null.
-bool meet(Lanes& lanes, const Instruction* at, std::uint32_t required);
-
 /// Backward branches and calls between two looks at the clock at most, however short the code. Longer code looks
 /// after fewer, so that no more than `instructions_between_looks` or so run in between.
 inline constexpr std::uint32_t most_alone_budget = 1u << 16;

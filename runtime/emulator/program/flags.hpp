@@ -31,7 +31,12 @@ namespace emulated::program {
     /* atomics, reductions */ FLAG(add) FLAG(min) FLAG(max) NAMED(and_, "and") NAMED(or_, "or") \
     NAMED(xor_, "xor") FLAG(exch) FLAG(cas) FLAG(inc) FLAG(dec) FLAG(popc) \
     /* between threads */ FLAG(up) FLAG(down) FLAG(bfly) FLAG(idx) FLAG(sync) FLAG(aligned) FLAG(all) FLAG(any) \
-    FLAG(uni) FLAG(ballot) FLAG(warp) FLAG(arrive) FLAG(red)
+    FLAG(uni) FLAG(ballot) FLAG(warp) FLAG(arrive) FLAG(red) \
+    /* matrices of a warp */ FLAG(load) FLAG(store) FLAG(mma) NAMED(matrix_a, "a") NAMED(matrix_b, "b") \
+    NAMED(matrix_c, "c") NAMED(matrix_d, "d") FLAG(row) FLAG(col) FLAG(trans) FLAG(x1) FLAG(x2) FLAG(x4) \
+    FLAG(satfinite) FLAG(sp) NAMED(sp_ordered, "sp::ordered_metadata") FLAG(m8n8) FLAG(m8n8k4) FLAG(m8n8k16) \
+    FLAG(m8n8k32) FLAG(m8n8k128) FLAG(m16n8k4) FLAG(m16n8k8) FLAG(m16n8k16) FLAG(m16n8k32) FLAG(m16n8k64) \
+    FLAG(m16n8k128) FLAG(m16n8k256) FLAG(m16n16k8) FLAG(m16n16k16) FLAG(m8n32k16) FLAG(m32n8k16)
 
 enum class Flag : std::uint8_t {
 #define FLAG(name) name,

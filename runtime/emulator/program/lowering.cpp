@@ -140,6 +140,7 @@ void Lowering::indexed_branch(const ptx::Instruction& instruction) {
 }
 
 void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcode) {
+    // clang-format off
     static constexpr struct {
         Operation operation;
         void (Lowering::*lower)(const ptx::Instruction&, const Opcode&);
@@ -154,7 +155,13 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
         {Operation::red, &Lowering::atomic},        {Operation::shfl, &Lowering::shuffle},
         {Operation::vote, &Lowering::vote},         {Operation::match, &Lowering::match},
         {Operation::bar, &Lowering::barrier},       {Operation::bar_red, &Lowering::reducing_barrier},
+        // matrices of a warp
+        {Operation::mma, &Lowering::multiply_matrices},
+        {Operation::load_matrix, &Lowering::move_matrix}, {Operation::store_matrix, &Lowering::move_matrix},
+        {Operation::ldmatrix, &Lowering::move_rows},      {Operation::stmatrix, &Lowering::move_rows},
+        {Operation::movmatrix, &Lowering::transpose_matrix},
     };
+    // clang-format on
     const Operation operation = opcode.row->operation;
     for (const auto& rule : own_rules) {
         if (rule.operation == operation) return (this->*rule.lower)(instruction, opcode);

@@ -77,6 +77,14 @@ class Lowering {
     void reducing_barrier(const ptx::Instruction& instruction, const Opcode& opcode);
     Address address(const ptx::Operand& operand);
 
+    // lower_tensor.cpp: matrices of a warp
+    std::vector<const ptx::Operand*> registers_of_matrix(const ptx::Operand& given, std::size_t count,
+                                                         const char* which);
+    void multiply_matrices(const ptx::Instruction& instruction, const Opcode& opcode);
+    void move_matrix(const ptx::Instruction& instruction, const Opcode& opcode);
+    void move_rows(const ptx::Instruction& instruction, const Opcode& opcode);
+    void transpose_matrix(const ptx::Instruction& instruction, const Opcode& opcode);
+
     // lower_calls.cpp: calls, and frames of functions that may be entered again
     struct Argument {
         std::uint32_t place = 0, stride = 0;  ///< bytes per lane; 0: a result that is not used

@@ -65,11 +65,24 @@ constexpr FlagSet shuffles{F::up, F::down, F::bfly, F::idx};
 constexpr FlagSet conversions{F::rni, F::rzi, F::rmi, F::rpi, F::rn, F::rz, F::rm, F::rp, F::ftz, F::sat};
 constexpr FlagSet prmt_modes{F::f4e, F::b4e, F::rc8, F::ecl, F::ecr, F::rc16};
 
+// Of matrices; which shape goes with which types is in program/matrices.
+constexpr TypeSet wmma_factors{bf16, tf32, f64, s8, u8, s4, u4, b1};
+constexpr TypeSet factors = wmma_factors | TypeSet{f16, e4m3, e5m2};
+constexpr TypeSet sums{f16, f32, f64, s32};
+constexpr FlagSet mma_shapes{F::m8n8k4,   F::m8n8k16,  F::m8n8k32,  F::m8n8k128,  F::m16n8k4,  F::m16n8k8,
+                             F::m16n8k16, F::m16n8k32, F::m16n8k64, F::m16n8k128, F::m16n8k256};
+constexpr FlagSet wmma_tiles{F::m16n16k16, F::m8n32k16, F::m32n8k16};
+constexpr FlagSet wmma_shapes = wmma_tiles | FlagSet{F::m16n16k8, F::m8n8k4, F::m8n8k32, F::m8n8k128};
+constexpr FlagSet layouts{F::row, F::col};
+constexpr FlagSet shared_or_generic{F::shared};
+constexpr FlagSet numbers_of_matrices{F::x1, F::x2, F::x4};
+constexpr FlagSet together{F::sync, F::aligned};
+
 // --- the table ---------------------------------------------------------------------------------------------
 // Loads and stores carry spaces as selecting flags and are generic without one. What a row does not name is empty.
 // clang-format off
 constexpr Row table[] = {
-    // name, operation, operands, types, second, selecting, neutral, one_of, all_of, third
+    // name, operation, operands, types, second, selecting, neutral, one_of, all_of, third, fourth
     {"add", O::add, "DAA", integers},
     {"add", O::add, "DAA", {s32}, {}, saturates, {}, saturates},
     {"add", O::add, "DAA", singles, {}, single_flags, nearest},
@@ -226,6 +239,17 @@ constexpr Row table[] = {
     {"fence", O::fence, "*", untyped, {}, {}, fence_order},
     {"nanosleep", O::nanosleep, "U", {u32}},
 
+    // matrices of a warp
+    {"mma", O::mma, "*", sums, factors, mma_shapes | layouts | FlagSet{F::satfinite, F::sp, F::sp_ordered, F::xor_, F::and_, F::popc}, together, mma_shapes, {}, factors, sums},
+    {"wmma", O::mma, "*", {f16, f32}, {f16, f32}, wmma_tiles | layouts | FlagSet{F::mma}, together, wmma_tiles, {F::mma}},
+    {"wmma", O::mma, "*", {f32, f64, s32}, wmma_factors, wmma_shapes | layouts | FlagSet{F::mma, F::satfinite, F::xor_, F::and_, F::popc, F::rz, F::rm, F::rp}, together | nearest, wmma_shapes, {F::mma}, wmma_factors, {f32, f64, s32}},
+    {"wmma", O::load_matrix, "*", wmma_factors | TypeSet{f16}, {}, wmma_shapes | layouts | atomic_spaces | FlagSet{F::load, F::matrix_a, F::matrix_b}, together, {F::matrix_a, F::matrix_b}, {F::load}},
+    {"wmma", O::load_matrix, "*", sums, {}, wmma_shapes | layouts | atomic_spaces | FlagSet{F::load, F::matrix_c}, together, wmma_shapes, {F::load, F::matrix_c}},
+    {"wmma", O::store_matrix, "*", sums, {}, wmma_shapes | layouts | atomic_spaces | FlagSet{F::store, F::matrix_d}, together, wmma_shapes, {F::store, F::matrix_d}},
+    {"ldmatrix", O::ldmatrix, "*", {b16}, {}, numbers_of_matrices | shared_or_generic | FlagSet{F::m8n8, F::trans}, together, numbers_of_matrices, {F::m8n8}},
+    {"stmatrix", O::stmatrix, "*", {b16}, {}, numbers_of_matrices | shared_or_generic | FlagSet{F::m8n8, F::trans}, together, numbers_of_matrices, {F::m8n8}},
+    {"movmatrix", O::movmatrix, "*", {b16}, {}, {F::m8n8, F::trans}, together, {F::m8n8}, {F::m8n8, F::trans}},
+
     {"bra", O::bra, "*", untyped, {}, {}, {F::uni}},
     {"brx", O::brx, "*", untyped, {}, {F::idx}, {F::uni}, {F::idx}},
     {"call", O::call, "*", untyped, {}, {}, {F::uni}},
@@ -257,7 +281,9 @@ bool contradicts_itself(const FlagSet& flags) {
 bool matches(const Row& row, const Opcode& opcode, std::string_view name) {
     if (row.name != name || !row.types.has(opcode.type)) return false;
     const auto fits = [](TypeSet set, Type type) { return set.empty() ? type == Type::none : set.has(type); };
-    if (!fits(row.second, opcode.second) || !fits(row.third, opcode.third)) return false;
+    if (!fits(row.second, opcode.second) || !fits(row.third, opcode.third) ||
+        !fits(row.fourth, opcode.fourth))
+        return false;
     if (!opcode.flags.minus(row.selecting | row.neutral).empty()) return false;
     if ((opcode.flags & row.all_of) != row.all_of) return false;
     return row.one_of.empty() || (opcode.flags & row.one_of).single();
@@ -283,7 +309,7 @@ std::variant<Opcode, Refusal> find_operation(std::string_view text) {
             text.substr(at + 1, next == std::string_view::npos ? next : next - at - 1);
         at = next;
         if (const auto type = ptx::type_named(part)) {
-            Type* const places[] = {&opcode.type, &opcode.second, &opcode.third};
+            Type* const places[] = {&opcode.type, &opcode.second, &opcode.third, &opcode.fourth};
             if (types == std::size(places)) return refuse("");
             *places[types++] = *type;
         } else if (const auto flag = flag_named(part)) {

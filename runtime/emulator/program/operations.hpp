@@ -37,6 +37,10 @@ enum class Operation : std::uint8_t {
     shfl, vote, match, redux, activemask, bar,
     bar_red,  ///< what bar has counted, after it
     bar_warp, fence, nanosleep,
+    // matrices of a warp
+    mma,  ///< a product of two, added to a third
+    load_matrix, store_matrix,  ///< wmma's: between memory and the registers of a warp
+    ldmatrix, stmatrix, movmatrix,
     // control
     bra, branch,
     brx,  ///< lowered to branches
@@ -94,6 +98,7 @@ struct Row {
     FlagSet one_of = {};   ///< exactly one of these (they are selecting too); empty: no such rule
     FlagSet all_of = {};   ///< must be there
     TypeSet third = {};    ///< of a third type; empty: there is none
+    TypeSet fourth = {};   ///< of a fourth type; empty: there is none
 };
 
 /// An opcode, taken apart and found in the table.
@@ -102,6 +107,7 @@ struct Opcode {
     Type type = Type::none;
     Type second = Type::none;
     Type third = Type::none;
+    Type fourth = Type::none;
     FlagSet flags;  ///< all of them
 };
 

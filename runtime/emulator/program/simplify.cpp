@@ -2,6 +2,7 @@
 // registers, are read where they stand.
 #include "program/simplify.hpp"
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -39,7 +40,7 @@ class Simplifier {
     void replace_sources(Step& step) const {
         for (Ref& ref : step.sources) replace(ref);
         if (!step.list_is_result)
-            for (Ref& ref : step.list) replace(ref);
+            for (std::size_t i = step.listed_results; i < step.list.size(); ++i) replace(step.list[i]);
     }
 
     void replace(Ref& ref) const {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "program/code.hpp"
@@ -22,6 +24,7 @@ struct Step {
     std::vector<Ref> results, sources;  ///< in the machine's order: results, then sources
     bool listed = false;                ///< vector: `list` goes to Code::lists instead
     bool list_is_result = false;
+    std::size_t listed_results = 0;  ///< of a list of both: so many come first, and are results
     std::vector<Ref> list;
     /// Frames and calls through pointers: places in the register file as (offset, bytes from lane to lane,
     /// bytes). Bytes 0: a predicate.
@@ -40,18 +43,18 @@ struct Step {
     template <class Visit>
     void each_use(const Visit& visit) const {
         each_register(sources, visit);
-        if (!list_is_result) each_register(list, visit);
+        if (!list_is_result) each_register(std::span(list).subspan(listed_results), visit);
     }
     /// The same of those that it writes.
     template <class Visit>
     void each_result(const Visit& visit) const {
         each_register(results, visit);
-        if (list_is_result) each_register(list, visit);
+        each_register(list_is_result ? std::span(list) : std::span(list).first(listed_results), visit);
     }
 
   private:
     template <class Visit>
-    static void each_register(const std::vector<Ref>& refs, const Visit& visit) {
+    static void each_register(std::span<const Ref> refs, const Visit& visit) {
         for (const Ref& ref : refs) {
             if (ref.kind == Ref::Kind::virtual_register) visit(ref.index);
         }

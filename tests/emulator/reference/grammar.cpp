@@ -31,6 +31,10 @@ constexpr Set sets[] = {
     {"scope", ".cta|.cluster|.gpu|.sys"},
     {"space", ".global|.shared|.shared::cta|.local"},
     {"evict1", ".L1::evict_normal|.L1::evict_unchanged|.L1::evict_first|.L1::evict_last|.L1::no_allocate"},
+    {"fp8", ".e4m3|.e5m2"},
+    {"tile", ".m16n16k16|.m8n32k16|.m32n8k16"},
+    {"share", ".global|.shared|.shared::cta"},
+    {"sp", "(.sp|.sp::ordered_metadata)"},
     {"prefetch2", ".L2::64B|.L2::128B|.L2::256B"},
 };
 
@@ -201,6 +205,43 @@ constexpr Syntax control[] = {
     {"trap"},
 };
 
+constexpr Syntax tensor[] = {
+    {"mma.sync.aligned.m8n8k4(.row|.col)(.row|.col)(.f16.f16.f16.f16|.f16.f16.f16.f32|.f32.f16.f16.f32)"},
+    {"mma.sync.aligned(.m16n8k8|.m16n8k16).row.col(.f16.f16.f16.f16|.f32.f16.f16.f32|.f32.bf16.bf16.f32)"},
+    {"mma.sync.aligned(.m16n8k4|.m16n8k8).row.col.f32.tf32.tf32.f32"},
+    {"mma.sync.aligned(.m8n8k4|.m16n8k4|.m16n8k8|.m16n8k16).row.col.f64.f64.f64.f64"},
+    {"mma.sync.aligned(.m16n8k16|.m16n8k32).row.col.f16($fp8)($fp8).f16"},
+    {"mma.sync.aligned(.m16n8k16|.m16n8k32).row.col.f32($fp8)($fp8).f32"},
+    {"mma.sync.aligned(.m8n8k16|.m16n8k16|.m16n8k32).row.col{.satfinite}.s32(.s8|.u8)(.s8|.u8).s32"},
+    {"mma.sync.aligned(.m8n8k32|.m16n8k32|.m16n8k64).row.col{.satfinite}.s32(.s4|.u4)(.s4|.u4).s32"},
+    {"mma.sync.aligned(.m8n8k128|.m16n8k128|.m16n8k256).row.col.s32.b1.b1.s32(.xor|.and).popc"},
+    {"mma$sp.sync.aligned(.m16n8k16|.m16n8k32).row.col(.f16.f16.f16.f16|.f32.f16.f16.f32|.f32.bf16.bf16.f32)"},
+    {"mma$sp.sync.aligned(.m16n8k8|.m16n8k16).row.col.f32.tf32.tf32.f32"},
+    {"mma$sp.sync.aligned.m16n8k64.row.col.f16($fp8)($fp8).f16"},
+    {"mma$sp.sync.aligned.m16n8k64.row.col.f32($fp8)($fp8).f32"},
+    {"mma$sp.sync.aligned(.m16n8k32|.m16n8k64).row.col{.satfinite}.s32(.s8|.u8)(.s8|.u8).s32"},
+    {"mma$sp.sync.aligned(.m16n8k64|.m16n8k128).row.col{.satfinite}.s32(.s4|.u4)(.s4|.u4).s32"},
+    {"wmma.mma.sync.aligned(.row|.col)(.row|.col)($tile)(.f16|.f32)(.f16|.f32)"},
+    {"wmma.mma.sync.aligned(.row|.col)(.row|.col)($tile).f32.bf16.bf16.f32"},
+    {"wmma.mma.sync.aligned(.row|.col)(.row|.col).m16n16k8.f32.tf32.tf32.f32"},
+    {"wmma.mma.sync.aligned(.row|.col)(.row|.col).m8n8k4{$rnd}.f64.f64.f64.f64"},
+    {"wmma.mma.sync.aligned(.row|.col)(.row|.col)($tile)(.s32.s8.s8.s32|.s32.u8.u8.s32){.satfinite}"},
+    {"wmma.mma.sync.aligned.row.col.m8n8k32(.s32.s4.s4.s32|.s32.u4.u4.s32){.satfinite}"},
+    {"wmma.mma(.xor|.and).popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32"},
+    {"wmma.load(.a|.b).sync.aligned(.row|.col)($tile){$share}(.f16|.bf16|.s8|.u8)"},
+    {"wmma.load(.a|.b).sync.aligned(.row|.col).m16n16k8{$share}.tf32"},
+    {"wmma.load(.a|.b).sync.aligned(.row|.col).m8n8k4{$share}.f64"},
+    {"wmma.load(.a.sync.aligned.row|.b.sync.aligned.col).m8n8k32{$share}(.s4|.u4)"},
+    {"wmma.load(.a.sync.aligned.row|.b.sync.aligned.col).m8n8k128{$share}.b1"},
+    {"wmma(.load.c|.store.d).sync.aligned(.row|.col)($tile){$share}(.f16|.f32|.s32)"},
+    {"wmma(.load.c|.store.d).sync.aligned(.row|.col).m16n16k8{$share}.f32"},
+    {"wmma(.load.c|.store.d).sync.aligned(.row|.col).m8n8k4{$share}.f64"},
+    {"wmma(.load.c|.store.d).sync.aligned(.row|.col)(.m8n8k32|.m8n8k128){$share}.s32"},
+    {"ldmatrix.sync.aligned.m8n8(.x1|.x2|.x4){.trans}{.shared|.shared::cta}.b16"},
+    {"stmatrix.sync.aligned.m8n8(.x1|.x2|.x4){.trans}{.shared|.shared::cta}.b16"},
+    {"movmatrix.sync.aligned.m8n8.trans.b16"},
+};
+
 std::string with_sets(std::string_view line) {
     std::string made;
     while (!line.empty()) {
@@ -245,6 +286,7 @@ std::span<const Syntax> scalar_syntax() { return scalar; }
 std::span<const Syntax> memory_syntax() { return memory; }
 std::span<const Syntax> exchange_syntax() { return exchange; }
 std::span<const Syntax> control_syntax() { return control; }
+std::span<const Syntax> tensor_syntax() { return tensor; }
 
 std::vector<std::string> spellings_of(const Syntax& syntax) {
     std::vector<std::string> made;

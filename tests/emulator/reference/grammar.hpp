@@ -17,6 +17,7 @@ std::span<const Syntax> scalar_syntax();    ///< instructions of one thread
 std::span<const Syntax> memory_syntax();    ///< ld, st, atom, red, prefetch, cvta, isspacep
 std::span<const Syntax> exchange_syntax();  ///< between the threads of a warp
 std::span<const Syntax> control_syntax();   ///< barriers, fences, branches
+std::span<const Syntax> tensor_syntax();    ///< matrices of a warp
 
 /// Every spelling a line stands for.
 std::vector<std::string> spellings_of(const Syntax& syntax);

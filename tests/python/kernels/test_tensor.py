@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from .conftest import given, refused_when_emulated, wanted
+from .conftest import given, wanted
 
 
-@refused_when_emulated("wmma.load")
 @pytest.mark.parametrize(("m", "n", "k"), [(16, 16, 16), (32, 48, 64)])
 def test_tiles_of_halves_are_multiplied_into_floats(kernel, rng, m, n, k):
     a, b = rng.integers(-9, 10, (m, k)).astype("f2"), rng.integers(-9, 10, (k, n)).astype("f2")
@@ -18,7 +17,6 @@ def test_tiles_of_halves_are_multiplied_into_floats(kernel, rng, m, n, k):
     np.testing.assert_array_equal(c.read(), (a.astype("f4") @ b.astype("f4") + before) / 2)
 
 
-@refused_when_emulated("mma.sync")
 def test_one_instruction_multiplies_a_tile(kernel, rng):
     a, b = rng.integers(-9, 10, (16, 16)).astype("f2"), rng.integers(-9, 10, (16, 8)).astype("f2")
     left, right, c = given(a), given(b.T), wanted((16, 8), "f4")

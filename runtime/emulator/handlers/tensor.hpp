@@ -1,0 +1,34 @@
+// What the instructions about matrices share: they need all lanes of the warp. Handler files only.
+#pragma once
+
+#include "handlers/access.hpp"
+#include "program/matrices.hpp"
+
+namespace emulated::machine::BASCULE_ISA {
+namespace {
+
+using program::Fragment;
+using program::Product;
+
+/// False: some lanes are not here yet, or will never be.
+inline bool whole_warp(Lanes& s, const Instruction* i) {
+    if (!meet(s, i, full_mask)) return false;
+    if (s.mask == full_mask) [[likely]]
+        return true;
+    fail(s, LaneFault::What::incomplete_warp, s.mask, 0, 0, false, "");
+    stopped(s, i);
+    return false;
+}
+
+/// The k-th register of an instruction's list.
+inline std::byte* listed(Lanes& s, const Instruction* i, u32 k) {
+    return reinterpret_cast<std::byte*>(lanes_at<u32>(s, s.lists[i->operand[0] + k]));
+}
+
+template <class Descriptor>
+inline Descriptor descriptor_of(const Instruction* i) {
+    return __builtin_bit_cast(Descriptor, i->immediate);
+}
+
+}  // namespace
+}  // namespace emulated::machine::BASCULE_ISA

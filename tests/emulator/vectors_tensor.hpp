@@ -1,0 +1,15 @@
+// What the vectors of matrices share.
+#pragma once
+
+#include "reference/tensor.hpp"
+#include "vectors.hpp"
+
+namespace vectors {
+
+/// `wild`: with infinities, NaNs and numbers of every size.
+reference::Matrix some_matrix(Type type, unsigned rows, unsigned columns, bool wild, Random& random);
+
+/// Products through memory: wmma.load, wmma.mma, wmma.store.
+void wmma_vectors(Tally& tally, const std::string& spelling, const Opcode& opcode, Random& random);
+
+}  // namespace vectors
