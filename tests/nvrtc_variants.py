@@ -30,8 +30,6 @@ WAYS = {
 
 # What this device does not have, found in the sentence with which it refuses a kernel.
 REFUSALS = {
-    "wmma": r"\bwmma\.",
-    "mma": r"\bmma\.",
     "cp.async": r"\bcp\.async\.",
     "mbarrier": r"\bmbarrier\.",
     "tex": r"\b(tex|tld4|txq|suld|sust|sured|suq)\.",

@@ -27,6 +27,8 @@ import numpy as np
 import bascule
 
 KERNELS = r"""
+#include <mma.h>
+
 __global__ void saxpy(float a, const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] += a * x[i];
@@ -78,6 +80,24 @@ __global__ void gemm(const float* a, const float* b, float* c, int n) {  // 64 x
     }
     for (int r = 0; r < 4; ++r)
         for (int s = 0; s < 4; ++s) c[(first_row + y * 4 + r) * n + first_column + x + 16 * s] = sum[r][s];
+}
+
+__global__ void tensor(const __half* a, const __half* b, float* c, int n) {  // 64 x 64 a block of four warps
+    using namespace nvcuda::wmma;
+    const int first_row = blockIdx.y * 64 + threadIdx.y * 16, first_column = blockIdx.x * 64;
+    fragment<accumulator, 16, 16, 16, float> sum[4];
+    for (int i = 0; i < 4; ++i) fill_fragment(sum[i], 0);
+    for (int k = 0; k < n; k += 16) {
+        fragment<matrix_a, 16, 16, 16, __half, row_major> left;
+        load_matrix_sync(left, a + first_row * n + k, n);
+        for (int i = 0; i < 4; ++i) {
+            fragment<matrix_b, 16, 16, 16, __half, row_major> right;
+            load_matrix_sync(right, b + k * n + first_column + 16 * i, n);
+            mma_sync(sum[i], left, right, sum[i]);
+        }
+    }
+    for (int i = 0; i < 4; ++i)
+        store_matrix_sync(c + first_row * n + first_column + 16 * i, sum[i], n, mem_row_major);
 }
 
 __global__ void mandelbrot(int* out, int n, int limit) {
@@ -168,6 +188,7 @@ GOALS = {
     "reduce": (1.9, 3, 1.5),
     "matmul": (2.7, 4, 2),
     "gemm": (0.46, 0.7, 0.4),
+    "tensor": (0.12, 0.5, 0.1),
     "mandelbrot": (1.7, 2.5, 1.4),
     "nbody": (1.0, 1.5, 0.8),
 }
@@ -230,10 +251,11 @@ def make_cases(scalar):
             lambda: (sums.copy_to_host().sum(), x.sum(dtype=np.float64)),  # the sequential float32 sum is the worse one
         )
 
-    def product(name, title, grid, block):
+    def product(name, title, grid, block, element=np.float32):
         n = 256
-        a, b, c = floats(n, n), floats(n, n), np.zeros((n, n), np.float32)
-        device = [bascule.to_device(array) for array in (a, b, c)]
+        a, b = (floats(n, n).astype(element).astype(np.float32) for _ in range(2))
+        c = np.zeros((n, n), np.float32)
+        device = [bascule.to_device(array) for array in (a.astype(element), b.astype(element), c)]
         launcher = kernel(name)[grid, block]
         return Case(
             title,
@@ -272,6 +294,7 @@ def make_cases(scalar):
         "reduce": reduce,
         "matmul": lambda: product("matmul", "matmul 256^3, 16x16 tile", (16, 16), (16, 16)),
         "gemm": lambda: product("gemm", "gemm 256^3, 4x4 register tile", (4, 4), (16, 16)),
+        "tensor": lambda: product("tensor", "tensor cores 256^3, halves", (4, 4), (32, 4), np.float16),
         "mandelbrot": mandelbrot,
         "nbody": nbody,
     }

@@ -93,6 +93,7 @@ class Device {
     std::string printed;
     emulated::machine::TimeLimits limits;
     std::function<bool()> cancelled;
+    emulated::races::AccessLog* log = nullptr;
     bool cooperative = false;  ///< its blocks may wait for each other
 
     template <class... Arguments>
@@ -123,6 +124,7 @@ class Device {
         request.workers = workers_;
         request.limits = limits;
         request.cancelled = cancelled;
+        request.log = log;
         std::array<std::byte, emulated::machine::workspace_bytes> workspace{};
         if (cooperative) request.workspace = heap_.add(workspace.data(), workspace.size());
         request.print = [this](const char* text, std::size_t bytes) {
