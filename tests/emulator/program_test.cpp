@@ -9,7 +9,7 @@
 #include "machine/registry.hpp"
 #include "program/code.hpp"
 #include "program/lowering.hpp"
-#include "program/operations.hpp"
+#include "program/table/operations.hpp"
 #include "ptx_device.hpp"
 
 using namespace emulated::program;

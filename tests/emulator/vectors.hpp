@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "program/operations.hpp"
+#include "program/table/operations.hpp"
 #include "ptx_device.hpp"
 #include "reference/evaluate.hpp"
 

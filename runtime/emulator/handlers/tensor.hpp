@@ -2,7 +2,7 @@
 #pragma once
 
 #include "handlers/access.hpp"
-#include "program/matrices.hpp"
+#include "program/table/matrices.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "program/operations.hpp"
+#include "program/table/operations.hpp"
 
 namespace emulated::program {
 

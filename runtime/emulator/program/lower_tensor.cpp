@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "program/lowering.hpp"
-#include "program/matrices.hpp"
+#include "program/table/matrices.hpp"
 
 namespace emulated::program {
 namespace {

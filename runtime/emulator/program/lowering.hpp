@@ -11,8 +11,8 @@
 #include "program/code.hpp"
 #include "program/functions.hpp"
 #include "program/module.hpp"
-#include "program/operations.hpp"
 #include "program/step.hpp"
+#include "program/table/operations.hpp"
 
 namespace emulated::program {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "program/operations.hpp"
+#include "program/table/operations.hpp"
 #include "reference/numbers.hpp"
 
 namespace reference {

@@ -1,4 +1,4 @@
-#include "program/matrices.hpp"
+#include "program/table/matrices.hpp"
 
 namespace emulated::program {
 namespace {

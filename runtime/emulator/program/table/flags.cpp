@@ -1,4 +1,4 @@
-#include "program/flags.hpp"
+#include "program/table/flags.hpp"
 
 #include <algorithm>
 #include <array>

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <variant>
 
-#include "program/flags.hpp"
+#include "program/table/flags.hpp"
 #include "ptx/types.hpp"
 
 namespace emulated::program {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "program/operations.hpp"
+#include "program/table/operations.hpp"
 
 namespace emulated::program {
 

@@ -1,4 +1,4 @@
-#include "program/operations.hpp"
+#include "program/table/operations.hpp"
 
 #include <algorithm>
 
