@@ -1,4 +1,4 @@
-"""The emulated device's own functions: recorded operations, and races between streams."""
+"""The emulated device's own functions: recorded operations, races between streams, and memory that kernels leak."""
 
 import atexit
 import os
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from bascule import _bascule
 
-__all__ = ["Operation", "RaceStatistics", "checks", "race_statistics", "reset", "trace"]
+__all__ = ["Leak", "Operation", "RaceStatistics", "checks", "leaks", "race_statistics", "reset", "trace"]
 
 
 class Operation(NamedTuple):
@@ -61,6 +61,38 @@ def race_statistics() -> RaceStatistics:
     Raises LibraryError when kernels run on a GPU.
     """
     return RaceStatistics(**_bascule._race_statistics())
+
+
+class Leak(NamedTuple):
+    """Memory that one line of a kernel allocated, with malloc or new, and that nothing has freed.
+
+    kernel : the kernel's name. place : the file, the line and its text. count : of allocations. bytes : of all of them.
+    """
+
+    kernel: str
+    place: str
+    count: int
+    bytes: int
+
+    def __str__(self) -> str:
+        plural = "" if self.count == 1 else "s"
+        return f"{self.bytes} bytes in {self.count} allocation{plural}, made by kernel '{self.kernel}' at {self.place}"
+
+
+def leaks() -> list[Leak]:
+    """What kernels allocated with malloc or new, in any context, and no kernel has freed.
+
+    The host waits for every device first. Such memory lives until a later kernel frees it, so that this is a leak only
+    where no kernel will. BASCULE_EMULATED_CHECKS=leaks lists the leaks on stderr at the end of the process.
+
+    Raises LibraryError when kernels run on a GPU.
+
+    >>> for leak in bascule.emulated.leaks():
+    ...     print(leak)
+    """
+    _bascule._race_statistics()  # there is an emulated device
+    _bascule._finish_devices()
+    return [Leak(*fields) for fields in _bascule._leaks()]
 
 
 @contextmanager
@@ -137,6 +169,10 @@ def _end(process: int = os.getpid()) -> None:
     """At exit: pending work does not keep the process, but a race that no synchronising call raised is not lost."""
     if os.getpid() != process:
         return
+    if _bascule._take_over_leaks():
+        _bascule._finish_devices()
+        for leak in _bascule._leaks():
+            print(f"bascule: {Leak(*leak)}, and nothing has freed it", file=sys.stderr)
     if not _bascule._looks_for_races():
         _bascule._end_program(0)
         return

@@ -60,6 +60,17 @@ std::vector<std::string> EmulatedFunctions::new_races() const {
     return nlohmann::json::parse(text_of(take_races)).get<std::vector<std::string>>();
 }
 
+std::vector<EmulatedLeak> EmulatedFunctions::live_allocations() const {
+    std::vector<EmulatedLeak> all;
+    for (const auto& record : nlohmann::json::parse(text_of(leaks))) {
+        all.push_back({.kernel = record.value("kernel", ""),
+                       .place = record.value("place", ""),
+                       .count = record.value("count", std::uint64_t{0}),
+                       .bytes = record.value("bytes", std::uint64_t{0})});
+    }
+    return all;
+}
+
 std::vector<std::string> emulated_library_candidates() {
     std::vector<std::string> candidates;
     for (const std::filesystem::path& directory : own_places())

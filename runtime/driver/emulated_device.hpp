@@ -22,12 +22,20 @@ struct EmulatedFault {
     std::uint64_t site = 0;     ///< LaunchSite's number
 };
 
+/// What one line of a kernel allocated, with malloc or new, and nothing has freed.
+struct EmulatedLeak {
+    std::string kernel;
+    std::string place;        ///< "line 7 of k.cu", the file as NVRTC was told
+    std::uint64_t count = 0;  ///< of allocations
+    std::uint64_t bytes = 0;
+};
+
 // clang-format off
 /// The functions of emulated_abi.h that Bascule calls.
 #define BASCULE_EMULATED_FUNCTIONS(X) \
     X(abi) X(last_report) X(last_fault) X(next_site) X(trace) X(trace_read) X(next_timer) X(take_times) \
     X(name_allocation) X(bookkeeping) X(set_checks) X(checks) X(set_site) X(set_interrupt) X(set_print) \
-    X(end) X(reset) X(take_races) X(race_statistics) X(call_count)
+    X(end) X(reset) X(take_races) X(race_statistics) X(leaks) X(call_count)
 // clang-format on
 
 /// All non-null once loaded. Thread-safe, as they are.
@@ -40,6 +48,8 @@ struct EmulatedFunctions {
     std::string newest_report() const;
     /// The newest fault that a context was lost by; its report is empty when there was none.
     EmulatedFault newest_fault() const;
+    /// What kernels allocated and nothing has freed.
+    std::vector<EmulatedLeak> live_allocations() const;
     /// A report of each race found since the last call.
     std::vector<std::string> new_races() const;
 };

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* The version of this header; a library of another version is refused. */
-#define BASCULE_EMULATED_ABI 6
+#define BASCULE_EMULATED_ABI 7
 uint32_t bascule_emulated_abi(void);
 
 /* Why a call failed last, in any thread: several lines, ends without a newline. Empty when none did.
@@ -87,7 +87,10 @@ uint64_t bascule_emulated_drop(uint64_t number);
 /* What is looked for beside faults; the environment variable BASCULE_EMULATED_CHECKS says it for the start.
  */
 enum {
-    BASCULE_EMULATED_CHECK_RACES = 1 /* operations on different streams that touch the same bytes unordered */
+    BASCULE_EMULATED_CHECK_RACES =
+        1, /* operations on different streams that touch the same bytes unordered */
+    BASCULE_EMULATED_CHECK_LEAKS =
+        2 /* memory that kernels allocate: listed on stderr when its context ends */
 };
 /* Sets what is looked for, in every context, and returns what was. Operations that were issued before are not
  * known: switch on where nothing is pending. */
@@ -104,6 +107,11 @@ void bascule_emulated_set_site(BasculeEmulatedSite site);
  * the NUL and returns the length without it; they are forgotten only when they fit. Races of operations that have not run
  * yet are not found yet. */
 size_t bascule_emulated_take_races(char* json, size_t capacity);
+
+/* What kernels allocated with malloc or new, in every context, and nothing has freed: a JSON array with an object for
+ * each line that did so, of its "kernel", its "place" (line 7 of k.cu), the "count" of
+ * allocations and their "bytes". Copied as above. */
+size_t bascule_emulated_leaks(char* json, size_t capacity);
 
 /* What the search for races did since the process started; silence counts only where these grow. */
 typedef struct BasculeEmulatedRaceStatistics {

@@ -40,43 +40,6 @@ std::string_view without_indentation(std::string_view line) {
     return line;
 }
 
-/// The report with "line 2 of /bascule/<hash>.cu" replaced by the user's line, its file and its text.
-std::string with_user_places(std::string report) {
-    static constexpr std::string_view lead = "line ";
-    static constexpr std::string_view joint = " of ";
-    Places& all = places();
-    const std::lock_guard lock(all.mutex);
-    for (const Place& place : all.newest_first) {
-        for (std::size_t at = report.find(place.canonical); at != report.npos;
-             at = report.find(place.canonical, at)) {
-            const std::size_t end = at + place.canonical.size();
-            const std::size_t begin = report.rfind(lead, at);
-            const bool led =
-                begin != report.npos && report.compare(at - joint.size(), joint.size(), joint) == 0;
-            const int line =
-                led ? line_in_text(place.source.text, std::atoi(report.c_str() + begin + lead.size())) : 0;
-            const std::string mine =
-                line > 0 ? fmt::format("{}:{}: {}", place.source.name, line + place.source.first_line - 1,
-                                       without_indentation(source_line_of(place.source.text, line)))
-                         : place.source.name;
-            const std::size_t from = line > 0 ? begin : at;
-            report.replace(from, end - from, mine);
-            at = from + mine.size();
-        }
-    }
-    // NVRTC writes its own header with the directory that the process was in.
-    static constexpr std::string_view header = "__nv_nvrtc_builtin_header.h";
-    for (std::size_t at = report.find(header); at != report.npos; at = report.find(header, at)) {
-        const std::size_t joined = report.rfind(joint, at);
-        const std::size_t from =
-            joined == report.npos || report.find('\n', joined) < at ? at : joined + joint.size();
-        static constexpr std::string_view words = "a header that is built into NVRTC";
-        report.replace(from, at + header.size() - from, words);
-        at = from + words.size();
-    }
-    return report;
-}
-
 /// The ordinal of the current context's device; 0 when that is not known.
 int current_ordinal(const Driver& driver) {
     CUdevice number = 0;
@@ -121,6 +84,42 @@ FailureDetails details_of(const Driver& driver, CUresult code, std::string repor
 }
 
 }  // namespace
+
+std::string with_user_places(std::string report) {
+    static constexpr std::string_view lead = "line ";
+    static constexpr std::string_view joint = " of ";
+    Places& all = places();
+    const std::lock_guard lock(all.mutex);
+    for (const Place& place : all.newest_first) {
+        for (std::size_t at = report.find(place.canonical); at != report.npos;
+             at = report.find(place.canonical, at)) {
+            const std::size_t end = at + place.canonical.size();
+            const std::size_t begin = report.rfind(lead, at);
+            const bool led =
+                begin != report.npos && report.compare(at - joint.size(), joint.size(), joint) == 0;
+            const int line =
+                led ? line_in_text(place.source.text, std::atoi(report.c_str() + begin + lead.size())) : 0;
+            const std::string mine =
+                line > 0 ? fmt::format("{}:{}: {}", place.source.name, line + place.source.first_line - 1,
+                                       without_indentation(source_line_of(place.source.text, line)))
+                         : place.source.name;
+            const std::size_t from = line > 0 ? begin : at;
+            report.replace(from, end - from, mine);
+            at = from + mine.size();
+        }
+    }
+    // NVRTC writes its own header with the directory that the process was in.
+    static constexpr std::string_view header = "__nv_nvrtc_builtin_header.h";
+    for (std::size_t at = report.find(header); at != report.npos; at = report.find(header, at)) {
+        const std::size_t joined = report.rfind(joint, at);
+        const std::size_t from =
+            joined == report.npos || report.find('\n', joined) < at ? at : joined + joint.size();
+        static constexpr std::string_view words = "a header that is built into NVRTC";
+        report.replace(from, at + header.size() - from, words);
+        at = from + words.size();
+    }
+    return report;
+}
 
 void remember_place(const Source& source, const CompileOptions& options) {
     const std::string canonical = program_name(source, options);

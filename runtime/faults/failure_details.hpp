@@ -2,6 +2,8 @@
 // that caused it.
 #pragma once
 
+#include <string>
+
 #include <bascule/jit/text/source.hpp>
 
 namespace bascule {
@@ -9,6 +11,10 @@ namespace bascule {
 /// Remembers where a text came from, for the lines that reports name; the newest place of equal texts counts. Bounded:
 /// the oldest are forgotten. Thread-safe.
 void remember_place(const Source& source, const CompileOptions& options = {});
+
+/// A report of the emulated device with "line 2 of /bascule/<hash>.cu" replaced by the user's line, its file and its text.
+/// Thread-safe.
+std::string with_user_places(std::string report);
 
 /// From now on every CudaError has these details. Called when the first module is made. Thread-safe.
 void describe_failures() noexcept;

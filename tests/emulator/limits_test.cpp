@@ -187,17 +187,6 @@ TEST_CASE("an initialiser that names what is not defined fails the module") {
     CHECK(says(error_of(header + ".extern .func f();\n.global .u64 p[2] = {0, f};"), "not defined: 'f'"));
 }
 
-TEST_CASE("a kernel that calls malloc is refused alone, and not for a missing body") {
-    const auto loaded =
-        load(header + ".extern .func (.param .b64 r) malloc(.param .b64 n);\n" +
-             kernel("{ .param .b64 n; .param .b64 r; call (r), malloc, (n); }") + ".entry other() { ret; }");
-    REQUIRE(std::holds_alternative<std::shared_ptr<const Module>>(loaded));
-    const Module& module = *std::get<0>(loaded);
-    CHECK(module.find_kernel("other")->refusal == "");
-    CHECK(says(module.find_kernel("_Z1kPf")->refusal, "'malloc' in a kernel is not supported"));
-    CHECK_FALSE(says(module.find_kernel("_Z1kPf")->refusal, "body"));
-}
-
 TEST_CASE("PTX for a newer architecture is refused, before anything that only that one has") {
     const auto text = [](const char* target) {
         return std::string(".version 9.0\n.target ") + target + "\n.address_size 64\n.global .b128 new_type;";

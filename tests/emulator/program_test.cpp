@@ -74,6 +74,27 @@ TEST_CASE("a refusal names the function and the lines of C++ before the line of 
           "  called from line 20 of k.cu\n  PTX line 8");
 }
 
+TEST_CASE("a refusal names everything that the kernel and its functions lack, each once") {
+    const auto loaded = load(header + R"(.file 1 "sums.cu"
+        .func _Z5totalf(.param .b32 x) { .reg .f32 %f<3>; .reg .b32 %r<3>;
+            .loc 1 7 3
+            redux.sync.add.f32 %f1, %f2, %r1; ret; }
+        .entry k() { .reg .f32 %f<3>; .reg .b32 %r<3>;
+            .loc 1 20 3
+            frobnicate.u32 %r1, %r2;
+            add.u8 %r1, %r2, %r2;
+            .loc 1 21 3
+            frobnicate.u32 %r2, %r1;
+            { .param .b32 x; call _Z5totalf, (x); } ret; })");
+    REQUIRE(std::holds_alternative<std::shared_ptr<const Module>>(loaded));
+    CHECK(std::get<0>(loaded)->find_kernel("k")->refusal ==
+          "3 of its instructions cannot run\n"
+          "frobnicate.u32 is not supported\n  at line 20 of sums.cu\n  PTX line 11, and 1 more place\n"
+          "add.u8 is not supported\n  at line 20 of sums.cu\n  PTX line 12\n"
+          "redux.sync.add.f32 is not supported\n  in function 'total(float)'\n  at line 7 of sums.cu\n"
+          "  PTX line 8");
+}
+
 TEST_CASE("no modifier is ignored") {
     for (const char* text :
          {"add.rm.s32 %r1, %r2, %r3;", "mul.s32 %r1, %r2, %r3;", "mul.lo.hi.s32 %r1, %r2, %r3;",

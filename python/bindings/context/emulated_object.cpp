@@ -12,6 +12,7 @@
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/driver/race_check.hpp>
 #include <bascule/runtime/faults/device_reset.hpp>
+#include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/trace/driver_recorder.hpp>
 
 #include "context/device_object.hpp"
@@ -87,6 +88,27 @@ py::dict race_statistics() {
                     "races"_a = found.races);
 }
 
+/// Empty on a GPU, or before there is a device.
+py::list leaks() {
+    py::list list;
+    const Driver* known = Driver::existing();
+    if (known == nullptr || known->emulated_functions() == nullptr) return list;
+    for (const EmulatedLeak& leak : known->emulated_functions()->live_allocations()) {
+        list.append(py::make_tuple(leak.kernel, with_user_places(leak.place), leak.count, leak.bytes));
+    }
+    return list;
+}
+
+/// Whether leaks are to be reported at the end; they are from now on by the caller.
+bool take_over_leaks() {
+    const Driver* known = Driver::existing();
+    if (known == nullptr || known->emulated_functions() == nullptr) return false;
+    const EmulatedFunctions& emulated = *known->emulated_functions();
+    const std::uint32_t before = emulated.checks();
+    emulated.set_checks(before & ~std::uint32_t{BASCULE_EMULATED_CHECK_LEAKS});
+    return (before & BASCULE_EMULATED_CHECK_LEAKS) != 0;
+}
+
 bool set_races(bool on) {
     functions();  // there is a device to look at
     return look_for_races(on);
@@ -114,6 +136,8 @@ void bind_races(py::module_& module) {
     module.def("_finish_devices", &finish_devices, py::call_guard<GilReleased>());
     module.def("_end_program", &end_program, py::call_guard<GilReleased>());
     module.def("_race_statistics", &race_statistics);
+    module.def("_leaks", &leaks);
+    module.def("_take_over_leaks", &take_over_leaks);
 }
 
 }  // namespace

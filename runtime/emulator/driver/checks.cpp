@@ -42,13 +42,17 @@ using emulated::driver::Process;
 using emulated::races::Detector;
 
 EMULATED_EXPORT uint32_t bascule_emulated_checks(void) {
-    return Process::get().environment().executes && Detector::get().on() ? BASCULE_EMULATED_CHECK_RACES : 0;
+    Process& process = Process::get();
+    const bool races = process.environment().executes && Detector::get().on();
+    return (races ? BASCULE_EMULATED_CHECK_RACES : 0) |
+           (process.reports_leaks ? BASCULE_EMULATED_CHECK_LEAKS : 0);
 }
 
 EMULATED_EXPORT uint32_t bascule_emulated_set_checks(uint32_t checks) {
     const uint32_t before = bascule_emulated_checks();
     Detector::get().switch_to((checks & BASCULE_EMULATED_CHECK_RACES) != 0 &&
                               Process::get().environment().executes);
+    Process::get().reports_leaks = (checks & BASCULE_EMULATED_CHECK_LEAKS) != 0;
     return before;
 }
 
@@ -60,6 +64,19 @@ EMULATED_EXPORT size_t bascule_emulated_take_races(char* json, size_t capacity) 
     const std::string all = emulated::report::to_text(Detector::get().reports());
     if (all.size() < capacity) Detector::get().take_reports();
     return emulated::driver::copy_text(all, json, capacity);
+}
+
+EMULATED_EXPORT size_t bascule_emulated_leaks(char* json, size_t capacity) {
+    auto all = nlohmann::json::array();
+    for (const auto* context : Process::get().contexts()) {
+        for (const auto& leak : context->kernel_heap.live()) {
+            all.push_back({{"kernel", leak.kernel},
+                           {"place", emulated::driver::words_of(leak.line)},
+                           {"count", leak.count},
+                           {"bytes", leak.bytes}});
+        }
+    }
+    return emulated::driver::copy_text(emulated::report::to_text(all), json, capacity);
 }
 
 EMULATED_EXPORT void bascule_emulated_race_statistics(BasculeEmulatedRaceStatistics* out) {

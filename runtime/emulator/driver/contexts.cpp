@@ -16,7 +16,7 @@ struct Limit {
 constexpr Limit default_limits[] = {
     {CU_LIMIT_STACK_SIZE, 1024},
     {CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{1} << 20},
-    {CU_LIMIT_MALLOC_HEAP_SIZE, std::size_t{8} << 20},
+    {CU_LIMIT_MALLOC_HEAP_SIZE, KernelHeap::default_limit},
     {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},
     {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0},
 };
@@ -178,10 +178,13 @@ EMULATED_CONTEXT_API(cuCtxGetLimit, 3010, std::size_t* value, CUlimit which) {
     return answer(value, set == context.limits.end() ? known->bytes : set->second);
 }
 
-/// Kept and returned again; what the interpreter needs of stack and heap it takes as it goes.
+/// Kept and returned again. "Setting CU_LIMIT_MALLOC_HEAP_SIZE must be performed before launching any kernel that uses
+/// the malloc() or free() device system calls".
 EMULATED_CONTEXT_API(cuCtxSetLimit, 3010, CUlimit which, std::size_t value) {
     EMULATED_REQUIRE(default_limit(which) != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
     Context& context = *current_context();
+    EMULATED_REQUIRE(which != CU_LIMIT_MALLOC_HEAP_SIZE || !context.kernel_heap.opened(),
+                     CUDA_ERROR_INVALID_VALUE);
     const std::lock_guard lock(context.mutex);
     context.limits[which] = value;
     return CUDA_SUCCESS;

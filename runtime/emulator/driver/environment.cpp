@@ -70,15 +70,20 @@ std::string_view take_name(std::string_view& list) {
     return name;
 }
 
-/// True when races are looked for.
-std::optional<bool> parse_checks(std::string_view text) {
-    bool races = false;
+/// What is looked for beside faults.
+struct Checks {
+    bool races = false, leaks = false;
+};
+
+std::optional<Checks> parse_checks(std::string_view text) {
+    Checks checks;
     while (!text.empty()) {
         const std::string_view name = take_name(text);
-        if (name != "memory" && name != "races" && name != "all") return std::nullopt;
-        races |= name != "memory";
+        if (name != "memory" && name != "races" && name != "leaks" && name != "all") return std::nullopt;
+        checks.races |= name == "races" || name == "all";
+        checks.leaks |= name == "leaks";
     }
-    return races;
+    return checks;
 }
 
 /// Numbers of devices as bits.
@@ -155,7 +160,10 @@ Environment read_environment() {
     read("BASCULE_EMULATED_ARCH", all.architecture, parse_architecture, "one of: 75, 80, 86, 89, 90");
     read("BASCULE_EMULATED_BUSY", all.busy, parse_devices,
          "numbers of devices that refuse contexts, such as 1 or 0,2");
-    read("BASCULE_EMULATED_CHECKS", all.looks_for_races, parse_checks, "a list of: memory, races, all");
+    Checks checks;
+    read("BASCULE_EMULATED_CHECKS", checks, parse_checks, "a list of: memory, races, leaks, all");
+    all.looks_for_races = checks.races;
+    all.reports_leaks = checks.leaks;
     read("BASCULE_EMULATED_CONCURRENT_MANAGED", all.concurrent_managed, parse_switch,
          "1 (the host may use managed memory while kernels run) or 0");
     read("BASCULE_EMULATED_DEVICES", all.devices, at_most(most_devices),

@@ -74,6 +74,7 @@ Process::Process()
       managed_guard_(environment_.concurrent_managed ? nullptr : std::make_unique<memory::ManagedGuard>()),
       heap_(std::make_unique<memory::Heap>(devices(), environment_.memory_bytes, managed_guard_.get())),
       host_pages_(environment_.pageable ? std::make_unique<memory::HostPages>() : nullptr) {
+    reports_leaks = environment_.reports_leaks;
     for (int device = 0; device < devices(); ++device) {
         contexts_.push_back(
             std::make_unique<Context>(device, true, next_id(), scheduler_, *heap_, host_pages_.get()));
@@ -110,7 +111,15 @@ void Process::forget_all_in_child() noexcept {
 void Process::end() noexcept {
     Process& process = get();
     streams::DriverLock::disable();
-    if (!process.forked_) process.scheduler_.retire(last_moment);
+    if (process.forked_) return;
+    process.scheduler_.retire(last_moment);
+    for (const Context* context : process.contexts()) process.report_leaks(*context);
+}
+
+void Process::report_leaks(const Context& context) const noexcept {
+    if (!reports_leaks) return;
+    const std::string text = describe_leaks(context.kernel_heap.live());
+    if (!text.empty()) std::fprintf(stderr, "bascule: %s\n", text.c_str());
 }
 
 void Process::end_soon(std::chrono::milliseconds left) {
@@ -179,6 +188,8 @@ void Process::destroy_context(Context& context) {
         context.workspaces.clear();
     }
     context.memory.remove_peers();
+    report_leaks(context);
+    context.kernel_heap.drop("which went with its context");
     context.error = CUDA_SUCCESS;
     context.passing_error = CUDA_SUCCESS;
     context.interrupted = false;
@@ -203,6 +214,7 @@ void Process::reset(int device) {
         }
     });
     for (Context* context : affected) {
+        context->kernel_heap.drop("which was lost when the device was reset");
         context->error = CUDA_SUCCESS;
         context->passing_error = CUDA_SUCCESS;
         context->interrupted = false;

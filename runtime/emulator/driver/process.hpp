@@ -17,6 +17,7 @@
 #include "driver/device_view.hpp"
 #include "driver/environment.hpp"
 #include "driver/handles.hpp"
+#include "driver/kernel_heap.hpp"
 #include "driver/memory_pool.hpp"
 #include "emulated_abi.h"
 #include "machine/grid.hpp"
@@ -105,7 +106,8 @@ struct Context {
           primary(is_primary),
           id(number),
           graph(scheduler),
-          memory(heap, {device_ordinal, is_primary ? 0 : number}, host_pages) {
+          memory(heap, {device_ordinal, is_primary ? 0 : number}, host_pages),
+          kernel_heap(memory.own()) {
         legacy.context = this;
         legacy.id = 1;
     }
@@ -122,8 +124,9 @@ struct Context {
     std::atomic<int> references{0};  ///< of a primary context
     streams::Graph graph;
     DeviceView memory;  ///< its address space
-    Stream legacy;      ///< its `stream` member is unused: the graph has it
-    std::mutex mutex;   // of what follows
+    KernelHeap kernel_heap;
+    Stream legacy;     ///< its `stream` member is unused: the graph has it
+    std::mutex mutex;  // of what follows
     std::unordered_map<std::uint64_t, std::shared_ptr<Stream>> per_thread;  ///< by thread_number()
     std::vector<memory::DeviceAddress> workspaces;  ///< of cooperative grids that are done
     std::map<int, std::size_t> limits;              ///< CUlimit -> what was set
@@ -156,6 +159,8 @@ class Process {
     }
     void host_has_waited();
     const Environment& environment() const noexcept { return environment_; }
+    /// On stderr, when a context or the process ends: what its kernels allocated and have not freed.
+    std::atomic<bool> reports_leaks{false};
     memory::Heap& heap() noexcept { return *heap_; }
     streams::Scheduler& scheduler() noexcept { return scheduler_; }
     Handles& handles() noexcept { return handles_; }
@@ -198,6 +203,7 @@ class Process {
   private:
     Process();
 
+    void report_leaks(const Context& context) const noexcept;
     static void forget_all_in_child() noexcept;
     static void end() noexcept;
 

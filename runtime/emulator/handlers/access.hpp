@@ -136,10 +136,12 @@ bool locate_global(Lanes& s, AllocationCache& cache, u32 access, bool write) {
     return false;
 }
 
-// A cache that misses learns the allocation of the first active lane.
+// A cache that misses learns the allocation of the first active lane. What kernels allocate they may also free
+// before the next access, so it is looked up each time.
 __attribute__((noinline)) bool learn_global(Lanes& s, AllocationCache& cache, u32 access, bool write) {
     const memory::Allocation* found = s.memory->find(s.offset[__builtin_ctz(s.mask)]);
     if (!found || (write && found->read_only)) return false;
+    if (found->kind == memory::Allocation::Kind::kernel_heap) return false;
     cache.base = found->base;
     cache.bytes = found->bytes;
     cache.host = found->host;

@@ -147,6 +147,48 @@ const Instruction* leave_frame(Lanes& s, const Instruction* i) {
     return i + 1;
 }
 
+// alloca. A stack that would leave its place is a fault, before anything is written there.
+const Instruction* stack_allocate(Lanes& s, const Instruction* i) {
+    auto* addresses = lanes_at<std::uint64_t>(s, i->operand[0]);
+    std::uint32_t* stack = lanes_at<std::uint32_t>(s, i->operand[1]);
+    const auto* bytes = lanes_at<std::uint64_t>(s, i->operand[2]);
+    const auto alignment = static_cast<std::uint64_t>(i->immediate);
+    std::uint32_t over = 0;
+    each_lane(s.mask, [&](unsigned l) {
+        const std::uint64_t start = (stack[l] + alignment - 1) / alignment * alignment;
+        const std::uint64_t room = s.local_bytes - std::min<std::uint64_t>(start, s.local_bytes);
+        if (bytes[l] > room) {
+            over |= 1u << l;
+            return;
+        }
+        // What comes next keeps its alignment. The result may lie where the size lay: it is written last.
+        stack[l] = static_cast<std::uint32_t>(std::min(start + (bytes[l] + 15) / 16 * 16, s.local_bytes));
+        addresses[l] = program::local_window + start;
+    });
+    return over == 0 ? i + 1 : fault(s, i, LaneFault::What::stack, over);
+}
+
+const Instruction* stack_save(Lanes& s, const Instruction* i) {
+    auto* saved = lanes_at<std::uint64_t>(s, i->operand[0]);
+    const std::uint32_t* stack = lanes_at<std::uint32_t>(s, i->operand[1]);
+    each_lane(s.mask, [&](unsigned l) { saved[l] = program::local_window + stack[l]; });
+    return i + 1;
+}
+
+const Instruction* stack_restore(Lanes& s, const Instruction* i) {
+    const auto* saved = lanes_at<std::uint64_t>(s, i->operand[0]);
+    std::uint32_t* stack = lanes_at<std::uint32_t>(s, i->operand[1]);
+    std::uint32_t wrong = 0;
+    each_lane(s.mask, [&](unsigned l) {
+        const std::uint64_t offset = saved[l] - program::local_window;
+        if (offset > stack[l])
+            wrong |= 1u << l;
+        else
+            stack[l] = static_cast<std::uint32_t>(offset);
+    });
+    return wrong == 0 ? i + 1 : fault(s, i, LaneFault::What::stack, wrong);
+}
+
 // Frames keep their alignment, so that local variables above them have theirs.
 std::uint32_t frame_bytes(const Instruction* i) {
     return static_cast<std::uint32_t>((i->immediate + 15) / 16 * 16);
@@ -207,6 +249,9 @@ void register_calls(Registry& r) {
     r.add(Operation::ret, none, none, {}, ret);
     r.add(Operation::enter_frame, none, none, {}, enter_frame);
     r.add(Operation::leave_frame, none, none, {}, leave_frame);
+    r.add(Operation::stack_allocate, none, none, {}, stack_allocate);
+    r.add(Operation::stack_save, none, none, {}, stack_save);
+    r.add(Operation::stack_restore, none, none, {}, stack_restore);
     r.add(Operation::save_frame, none, none, {}, save_frame);
     r.add(Operation::restore_frame, none, none, {}, restore_frame);
 }

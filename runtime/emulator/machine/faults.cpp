@@ -26,6 +26,7 @@ constexpr struct {
     {What::bad_call, Fault::Kind::invalid_pc},
     {What::stack, Fault::Kind::stack_error},
     {What::incomplete_warp, Fault::Kind::illegal_instruction},
+    {What::bad_free, Fault::Kind::invalid_free},
 };
 
 Fault::Kind kind_of(What what) {
@@ -92,6 +93,9 @@ Fault Worker::describe() {
                 fault.line = block_.asserted_line;
             }
             break;
+        case What::bad_free:
+            fault.message = std::move(block_.message);
+            break;
         case What::out_of_bounds:
             describe_shared(fault);
             break;
@@ -110,7 +114,7 @@ Fault Worker::describe() {
             break;
         case What::stack:
             fault.message = fmt::format(
-                "stack overflow: calls are nested deeper than {} bytes of stack allow. Is there a recursion "
+                "stack overflow: nested calls and alloca need more than {} bytes of stack. Is there a recursion "
                 "without an end? CU_LIMIT_STACK_SIZE makes the stack larger",
                 lanes_.local_bytes - code_->local_bytes);
             break;

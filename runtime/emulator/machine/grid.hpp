@@ -18,6 +18,8 @@
 
 namespace emulated::machine {
 
+class DeviceHeap;  // machine/device_heap.hpp
+
 struct Dim3 {
     std::uint32_t x = 1, y = 1, z = 1;
     bool operator==(const Dim3&) const = default;
@@ -48,6 +50,7 @@ struct LaunchRequest {
     /// The address of each of the module's globals, by index.
     const memory::DeviceAddress* globals = nullptr;
     const memory::Memory* memory = nullptr;
+    DeviceHeap* heap = nullptr;       ///< of malloc in kernels; null: kernels get no memory
     races::AccessLog* log = nullptr;  ///< what the grid reads and writes is added; null: not asked for
     /// Device memory of a cooperative grid, at least workspace_bytes that begin as zeros; 0: its blocks do
     /// not wait for each other.
@@ -84,6 +87,7 @@ struct Fault : FaultPlace {
         invalid_pc,             ///< 718: a call through a pointer to no function
         stack_error,            ///< 714: calls nested deeper than the stack allows
         launch_failed,          ///< 719: divergent barrier
+        invalid_free,           ///< 719: of what malloc did not return, or twice
         assertion,              ///< 710
         illegal_instruction,    ///< 715: trap
         timeout,                ///< 702

@@ -58,6 +58,7 @@ struct LaneFault {
         bad_call,
         stack,
         incomplete_warp,  ///< a matrix instruction without all lanes
+        bad_free,
     };
     What what = What::none;
     std::uint32_t lanes = 0;  ///< that did it

@@ -22,7 +22,9 @@ bool wants_avx2() {
 Registry handlers(std::initializer_list<void (*)(Registry&)> of_the_set) {
     Registry made;
     for (const auto add : of_the_set) add(made);
-    for (const auto add : {register_exchange, register_calls, register_control, register_external}) add(made);
+    for (const auto add :
+         {register_exchange, register_calls, register_control, register_external, register_heap_calls})
+        add(made);
     return made;
 }
 

@@ -40,6 +40,7 @@ void register_calls(Registry& registry);
 void register_control(Registry& registry);
 void register_exchange(Registry& registry);
 void register_external(Registry& registry);
+void register_heap_calls(Registry& registry);
 
 namespace baseline {
 void register_arithmetic(Registry& registry);

@@ -86,7 +86,7 @@ struct Freed {
 };
 
 bool is_in_window(Allocation::Kind kind) noexcept {
-    return kind == Allocation::Kind::device || kind == Allocation::Kind::module_global;
+    return kind != Allocation::Kind::pinned && kind != Allocation::Kind::managed;
 }
 
 /// Memory that the host and kernels use at one address; null when there is none.

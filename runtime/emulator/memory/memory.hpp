@@ -16,7 +16,7 @@ using PoolAccess = std::atomic<std::uint32_t>;
 
 /// One live allocation. Owned by Memory; valid until it is freed.
 struct Allocation {
-    enum class Kind : std::uint8_t { device, pinned, managed, module_global };
+    enum class Kind : std::uint8_t { device, pinned, managed, module_global, kernel_heap };
 
     DeviceAddress base = 0;     ///< first byte, as kernels see it
     std::uint64_t bytes = 0;    ///< exactly what was asked for

@@ -114,6 +114,7 @@ struct Code {
     bool may_spin = false;            ///< a thread may wait for what another warp writes
     bool has_stack = false;           ///< some function can be entered again before it returns
     bool has_dynamic_shared = false;  ///< an extern __shared__ array
+    bool uses_heap = false;           ///< malloc or free
 
     /// Guards `handler`, which depends on the processor and is found at the first launch.
     mutable std::once_flag linked;

@@ -41,6 +41,7 @@ class Layout {
     }
     void has_barrier() { code_.has_barrier = true; }
     void may_spin() { code_.may_spin = true; }
+    void uses_heap() { code_.uses_heap = true; }
     /// A function that can be entered again has local variables of `frame_bytes` on the stack.
     void has_stack(std::uint64_t frame_bytes) {
         code_.has_stack = true;

@@ -5,18 +5,26 @@
 // long as it runs once a lane at a time. One that can call itself keeps what its caller still needs on the
 // lane's own stack, which lies in local memory behind the static variables.
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 
 #include "program/lowering.hpp"
 #include "ptx/names.hpp"
-#include "ptx/verify.hpp"
 
 namespace emulated::program {
 // --- frames ------------------------------------------------------------------------------------------------
 
 // Local variables of a function that may run more than once at a time have no fixed address.
 void Lowering::enter_function() {
+    const auto grows = [](const ptx::Instruction& each) { return each.opcode.starts_with("alloca"); };
+    if (std::ranges::any_of(function_.body, grows)) {
+        functions_.layout().has_stack(0);
+        if (!function_.is_entry) {
+            saved_stack_ = temporary(8);
+            emit({Operation::stack_save}, {saved_stack_}, {functions_.layout().special(Special::stack)});
+        }
+    }
     reenters_ = !function_.is_entry && functions_.can_reenter(function_);
     if (!reenters_) return;
     for (std::size_t i = 0; i < function_.variables.size(); ++i) {
@@ -36,9 +44,12 @@ void Lowering::enter_function() {
 }
 
 void Lowering::leave_function() {
-    if (frame_bytes_ != 0) {
-        emit({Operation::leave_frame}, {}, {functions_.layout().special(Special::stack)}).immediate =
-            static_cast<std::int64_t>(frame_bytes_);
+    const auto stack = [&] { return functions_.layout().special(Special::stack); };
+    if (saved_stack_.kind != Ref::Kind::none) {
+        emit({Operation::stack_restore}, {},
+             {saved_stack_, stack()});  // also of what is before alloca's: the frame
+    } else if (frame_bytes_ != 0) {
+        emit({Operation::leave_frame}, {}, {stack()}).immediate = static_cast<std::int64_t>(frame_bytes_);
     }
     emit({Operation::ret}, {}, {{Ref::Kind::fixed, functions_.at(index_).return_slot}});
 }
@@ -53,6 +64,37 @@ void Lowering::keep_frame(Operation operation) {
         const auto stride = Functions::stride(function_.variable(function_.parameters[i]));
         step.kept.push_back({entry.argument_places[function_.results.size() + i], stride, stride});
     }
+}
+
+// alloca grows the lane's stack until the function returns; stacksave and stackrestore do so within it.
+void Lowering::stack(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const Operation operation = opcode.row->operation;
+    const unsigned bytes = ptx::bytes_of(opcode.type);
+    functions_.layout().has_stack(0);
+    const Ref top = functions_.layout().special(Special::stack);
+    const auto widened = [&](Ref value) {
+        if (bytes == 8) return value;
+        const Ref wide = temporary(8);
+        emit({Operation::cvt, Type::u64, Type::u32}, {wide}, {value});
+        return wide;
+    };
+    const ptx::Operand& first = operand(instruction, 0);
+    if (operation == Operation::stack_restore) {
+        emit({operation}, {}, {widened(source(first, bytes)), top});
+        return;
+    }
+    std::vector<Ref> sources{top};
+    std::uint64_t alignment = 8;
+    if (operation == Operation::stack_allocate) {
+        sources.push_back(widened(source(operand(instruction, 1), bytes)));
+        if (instruction.operands.size() > 2) alignment = instruction.operands[2].bits;
+        const bool fits = std::has_single_bit(alignment) && alignment >= 8 && alignment <= (1u << 23);
+        if (!fits) refuse("the alignment of alloca is a power of two from 8 to 2^23");
+    }
+    const Ref given = result(first, bytes);
+    const Ref address = bytes == 8 ? given : temporary(8);
+    emit({operation}, {address}, std::move(sources)).immediate = static_cast<std::int64_t>(alignment);
+    if (bytes != 8) emit({Operation::cvt, Type::u32, Type::u64}, {given}, {address});
 }
 
 // --- arguments ---------------------------------------------------------------------------------------------
@@ -180,16 +222,17 @@ void Lowering::call_external(std::string_view name, const ptx::Operand* results,
         step.extra = Functions::stride(function_.variable(index));
         return value;
     };
+    const auto give = [&](Ref value, unsigned bytes) {
+        if (!results || results->parts.empty() || results->parts[0].kind != OperandKind::variable) return;
+        const std::int32_t index = results->parts[0].index;
+        emit({Operation::store_argument, unsigned_of(bytes), register_type(bytes)}, {},
+             {{Ref::Kind::fixed, argument_place(index)}, value})
+            .extra = Functions::stride(function_.variable(index));
+    };
     if (name == "vprintf") {
         const Ref format = argument(0, 8), values = argument(1, 8), count = temporary(4);
         emit({Operation::print}, {count}, {format, values});
-        if (results && !results->parts.empty() && results->parts[0].kind == OperandKind::variable) {
-            const std::int32_t index = results->parts[0].index;
-            emit({Operation::store_argument, Type::u32, Type::b32}, {},
-                 {{Ref::Kind::fixed, argument_place(index)}, count})
-                .extra = Functions::stride(function_.variable(index));
-        }
-        return;
+        return give(count, 4);
     }
     if (name == "__assertfail") {
         const Ref message = argument(0, 8), file = argument(1, 8), line = argument(2, 4),
@@ -197,11 +240,19 @@ void Lowering::call_external(std::string_view name, const ptx::Operand* results,
         emit({Operation::assertion}, {}, {message, file, line, function});
         return;
     }
-    if (ptx::is_provided(name)) {
-        refuse(
-            fmt::format("'{}' in a kernel is not supported (malloc, free, new, delete): allocate memory on "
-                        "the host and pass it",
-                        name));
+    const bool aligned = name == "__cuda_syscall_aligned_malloc";
+    if (name == "malloc" || aligned) {
+        functions_.layout().uses_heap();
+        const Ref bytes = argument(0, 8);
+        const Ref alignment = aligned ? argument(1, 8) : functions_.layout().constant(16, 8);
+        const Ref address = temporary(8);
+        emit({Operation::heap_allocate}, {address}, {bytes, alignment});
+        return give(address, 8);
+    }
+    if (name == "free") {
+        functions_.layout().uses_heap();
+        emit({Operation::heap_free}, {}, {argument(0, 8)});
+        return;
     }
     refuse(fmt::format("the function '{}' is called and not declared", ptx::demangled(name)));
 }

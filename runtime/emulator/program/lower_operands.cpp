@@ -76,7 +76,7 @@ Key machine_key(const Row& row, Type type, Type second, const FlagSet& flags) no
     return {row.operation, canonical(row.operation, type, selecting), second, selecting};
 }
 
-void Lowering::refuse(const std::string& reason) const { throw Refused{line_, reason}; }
+void Lowering::refuse(const std::string& reason) const { throw Refused{line_, reason, &function_}; }
 
 const ptx::Operand& Lowering::operand(const ptx::Instruction& instruction, std::size_t index) const {
     if (index >= instruction.operands.size()) {

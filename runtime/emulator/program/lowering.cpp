@@ -16,7 +16,7 @@ Lowering::Lowering(Functions& functions, std::size_t index,
       files_(files),
       parameters_(parameters) {}
 
-Body Lowering::run() {
+Body Lowering::run(std::vector<Refused>& refused) {
     for (const Type type : function_.registers) {
         body_.register_bytes.push_back(
             static_cast<std::uint8_t>(type == Type::pred ? 0 : std::max(2u, ptx::bytes_of(type))));
@@ -29,7 +29,11 @@ Body Lowering::run() {
     }
     for (std::size_t i = 0; i < function_.body.size(); ++i) {
         for (const std::int32_t label : standing[i]) stand(label);
-        instruction(function_.body[i]);
+        try {
+            instruction(function_.body[i]);
+        } catch (const Refused& found) {  // the others are looked at too, so that one report names them all
+            refused.push_back(found);
+        }
     }
     for (const std::int32_t label : standing.back()) stand(label);
     // A body may end without ret, or with a branch over one.
@@ -160,6 +164,9 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
         {Operation::load_matrix, &Lowering::move_matrix}, {Operation::store_matrix, &Lowering::move_matrix},
         {Operation::ldmatrix, &Lowering::move_rows},      {Operation::stmatrix, &Lowering::move_rows},
         {Operation::movmatrix, &Lowering::transpose_matrix},
+        // stacks of threads
+        {Operation::stack_allocate, &Lowering::stack}, {Operation::stack_save, &Lowering::stack},
+        {Operation::stack_restore, &Lowering::stack},
     };
     // clang-format on
     const Operation operation = opcode.row->operation;

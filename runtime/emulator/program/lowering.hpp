@@ -18,18 +18,19 @@ namespace emulated::program {
 
 using OperandKind = ptx::Operand::Kind;
 
-/// This kernel cannot run here. Caught by translate.
+/// One thing for which this kernel cannot run here. Thrown within one instruction, and collected.
 struct Refused {
     Code::Line line;
     std::string reason;
+    const ptx::Function* function = nullptr;  ///< that the line stands in
 };
 
 class Lowering {
   public:
     Lowering(Functions& functions, std::size_t index, const std::map<std::uint32_t, std::uint32_t>& files,
              const std::vector<Kernel::Parameter>& parameters);
-    /// Throws: Refused.
-    Body run();
+    /// What is refused is added to `refused`; then the body is not to be used.
+    Body run(std::vector<Refused>& refused);
 
   private:
     // lowering.cpp: the frame around every instruction
@@ -91,6 +92,7 @@ class Lowering {
     };
     void enter_function();
     void leave_function();
+    void stack(const ptx::Instruction& instruction, const Opcode& opcode);
     void keep_frame(Operation operation);
     const ptx::Variable* argument_variable(const ptx::Operand& operand) const;
     std::uint32_t argument_place(std::int32_t variable);
@@ -127,6 +129,7 @@ class Lowering {
     bool reenters_ = false;          ///< the function may be called again before it returns
     std::uint64_t frame_bytes_ = 0;  ///< of local variables on the lane's stack
     Ref frame_;                      ///< holds the address of that frame
+    Ref saved_stack_;                ///< of a function that calls alloca: where the stack ended before it
     std::map<std::pair<std::string_view, std::uint32_t>, std::uint32_t> places_;  ///< of call arguments
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -49,8 +50,9 @@ std::vector<Code::Callee> callees_of(Functions& functions, const std::vector<std
 }
 
 // What is refused, then where: in C++ first, as far as that is known.
-std::string describe(const Refused& refused, const Code& code, const ptx::Function& function) {
+std::string describe(const Refused& refused, const Code& code) {
     const Code::Line& line = refused.line;
+    const ptx::Function& function = *refused.function;
     std::string text = refused.reason;
     if (!function.is_entry) text += fmt::format("\n  in function '{}'", ptx::demangled(function.name));
     if (line.source != 0) text += fmt::format("\n  at line {} of {}", line.source, code.files[line.file]);
@@ -59,14 +61,31 @@ std::string describe(const Refused& refused, const Code& code, const ptx::Functi
     return text + fmt::format("\n  PTX line {}", line.ptx);
 }
 
+// Each reason once, at the first place that has it.
+std::string describe_all(std::vector<Refused> refused, const Code& code) {
+    std::unordered_map<std::string, std::size_t> uses;
+    std::erase_if(refused, [&](const Refused& each) { return ++uses[each.reason] > 1; });
+    if (refused.size() == 1 && uses[refused[0].reason] == 1) return describe(refused[0], code);
+    std::string text =
+        refused.size() == 1 ? "" : fmt::format("{} of its instructions cannot run", refused.size());
+    for (const Refused& each : refused) {
+        if (!text.empty()) text += "\n";
+        text += describe(each, code);
+        const std::size_t others = uses[each.reason] - 1;
+        if (others > 0) text += fmt::format(", and {} more place{}", others, others == 1 ? "" : "s");
+    }
+    return text;
+}
+
 // --- steps -> instructions ---------------------------------------------------------------------------------
 
 class Emitter {
   public:
     Emitter(Code& code, Layout& layout) : code_(code), layout_(layout) {}
 
-    // The index of the function's first instruction.
-    std::uint32_t emit(Body& body, std::uint32_t& registers) {
+    // The index of the function's first instruction. Throws: Refused.
+    std::uint32_t emit(Body& body, const ptx::Function& function, std::uint32_t& registers) {
+        function_ = &function;
         std::vector<std::uint32_t> place;
         const Allocated allocated = allocate_registers(body, layout_.top(), place);
         layout_.reserve(allocated.bytes);
@@ -126,7 +145,7 @@ class Emitter {
         }
         if (keeps(step.key.operation)) {
             if (step.kept.size() > most_kept)
-                throw Refused{step.line, "too many values are alive at this call"};
+                throw Refused{step.line, "too many values are alive at this call", function_};
             made.operand[at++] = static_cast<std::uint32_t>(code_.lists.size());
             made.count = static_cast<std::uint16_t>(step.kept.size());
             for (const auto& kept : step.kept) {
@@ -149,7 +168,8 @@ class Emitter {
 
     Code& code_;
     Layout& layout_;
-    std::vector<std::uint32_t> caches_;  ///< of the function's steps so far
+    const ptx::Function* function_ = nullptr;  ///< whose steps are laid out
+    std::vector<std::uint32_t> caches_;        ///< of the function's steps so far
 };
 
 }  // namespace
@@ -166,7 +186,7 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
         files[file.index] = static_cast<std::uint32_t>(code.files.size());
         code.files.emplace_back(file.name);
     }
-    const ptx::Function* function = &entry;
+    std::vector<Refused> refused;
     try {
         Layout layout(code, entry);
         Functions functions(layout, symbols);
@@ -174,12 +194,13 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
         Emitter emitter(code, layout);
         std::vector<std::uint32_t> starts;
         for (std::size_t i = 0; i < functions.size(); ++i) {  // grows while bodies name new functions
-            function = functions.at(i).function;
-            Body body = Lowering(functions, i, files, parameters).run();
+            Body body = Lowering(functions, i, files, parameters).run(refused);
+            if (!refused.empty()) continue;  // only what else is missing
             simplify(body, layout);
             share_addresses(body);
-            starts.push_back(emitter.emit(body, made.registers));
+            starts.push_back(emitter.emit(body, *functions.at(i).function, made.registers));
         }
+        if (!refused.empty()) return describe_all(std::move(refused), code);
         for (std::size_t i = 0; i < code.instructions.size(); ++i) {
             if (code.keys[i].operation != Operation::call) continue;
             Instruction& call = code.instructions[i];
@@ -187,8 +208,8 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
         }
         code.callees = callees_of(functions, starts);
         layout.finish();
-    } catch (const Refused& refused) {
-        return describe(refused, code, *function);
+    } catch (const Refused& found) {
+        return describe(found, code);
     }
     return made;
 }

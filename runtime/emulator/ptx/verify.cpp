@@ -125,7 +125,8 @@ class Undefined {
 }  // namespace
 
 bool is_provided(std::string_view function) noexcept {
-    static constexpr std::string_view provided[] = {"vprintf", "__assertfail", "malloc", "free"};
+    static constexpr std::string_view provided[] = {"vprintf", "__assertfail", "malloc", "free",
+                                                    "__cuda_syscall_aligned_malloc"};
     return std::ranges::find(provided, function) != std::end(provided);
 }
 

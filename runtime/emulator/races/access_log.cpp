@@ -70,6 +70,16 @@ void AccessLog::add_lanes(const std::uint64_t* addresses, std::uint32_t mask, st
     }
 }
 
+void AccessLog::remove(std::uint64_t address, std::uint64_t bytes) {
+    while (bytes > 0) {
+        const std::uint64_t first = address % page_bytes, taken = std::min(bytes, page_bytes - first);
+        const auto found = pages_.find(address / page_bytes);
+        if (found != pages_.end()) found->second->remove(first, taken);
+        address += taken;
+        bytes -= taken;
+    }
+}
+
 void AccessLog::take(AccessLog& other) {
     for (auto& [number, page] : other.pages_) {
         std::unique_ptr<Page>& mine = pages_[number];

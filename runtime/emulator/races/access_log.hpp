@@ -39,6 +39,7 @@ class AccessLog {
     /// others see.
     void add_lanes(const std::uint64_t* addresses, std::uint32_t mask, std::uint64_t bytes, Access access,
                    std::uint64_t skip, std::uint64_t skip_end);
+    void remove(std::uint64_t address, std::uint64_t bytes);
     /// Takes everything from `other`, which is empty then.
     void take(AccessLog& other);
     void clear();

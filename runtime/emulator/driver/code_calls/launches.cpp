@@ -17,6 +17,7 @@
 #include "driver/limits.hpp"
 #include "driver/own_operation.hpp"
 #include "machine/launch.hpp"
+#include "program/code.hpp"
 #include "report/report.hpp"
 
 namespace emulated::driver {
@@ -208,6 +209,8 @@ struct Job {
         request.globals = instance->globals.data();
         request.memory = &context->memory;
         request.log = races::Running::log();
+        HeapOfLaunch heap(context->kernel_heap, name(), request.log != nullptr);
+        request.heap = &heap;
         request.workers = process.environment().workers;
         request.print = device_output();
         std::optional<Workspace> workspace;
@@ -218,6 +221,7 @@ struct Job {
         request.cancelled = [this] { return is_cancelled(); };
         try {
             const auto fault = machine::launch(request);
+            if (request.log != nullptr) heap.forget_freed(*request.log);
             if (handle->library->unloaded) return fail_unloaded();
             if (fault) report(*fault);
         } catch (const std::exception& error) {  // no memory for the grid's registers, no threads
@@ -282,11 +286,11 @@ struct Job {
     }
 };
 
-/// Bytes per thread; 0 where it was not set: the machine has a minimum.
-std::size_t stack_limit(Context& context) {
+/// What was set, or the default.
+std::size_t limit_of(Context& context, CUlimit which, std::size_t otherwise) {
     const std::lock_guard lock(context.mutex);
-    const auto set = context.limits.find(CU_LIMIT_STACK_SIZE);
-    return set == context.limits.end() ? 0 : set->second;
+    const auto set = context.limits.find(which);
+    return set == context.limits.end() ? otherwise : set->second;
 }
 
 bool is_cooperative(const CUlaunchConfig& config) noexcept {
@@ -343,13 +347,15 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
             {config.gridDimX, config.gridDimY, config.gridDimZ},
             {config.blockDimX, config.blockDimY, config.blockDimZ},
             config.sharedMemBytes,
-            stack_limit(context),
+            limit_of(context, CU_LIMIT_STACK_SIZE, 0),  // the machine has a minimum
             {},
             is_cooperative(config),
             reinterpret_cast<std::uint64_t>(config.hStream),
             site};
     EMULATED_CHECK(pack(job.parameters, *job.handle->kernel, parameters, extra));
     EMULATED_CHECK(refuse_lost_memory(*job.handle->kernel, job.parameters));
+    if (job.handle->kernel->code->uses_heap)
+        context.kernel_heap.open(limit_of(context, CU_LIMIT_MALLOC_HEAP_SIZE, KernelHeap::default_limit));
     trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);
     if (gate.captures())
         return gate.add(streams::CapturedNode::Kind::kernel, std::move(job), {},

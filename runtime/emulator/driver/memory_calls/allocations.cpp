@@ -91,7 +91,8 @@ CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> ki
 /// Live, or allocated in stream order and not freed so: what a client may ask about. Null for the rest.
 const Allocation* find(CUdeviceptr address) {
     const Allocation* known = Process::get().heap().find_known(address);
-    return known == nullptr || Process::get().is_being_freed(known->base) ? nullptr : known;
+    if (known == nullptr || known->kind == Allocation::Kind::kernel_heap) return nullptr;
+    return Process::get().is_being_freed(known->base) ? nullptr : known;
 }
 
 /// Zeros for what is not an allocation, but for its device.

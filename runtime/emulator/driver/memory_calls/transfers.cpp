@@ -39,6 +39,7 @@ Place place_of_known(const Rows& rows, const Extent& extent) {
     Process& process = Process::get();
     const Allocation* known = process.heap().find_known(rows.address);
     if (known == nullptr || process.is_being_freed(known->base)) return Place::nowhere;
+    if (known->kind == Allocation::Kind::kernel_heap) return Place::nowhere;  // for kernels alone
     if (span_of(rows, extent) > known->bytes - (rows.address - known->base)) return Place::nowhere;
     if (known->kind == Allocation::Kind::pinned) return Place::pinned;
     return known->kind == Allocation::Kind::managed ? Place::managed : Place::device;
@@ -69,6 +70,8 @@ CUresult refuse(const char* name, const char* role, const Rows& rows, const Exte
     std::string report = where(name, role, rows, extent);
     if (being_freed && report.find("cuMemFreeAsync") == report.npos)
         report += "; a stream-ordered free (cuMemFreeAsync) of it was issued before";
+    if (known != nullptr && known->kind == Allocation::Kind::kernel_heap)
+        report += "; only kernels reach the memory of malloc and new: let one copy it into an array";
     Process::get().set_report(std::move(report));
     return Process::get().heap().is_lost(rows.address) ? CUDA_ERROR_CONTEXT_IS_DESTROYED
                                                        : CUDA_ERROR_INVALID_VALUE;

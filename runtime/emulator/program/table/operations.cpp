@@ -256,6 +256,11 @@ constexpr Row table[] = {
     {"ret", O::ret, "", untyped, {}, {}, {F::uni}},
     {"exit", O::exit, "", untyped},
     {"trap", O::trap, "", untyped},
+
+    // a thread's own stack
+    {"alloca", O::stack_allocate, "*", {u32, u64}},
+    {"stacksave", O::stack_save, "*", {u32, u64}},
+    {"stackrestore", O::stack_restore, "*", {u32, u64}},
 };
 // clang-format on
 

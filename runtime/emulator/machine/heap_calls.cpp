@@ -1,0 +1,60 @@
+// malloc and free in kernels; new and delete are calls of them.
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "machine/device_heap.hpp"
+#include "machine/groups.hpp"
+#include "machine/registry.hpp"
+#include "machine/warp.hpp"
+
+namespace emulated::machine {
+namespace {
+
+using program::Operation;
+using program::Type;
+
+SourceLine line_of(const Lanes& s, const Instruction* i) {
+    const program::Code& code = *s.block->grid->code;
+    const program::Code::Line& line = code.lines[index_of(s, i)];
+    return {code.files[line.file], line.source};
+}
+
+// As far as the standard says; an alignment that is not a power of two gets no memory.
+const Instruction* allocate(Lanes& s, const Instruction* i) {
+    DeviceHeap* heap = s.block->grid->request->heap;
+    auto* results = lanes_at<std::uint64_t>(s, i->operand[0]);
+    const auto* bytes = lanes_at<std::uint64_t>(s, i->operand[1]);
+    const auto* alignments = lanes_at<std::uint64_t>(s, i->operand[2]);
+    const SourceLine line = line_of(s, i);
+    each_lane(s.mask, [&](unsigned l) {
+        const bool possible = heap != nullptr && std::has_single_bit(alignments[l]);
+        results[l] = possible ? heap->allocate(bytes[l], alignments[l], line) : 0;
+    });
+    return i + 1;
+}
+
+const Instruction* release(Lanes& s, const Instruction* i) {
+    DeviceHeap* heap = s.block->grid->request->heap;
+    const auto* addresses = lanes_at<std::uint64_t>(s, i->operand[0]);
+    const SourceLine line = line_of(s, i);
+    std::uint32_t wrong = 0;
+    each_lane(s.mask, [&](unsigned l) {
+        if (addresses[l] == 0) return;
+        std::string why = heap == nullptr ? "there is no heap" : heap->free(addresses[l], line);
+        if (why.empty()) return;
+        if (wrong == 0) s.block->message = fmt::format("free({:#x}): {}", addresses[l], why);
+        wrong |= 1u << l;
+    });
+    if (wrong == 0) return i + 1;
+    return fault(s, i, LaneFault::What::bad_free, wrong);
+}
+
+}  // namespace
+
+void register_heap_calls(Registry& r) {
+    r.add(Operation::heap_allocate, Type::none, Type::none, {}, allocate);
+    r.add(Operation::heap_free, Type::none, Type::none, {}, release);
+}
+
+}  // namespace emulated::machine
