@@ -66,17 +66,17 @@ def race_statistics() -> RaceStatistics:
 class Leak(NamedTuple):
     """Memory that one line of a kernel allocated, with malloc or new, and that nothing has freed.
 
-    kernel : the kernel's name. place : the file, the line and its text. count : of allocations. bytes : of all of them.
+    kernel : the kernel's name. place : the file, the line and its text. allocations : their number. bytes : of all of them.
     """
 
     kernel: str
     place: str
-    count: int
+    allocations: int
     bytes: int
 
     def __str__(self) -> str:
-        plural = "" if self.count == 1 else "s"
-        return f"{self.bytes} bytes in {self.count} allocation{plural}, made by kernel '{self.kernel}' at {self.place}"
+        plural = "" if self.allocations == 1 else "s"
+        return f"{self.bytes} bytes in {self.allocations} allocation{plural}, made by kernel '{self.kernel}' at {self.place}"
 
 
 def leaks() -> list[Leak]:

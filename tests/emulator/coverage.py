@@ -21,12 +21,9 @@ PROGRAM = ROOT / "build" / "dev" / "tests" / "emulator" / "emulator_vectors"
 INSTRUCTION_SETS = {"fastest": "", "baseline": "baseline"}
 # What PTX has and this device refuses, with a reason. Any other refusal of a legal opcode is a failure.
 KNOWN_REFUSALS = [
-    r"cvt\.r[nz]\.relu\.",
-    r"cvt\.r[nzmp]\.ftz(\.sat)?\.f32\.[us]\d+:",  # nothing is flushed: compilers do not write it
-    r"cvt\.r[nzmp]\.bf16\.(f16|f64):",  # sm_90
     r"prefetch\.",
 ]
-KINDS = ["scalar", "packing", "memory", "exchange", "control", "tensor"]
+KINDS = ["scalar", "packing", "memory", "exchange", "control", "tensor", "video", "wide"]
 
 
 @dataclass

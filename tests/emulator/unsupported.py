@@ -23,18 +23,11 @@ REFUSED = [
     ("mbarrier", "`cuda::barrier` and `cuda::pipeline` in shared memory"),
     ("tex tld4 txq istypep", "texture objects: `tex1D`, `tex2D`, `tex3D`, `tex2Dgather`"),
     ("suld sust sured suq", "surface objects: `surf2Dread`, `surf2Dwrite`"),
-    ("alloca stacksave stackrestore", "`alloca` in a kernel"),
-    ("vadd vsub vabsdiff vmin vmax vshl vshr vmad vset", "video instructions: inline PTX"),
-    ("vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2", "video instructions: `__vabsdiffu2` and the like"),
-    ("vadd4 vsub4 vavrg4 vmin4 vmax4 vset4", "video instructions: inline PTX"),
     ("mapa getctarank clusterlaunchcontrol", "clusters: `cluster_group::map_shared_rank`"),
     ("multimem", "multicast objects of several devices"),
     ("griddepcontrol", "`cudaGridDependencySynchronize`"),
     ("tensormap", "tensor maps of TMA"),
     ("elect", "`cooperative_groups::invoke_one`"),
-    ("applypriority createpolicy discard", "hints about the L2 cache: `cuda::access_property`, `cuda::discard_memory`"),
-    ("brkpt", "`__brkpt()`"),
-    ("pmevent", "`__prof_trigger`"),
 ]
 
 OPENING = """# What the emulated device does not run
@@ -57,7 +50,6 @@ ELSEWHERE = """
 
 | what | instead |
 |---|---|
-| `malloc`, `free`, `new` and `delete` in a kernel | allocate on the host and pass the memory |
 | launches from kernels (dynamic parallelism), and graphs launched from kernels | launch from the host |
 | CUDA arrays, texture and surface objects | pass linear memory |
 | clusters of more than one block | a grid that is launched cooperatively |

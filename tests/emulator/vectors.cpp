@@ -4,11 +4,15 @@
 //   emulator_vectors [--only KIND] [--corrupt]
 //   emulator_vectors --illegal    lists what loads although PTX has no such opcode
 //   emulator_vectors --table      prints the cells and compares nothing
+//   emulator_vectors --refused FILE    lists the opcodes of a file that the table does not have
 #include "vectors.hpp"
 
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <fstream>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "machine/registry.hpp"
@@ -23,6 +27,7 @@ constexpr Kind kinds[] = {
     {"scalar", vectors::scalar_vectors},   {"packing", vectors::packing_vectors},
     {"memory", vectors::memory_vectors},   {"exchange", vectors::exchange_vectors},
     {"control", vectors::control_vectors}, {"tensor", vectors::tensor_vectors},
+    {"video", vectors::video_vectors},     {"wide", vectors::wide_vectors},
 };
 
 int list_illegal() {
@@ -36,8 +41,20 @@ int print_table() {
     return 0;
 }
 
+// Full opcodes, one a line, before a tab if there is one.
+int list_refused(const char* path) {
+    std::ifstream file(path);
+    if (!file) throw std::runtime_error(std::string("cannot read ") + path);
+    for (std::string line; std::getline(file, line);) {
+        const std::string opcode = line.substr(0, line.find('\t'));
+        if (opcode.empty() || opcode[0] == '#' || vectors::known(opcode)) continue;
+        std::printf("%s\n", opcode.c_str());
+    }
+    return 0;
+}
+
 int usage() {
-    std::fprintf(stderr, "usage: emulator_vectors [--only KIND] [--corrupt] | --illegal | --table\n");
+    std::fprintf(stderr, "usage: emulator_vectors [--only KIND] [--corrupt] | --illegal | --table | --refused FILE\n");
     return 2;
 }
 
@@ -52,6 +69,8 @@ int main(int count, char** arguments) try {
             only = arguments[++i];
         else if (argument == "--corrupt")
             corrupt = true;
+        else if (argument == "--refused" && i + 1 < count)
+            return list_refused(arguments[++i]);
         else if (argument == "--illegal")
             return list_illegal();
         else if (argument == "--table")

@@ -89,6 +89,8 @@ Bits some_integer(unsigned bits, Random& random);
 void scalar_vectors(Tally& tally);
 void packing_vectors(Tally& tally);
 void memory_vectors(Tally& tally);
+void video_vectors(Tally& tally);
+void wide_vectors(Tally& tally);
 void exchange_vectors(Tally& tally);
 void control_vectors(Tally& tally);
 void tensor_vectors(Tally& tally);

@@ -68,7 +68,7 @@ std::string kernel_of(const std::string& spelling, const Opcode& opcode, bool sh
         text += "add.u64 %at, %m, %at;\n";
     }
     text += spelling + (reduces ? " [%at], %bb" : " %old, [%at], %bb") + (cas ? ", %cc" : "") +
-            ";\nst.global" + type + " [%o], %old;\n";
+            (opcode.flags.has(Flag::policy) ? ", 77" : "") + ";\nst.global" + type + " [%o], %old;\n";
     if (shared) text += "bar.sync 0;\nld.shared.b64 %x, [%own];\nst.global.b64 [%i], %x;\n";
     return text + "ret;\n}\n";
 }

@@ -49,6 +49,9 @@ std::string address_of(const Access& a) {
            std::to_string(a.displacement) + "]";
 }
 
+// An L2 policy: any number serves.
+std::string policy_of(const Access& a) { return a.opcode.flags.has(Flag::policy) ? ", 77" : ""; }
+
 // `%d0`, or `{%d0, %d1}`.
 std::string registers_of(const Access& a) {
     std::string list;
@@ -115,7 +118,8 @@ std::string load_kernel(const Access& a) {
         text += "mov" + std::string(register_type(a.registers)) + " %d" + number(k) + ", " +
                 number(marker & mask) + ";\n";
     }
-    text += (a.guarded ? "@%p " : "") + a.spelling + " " + registers_of(a) + ", " + address_of(a) + ";\n";
+    text += (a.guarded ? "@%p " : "") + a.spelling + " " + registers_of(a) + ", " + address_of(a) +
+            policy_of(a) + ";\n";
     text += "mul.wide.u32 %i, %t, 32;\nadd.u64 %out, %out, %i;\n";
     for (unsigned k = 0; k < a.lanes; ++k) {
         text += "st.global" + std::string(register_type(a.registers)) + " [%out+" + number(8 * k) + "], %d" +
@@ -165,7 +169,7 @@ std::string store_kernel(const Access& a) {
                 number(8 * k) + "];\n";
     }
     return text + locate(a) + (a.guarded ? "@%p " : "") + a.spelling + " " + address_of(a) + ", " +
-           registers_of(a) + ";\n" + finish + "ret;\n}\n";
+           registers_of(a) + policy_of(a) + ";\n" + finish + "ret;\n}\n";
 }
 
 Access access_of(const std::string& spelling, const Opcode& opcode, Flag home, Random& random) {

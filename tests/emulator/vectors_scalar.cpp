@@ -78,8 +78,7 @@ void relate(const Case& c, std::vector<Bits>& values, Random& random) {
 // The body of the kernel: loads, the instruction, stores. Everything lies in slots of eight bytes.
 std::string kernel_of(const Case& c, Bits immediate) {
     const Signature& s = c.signature;
-    const bool carries =
-        c.family->results == "Tp" && c.opcode.row->operands == "*" && c.family->name != "setp";
+    const bool carries = c.family->results == "Tp" && c.opcode.row->operands == "*";
     std::string registers, loads, stores, operands;
     const auto declare = [&](const std::string& name, std::string_view type) {
         registers += ".reg " + std::string(type) + " " + name + ";\n";
@@ -234,12 +233,18 @@ bool saturates_nothing(const Opcode& opcode) {
 }
 
 std::vector<Form> forms_of(const Opcode& opcode, const Signature& signature) {
+    const bool packed = reference::is_packed(opcode.type);
+    if (opcode.row->name == "setp" && packed) {
+        if (signature.source_count == 2) return {{.pair = true}};
+        return {{.pair = true}, {.pair = true, .negated = true}};
+    }
     if (opcode.row->name == "setp") {
         if (signature.source_count == 2) return {{}, {.pair = true}};
         return {{}, {.pair = true}, {.negated = true}, {.pair = true, .negated = true}};
     }
     std::vector<Form> forms{{}};
-    if (opcode.row->name == "cvt" && signature.source_count == 1) {
+    if (opcode.row->name == "cvt" && opcode.row->operation == emulated::program::Operation::cvt &&
+        signature.source_count == 1) {
         const unsigned to = register_bytes(opcode.type), from = register_bytes(opcode.second);
         for (const unsigned wide : {4u, 8u}) {
             if (reference::is_integer(opcode.type) && to < wide) forms.push_back({.result_bytes = wide});

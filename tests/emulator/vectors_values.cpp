@@ -97,6 +97,7 @@ Bits some_value(Type type, Random& random) {
     if (type == Type::pred) return random() % 2;
     if (reference::is_packed(type)) {
         const Type half = reference::element_of(type);
+        if (!emulated::ptx::is_float(half)) return some_integer(16, random) | some_integer(16, random) << 16;
         return some_float(half, random) | some_float(half, random) << 16;
     }
     if (emulated::ptx::is_float(type)) return some_float(type, random);

@@ -71,7 +71,7 @@ EMULATED_EXPORT size_t bascule_emulated_leaks(char* json, size_t capacity) {
     for (const auto* context : Process::get().contexts()) {
         for (const auto& leak : context->kernel_heap.live()) {
             all.push_back({{"kernel", leak.kernel},
-                           {"place", emulated::driver::words_of(leak.line)},
+                           {"place", emulated::heap::words_of(leak.line)},
                            {"count", leak.count},
                            {"bytes", leak.bytes}});
         }

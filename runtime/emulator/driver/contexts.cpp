@@ -16,7 +16,7 @@ struct Limit {
 constexpr Limit default_limits[] = {
     {CU_LIMIT_STACK_SIZE, 1024},
     {CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{1} << 20},
-    {CU_LIMIT_MALLOC_HEAP_SIZE, KernelHeap::default_limit},
+    {CU_LIMIT_MALLOC_HEAP_SIZE, heap::KernelHeap::default_limit},
     {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},
     {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0},
 };

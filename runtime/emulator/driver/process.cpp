@@ -118,7 +118,7 @@ void Process::end() noexcept {
 
 void Process::report_leaks(const Context& context) const noexcept {
     if (!reports_leaks) return;
-    const std::string text = describe_leaks(context.kernel_heap.live());
+    const std::string text = heap::describe_leaks(context.kernel_heap.live());
     if (!text.empty()) std::fprintf(stderr, "bascule: %s\n", text.c_str());
 }
 

@@ -17,9 +17,9 @@
 #include "driver/device_view.hpp"
 #include "driver/environment.hpp"
 #include "driver/handles.hpp"
-#include "driver/kernel_heap.hpp"
 #include "driver/memory_pool.hpp"
 #include "emulated_abi.h"
+#include "heap/kernel_heap.hpp"
 #include "machine/grid.hpp"
 #include "memory/heap.hpp"
 #include "program/module.hpp"
@@ -101,13 +101,13 @@ struct FaultedLaunch {
 struct Context {
     static constexpr HandleKind kind = HandleKind::context;
     Context(int device_ordinal, bool is_primary, std::uint64_t number, streams::Scheduler& scheduler,
-            const memory::Heap& heap, memory::HostPages* host_pages)
+            memory::Heap& heap, memory::HostPages* host_pages)
         : device(device_ordinal),
           primary(is_primary),
           id(number),
           graph(scheduler),
           memory(heap, {device_ordinal, is_primary ? 0 : number}, host_pages),
-          kernel_heap(memory.own()) {
+          kernel_heap(heap, device_ordinal, is_primary ? 0 : number) {
         legacy.context = this;
         legacy.id = 1;
     }
@@ -124,7 +124,7 @@ struct Context {
     std::atomic<int> references{0};  ///< of a primary context
     streams::Graph graph;
     DeviceView memory;  ///< its address space
-    KernelHeap kernel_heap;
+    heap::KernelHeap kernel_heap;
     Stream legacy;     ///< its `stream` member is unused: the graph has it
     std::mutex mutex;  // of what follows
     std::unordered_map<std::uint64_t, std::shared_ptr<Stream>> per_thread;  ///< by thread_number()

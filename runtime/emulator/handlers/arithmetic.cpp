@@ -51,6 +51,10 @@ using Mul24Hi = decltype([]<class T>(T a, T b) -> T {
 });
 using Mad24Lo = decltype([]<class T>(T a, T b, T c) -> T { return Add{}(Mul24Lo{}(a, b), c); });
 using Mad24Hi = decltype([]<class T>(T a, T b, T c) -> T { return Add{}(Mul24Hi{}(a, b), c); });
+using MadHiSaturated = decltype([](s32 a, s32 b, s32 c) -> s32 { return AddSaturated{}(MulHi{}(a, b), c); });
+using Mad24HiSaturated = decltype([](s32 a, s32 b, s32 c) -> s32 {
+    return AddSaturated{}(Mul24Hi{}(a, b), c);
+});
 using Sad = decltype([]<class T>(T a, T b, T c) -> T { return Add{}(c, a < b ? Sub{}(b, a) : Sub{}(a, b)); });
 // Division by zero gives all ones, as the hardware does; the remainder is then the dividend.
 using Div = decltype([]<class T>(T a, T b) -> T {
@@ -245,19 +249,40 @@ struct Dp2a {
     }
 };
 
-// The absolute difference of each byte; .add: their sum and c.
-template <bool Signed, bool Sum>
-struct AbsoluteDifferences {
-    u32 operator()(u32 a, u32 b, u32 c) const {
-        u32 r = Sum ? c : 0;
-        for (unsigned k = 0; k < 4; ++k) {
-            const s64 difference = byte_of(a, k, Signed) - byte_of(b, k, Signed);
-            const u32 size = u32(difference < 0 ? -difference : difference);
-            r += Sum ? size : (size & 0xff) << (8 * k);
-        }
-        return r;
+// Both halves of 32 bits.
+template <class F, class T>
+struct TwoHalves {
+    u32 operator()(u32 a, u32 b) const {
+        const u16 low = static_cast<u16>(F{}(static_cast<T>(a), static_cast<T>(b)));
+        const u16 high = static_cast<u16>(F{}(static_cast<T>(a >> 16), static_cast<T>(b >> 16)));
+        return u32(low) | u32(high) << 16;
     }
 };
+template <class F>
+struct Relu {
+    template <class T>
+    T operator()(T a, T b) const {
+        return Max{}(F{}(a, b), T(0));
+    }
+};
+
+// cvt.pack: a and b clamped and side by side, below what c holds.
+template <class T>
+const Instruction* convert_pack(Lanes& s, const Instruction* i) {
+    u32* d = lanes_at<u32>(s, i->operand[0]);
+    const s32* a = lanes_at<s32>(s, i->operand[1]);
+    const s32* b = lanes_at<s32>(s, i->operand[2]);
+    const u32* c = lanes_at<u32>(s, i->operand[3]);
+    const auto clamped = [](s32 v) {
+        return s32(v < s32(lowest<T>) ? lowest<T> : v > s32(highest<T>) ? highest<T> : v);
+    };
+    for (u32 left = s.mask; left; left &= left - 1) {
+        const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+        const u32 both = u32(BitsOf<T>(clamped(a[l]))) << bit_count<T> | u32(BitsOf<T>(clamped(b[l])));
+        d[l] = sizeof(T) == 1 ? c[l] << 16 | both : both;
+    }
+    return next(s, i + 1);
+}
 
 // Carries are predicates. All operands are read before anything is written.
 template <class T, bool Borrow>
@@ -450,13 +475,6 @@ void add_dot(Registry& r) {
     r.add(Operation::dp2a, a, b, {Flag::hi}, ternary<Dp2a<SignA, SignB, true>, u32>);
 }
 
-template <bool Signed>
-void add_differences(Registry& r) {
-    const Type t = Signed ? Type::s32 : Type::u32;
-    r.add(Operation::vabsdiff4, t, t, {}, ternary<AbsoluteDifferences<Signed, false>, u32>);
-    r.add(Operation::vabsdiff4, t, t, {Flag::add}, ternary<AbsoluteDifferences<Signed, true>, u32>);
-}
-
 }  // namespace
 
 void register_arithmetic(Registry& r) {
@@ -487,8 +505,20 @@ void register_arithmetic(Registry& r) {
     add_dot<false, true>(r);
     add_dot<true, false>(r);
     add_dot<true, true>(r);
-    add_differences<false>(r);
-    add_differences<true>(r);
+    for_types<u8, s8, u16, s16>(
+        [&]<class T>() { r.add(Operation::convert_pack, type_of<T>, none, {}, convert_pack<T>); });
+    const auto unsigned_halves = Type::u16x2, signed_halves = Type::s16x2;
+    r.add(Operation::add, unsigned_halves, none, {}, binary<TwoHalves<Add, u16>, u32>);
+    r.add(Operation::min, unsigned_halves, none, {}, binary<TwoHalves<Min, u16>, u32>);
+    r.add(Operation::min, signed_halves, none, {}, binary<TwoHalves<Min, s16>, u32>);
+    r.add(Operation::min, signed_halves, none, {Flag::relu}, binary<TwoHalves<Relu<Min>, s16>, u32>);
+    r.add(Operation::min, Type::s32, none, {Flag::relu}, binary<Relu<Min>, s32>);
+    r.add(Operation::max, unsigned_halves, none, {}, binary<TwoHalves<Max, u16>, u32>);
+    r.add(Operation::max, signed_halves, none, {}, binary<TwoHalves<Max, s16>, u32>);
+    r.add(Operation::max, signed_halves, none, {Flag::relu}, binary<TwoHalves<Relu<Max>, s16>, u32>);
+    r.add(Operation::max, Type::s32, none, {Flag::relu}, binary<Relu<Max>, s32>);
+    r.add(Operation::mad, Type::s32, none, {Flag::hi, Flag::sat}, ternary<MadHiSaturated, s32>);
+    r.add(Operation::mad24, Type::s32, none, {Flag::hi, Flag::sat}, ternary<Mad24HiSaturated, s32>);
     r.add(Operation::pack, Type::u32, Type::b16, {}, pack<u32, u16>);
     r.add(Operation::pack, Type::u64, Type::b16, {}, pack<u64, u16>);
     r.add(Operation::pack, Type::u64, Type::b32, {}, pack<u64, u32>);

@@ -19,9 +19,23 @@ using SmallAddOp = decltype([]<class H>(H old, H b, H) -> H {
     return from_float<H>(to_float(old) + to_float(b));
 });
 
+// PTX has them of vectors alone; a number wins over NaN, and -0 is less than +0.
+template <bool IsMax>
+struct SmallExtremeOp {
+    template <class H>
+    H operator()(H old, H b, H) const {
+        const float x = to_float(old), y = to_float(b);
+        if (x != x) return y != y ? H{0x7fff} : b;
+        if (y != y) return old;
+        const bool less = x < y || (x == y && (old.bits & 0x8000) != 0);
+        return less == IsMax ? b : old;
+    }
+};
+
 template <Space Where, class T, class Op>
 const Instruction* atomic(Lanes& s, const Instruction* i) {
-    if (!locate<Where>(s, i, i->operand[1], sizeof(T), sizeof(T), true)) return stopped(s, i);
+    const u32 alignment = i->count > 1 ? i->count : sizeof(T);  // of a vector, its first element's
+    if (!locate<Where>(s, i, i->operand[1], sizeof(T), alignment, true)) return stopped(s, i);
     using U = BitsOf<T>;
     T* d = lanes_at<T>(s, i->operand[0]);
     const T* b = lanes_at<T>(s, i->operand[2]);
@@ -43,6 +57,38 @@ const Instruction* atomic(Lanes& s, const Instruction* i) {
     }
     blend(d, r, s.mask);
     return next(s, i + 1);
+}
+
+// Of 128 bits. Not every processor has an instruction for it, so one lock is in the way of all.
+template <Space Where, bool Cas>
+const Instruction* atomic_wide(Lanes& s, const Instruction* i) {
+    if (!locate<Where>(s, i, i->operand[3], 16, 16, true)) return stopped(s, i);
+    const u32* list = s.lists + i->operand[0];
+    u64 *low = lanes_at<u64>(s, i->operand[1]), *high = lanes_at<u64>(s, i->operand[2]);
+    const auto value = [&](u32 k, unsigned l) { return lanes_at<u64>(s, list[k])[l]; };
+    while (__atomic_exchange_n(s.wide_lock, 1, __ATOMIC_ACQUIRE) != 0) {
+    }
+    for (u32 left = s.mask; left; left &= left - 1) {
+        const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+        u64* at = reinterpret_cast<u64*>(s.base + s.offset[l]);
+        const u64 old[2] = {at[0], at[1]};
+        const bool swaps = !Cas || (old[0] == value(0, l) && old[1] == value(1, l));
+        if (swaps) {
+            at[0] = value(Cas ? 2 : 0, l);
+            at[1] = value(Cas ? 3 : 1, l);
+        }
+        low[l] = old[0];
+        high[l] = old[1];
+    }
+    __atomic_store_n(s.wide_lock, 0, __ATOMIC_RELEASE);
+    return next(s, i + 1);
+}
+
+template <Space Where>
+void add_wide(Registry& r, FlagSet space) {
+    r.add(Operation::atom_wide, Type::none, Type::none, space | FlagSet{Flag::exch},
+          atomic_wide<Where, false>);
+    r.add(Operation::atom_wide, Type::none, Type::none, space | FlagSet{Flag::cas}, atomic_wide<Where, true>);
 }
 
 template <class T, class Op>
@@ -68,6 +114,14 @@ void add_extremes(Registry& r) {
     add_atomic<T, MaxOp>(r, Flag::max, type_of<T>);
 }
 
+template <class Op>
+void add_small_extremes(Registry& r, Flag flag) {
+    add_atomic<Half, Op>(r, flag, Type::f16);
+    add_atomic<Brain, Op>(r, flag, Type::bf16);
+    add_atomic<u32, Twice<Op, Half>>(r, flag, Type::f16x2);
+    add_atomic<u32, Twice<Op, Brain>>(r, flag, Type::bf16x2);
+}
+
 }  // namespace
 
 void register_atomics(Registry& r) {
@@ -83,6 +137,11 @@ void register_atomics(Registry& r) {
     add_atomic<Brain, SmallAddOp>(r, Flag::add, Type::bf16);
     add_atomic<u32, Twice<SmallAddOp, Half>>(r, Flag::add, Type::f16x2);
     add_atomic<u32, Twice<SmallAddOp, Brain>>(r, Flag::add, Type::bf16x2);
+    add_small_extremes<SmallExtremeOp<false>>(r, Flag::min);
+    add_small_extremes<SmallExtremeOp<true>>(r, Flag::max);
+    add_wide<Space::generic>(r, {});
+    add_wide<Space::global>(r, {Flag::global});
+    add_wide<Space::shared>(r, {Flag::shared});
 }
 
 }  // namespace emulated::machine::BASCULE_ISA

@@ -304,6 +304,9 @@ void register_conversions(Registry& r) {
     r.add(Operation::cvt, Type::f64, Type::f16, {Flag::sat},
           unary<Sat<FromSmall<double, Half>>, double, Half>);
     r.add(Operation::cvt, Type::f32, Type::bf16, {}, unary<FromSmall<float, Brain>, float, Brain>);
+    r.add(Operation::cvt, Type::f32, Type::bf16, {Flag::ftz},
+          unary<FtzInputs<FromSmall<float, Brain>>, float, Brain>);
+    r.add(Operation::cvt, Type::f64, Type::bf16, {}, unary<FromSmall<double, Brain>, double, Brain>);
     r.add(Operation::cvt, Type::f16, Type::f16, {}, unary<Same, Half>);
     r.add(Operation::cvt, Type::f16, Type::f16, {Flag::sat}, unary<SmallSat<Same, Half>, Half>);
     r.add(Operation::cvt, Type::bf16, Type::bf16, {}, unary<Same, Brain>);

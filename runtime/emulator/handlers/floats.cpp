@@ -59,6 +59,19 @@ struct FExtreme {
         return r;
     }
 };
+// Of the magnitudes, with the sign that the product would have.
+template <class Extreme>
+struct XorSign {
+    template <class T>
+    T operator()(T a, T b) const {
+        using U = BitsOf<T>;
+        const U x = bits_as<U>(a), y = bits_as<U>(b);
+        const T r = Extreme{}(bits_as<T>(static_cast<U>(x & ~sign_bit<T>)),
+                              bits_as<T>(static_cast<U>(y & ~sign_bit<T>)));
+        if (r != r) return r;
+        return bits_as<T>(static_cast<U>(bits_as<U>(r) | ((x ^ y) & sign_bit<T>)));
+    }
+};
 template <bool NanWins>
 using FMin = FExtreme<false, NanWins>;
 template <bool NanWins>
@@ -116,17 +129,6 @@ template <class C, class H>
 struct SmallCompare {
     bool operator()(H a, H b) const { return C{}(to_float(a), to_float(b)); }
 };
-// A comparison of f16 that says .ftz: subnormal inputs are zeros.
-template <class C>
-struct SmallFtzInputs {
-    static float flushed(float v) { return __builtin_fabsf(v) < 0x1p-14f ? 0.0f : v; }
-    bool operator()(float a, float b) const { return C{}(flushed(a), flushed(b)); }
-};
-template <class C, class H>
-struct SmallSet {
-    H operator()(H a, H b) const { return from_float<H>(C{}(to_float(a), to_float(b)) ? 1.0f : 0.0f); }
-};
-
 // --- registration: every combination of modifiers that the table allows ------------------------------------
 
 template <class F, class T, int Arity>
@@ -167,26 +169,43 @@ void add_unrounded(Registry& r, Operation operation, FlagSet flags = {}) {
     r.add(operation, type_of<T>, Type::none, flags | FlagSet{Flag::ftz}, elementwise<Ftz<F>, T, Arity>());
 }
 
-template <class C, class H>
-void add_small_comparison(Registry& r, FlagSet flags, Type one, Type two) {
-    r.add(Operation::setp, one, Type::none, flags, compare<SmallCompare<C, H>, H>);
-    r.add(Operation::set, two, two, flags, binary<Twice<SmallSet<C, H>, H>, u32>);
-}
-
 template <class C>
 void add_comparison(Registry& r, Flag flag) {
     r.add(Operation::setp, Type::f32, Type::none, {flag}, compare<C, float>);
     r.add(Operation::setp, Type::f32, Type::none, {flag, Flag::ftz}, compare<FtzInputs<C>, float>);
     r.add(Operation::setp, Type::f64, Type::none, {flag}, compare<C, double>);
-    add_small_comparison<C, Half>(r, {flag}, Type::f16, Type::f16x2);
-    add_small_comparison<SmallFtzInputs<C>, Half>(r, {flag, Flag::ftz}, Type::f16, Type::f16x2);
-    add_small_comparison<C, Brain>(r, {flag}, Type::bf16, Type::bf16x2);
+    r.add(Operation::setp, Type::f16, Type::none, {flag}, compare<SmallCompare<C, Half>, Half>);
+    r.add(Operation::setp, Type::f16, Type::none, {flag, Flag::ftz},
+          compare<FtzInputs<SmallCompare<C, Half>>, Half>);
+    r.add(Operation::setp, Type::bf16, Type::none, {flag}, compare<SmallCompare<C, Brain>, Brain>);
 }
 
 template <class F, class H, int Arity>
 void add_small(Registry& r, Operation operation, FlagSet flags, Type one, Type two) {
     r.add(operation, one, Type::none, flags, elementwise<F, H, Arity>());
     r.add(operation, two, Type::none, flags, elementwise<Twice<F, H>, std::uint32_t, Arity>());
+}
+
+// What f16 has with .ftz and without.
+template <class F, int Arity>
+void add_flushing(Registry& r, Operation operation, FlagSet flags = {}) {
+    add_small<F, Half, Arity>(r, operation, flags, Type::f16, Type::f16x2);
+    add_small<Ftz<F>, Half, Arity>(r, operation, flags | FlagSet{Flag::ftz}, Type::f16, Type::f16x2);
+}
+
+template <template <bool> class Extreme>
+void add_extremes(Registry& r, Operation operation) {
+    const FlagSet nan{Flag::nan_wins}, apart{Flag::xorsign, Flag::abs_};
+    const auto add = [&]<class F>(FlagSet flags) {
+        add_unrounded<F, 2>(r, operation, flags);
+        add_flushing<Small<F, Half>, 2>(r, operation, flags);
+        add_small<Small<F, Brain>, Brain, 2>(r, operation, flags, Type::bf16, Type::bf16x2);
+    };
+    add.template operator()<Extreme<false>>({});
+    add.template operator()<Extreme<true>>(nan);
+    add.template operator()<XorSign<Extreme<false>>>(apart);
+    add.template operator()<XorSign<Extreme<true>>>(apart | nan);
+    r.add(operation, Type::f64, Type::none, {}, binary<Extreme<false>, double>);
 }
 
 template <class H>
@@ -198,10 +217,6 @@ void add_halves(Registry& r, Type one, Type two) {
     add_small<SmallFma<H, false, true>, H, 3>(r, Operation::fma, {Flag::relu}, one, two);
     add_small<FNeg, H, 1>(r, Operation::neg, {}, one, two);
     add_small<FAbs, H, 1>(r, Operation::abs, {}, one, two);
-    add_small<Small<FMin<false>, H>, H, 2>(r, Operation::min, {}, one, two);
-    add_small<Small<FMax<false>, H>, H, 2>(r, Operation::max, {}, one, two);
-    add_small<Small<FMin<true>, H>, H, 2>(r, Operation::min, {Flag::nan_wins}, one, two);
-    add_small<Small<FMax<true>, H>, H, 2>(r, Operation::max, {Flag::nan_wins}, one, two);
     add_small<Small<Tanh, H>, H, 1>(r, Operation::tanh, {}, one, two);
 }
 
@@ -230,12 +245,8 @@ void register_floats(Registry& r) {
     r.add(Operation::copysign, Type::f32, Type::none, {}, binary<Copysign, float>);
     r.add(Operation::copysign, Type::f64, Type::none, {}, binary<Copysign, double>);
 
-    add_unrounded<FMin<false>, 2>(r, Operation::min);
-    add_unrounded<FMax<false>, 2>(r, Operation::max);
-    add_unrounded<FMin<true>, 2>(r, Operation::min, {Flag::nan_wins});
-    add_unrounded<FMax<true>, 2>(r, Operation::max, {Flag::nan_wins});
-    r.add(Operation::min, Type::f64, Type::none, {}, binary<FMin<false>, double>);
-    r.add(Operation::max, Type::f64, Type::none, {}, binary<FMax<false>, double>);
+    add_extremes<FMin>(r, Operation::min);
+    add_extremes<FMax>(r, Operation::max);
 
     add_comparison<Eq>(r, Flag::eq);
     add_comparison<CNe>(r, Flag::ne);
@@ -260,12 +271,18 @@ void register_floats(Registry& r) {
 
     add_halves<Half>(r, Type::f16, Type::f16x2);
     add_halves<Brain>(r, Type::bf16, Type::bf16x2);
-    // PTX saturates and compares with .ftz f16 only.
-    const auto half = Type::f16, pair = Type::f16x2;
-    add_small<Small<Sat<FAdd>, Half>, Half, 2>(r, Operation::add, {Flag::sat}, half, pair);
-    add_small<Small<Sat<FSub>, Half>, Half, 2>(r, Operation::sub, {Flag::sat}, half, pair);
-    add_small<Small<Sat<FMul>, Half>, Half, 2>(r, Operation::mul, {Flag::sat}, half, pair);
-    add_small<SmallFma<Half, true, false>, Half, 3>(r, Operation::fma, {Flag::sat}, half, pair);
+    // PTX saturates and flushes f16 only.
+    add_flushing<Small<FAdd, Half>, 2>(r, Operation::add);
+    add_flushing<Small<FSub, Half>, 2>(r, Operation::sub);
+    add_flushing<Small<FMul, Half>, 2>(r, Operation::mul);
+    add_flushing<SmallFma<Half, false, false>, 3>(r, Operation::fma);
+    add_flushing<SmallFma<Half, false, true>, 3>(r, Operation::fma, {Flag::relu});
+    add_flushing<FNeg, 1>(r, Operation::neg);
+    add_flushing<FAbs, 1>(r, Operation::abs);
+    add_flushing<Small<Sat<FAdd>, Half>, 2>(r, Operation::add, {Flag::sat});
+    add_flushing<Small<Sat<FSub>, Half>, 2>(r, Operation::sub, {Flag::sat});
+    add_flushing<Small<Sat<FMul>, Half>, 2>(r, Operation::mul, {Flag::sat});
+    add_flushing<SmallFma<Half, true, false>, 3>(r, Operation::fma, {Flag::sat});
     // PTX has ex2 of halves without .ftz, and of bfloat16 with it.
     add_small<Small<Ex2, Half>, Half, 1>(r, Operation::ex2, {}, Type::f16, Type::f16x2);
     add_small<Ftz<Small<Ex2, Brain>>, Brain, 1>(r, Operation::ex2, {Flag::ftz}, Type::bf16, Type::bf16x2);

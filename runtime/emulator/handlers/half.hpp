@@ -108,6 +108,9 @@ inline T flushed(T v) {
     const auto bits = bits_as<BitsOf<T>>(v);
     return bits_as<T>((bits & exponent_bits<T>) == 0 ? BitsOf<T>(bits & sign_bit<T>) : bits);
 }
+inline Half flushed(Half h) {
+    return {static_cast<std::uint16_t>(h.bits & 0x7c00 ? h.bits : h.bits & 0x8000)};
+}
 inline Brain flushed(Brain b) {
     return {static_cast<std::uint16_t>(b.bits & 0x7f80 ? b.bits : b.bits & 0x8000)};
 }

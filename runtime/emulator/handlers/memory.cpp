@@ -331,6 +331,16 @@ const Instruction* store(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
+// A line that is discarded holds nothing until it is written: poison, as in fresh memory.
+template <Space Where>
+const Instruction* discard(Lanes& s, const Instruction* i) {
+    constexpr u32 line = 128;
+    if (!locate<Where>(s, i, i->operand[0], line, line, true)) return stopped(s, i);
+    for (u32 left = s.mask; left; left &= left - 1)
+        std::memset(reinterpret_cast<void*>(s.base + s.offset[__builtin_ctz(left)]), memory::poison, line);
+    return next(s, i + 1);
+}
+
 // --- parameters --------------------------------------------------------------------------------------------
 
 template <class M, class R>
@@ -411,6 +421,8 @@ void register_memory(Registry& r) {
     });
     add_access<s32, u64>(r);
     add_access<u64, u64>(r);
+    r.add(Operation::discard, Type::none, Type::none, {}, discard<Space::generic>);
+    r.add(Operation::discard, Type::none, Type::none, {Flag::global}, discard<Space::global>);
     r.add(Operation::copy_argument, Type::none, Type::none, {}, copy_argument);
 }
 

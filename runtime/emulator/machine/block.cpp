@@ -83,6 +83,8 @@ void Worker::begin(GridState& grid) {
     lanes_.lists = code_->lists.data();
     lanes_.caches = caches_.data();
     lanes_.memory = request_->memory;
+    static int wide_lock = 0;
+    lanes_.wide_lock = &wide_lock;
     lanes_.log = request_->log == nullptr ? nullptr : &log_;
     lanes_.shared = shared_.take(shared_bytes + 1);
     lanes_.shared_bytes = shared_bytes;

@@ -1,6 +1,9 @@
 // Branches, exits, barriers, clocks.
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <ctime>
+#include <thread>
 
 #include "machine/groups.hpp"
 #include "machine/registry.hpp"
@@ -121,12 +124,24 @@ const Instruction* fence(Lanes&, const Instruction* i) {
     return i + 1;
 }
 
-const Instruction* nothing(Lanes&, const Instruction* i) { return i + 1; }
-
 std::uint64_t nanoseconds(clockid_t clock) {
     timespec now{};
     clock_gettime(clock, &now);
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// "Suspends the thread for a sleep duration approximately close to the delay t, in [0, 2*t]", a millisecond at most: the
+// lanes sleep together, as long as the first of them asks.
+const Instruction* sleep(Lanes& s, const Instruction* i) {
+    const auto* delays = lanes_at<std::uint32_t>(s, i->operand[0]);
+    std::uint32_t delay = 1'000'000;
+    each_lane(s.mask, [&](unsigned l) { delay = std::min(delay, delays[l]); });
+    constexpr std::uint32_t shortest_sleep = 100'000;  // of the system's
+    const std::uint64_t end = nanoseconds(CLOCK_MONOTONIC) + delay;
+    if (delay >= shortest_sleep) std::this_thread::sleep_for(std::chrono::nanoseconds(delay));
+    while (nanoseconds(CLOCK_MONOTONIC) < end) {
+    }
+    return i + 1;
 }
 
 template <class T, clockid_t Clock, unsigned Shift>
@@ -153,7 +168,7 @@ void register_control(Registry& r) {
     r.add(Operation::bar_red, Type::pred, none, {Flag::and_}, counted<Flag::and_>);
     r.add(Operation::bar_red, Type::pred, none, {Flag::or_}, counted<Flag::or_>);
     r.add(Operation::fence, none, none, {}, fence);
-    r.add(Operation::nanosleep, Type::u32, none, {}, nothing);
+    r.add(Operation::nanosleep, Type::u32, none, {}, sleep);
     r.add(Operation::clock, Type::u32, none, {}, read_clock<std::uint32_t, CLOCK_MONOTONIC, 0>);
     r.add(Operation::clock, Type::u32, none, {Flag::hi}, read_clock<std::uint32_t, CLOCK_MONOTONIC, 32>);
     r.add(Operation::clock, Type::u64, none, {}, read_clock<std::uint64_t, CLOCK_MONOTONIC, 0>);

@@ -22,8 +22,8 @@ bool wants_avx2() {
 Registry handlers(std::initializer_list<void (*)(Registry&)> of_the_set) {
     Registry made;
     for (const auto add : of_the_set) add(made);
-    for (const auto add :
-         {register_exchange, register_calls, register_control, register_external, register_heap_calls})
+    for (const auto add : {register_exchange, register_calls, register_control, register_external,
+                           register_heap_calls, register_small_formats, register_video})
         add(made);
     return made;
 }

@@ -41,6 +41,8 @@ void register_control(Registry& registry);
 void register_exchange(Registry& registry);
 void register_external(Registry& registry);
 void register_heap_calls(Registry& registry);
+void register_small_formats(Registry& registry);
+void register_video(Registry& registry);
 
 namespace baseline {
 void register_arithmetic(Registry& registry);

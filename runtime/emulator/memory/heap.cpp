@@ -28,7 +28,6 @@ constexpr std::uint64_t least_window = std::uint64_t{64} << 30;  // addresses ar
 #endif
 constexpr std::uint64_t most_resident_quarantine = std::uint64_t{64} << 20;
 constexpr std::size_t most_quarantined = 4096;
-constexpr unsigned char poison = 0xCB;        // fresh memory
 constexpr unsigned char freed_poison = 0xDB;  // freed memory, until its range is used again
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) noexcept { return (value + to - 1) / to * to; }

@@ -11,6 +11,9 @@ namespace emulated::memory {
 /// An address as a kernel sees it. Ordinary device memory is never dereferenceable by the host at this value.
 using DeviceAddress = std::uint64_t;
 
+/// What fresh memory is filled with, so that it shows.
+inline constexpr unsigned char poison = 0xCB;
+
 /// The devices whose kernels may use the memory of a pool, a bit for each.
 using PoolAccess = std::atomic<std::uint32_t>;
 

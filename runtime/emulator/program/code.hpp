@@ -38,7 +38,7 @@ struct Instruction {
     std::int64_t immediate = 0;           ///< address offset, branch target, table
     /// Results first; of vectors the start in Code::lists. Of ld_used the last is a bit for each byte that counts.
     std::array<std::uint32_t, 6> operand{};
-    std::uint16_t count = 1;  ///< vector length
+    std::uint16_t count = 1;  ///< vector length; of atom the bytes of the vector that it begins
     std::uint16_t bits = 0;
     std::uint32_t extra = 0;  ///< memory: the index of this instruction's allocation cache
 };

@@ -61,7 +61,35 @@ Lowering::Parts Lowering::parts_of(const ptx::Operand& given, const ptx::Instruc
     return made;
 }
 
+// An L2 policy behind the operands, where the opcode says so: it must be a register or a constant, and changes nothing.
+void Lowering::take_policy(const ptx::Instruction& instruction, const Opcode& opcode, std::size_t operands) {
+    const bool has_policy = opcode.flags.has(Flag::policy);
+    if (instruction.operands.size() != operands + (has_policy ? 1 : 0)) {
+        refuse(fmt::format("{} takes {} operands, got {}", instruction.opcode,
+                           operands + (has_policy ? 1 : 0), instruction.operands.size()));
+    }
+    if (has_policy) source(instruction.operands[operands], 8);
+}
+
+namespace {
+
+// An access of 128 bits is one of two halves.
+Opcode of_two_halves(const Opcode& opcode) {
+    Opcode made = opcode;
+    made.type = Type::b64;
+    made.flags.add(Flag::v2);
+    return made;
+}
+
+}  // namespace
+
 void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
+    if (opcode.type == Type::b128) {
+        ptx::Instruction halves = instruction;
+        halves.operands[0] = halves_of(operand(instruction, 0));
+        return load(halves, of_two_halves(opcode));
+    }
+    take_policy(instruction, opcode, 2);
     const ptx::Operand& to = operand(instruction, 0);
     const ptx::Operand& from = operand(instruction, 1);
     const auto [parts, lanes, bytes, wide] = parts_of(to, instruction, opcode, "destination");
@@ -114,6 +142,13 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
 }
 
 void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) {
+    if (opcode.type == Type::b128) {
+        ptx::Instruction halves = instruction;
+        operand(instruction, 1);
+        halves.operands[1] = halves_of(instruction.operands[1]);
+        return store(halves, of_two_halves(opcode));
+    }
+    take_policy(instruction, opcode, 2);
     const ptx::Operand& to = operand(instruction, 0);
     const ptx::Operand& from = operand(instruction, 1);
     if (opcode.flags.has(Flag::constant)) refuse("constant memory cannot be stored to");
@@ -162,15 +197,95 @@ void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode)
     const Address where = address(operand(instruction, first));
     const Ref b = source(operand(instruction, first + 1), bytes, opcode.type);
     const Ref c = cas ? source(operand(instruction, first + 2), bytes, opcode.type) : b;
-    if (instruction.operands.size() != first + (cas ? 3 : 2)) {
-        refuse(fmt::format("{} has too many operands: cache policies are not supported", instruction.opcode));
-    }
+    take_policy(instruction, opcode, first + (cas ? 3 : 2));
     Type type = canonical(Operation::atom, opcode.type, flags);
     if (!ptx::is_float(type) && flags.has(Flag::add)) type = unsigned_of(bytes);
     Step& step = emit({Operation::atom, type, Type::none, flags}, {d}, {where.base, b, c});
     step.immediate = where.offset;
     step.bits = static_cast<std::uint16_t>((where.narrow ? Instruction::narrow : 0) | Instruction::strong);
     step.memory = true;
+}
+
+// PTX makes each element atomic, not the vector: one after another. What is read may lie where a result comes to be.
+void Lowering::atomic_vector(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const bool reduces = opcode.row->operation == Operation::red_vector;
+    const unsigned bytes = ptx::bytes_of(opcode.type);
+    const std::size_t first = reduces ? 0 : 1;
+    take_policy(instruction, opcode, first + 2);
+    const FlagSet& flags = opcode.flags;
+    const std::size_t lanes = flags.has(Flag::v8) ? 8 : flags.has(Flag::v4) ? 4 : flags.has(Flag::v2) ? 2 : 0;
+    const ptx::Operand& values = instruction.operands[first + 1];
+    const bool fits =
+        values.parts.size() == lanes && (reduces || instruction.operands[0].parts.size() == lanes);
+    if (lanes == 0 || lanes * bytes > 16 || !fits)
+        refuse(fmt::format("{} is not supported", instruction.opcode));
+    const Address where = address(instruction.operands[first]);
+    FlagSet selecting = flags & FlagSet{Flag::add, Flag::min, Flag::max};
+    if (flags.has(Flag::global)) selecting.add(Flag::global);
+    std::vector<Ref> results;
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const Ref value = source(values.parts[lane], bytes, opcode.type);
+        results.push_back(temporary(bytes));
+        Step& step = emit({Operation::atom, opcode.type, Type::none, selecting}, {results.back()},
+                          {where.base, value, value});
+        step.immediate = where.offset + static_cast<std::int64_t>(lane * bytes);
+        step.bits =
+            static_cast<std::uint16_t>((where.narrow ? Instruction::narrow : 0) | Instruction::strong);
+        step.memory = true;
+        // The first one asks for the alignment of all.
+        if (lane == 0) step.used_bytes = static_cast<std::uint32_t>(lanes * bytes);
+    }
+    if (reduces) return;
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+        emit({Operation::mov, unsigned_of(bytes)}, {result(instruction.operands[0].parts[lane], bytes)},
+             {results[lane]});
+}
+
+// atom.exch.b128 d, [a], b and atom.cas.b128 d, [a], b, c.
+void Lowering::atomic_wide(const ptx::Instruction& instruction, const Opcode& opcode) {
+    functions_.layout().may_spin();
+    const bool cas = opcode.flags.has(Flag::cas);
+    take_policy(instruction, opcode, cas ? 4 : 3);
+    const ptx::Operand d = halves_of(instruction.operands[0]), b = halves_of(instruction.operands[2]),
+                       c = cas ? halves_of(instruction.operands[3]) : b;
+    const Address where = address(instruction.operands[1]);
+    std::vector<Ref> list;
+    for (const ptx::Operand* each : {&b, &c}) {
+        for (const ptx::Operand& half : each->parts) list.push_back(source(half, 8));
+    }
+    Step& step = emit({Operation::atom_wide, Type::none, Type::none, opcode.flags & opcode.row->selecting},
+                      {result(d.parts[0], 8), result(d.parts[1], 8)}, {where.base});
+    step.listed = true;
+    step.list = std::move(list);
+    step.immediate = where.offset;
+    step.bits = static_cast<std::uint16_t>((where.narrow ? Instruction::narrow : 0) | Instruction::strong);
+    step.memory = true;
+}
+
+void Lowering::discard(const ptx::Instruction& instruction, const Opcode& opcode) {
+    constexpr std::uint64_t line = 128;
+    const ptx::Operand& size = operand(instruction, 1);
+    if (size.kind != OperandKind::integer || size.bits != line)
+        refuse(fmt::format("{} discards {} bytes", instruction.opcode, line));
+    const Address where = address(operand(instruction, 0));
+    Step& step = emit({Operation::discard, Type::none, Type::none, opcode.flags & opcode.row->selecting}, {},
+                      {where.base});
+    step.immediate = where.offset;
+    step.bits = where.narrow ? Instruction::narrow : std::uint16_t{0};
+    step.memory = true;
+}
+
+// Nothing reads a policy but what takes no notice of it.
+void Lowering::create_policy(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const bool of_range = opcode.flags.has(Flag::range), converts = opcode.flags.has(Flag::cvt);
+    const std::size_t count = instruction.operands.size();
+    if (of_range ? count != 4 : converts ? count != 2 : count != 1 && count != 2)
+        refuse(fmt::format("{} with {} operands is not supported", instruction.opcode, count));
+    if (of_range) address(instruction.operands[1]);
+    for (std::size_t i = of_range ? 2 : 1; i < count; ++i)
+        source(instruction.operands[i], converts ? 8 : 4, converts || of_range ? Type::none : Type::f32);
+    emit({Operation::mov, Type::u64}, {result(operand(instruction, 0), 8)},
+         {functions_.layout().constant(1, 8)});
 }
 
 void Lowering::shuffle(const ptx::Instruction& instruction, const Opcode& opcode) {

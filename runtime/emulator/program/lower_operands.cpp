@@ -1,6 +1,7 @@
 // Operands: registers, constants, addresses and vectors, from PTX to virtual registers.
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -13,11 +14,13 @@ namespace {
 
 // By Special; the others have no name.
 constexpr std::string_view special_names[] = {
-    "%tid.x",           "%tid.y",       "%tid.z",       "%ntid.x",      "%ntid.y",      "%ntid.z",
-    "%ctaid.x",         "%ctaid.y",     "%ctaid.z",     "%nctaid.x",    "%nctaid.y",    "%nctaid.z",
-    "%laneid",          "%warpid",      "%nwarpid",     "%smid",        "%nsmid",       "%gridid",
-    "%lanemask_eq",     "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%dynamic_smem_size",
-    "%total_smem_size", "%envreg1",     "%envreg2"};
+    "%tid.x",           "%tid.y",       "%tid.z",       "%ntid.x",
+    "%ntid.y",          "%ntid.z",      "%ctaid.x",     "%ctaid.y",
+    "%ctaid.z",         "%nctaid.x",    "%nctaid.y",    "%nctaid.z",
+    "%laneid",          "%warpid",      "%nwarpid",     "%smid",
+    "%nsmid",           "%gridid",      "%lanemask_eq", "%lanemask_le",
+    "%lanemask_lt",     "%lanemask_ge", "%lanemask_gt", "%dynamic_smem_size",
+    "%total_smem_size", "%envreg1",     "%envreg2",     "%aggr_smem_size"};
 
 // Shared memory that CUDA keeps for itself in every block: groups of several warps meet in its second part.
 struct ReservedName {
@@ -28,6 +31,19 @@ constexpr ReservedName reserved_names[] = {
     {"%reserved_smem_offset_0", 0},
     {"%reserved_smem_offset_1", ptx::limits::reserved_shared_per_block / 2},
 };
+
+// %envreg0 to %envreg31 and the like; %pm0_64 is one of 64 bits.
+bool is_one_of(std::string_view name, std::string_view prefix, unsigned count) {
+    if (!name.starts_with(prefix)) return false;
+    name.remove_prefix(prefix.size());
+    if (name.ends_with("_64")) name.remove_suffix(3);
+    unsigned number = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+    return error == std::errc() && end == name.data() + name.size() && number < count;
+}
+
+// What a driver puts into %envreg1 and %envreg2; into the others this one puts nothing.
+bool is_workspace(std::string_view name) { return name == "%envreg1" || name == "%envreg2"; }
 
 // What a constant written as a float means in an instruction of this type.
 std::uint64_t float_bits(const ptx::Operand& operand, Type type, unsigned bytes) {
@@ -58,6 +74,7 @@ Type canonical(Operation operation, Type type, const FlagSet& flags) noexcept {
         case Operation::sub:
         case Operation::mul:
         case Operation::mad:
+            if (type == Type::u16x2 || type == Type::s16x2) return Type::u16x2;
             if (ptx::is_float(type) || flags.has(Flag::hi) || flags.has(Flag::wide) || flags.has(Flag::sat))
                 return type;
             return unsigned_of(ptx::bytes_of(type));
@@ -88,7 +105,8 @@ const ptx::Operand& Lowering::operand(const ptx::Instruction& instruction, std::
 
 unsigned Lowering::width(const ptx::Operand& operand) const {
     if (operand.kind != OperandKind::reg) return 0;
-    return body_.register_bytes[static_cast<std::size_t>(operand.index)];
+    if (!operand.name.empty()) refuse(fmt::format("the selector '.{}' is not supported here", operand.name));
+    return is_wide(operand) ? 16 : body_.register_bytes[static_cast<std::size_t>(operand.index)];
 }
 
 Ref Lowering::register_of(const ptx::Operand& operand) const {
@@ -99,6 +117,7 @@ Ref Lowering::source(const ptx::Operand& operand, unsigned bytes, Type type) {
     const unsigned slot = std::max(bytes, 2u);
     switch (operand.kind) {
         case OperandKind::reg:
+            if (operand.negated) refuse("a register cannot be negated here");
             if (width(operand) != slot) {
                 refuse(fmt::format("an operand has {} bits where the instruction needs {}",
                                    8 * width(operand), 8 * slot));
@@ -155,16 +174,39 @@ Ref Lowering::temporary(unsigned bytes) {
     return {Ref::Kind::virtual_register, static_cast<std::uint32_t>(body_.register_bytes.size() - 1)};
 }
 
+bool Lowering::is_wide(const ptx::Operand& operand) const {
+    return operand.kind == OperandKind::reg && halves_.contains(operand.index);
+}
+
+ptx::Operand Lowering::halves_of(const ptx::Operand& operand) const {
+    if (!is_wide(operand)) refuse("an operand must be a register of 128 bits here");
+    ptx::Operand made;
+    made.kind = OperandKind::vector;
+    made.parts = {operand, operand};
+    made.parts[0].index = halves_.at(operand.index);
+    made.parts[1].index = made.parts[0].index + 1;
+    return made;
+}
+
 Ref Lowering::special(const ptx::Operand& operand, unsigned bytes) {
     for (const ReservedName& known : reserved_names) {
         if (known.name != operand.name) continue;
         Layout& layout = functions_.layout();
         return layout.constant(layout.reserved_shared_address() + known.offset, bytes);
     }
+    if (is_one_of(operand.name, "%envreg", 32) && !is_workspace(operand.name))
+        return functions_.layout().constant(0, bytes);
+    if (is_one_of(operand.name, "%pm", 8) || operand.name == "%current_graph_exec")
+        return functions_.layout().constant(0, bytes);
     const auto* known = std::ranges::find(special_names, operand.name);
     if (known == std::end(special_names))
         refuse(fmt::format("the special register {} is not supported", operand.name));
-    const Ref slot = functions_.layout().special(static_cast<Special>(known - special_names));
+    const auto number = std::min<std::size_t>(static_cast<std::size_t>(known - special_names),
+                                              static_cast<std::size_t>(Special::workspace_low));
+    Special which = static_cast<Special>(number);
+    if (operand.name == "%aggr_smem_size")
+        which = Special::total_smem_size;  // of a block alone, not of a cluster
+    const Ref slot = functions_.layout().special(which);
     if (bytes == 4) return slot;
     const Ref widened = temporary(bytes);
     emit({Operation::cvt, unsigned_of(bytes), Type::u32}, {widened}, {slot});

@@ -13,6 +13,18 @@ void Lowering::move(const ptx::Instruction& instruction, const Opcode& opcode) {
         emit({Operation::mov, Type::pred}, {result(to, 0)}, {value});
         return;
     }
+    if (opcode.type == Type::b128) {
+        const ptx::Operand target = is_wide(to) ? halves_of(to) : to;
+        const ptx::Operand source_halves = is_wide(from) ? halves_of(from) : from;
+        if (target.parts.size() != 2 || source_halves.parts.size() != 2 || (!is_wide(to) && !is_wide(from)))
+            refuse("mov.b128 moves a register of 128 bits, or two of 64");
+        const Ref low = temporary(8), high = temporary(8);  // the sources may be the results
+        emit({Operation::mov, Type::u64}, {low}, {source(source_halves.parts[0], 8)});
+        emit({Operation::mov, Type::u64}, {high}, {source(source_halves.parts[1], 8)});
+        emit({Operation::mov, Type::u64}, {result(target.parts[0], 8)}, {low});
+        emit({Operation::mov, Type::u64}, {result(target.parts[1], 8)}, {high});
+        return;
+    }
     const unsigned bytes = ptx::bytes_of(opcode.type);
     if (to.kind == OperandKind::vector || from.kind == OperandKind::vector) {
         const bool packs = from.kind == OperandKind::vector;
@@ -64,6 +76,38 @@ Operation combination_of(const FlagSet& flags) {
 
 }  // namespace
 
+// Both halves of a packed operand, the lower one first.
+std::array<Ref, 2> Lowering::unpacked(const ptx::Operand& operand) {
+    const std::array<Ref, 2> halves{temporary(2), temporary(2)};
+    Step& step = emit({Operation::unpack, Type::u32, Type::b16}, {}, {source(operand, 4)});
+    step.listed = step.list_is_result = true;
+    step.list = {halves[0], halves[1]};
+    return halves;
+}
+
+// Whether a and b compare so, combined with the predicate behind them where the opcode says so.
+Ref Lowering::compared(const ptx::Instruction& instruction, const Opcode& opcode, Type type, Ref a, Ref b) {
+    const Ref truth = temporary(0);
+    emit({Operation::setp, canonical(Operation::setp, type, {}), Type::none, comparison_of(opcode.flags)},
+         {truth}, {a, b});
+    if ((opcode.flags & FlagSet{Flag::and_, Flag::or_, Flag::xor_}).empty()) return truth;
+    const Ref combined = temporary(0);
+    emit({combination_of(opcode.flags), Type::pred}, {combined}, {truth, predicate(instruction.operands[3])});
+    return combined;
+}
+
+// setp.lt.and.f16x2 p|q, a, b, c: p of the lower halves, q of the upper ones.
+void Lowering::compare_packed(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const ptx::Operand& to = operand(instruction, 0);
+    if (to.kind != OperandKind::pair) refuse(fmt::format("{} needs two predicates, p|q", instruction.opcode));
+    const Type half = opcode.type == Type::f16x2 ? Type::f16 : Type::bf16;
+    const auto a = unpacked(operand(instruction, 1)), b = unpacked(operand(instruction, 2));
+    const Ref low = compared(instruction, opcode, half, a[0], b[0]);
+    const Ref high = compared(instruction, opcode, half, a[1], b[1]);
+    emit({Operation::mov, Type::pred}, {result(to.parts[0], 0)}, {low});
+    emit({Operation::mov, Type::pred}, {result(to.parts[1], 0)}, {high});
+}
+
 // setp.lt.and.f32 p|q, a, b, c: p = (a < b) and c, q = !(a < b) and c.
 void Lowering::compare(const ptx::Instruction& instruction, const Opcode& opcode) {
     const ptx::Operand& to = operand(instruction, 0);
@@ -73,6 +117,7 @@ void Lowering::compare(const ptx::Instruction& instruction, const Opcode& opcode
     if (combined != (opcode.flags & combinations).single()) {
         refuse(fmt::format("{} needs {} operands", instruction.opcode, combined ? 3 : 4));
     }
+    if (opcode.type == Type::f16x2 || opcode.type == Type::bf16x2) return compare_packed(instruction, opcode);
     const unsigned bytes = ptx::bytes_of(opcode.type);
     const Ref a = source(operand(instruction, 1), bytes, opcode.type);
     const Ref b = source(operand(instruction, 2), bytes, opcode.type);
@@ -105,23 +150,38 @@ void Lowering::compare(const ptx::Instruction& instruction, const Opcode& opcode
     write(to.parts[1], opposite);
 }
 
-// set.lt.u32.f32 d, a, b: all ones or 1.0 where true, else 0.
+// set.lt.u32.f32 d, a, b: all ones or 1.0 where true, else 0. Of packed halves, so in each half of d.
 void Lowering::compare_to_value(const ptx::Instruction& instruction, const Opcode& opcode) {
-    const unsigned bytes = ptx::bytes_of(opcode.second);
-    const Ref a = source(operand(instruction, 1), bytes, opcode.second);
-    const Ref b = source(operand(instruction, 2), bytes, opcode.second);
-    const Ref truth = temporary(0);
-    emit({Operation::setp, canonical(Operation::setp, opcode.second, {}), Type::none,
-          comparison_of(opcode.flags)},
-         {truth}, {a, b});
-    const unsigned wide = ptx::bytes_of(opcode.type);
+    const bool combined = !(opcode.flags & FlagSet{Flag::and_, Flag::or_, Flag::xor_}).empty();
+    if (instruction.operands.size() != (combined ? 4u : 3u))
+        refuse(fmt::format("{} needs {} operands", instruction.opcode, combined ? 4 : 3));
+    const bool packed = opcode.second == Type::f16x2 || opcode.second == Type::bf16x2;
+    const unsigned wide = packed ? 2 : ptx::bytes_of(opcode.type);
     std::uint64_t one = wide == 2 ? 0xffff : 0xffff'ffff;
     if (opcode.type == Type::f32) one = 0x3f80'0000;
-    if (opcode.type == Type::f16) one = 0x3c00;
-    if (opcode.type == Type::bf16) one = 0x3f80;
+    if (opcode.type == Type::f16 || opcode.type == Type::f16x2) one = 0x3c00;
+    if (opcode.type == Type::bf16 || opcode.type == Type::bf16x2) one = 0x3f80;
     Layout& layout = functions_.layout();
     const Ref yes = layout.constant(one, wide), no = layout.constant(0, wide);
-    emit({Operation::selp, unsigned_of(wide)}, {result(operand(instruction, 0), wide)}, {yes, no, truth});
+    const ptx::Operand &first = instruction.operands[1], &second = instruction.operands[2];
+    if (!packed) {
+        const unsigned bytes = ptx::bytes_of(opcode.second);
+        const Ref a = source(first, bytes, opcode.second), b = source(second, bytes, opcode.second);
+        const Ref truth = compared(instruction, opcode, opcode.second, a, b);
+        emit({Operation::selp, unsigned_of(wide)}, {result(instruction.operands[0], wide)}, {yes, no, truth});
+        return;
+    }
+    const Type half = opcode.second == Type::f16x2 ? Type::f16 : Type::bf16;
+    const auto a = unpacked(first), b = unpacked(second);
+    std::vector<Ref> halves;
+    for (std::size_t i = 0; i < 2; ++i) {
+        const Ref truth = compared(instruction, opcode, half, a[i], b[i]);
+        halves.push_back(temporary(2));
+        emit({Operation::selp, Type::u16}, {halves.back()}, {yes, no, truth});
+    }
+    Step& step = emit({Operation::pack, Type::u32, Type::b16}, {result(instruction.operands[0], 4)}, {});
+    step.listed = true;
+    step.list = std::move(halves);
 }
 
 namespace {
@@ -135,15 +195,14 @@ const FlagSet float_roundings{Flag::rn, Flag::rz, Flag::rm, Flag::rp};
 bool valid_conversion(const Opcode& opcode) {
     const Type to = opcode.type, from = opcode.second;
     const FlagSet integral = opcode.flags & integral_roundings, directed = opcode.flags & float_roundings;
-    if (opcode.flags.has(Flag::relu)) return false;
     if (is_integer(to) && is_integer(from))
         return integral.empty() && directed.empty() && !opcode.flags.has(Flag::ftz);
     if (is_integer(to)) return integral.single() && directed.empty();
     const bool flushes = opcode.flags.has(Flag::ftz);
     if (is_integer(from)) return directed.single() && integral.empty() && (!flushes || to == Type::f32);
     const bool brain = to == Type::bf16 || from == Type::bf16;
+    if (brain && opcode.flags.has(Flag::sat)) return false;
     if (to == from) return directed.empty() && (integral.empty() || integral.single());
-    if (brain && (to == Type::f16 || from == Type::f16 || to == Type::f64 || from == Type::f64)) return false;
     const bool narrows = ptx::bytes_of(to) < ptx::bytes_of(from);
     return integral.empty() && (narrows ? directed.single() : directed.empty());
 }
@@ -154,8 +213,7 @@ void Lowering::convert(const ptx::Instruction& instruction, const Opcode& opcode
     const ptx::Operand& to = operand(instruction, 0);
     if (opcode.type == Type::f16x2 || opcode.type == Type::bf16x2) {
         // cvt.rn.f16x2.f32 d, a, b: a goes to the upper half.
-        if (opcode.second != Type::f32 || !(opcode.flags & float_roundings).single() ||
-            opcode.flags.has(Flag::relu)) {
+        if (opcode.second != Type::f32 || !(opcode.flags & float_roundings).single()) {
             refuse(fmt::format("{} is not supported", instruction.opcode));
         }
         Opcode half = opcode;
@@ -224,13 +282,25 @@ void Lowering::dot_product(const ptx::Instruction& instruction, const Opcode& op
          {result(operand(instruction, 0), 4)}, std::move(sources));
 }
 
-void Lowering::lookup3(const ptx::Instruction& instruction, const Opcode&) {
+// lop3.b32 d, a, b, c, table; or with a predicate beside it: lop3.or.b32 d|p, a, b, c, table, q, where p = (d != 0) or q.
+void Lowering::lookup3(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const bool combines = !(opcode.flags & FlagSet{Flag::and_, Flag::or_}).empty();
+    const ptx::Operand& to = operand(instruction, 0);
+    if (instruction.operands.size() != (combines ? 6u : 5u) || (to.kind == OperandKind::pair) != combines)
+        refuse(fmt::format("{} with these operands is not supported", instruction.opcode));
     std::vector<Ref> sources;
-    for (std::size_t i = 1; i <= 3; ++i) sources.push_back(source(operand(instruction, i), 4));
-    const ptx::Operand& table = operand(instruction, 4);
+    for (std::size_t i = 1; i <= 3; ++i) sources.push_back(source(instruction.operands[i], 4));
+    const ptx::Operand& table = instruction.operands[4];
     if (table.kind != OperandKind::integer) refuse("lop3 needs a constant table");
-    emit({Operation::lop3, Type::u32}, {result(operand(instruction, 0), 4)}, std::move(sources)).immediate =
+    const Ref d = combines ? temporary(4) : result(to, 4);
+    emit({Operation::lop3, Type::u32}, {d}, std::move(sources)).immediate =
         static_cast<std::int64_t>(table.bits & 0xff);
+    if (!combines) return;
+    const Ref truth = temporary(0), other = predicate(instruction.operands[5]);
+    emit({Operation::setp, Type::u32, Type::none, {Flag::ne}}, {truth},
+         {d, functions_.layout().constant(0, 4)});
+    emit({combination_of(opcode.flags), Type::pred}, {result(to.parts[1], 0)}, {truth, other});
+    emit({Operation::mov, Type::u32}, {result(to.parts[0], 4)}, {d});
 }
 
 void Lowering::is_space(const ptx::Instruction& instruction, const Opcode& opcode) {

@@ -18,8 +18,13 @@ Lowering::Lowering(Functions& functions, std::size_t index,
 
 Body Lowering::run(std::vector<Refused>& refused) {
     for (const Type type : function_.registers) {
-        body_.register_bytes.push_back(
-            static_cast<std::uint8_t>(type == Type::pred ? 0 : std::max(2u, ptx::bytes_of(type))));
+        const unsigned bytes = type == Type::pred ? 0 : std::clamp(ptx::bytes_of(type), 2u, 8u);
+        body_.register_bytes.push_back(static_cast<std::uint8_t>(bytes));
+    }
+    for (std::size_t i = 0; i < function_.registers.size(); ++i) {
+        if (function_.registers[i] != Type::b128) continue;
+        halves_[static_cast<std::int32_t>(i)] = static_cast<std::int32_t>(temporary(8).index);
+        temporary(8);
     }
     body_.labels.assign(function_.labels.size(), 0);
     enter_function();
@@ -167,6 +172,30 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
         // stacks of threads
         {Operation::stack_allocate, &Lowering::stack}, {Operation::stack_save, &Lowering::stack},
         {Operation::stack_restore, &Lowering::stack},
+        {Operation::convert_small, &Lowering::convert_small},
+        {Operation::convert_pack, &Lowering::convert_pack},
+        {Operation::video_add, &Lowering::scalar_video},
+        {Operation::video_sub, &Lowering::scalar_video},
+        {Operation::video_difference, &Lowering::scalar_video},
+        {Operation::video_min, &Lowering::scalar_video},
+        {Operation::video_max, &Lowering::scalar_video},
+        {Operation::video_shl, &Lowering::scalar_video},
+        {Operation::video_shr, &Lowering::scalar_video},
+        {Operation::video_mad, &Lowering::scalar_video},
+        {Operation::video_set, &Lowering::scalar_video},
+        {Operation::video_vector_add, &Lowering::vector_video},
+        {Operation::video_vector_sub, &Lowering::vector_video},
+        {Operation::video_vector_average, &Lowering::vector_video},
+        {Operation::video_vector_difference, &Lowering::vector_video},
+        {Operation::video_vector_min, &Lowering::vector_video},
+        {Operation::video_vector_max, &Lowering::vector_video},
+        {Operation::video_vector_set, &Lowering::vector_video},
+        {Operation::atom_vector, &Lowering::atomic_vector},
+        {Operation::red_vector, &Lowering::atomic_vector},
+        {Operation::atom_wide, &Lowering::atomic_wide},
+        {Operation::discard, &Lowering::discard},
+        {Operation::create_policy, &Lowering::create_policy},
+        {Operation::set, &Lowering::compare_to_value},
     };
     // clang-format on
     const Operation operation = opcode.row->operation;
@@ -174,9 +203,6 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
         if (rule.operation == operation) return (this->*rule.lower)(instruction, opcode);
     }
     switch (operation) {
-        case Operation::set:
-            if (opcode.row->operands == "*") return compare_to_value(instruction, opcode);
-            return by_letters(instruction, opcode);
         case Operation::prefetch:
         case Operation::fence:
             // One worker runs a block from start to end and host stores are not reordered against each other

@@ -1,6 +1,7 @@
 // PTX instructions -> steps, one function at a time: which method lowers which family is decided in lowering.cpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -45,6 +46,9 @@ class Lowering {
     // lower_values.cpp: movement, comparison, conversion
     void move(const ptx::Instruction& instruction, const Opcode& opcode);
     void compare(const ptx::Instruction& instruction, const Opcode& opcode);
+    void compare_packed(const ptx::Instruction& instruction, const Opcode& opcode);
+    std::array<Ref, 2> unpacked(const ptx::Operand& operand);
+    Ref compared(const ptx::Instruction& instruction, const Opcode& opcode, Type type, Ref a, Ref b);
     void compare_to_value(const ptx::Instruction& instruction, const Opcode& opcode);
     void convert(const ptx::Instruction& instruction, const Opcode& opcode);
     void convert_scalar(Ref result, unsigned result_bytes, Ref source, unsigned source_bytes,
@@ -53,6 +57,17 @@ class Lowering {
     void dot_product(const ptx::Instruction& instruction, const Opcode& opcode);
     void lookup3(const ptx::Instruction& instruction, const Opcode& opcode);
     void is_space(const ptx::Instruction& instruction, const Opcode& opcode);
+
+    // lower_small.cpp: conversions of small formats
+    void convert_small(const ptx::Instruction& instruction, const Opcode& opcode);
+    void convert_pack(const ptx::Instruction& instruction, const Opcode& opcode);
+
+    // lower_video.cpp
+    void scalar_video(const ptx::Instruction& instruction, const Opcode& opcode);
+    void vector_video(const ptx::Instruction& instruction, const Opcode& opcode);
+    Ref selected(const ptx::Operand& operand);
+    template <class Form>
+    void emit_video(const Key& key, const Form& form, const ptx::Operand& to, std::vector<Ref> sources);
 
     // lower_memory.cpp: memory, and what lanes do together
     struct Address {
@@ -71,6 +86,11 @@ class Lowering {
     void load(const ptx::Instruction& instruction, const Opcode& opcode);
     void store(const ptx::Instruction& instruction, const Opcode& opcode);
     void atomic(const ptx::Instruction& instruction, const Opcode& opcode);
+    void atomic_vector(const ptx::Instruction& instruction, const Opcode& opcode);
+    void atomic_wide(const ptx::Instruction& instruction, const Opcode& opcode);
+    void discard(const ptx::Instruction& instruction, const Opcode& opcode);
+    void create_policy(const ptx::Instruction& instruction, const Opcode& opcode);
+    void take_policy(const ptx::Instruction& instruction, const Opcode& opcode, std::size_t operands);
     void shuffle(const ptx::Instruction& instruction, const Opcode& opcode);
     void vote(const ptx::Instruction& instruction, const Opcode& opcode);
     void match(const ptx::Instruction& instruction, const Opcode& opcode);
@@ -114,6 +134,9 @@ class Lowering {
     Ref frame_address(std::uint64_t offset, unsigned bytes);
     Ref special(const ptx::Operand& operand, unsigned bytes);
     Ref temporary(unsigned bytes);
+    /// Both halves of a register of 128 bits, the lower one first, as a vector of registers.
+    ptx::Operand halves_of(const ptx::Operand& operand) const;
+    bool is_wide(const ptx::Operand& operand) const;
     Step& emit(const Key& key, std::vector<Ref> results, std::vector<Ref> sources);
 
     Functions& functions_;
@@ -123,7 +146,9 @@ class Lowering {
     const std::vector<Kernel::Parameter>& parameters_;
     Body body_;
     Code::Line line_;
-    Ref carry_;  ///< the .cc flag, once something uses it
+    std::map<std::int32_t, std::int32_t>
+        halves_;  ///< of registers of 128 bits: the lower half; the upper is the next
+    Ref carry_;   ///< the .cc flag, once something uses it
     /// Of local variables, by variable index; in `frame_` if there is one.
     std::map<std::int32_t, std::uint64_t> addresses_;
     bool reenters_ = false;          ///< the function may be called again before it returns

@@ -36,7 +36,8 @@ struct Step {
     bool memory = false;       ///< wants an allocation cache
     std::int32_t shares = -1;  ///< memory: the earlier step with the same addresses, up to the displacement
     std::uint32_t extra = 0;   ///< goes to Instruction::extra
-    std::uint32_t used_bytes = 0;  ///< ld_used: a bit for each byte of the access
+    std::uint32_t used_bytes =
+        0;  ///< ld_used: a bit for each byte of the access; atom: of the vector it begins
     Code::Line line;
 
     /// Visits the virtual registers that it reads, by index.

@@ -157,6 +157,8 @@ class Emitter {
         for (const Ref& ref : step.sources) made.operand[at++] = offset(ref);
         if (step.extra != 0) made.extra = step.extra;
         if (step.key.operation == Operation::ld_used) made.operand.back() = step.used_bytes;
+        if (step.key.operation == Operation::atom && step.used_bytes != 0)
+            made.count = static_cast<std::uint16_t>(step.used_bytes);
         return made;
     }
 

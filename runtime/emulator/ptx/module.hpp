@@ -33,7 +33,7 @@ struct Variable {
 
 struct Operand {
     enum class Kind : std::uint8_t {
-        reg,         ///< `index`, perhaps negated
+        reg,         ///< `index`, perhaps negated; `name`: a selector behind it, b0 of %r1.b0
         special,     ///< `name`: %tid.x
         integer,     ///< `bits`
         floating,    ///< a double's bits

@@ -641,6 +641,12 @@ class Parser {
             made.negated = !made.negated;
             return made;
         }
+        if (peek().is("-") && peek(1).kind == TokenKind::word && peek(1).text.starts_with("%")) {
+            take();
+            made = named();
+            made.negated = true;
+            return made;
+        }
         if (peek().kind == TokenKind::word && !peek().is("WARP_SZ")) {
             made = named();
             if (made.kind != Operand::Kind::reg && made.kind != Operand::Kind::special &&
@@ -691,6 +697,14 @@ class Parser {
         if (made.index >= 0) {
             made.kind = Operand::Kind::reg;
             return made;
+        }
+        if (const std::size_t dot = name.rfind('.'); dot != name.npos) {  // %r1.b0
+            made.index = find_register(name.substr(0, dot));
+            if (made.index >= 0) {
+                made.kind = Operand::Kind::reg;
+                made.name = name.substr(dot + 1);
+                return made;
+            }
         }
         for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
             if (const auto found = scope->variables.find(name); found != scope->variables.end()) {

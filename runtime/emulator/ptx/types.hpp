@@ -13,7 +13,8 @@ namespace emulated::ptx {
     TYPE(pred, 4) TYPE(b8, 1) TYPE(b16, 2) TYPE(b32, 4) TYPE(b64, 8) TYPE(u8, 1) TYPE(u16, 2) TYPE(u32, 4) \
     TYPE(u64, 8) TYPE(s8, 1) TYPE(s16, 2) TYPE(s32, 4) TYPE(s64, 8) TYPE(f16, 2) TYPE(f16x2, 4) TYPE(bf16, 2) \
     TYPE(bf16x2, 4) TYPE(f32, 4) TYPE(f64, 8) \
-    /* elements of matrices */ TYPE(tf32, 4) TYPE(e4m3, 1) TYPE(e5m2, 1) TYPE(s4, 1) TYPE(u4, 1) TYPE(b1, 1)
+    /* elements of matrices */ TYPE(tf32, 4) TYPE(e4m3, 1) TYPE(e5m2, 1) TYPE(s4, 1) TYPE(u4, 1) TYPE(b1, 1) \
+    TYPE(e4m3x2, 2) TYPE(e5m2x2, 2) TYPE(u16x2, 4) TYPE(s16x2, 4) TYPE(b128, 16)
 
 enum class Type : std::uint8_t {
     none,

@@ -63,15 +63,35 @@ void setp(const Call& call, Answers& out) {
     out.add(Type::pred, combined(!truth));
 }
 
+// Of packed halves: p of the lower ones, q of the upper ones.
+void setp_packed(const Call& call, Answers& out) {
+    const Type half = element_of(call.type());
+    for (const unsigned at : {0u, 16u}) {
+        Opcode opcode = call.opcode;
+        opcode.type = half;
+        const Bits sources[] = {call[0] >> at & 0xffff, call[1] >> at & 0xffff, call[2]};
+        Answers answers;
+        setp({opcode, sources}, answers);
+        out.add(Type::pred, answers.at[0].bits);
+    }
+}
+
 // All ones, or 1.0 in a floating-point type.
 void set(const Call& call, Answers& out) {
-    const Type from = element_of(call.opcode.second), to = element_of(call.type());
+    const bool packed = is_packed(call.opcode.second);
+    const Type from = element_of(call.opcode.second);
+    // Of packed halves an integer has a result in each half too.
+    const Type to = packed && !emulated::ptx::is_float(call.type()) ? Type::u16 : element_of(call.type());
     const Bits yes = emulated::ptx::is_float(to) ? bits_of(to, 1.0) : mask_of(to);
     Bits made = 0;
     for (unsigned at = 0; at < bits_in(call.opcode.second); at += bits_in(from)) {
         const Order order =
             order_of(from, call[0] >> at & mask_of(from), call[1] >> at & mask_of(from), call.has(Flag::ftz));
-        if (holds(call.opcode.flags, order)) made |= yes << at;
+        bool truth = holds(call.opcode.flags, order);
+        if (call.has(Flag::and_)) truth = truth && call[2] != 0;
+        if (call.has(Flag::or_)) truth = truth || call[2] != 0;
+        if (call.has(Flag::xor_)) truth = truth != (call[2] != 0);
+        if (truth) made |= yes << at;
     }
     out.add(call.type(), made);
 }
@@ -85,6 +105,7 @@ void slct(const Call& call, Answers& out) {
 }
 
 constexpr Family families[] = {
+    {"setp:packed", "pp", "TT", setp_packed},
     {"setp", "pp", "TT", setp},
     {"set", "T", "SS", set},
     {"selp", "T", "TTp", selp},

@@ -1,4 +1,6 @@
 // cvt between every pair of types.
+#include <cmath>
+
 #include "reference/evaluate.hpp"
 
 namespace reference {
@@ -39,7 +41,8 @@ Bits to_float(const Call& call, Type to, Type from, Bits bits) {
         made = rounded(to, rounding_of(flags),
                        [&](mpfr_ptr r, mpfr_rnd_t rounding) { return mpfr_set(r, value, rounding); });
     } else {
-        if (call.has(Flag::ftz) && from == Type::f32) bits = flushed(from, bits);
+        const bool narrow_exponents = from == Type::f32 || (from == Type::bf16 && to == Type::f32);
+        if (call.has(Flag::ftz) && narrow_exponents) bits = flushed(from, bits);
         const Number value(value_of(from, bits));
         const bool to_whole =
             call.has(Flag::rni) || call.has(Flag::rzi) || call.has(Flag::rmi) || call.has(Flag::rpi);
@@ -51,6 +54,11 @@ Bits to_float(const Call& call, Type to, Type from, Bits bits) {
         });
     }
     if (call.has(Flag::ftz) && to == Type::f32) made = flushed(to, made);
+    if (call.has(Flag::relu) && !is_nan(to, made) && made & sign_bit(to)) made = 0;
+    if (call.has(Flag::satfinite)) {
+        const Bits infinity = bits_of(to, HUGE_VAL);
+        if ((made & ~sign_bit(to)) == infinity) made = (made & sign_bit(to)) | (infinity - 1);
+    }
     return call.has(Flag::sat) ? saturated(to, made) : made;
 }
 

@@ -14,6 +14,15 @@ bool takes(const Family& family, const Opcode& opcode) {
     if (name.substr(0, colon) != opcode.row->name) return false;
     if (kind == "cc") return opcode.flags.has(Flag::cc);
     if (opcode.flags.has(Flag::cc)) return kind.empty();
+    const bool is_byte_pair = opcode.type == Type::e4m3x2 || opcode.type == Type::e5m2x2;
+    const bool packs = opcode.flags.has(Flag::pack);
+    if (kind == "tf32") return opcode.type == Type::tf32;
+    if (kind == "bytes") return is_byte_pair && opcode.second == Type::f32;
+    if (kind == "bytes2") return is_byte_pair && opcode.second == Type::f16x2;
+    if (kind == "frombytes") return opcode.second == Type::e4m3x2 || opcode.second == Type::e5m2x2;
+    if (kind == "pack16") return packs && bits_in(opcode.type) == 16;
+    if (kind == "pack8") return packs && bits_in(opcode.type) == 8;
+    if (kind == "halves") return opcode.type == Type::u16x2 || opcode.type == Type::s16x2;
     if (kind == "float") return emulated::ptx::is_float(opcode.type);
     if (kind == "integer") return !emulated::ptx::is_float(opcode.type);
     if (kind == "wide") return opcode.flags.has(Flag::wide);
@@ -40,7 +49,7 @@ bool agrees_as(Type type, Bits expected, Bits got, int tolerance) {
 
 const Family* family_of(const Opcode& opcode) {
     for (const auto families : {integer_families(), bit_families(), float_families(), comparison_families(),
-                                conversion_families()}) {
+                                small_format_families(), conversion_families()}) {
         for (const Family& family : families) {
             if (takes(family, opcode)) return &family;
         }
@@ -72,7 +81,8 @@ Signature signature_of(const Opcode& opcode, const Family& family) {
     for (const char letter : family.sources) source(letter);
     const bool combines =
         opcode.flags.has(Flag::and_) || opcode.flags.has(Flag::or_) || opcode.flags.has(Flag::xor_);
-    if (family.name == "setp" && combines) source('p');
+    if ((family.name == "setp" || family.name == "setp:packed" || family.name == "set") && combines)
+        source('p');
     return made;
 }
 

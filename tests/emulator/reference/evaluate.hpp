@@ -68,6 +68,7 @@ std::span<const Family> integer_families();
 std::span<const Family> bit_families();
 std::span<const Family> float_families();
 std::span<const Family> comparison_families();
+std::span<const Family> small_format_families();
 std::span<const Family> conversion_families();
 
 // What several files need of integers and floats.

@@ -87,13 +87,18 @@ void neg(const Call& call, Answers& out) {
 template <bool Greater>
 void extreme(const Call& call, Answers& out) {
     each_element(call, out, 2, [&](Type element, const Bits* given) {
-        const bool a_is_nan = is_nan(element, given[0]), b_is_nan = is_nan(element, given[1]);
+        const Bits signs = call.has(Flag::xorsign) ? (given[0] ^ given[1]) & sign_bit(element) : 0;
+        Bits pair[] = {given[0], given[1]};
+        if (call.has(Flag::xorsign)) {  // always with .abs
+            for (Bits& each : pair) each &= ~sign_bit(element);
+        }
+        const bool a_is_nan = is_nan(element, pair[0]), b_is_nan = is_nan(element, pair[1]);
         const Bits nan = format_of(element).canonical_nan;
         if (a_is_nan && b_is_nan) return nan;
-        if (a_is_nan || b_is_nan) return call.has(Flag::nan_wins) ? nan : given[a_is_nan ? 1 : 0];
-        const double a = value_of(element, given[0]), b = value_of(element, given[1]);
+        if (a_is_nan || b_is_nan) return call.has(Flag::nan_wins) ? nan : signs | pair[a_is_nan ? 1 : 0];
+        const double a = value_of(element, pair[0]), b = value_of(element, pair[1]);
         const bool a_is_less = a < b || (a == b && std::signbit(a) && !std::signbit(b));
-        return given[a_is_less == Greater ? 1 : 0];
+        return signs | pair[a_is_less == Greater ? 1 : 0];
     });
 }
 

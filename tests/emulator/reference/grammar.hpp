@@ -13,8 +13,11 @@ struct Syntax {
     std::string_view line;
 };
 
-std::span<const Syntax> scalar_syntax();    ///< instructions of one thread
-std::span<const Syntax> memory_syntax();    ///< ld, st, atom, red, prefetch, cvta, isspacep
+std::span<const Syntax> scalar_syntax();  ///< instructions of one thread
+std::span<const Syntax> memory_syntax();  ///< ld, st, atom, red, prefetch, cvta, isspacep
+std::span<const Syntax> video_syntax();
+/// 128 bits, vectors of atomics, and what is about the L2 cache.
+std::span<const Syntax> wide_syntax();
 std::span<const Syntax> exchange_syntax();  ///< between the threads of a warp
 std::span<const Syntax> control_syntax();   ///< barriers, fences, branches
 std::span<const Syntax> tensor_syntax();    ///< matrices of a warp

@@ -32,6 +32,11 @@ void sub(const Call& call, Answers& out) {
 }
 void mul(const Call& call, Answers& out) { give(call, out, product_part(call)); }
 void mad(const Call& call, Answers& out) {
+    if (call.has(Flag::sat)) {
+        const Wide sum = integer_of(call.type(), wrapped(call.type(), product_part(call))) + number(call, 2);
+        out.add(call.type(), clamped(call.type(), sum));
+        return;
+    }
     give(call, out, static_cast<Wide>(wrapped(call.type(), product_part(call))) + number(call, 2));
 }
 
@@ -55,7 +60,11 @@ Wide product24(const Call& call) {
     return call.has(Flag::hi) ? product >> 16 : product;
 }
 void mul24(const Call& call, Answers& out) { give(call, out, product24(call)); }
-void mad24(const Call& call, Answers& out) { give(call, out, product24(call) + number(call, 2)); }
+void mad24(const Call& call, Answers& out) {
+    const Wide product = integer_of(call.type(), wrapped(call.type(), product24(call))),
+               sum = product + number(call, 2);
+    out.add(call.type(), call.has(Flag::sat) ? clamped(call.type(), sum) : wrapped(call.type(), sum));
+}
 
 void sad(const Call& call, Answers& out) {
     const Wide a = number(call, 0), b = number(call, 1);
@@ -82,11 +91,14 @@ void abs(const Call& call, Answers& out) {
     give(call, out, a < 0 ? -a : a);
 }
 void neg(const Call& call, Answers& out) { give(call, out, -number(call, 0)); }
+void give_extreme(const Call& call, Answers& out, Wide value) {
+    give(call, out, call.has(Flag::relu) && value < 0 ? 0 : value);
+}
 void min(const Call& call, Answers& out) {
-    give(call, out, number(call, 0) < number(call, 1) ? number(call, 0) : number(call, 1));
+    give_extreme(call, out, number(call, 0) < number(call, 1) ? number(call, 0) : number(call, 1));
 }
 void max(const Call& call, Answers& out) {
-    give(call, out, number(call, 0) > number(call, 1) ? number(call, 0) : number(call, 1));
+    give_extreme(call, out, number(call, 0) > number(call, 1) ? number(call, 0) : number(call, 1));
 }
 
 // The carry chain: CC.CF in is the last source, CC.CF out the second result. Instructions without .cc leave
@@ -134,17 +146,19 @@ void dp2a(const Call& call, Answers& out) {
     }
     out.add(Type::b32, wrapped(Type::b32, sum));
 }
-// The absolute difference of each byte, or their sum and c.
-void vabsdiff4(const Call& call, Answers& out) {
-    Wide bytes = 0;
-    Wide sum = static_cast<Wide>(call[2]);
-    for (unsigned k = 0; k < 4; ++k) {
-        const Wide a = part_of(call.type(), call[0], 8, k), b = part_of(call.opcode.second, call[1], 8, k);
-        const Wide difference = a > b ? a - b : b - a;
-        sum += difference;
-        bytes |= difference << (8 * k);
+// add, min and max of each half, and .relu of both halves and words: nothing is below 0.
+template <void (*Compute)(const Call&, Answers&)>
+void each_half(const Call& call, Answers& out) {
+    Opcode half = call.opcode;
+    half.type = element_of(call.type());
+    Bits made = 0;
+    for (const unsigned at : {0u, 16u}) {
+        const Bits sources[] = {call[0] >> at & 0xffff, call[1] >> at & 0xffff};
+        Answers answers;
+        Compute({half, sources}, answers);
+        made |= answers.at[0].bits << at;
     }
-    out.add(Type::b32, wrapped(Type::b32, call.has(Flag::add) ? sum : bytes));
+    out.add(call.type(), made);
 }
 
 constexpr Family families[] = {
@@ -154,6 +168,9 @@ constexpr Family families[] = {
     {"addc", "Tp", "TTp", add_carry},
     {"subc", "Tp", "TTp", sub_borrow},
     {"madc", "Tp", "TTTp", mad_carry},
+    {"add:halves", "T", "TT", each_half<add>},
+    {"min:halves", "T", "TT", each_half<min>},
+    {"max:halves", "T", "TT", each_half<max>},
     {"mul:wide", "W", "TT", mul_wide},
     {"mad:wide", "W", "TTW", mad_wide},
     {"add:integer", "T", "TT", add},
@@ -171,7 +188,6 @@ constexpr Family families[] = {
     {"max:integer", "T", "TT", max},
     {"dp4a", "u", "uuu", dp4a},
     {"dp2a", "u", "uuu", dp2a},
-    {"vabsdiff4", "u", "uuu", vabsdiff4},
 };
 
 }  // namespace

@@ -40,7 +40,18 @@ Type twice_as_wide(Type type) {
 }
 
 Type element_of(Type type) {
-    return type == Type::f16x2 ? Type::f16 : type == Type::bf16x2 ? Type::bf16 : type;
+    switch (type) {
+        case Type::f16x2:
+            return Type::f16;
+        case Type::bf16x2:
+            return Type::bf16;
+        case Type::u16x2:
+            return Type::u16;
+        case Type::s16x2:
+            return Type::s16;
+        default:
+            return type;
+    }
 }
 
 bool is_packed(Type type) { return element_of(type) != type; }

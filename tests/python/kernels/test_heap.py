@@ -75,7 +75,7 @@ def test_a_block_shares_what_one_thread_allocated(kernel, block):
 
 
 @pytest.mark.parametrize(("bytes", "alignment"), [(1, 0), (17, 0), (100, 32), (5, 4096)])
-def test_addresses_are_aligned_and_apart(kernel, bytes, alignment):  # noqa: A002
+def test_addresses_are_aligned_and_apart(kernel, bytes, alignment):
     out = wanted(64, "u8")
     kernel("heap.alignments")[1, 64](out, bytes, alignment)
     addresses = np.sort(out.read())

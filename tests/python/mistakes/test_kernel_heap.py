@@ -53,9 +53,12 @@ def pointer(module):
 
 
 def message_of(launch) -> str:
-    with pytest.raises(bascule.CudaError) as caught:
+    def launch_and_wait():
         launch()
         bascule.synchronize()
+
+    with pytest.raises(bascule.CudaError) as caught:
+        launch_and_wait()
     return str(caught.value)
 
 

@@ -209,8 +209,8 @@ struct Job {
         request.globals = instance->globals.data();
         request.memory = &context->memory;
         request.log = races::Running::log();
-        HeapOfLaunch heap(context->kernel_heap, name(), request.log != nullptr);
-        request.heap = &heap;
+        heap::HeapOfLaunch kernel_heap(context->kernel_heap, name(), request.log != nullptr);
+        request.heap = &kernel_heap;
         request.workers = process.environment().workers;
         request.print = device_output();
         std::optional<Workspace> workspace;
@@ -221,7 +221,7 @@ struct Job {
         request.cancelled = [this] { return is_cancelled(); };
         try {
             const auto fault = machine::launch(request);
-            if (request.log != nullptr) heap.forget_freed(*request.log);
+            if (request.log != nullptr) kernel_heap.forget_freed(*request.log);
             if (handle->library->unloaded) return fail_unloaded();
             if (fault) report(*fault);
         } catch (const std::exception& error) {  // no memory for the grid's registers, no threads
@@ -355,7 +355,8 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
     EMULATED_CHECK(pack(job.parameters, *job.handle->kernel, parameters, extra));
     EMULATED_CHECK(refuse_lost_memory(*job.handle->kernel, job.parameters));
     if (job.handle->kernel->code->uses_heap)
-        context.kernel_heap.open(limit_of(context, CU_LIMIT_MALLOC_HEAP_SIZE, KernelHeap::default_limit));
+        context.kernel_heap.open(
+            limit_of(context, CU_LIMIT_MALLOC_HEAP_SIZE, heap::KernelHeap::default_limit));
     trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);
     if (gate.captures())
         return gate.add(streams::CapturedNode::Kind::kernel, std::move(job), {},

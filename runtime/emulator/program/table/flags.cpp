@@ -29,6 +29,9 @@ constexpr auto names = [] {
         {"L2::64B", Flag::evict},
         {"L2", Flag::level},
         {"L2::evict_normal", Flag::keep},
+        {"L2::evict_unchanged", Flag::first},
+        {"param::entry", Flag::param},
+        {"param::func", Flag::param},
     });
     std::ranges::sort(made, {}, &Name::part);
     return made;

@@ -30,6 +30,7 @@ constexpr TypeSet scalars = bits | integers | floats;
 constexpr TypeSet memory_types = scalars | TypeSet{b8, u8, s8};
 constexpr TypeSet convertible = integers | floats | TypeSet{u8, s8, f16, bf16};
 constexpr TypeSet sized_32_64{b32, b64};
+constexpr TypeSet fp8_pairs{e4m3x2, e5m2x2};
 
 constexpr TypeSet untyped{Type::none};
 
@@ -46,23 +47,28 @@ constexpr FlagSet combinations{F::and_, F::or_, F::xor_};
 constexpr FlagSet spaces{F::global, F::constant, F::shared, F::local, F::param};
 constexpr FlagSet stored_spaces{F::global, F::shared, F::local, F::param};
 constexpr FlagSet vectors{F::v2, F::v4};
+constexpr FlagSet half_flags{F::sat, F::ftz};
+constexpr FlagSet policies{F::policy};
 constexpr FlagSet scopes{F::cta, F::gpu, F::sys, F::cluster};
-constexpr FlagSet load_hints{F::ca, F::cg, F::cs, F::cv, F::lu, F::evict, F::nc, F::weak};
-constexpr FlagSet store_hints{F::wb, F::cg, F::cs, F::wt, F::evict, F::weak};
+constexpr FlagSet load_hints{F::ca, F::cg, F::cs, F::cv, F::lu, F::evict, F::nc, F::weak, F::policy};
+constexpr FlagSet store_hints{F::wb, F::cg, F::cs, F::wt, F::evict, F::weak, F::policy};
 constexpr FlagSet load_order = scopes | FlagSet{F::is_volatile, F::relaxed, F::acquire, F::mmio};
 constexpr FlagSet store_order = scopes | FlagSet{F::is_volatile, F::relaxed, F::release, F::mmio};
 constexpr FlagSet fence_order = scopes | FlagSet{F::acquire, F::release, F::acq_rel, F::sc};
 constexpr FlagSet atomic_spaces{F::global, F::shared};
-constexpr FlagSet atom_order = scopes | FlagSet{F::relaxed, F::acquire, F::release, F::acq_rel};
-constexpr FlagSet red_order = scopes | FlagSet{F::relaxed, F::release};
+constexpr FlagSet atom_order = scopes | FlagSet{F::relaxed, F::acquire, F::release, F::acq_rel, F::policy};
+constexpr FlagSet red_order = scopes | FlagSet{F::relaxed, F::release, F::policy};
 constexpr FlagSet keeps_subnormals{F::noftz};
 constexpr FlagSet synchronous{F::sync};
 constexpr FlagSet extremes_and_sum{F::add, F::min, F::max};
 constexpr FlagSet extremes{F::min, F::max};
+constexpr FlagSet secondary{F::add, F::min, F::max};
+constexpr FlagSet signs_apart{F::xorsign, F::abs_};
 constexpr FlagSet float_classes{F::finite, F::infinite, F::number, F::notanumber, F::normal, F::subnormal};
 constexpr FlagSet votes{F::all, F::any, F::uni, F::ballot};
 constexpr FlagSet shuffles{F::up, F::down, F::bfly, F::idx};
 constexpr FlagSet conversions{F::rni, F::rzi, F::rmi, F::rpi, F::rn, F::rz, F::rm, F::rp, F::ftz, F::sat};
+constexpr FlagSet shift_modes{F::wrap, F::clamp};
 constexpr FlagSet prmt_modes{F::f4e, F::b4e, F::rc8, F::ecl, F::ecr, F::rc16};
 
 // Of matrices; which shape goes with which types is in program/matrices.
@@ -87,31 +93,35 @@ constexpr Row table[] = {
     {"add", O::add, "DAA", {s32}, {}, saturates, {}, saturates},
     {"add", O::add, "DAA", singles, {}, single_flags, nearest},
     {"add", O::add, "DAA", doubles, {}, directed, nearest},
-    {"add", O::add, "DAA", half_types, {}, saturates, nearest},
+    {"add", O::add, "DAA", half_types, {}, half_flags, nearest},
     {"add", O::add, "DAA", bf16_types, {}, {}, nearest},
+    {"add", O::add, "DAA", {u16x2, s16x2}},
     {"sub", O::sub, "DAA", integers},
     {"sub", O::sub, "DAA", {s32}, {}, saturates, {}, saturates},
     {"sub", O::sub, "DAA", singles, {}, single_flags, nearest},
     {"sub", O::sub, "DAA", doubles, {}, directed, nearest},
-    {"sub", O::sub, "DAA", half_types, {}, saturates, nearest},
+    {"sub", O::sub, "DAA", half_types, {}, half_flags, nearest},
     {"sub", O::sub, "DAA", bf16_types, {}, {}, nearest},
     {"mul", O::mul, "DAA", integers, {}, {F::lo, F::hi}, {}, {F::lo, F::hi}},
     {"mul", O::mul, "dAA", narrow_integers, {}, {F::wide}, {}, {F::wide}},
     {"mul", O::mul, "DAA", singles, {}, single_flags, nearest},
     {"mul", O::mul, "DAA", doubles, {}, directed, nearest},
-    {"mul", O::mul, "DAA", half_types, {}, saturates, nearest},
+    {"mul", O::mul, "DAA", half_types, {}, half_flags, nearest},
     {"mul", O::mul, "DAA", bf16_types, {}, {}, nearest},
     {"mad", O::mad, "DAAA", integers, {}, {F::lo, F::hi}, {}, {F::lo, F::hi}},
+    {"mad", O::mad, "DAAA", {s32}, {}, {F::hi, F::sat}, {}, {}, {F::hi, F::sat}},
     {"mad", O::mad, "dAAa", narrow_integers, {}, {F::wide}, {}, {F::wide}},
     {"mad", O::fma, "DAAA", singles, {}, single_flags, nearest},
     {"mad", O::fma, "DAAA", doubles, {}, directed, nearest},
     {"fma", O::fma, "DAAA", singles, {}, single_flags, nearest},
     {"fma", O::fma, "DAAA", doubles, {}, directed, nearest},
-    {"fma", O::fma, "DAAA", half_types, {}, saturates, nearest},
+    {"fma", O::fma, "DAAA", half_types, {}, half_flags, nearest},
     {"fma", O::fma, "DAAA", bf16_types, {}, {}, nearest},
-    {"fma", O::fma, "DAAA", halves, {}, {F::relu}, nearest, {F::relu}},
+    {"fma", O::fma, "DAAA", half_types, {}, {F::relu, F::ftz}, nearest, {F::relu}},
+    {"fma", O::fma, "DAAA", bf16_types, {}, {F::relu}, nearest, {F::relu}},
     {"mul24", O::mul24, "DAA", integers_32, {}, {F::lo, F::hi}, {}, {F::lo, F::hi}},
     {"mad24", O::mad24, "DAAA", integers_32, {}, {F::lo, F::hi}, {}, {F::lo, F::hi}},
+    {"mad24", O::mad24, "DAAA", {s32}, {}, {F::hi, F::sat}, {}, {}, {F::hi, F::sat}},
     {"sad", O::sad, "DAAA", integers},
     {"div", O::div, "DAA", integers},
     {"div", O::div, "DAA", singles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx, F::full}},
@@ -119,19 +129,31 @@ constexpr Row table[] = {
     {"rem", O::rem, "DAA", integers},
     {"abs", O::abs, "DA", signed_integers},
     {"abs", O::abs, "DA", singles, {}, flush},
-    {"abs", O::abs, "DA", halves},
+    {"abs", O::abs, "DA", half_types, {}, flush},
+    {"abs", O::abs, "DA", bf16_types},
     {"abs", O::abs, "DA", doubles},
     {"neg", O::neg, "DA", signed_integers},
     {"neg", O::neg, "DA", singles, {}, flush},
-    {"neg", O::neg, "DA", halves},
+    {"neg", O::neg, "DA", half_types, {}, flush},
+    {"neg", O::neg, "DA", bf16_types},
     {"neg", O::neg, "DA", doubles},
     {"min", O::min, "DAA", integers},
     {"min", O::min, "DAA", singles, {}, {F::ftz, F::nan_wins}},
-    {"min", O::min, "DAA", halves, {}, {F::nan_wins}},
+    {"min", O::min, "DAA", half_types, {}, {F::ftz, F::nan_wins}},
+    {"min", O::min, "DAA", bf16_types, {}, {F::nan_wins}},
+    {"min", O::min, "DAA", {f32, f16, f16x2}, {}, FlagSet{F::ftz, F::nan_wins} | signs_apart, {}, {}, signs_apart},
+    {"min", O::min, "DAA", bf16_types, {}, FlagSet{F::nan_wins} | signs_apart, {}, {}, signs_apart},
+    {"min", O::min, "DAA", {u16x2, s16x2}},
+    {"min", O::min, "DAA", {s32, s16x2}, {}, {F::relu}, {}, {F::relu}},
     {"min", O::min, "DAA", doubles},
     {"max", O::max, "DAA", integers},
     {"max", O::max, "DAA", singles, {}, {F::ftz, F::nan_wins}},
-    {"max", O::max, "DAA", halves, {}, {F::nan_wins}},
+    {"max", O::max, "DAA", half_types, {}, {F::ftz, F::nan_wins}},
+    {"max", O::max, "DAA", bf16_types, {}, {F::nan_wins}},
+    {"max", O::max, "DAA", {f32, f16, f16x2}, {}, FlagSet{F::ftz, F::nan_wins} | signs_apart, {}, {}, signs_apart},
+    {"max", O::max, "DAA", bf16_types, {}, FlagSet{F::nan_wins} | signs_apart, {}, {}, signs_apart},
+    {"max", O::max, "DAA", {u16x2, s16x2}},
+    {"max", O::max, "DAA", {s32, s16x2}, {}, {F::relu}, {}, {F::relu}},
     {"max", O::max, "DAA", doubles},
     // .cc forms; the translator adds the carry operands
     {"add", O::add_carry, "*", integers_32_64, {}, {F::cc}, {}, {F::cc}},
@@ -153,14 +175,13 @@ constexpr Row table[] = {
     {"prmt", O::prmt, "DAAA", {b32}},
     {"prmt", O::prmt, "DAAA", {b32}, {}, prmt_modes, {}, prmt_modes},
     {"lop3", O::lop3, "DAAA*", {b32}},
+    {"lop3", O::lop3, "*", {b32}, {}, {F::and_, F::or_}, {}, {F::and_, F::or_}},
     {"shf", O::shf, "DAAU", {b32}, {}, {F::left, F::wrap, F::clamp}, {}, {F::wrap, F::clamp}, {F::left}},
     {"shf", O::shf, "DAAU", {b32}, {}, {F::right, F::wrap, F::clamp}, {}, {F::wrap, F::clamp}, {F::right}},
     {"shl", O::shl, "DAU", bits},
     {"shr", O::shr, "DAU", bits | integers},
     {"dp4a", O::dp4a, "*", integers_32, integers_32},
     {"dp2a", O::dp2a, "*", integers_32, integers_32, {F::lo, F::hi}, {}, {F::lo, F::hi}},
-    {"vabsdiff4", O::vabsdiff4, "DAAA", {u32}, {u32}, {F::add}, {}, {}, {}, {u32}},
-    {"vabsdiff4", O::vabsdiff4, "DAAA", {s32}, {s32}, {F::add}, {}, {}, {}, {s32}},
     {"and", O::and_, "DAA", all_bits},
     {"or", O::or_, "DAA", all_bits},
     {"xor", O::xor_, "DAA", all_bits},
@@ -188,25 +209,39 @@ constexpr Row table[] = {
     {"setp", O::setp, "*", unsigned_integers, {}, ordered | unsigned_order | combinations, {}, ordered | unsigned_order},
     {"setp", O::setp, "*", {f32, f16}, {}, ordered | unordered | combinations | flush, {}, ordered | unordered},
     {"setp", O::setp, "*", {f64, bf16}, {}, ordered | unordered | combinations, {}, ordered | unordered},
-    {"set", O::set, "*", {u32, s32, f32}, signed_integers, ordered, {}, ordered},
-    {"set", O::set, "*", {u32, s32, f32}, bits, equality, {}, equality},
-    {"set", O::set, "*", {u32, s32, f32}, unsigned_integers, ordered | unsigned_order, {}, ordered | unsigned_order},
-    {"set", O::set, "*", {u32, s32, f32}, singles, ordered | unordered | flush, {}, ordered | unordered},
-    {"set", O::set, "*", {u32, s32, f32}, doubles, ordered | unordered, {}, ordered | unordered},
-    {"set", O::set, "*", {f16, u16, u32, s32}, {f16}, ordered | unordered | flush, {}, ordered | unordered},
-    {"set", O::set, "*", {bf16, u16, u32, s32}, {bf16}, ordered | unordered, {}, ordered | unordered},
-    {"set", O::set, "DAA", {f16x2}, {f16x2}, ordered | unordered | flush, {}, ordered | unordered},
-    {"set", O::set, "DAA", {bf16x2}, {bf16x2}, ordered | unordered, {}, ordered | unordered},
+    {"setp", O::setp, "*", {f16x2}, {}, ordered | unordered | combinations | flush, {}, ordered | unordered},
+    {"setp", O::setp, "*", {bf16x2}, {}, ordered | unordered | combinations, {}, ordered | unordered},
+    {"set", O::set, "*", {u32, s32, f32, f16, bf16}, signed_integers, ordered | combinations, {}, ordered},
+    {"set", O::set, "*", {u32, s32, f32, f16, bf16}, bits, equality | combinations, {}, equality},
+    {"set", O::set, "*", {u32, s32, f32, f16, bf16}, unsigned_integers, ordered | unsigned_order | combinations, {}, ordered | unsigned_order},
+    {"set", O::set, "*", {u32, s32, f32, f16}, singles, ordered | unordered | flush | combinations, {}, ordered | unordered},
+    {"set", O::set, "*", {bf16}, singles, ordered | unordered | combinations, {}, ordered | unordered},
+    {"set", O::set, "*", {u32, s32, f32, f16, bf16}, doubles, ordered | unordered | combinations, {}, ordered | unordered},
+    {"set", O::set, "*", {f16, u16, s16, u32, s32}, {f16}, ordered | unordered | flush | combinations, {}, ordered | unordered},
+    {"set", O::set, "*", {bf16, u16, s16, u32, s32}, {bf16}, ordered | unordered | combinations, {}, ordered | unordered},
+    {"set", O::set, "*", {f16x2, u32, s32}, {f16x2}, ordered | unordered | flush | combinations, {}, ordered | unordered},
+    {"set", O::set, "*", {bf16x2, u32, s32}, {bf16x2}, ordered | unordered | combinations, {}, ordered | unordered},
     {"selp", O::selp, "DAAQ", scalars},
     {"slct", O::slct, "DAAF", scalars, {s32}},
     {"slct", O::slct, "DAAF", scalars, {f32}, flush},
-    {"mov", O::mov, "*", all_bits | integers | floats},
+    {"mov", O::mov, "*", all_bits | integers | floats | TypeSet{b128}},
+    {"cvt", O::convert_small, "*", {tf32}, singles, {F::rna, F::rn, F::rz, F::relu, F::satfinite}, {}, {F::rna, F::rn, F::rz}},
+    {"cvt", O::convert_small, "*", fp8_pairs, {f32, f16x2}, {F::rn, F::relu, F::satfinite}, {}, {}, {F::rn, F::satfinite}},
+    {"cvt", O::convert_small, "*", {f16x2}, fp8_pairs, {F::rn, F::relu}, {}, {}, {F::rn}},
+    {"cvt", O::convert_small, "*", halves, singles, {F::rn, F::rz, F::relu, F::satfinite}, {}, {F::rn, F::rz}, {F::relu}},
+    {"cvt", O::convert_small, "*", halves, singles, {F::rn, F::rz, F::satfinite}, {}, {F::rn, F::rz}, {F::satfinite}},
+    {"cvt", O::convert_small, "*", {bf16}, {f16, f64}, {F::rn, F::rz, F::rm, F::rp}, {}, {F::rn, F::rz, F::rm, F::rp}},
+    {"cvt", O::convert_small, "*", {f16}, {bf16}, {F::rn, F::rz, F::rm, F::rp}, {}, {F::rn, F::rz, F::rm, F::rp}},
+    {"cvt", O::convert_pack, "*", {u16, s16}, {s32}, {}, {F::pack, F::sat}, {}, {F::pack, F::sat}},
+    {"cvt", O::convert_pack, "*", {u8, s8}, {s32}, {}, {F::pack, F::sat}, {}, {F::pack, F::sat}, {b32}},
     {"cvt", O::cvt, "*", convertible | TypeSet{f16x2, bf16x2}, convertible, conversions},
     {"cvta", O::cvta, "*", {u64, u32}, {}, spaces | FlagSet{F::to}, {}, spaces},
     {"isspacep", O::isspacep, "*", untyped, {}, spaces, {}, spaces},
 
     {"ld", O::ld, "*", memory_types, {}, spaces | vectors, load_hints | load_order},
     {"ldu", O::ld, "*", memory_types, {}, FlagSet{F::global} | vectors},
+    {"ld", O::ld, "*", {b128}, {}, spaces, load_hints | load_order},
+    {"st", O::st, "*", {b128}, {}, stored_spaces, store_hints | store_order},
     {"st", O::st, "*", memory_types, {}, stored_spaces | vectors, store_hints | store_order},
     {"atom", O::atom, "*", integers_32_64 | floats | halves, {}, FlagSet{F::add} | atomic_spaces, atom_order | keeps_subnormals, {F::add}},
     {"atom", O::atom, "*", integers_32_64, {}, extremes | atomic_spaces, atom_order, extremes},
@@ -218,8 +253,19 @@ constexpr Row table[] = {
     {"red", O::red, "*", {u32}, {}, FlagSet{F::inc, F::dec} | atomic_spaces, red_order, {F::inc, F::dec}},
     {"atom", O::atom, "*", bits, {}, FlagSet{F::cas} | atomic_spaces, atom_order, {F::cas}},
     {"atom", O::atom, "*", sized_32_64, {}, FlagSet{F::exch} | atomic_spaces, atom_order, {F::exch}},
+    {"atom", O::atom_wide, "*", {b128}, {}, FlagSet{F::exch, F::cas} | atomic_spaces, atom_order.minus(policies), {F::exch, F::cas}},
+    {"atom", O::atom_vector, "*", {f32}, {}, FlagSet{F::add} | vectors, atom_order | FlagSet{F::global}, vectors, {F::add}},
+    {"atom", O::atom_vector, "*", halves, {}, secondary | vectors | FlagSet{F::v8}, atom_order | FlagSet{F::global, F::noftz}, secondary, {F::noftz}},
+    {"red", O::red_vector, "*", {f32}, {}, FlagSet{F::add} | vectors, red_order | FlagSet{F::global}, vectors, {F::add}},
+    {"red", O::red_vector, "*", halves, {}, secondary | vectors | FlagSet{F::v8}, red_order | FlagSet{F::global, F::noftz}, secondary, {F::noftz}},
     {"prefetch", O::prefetch, "*", untyped, {}, {}, {F::global, F::local, F::level}, {F::level}},
     {"prefetch", O::prefetch, "*", untyped, {}, {}, {F::global, F::keep}, {F::keep}, {F::global}},
+    {"applypriority", O::prefetch, "*", untyped, {}, {}, {F::global, F::keep}, {}, {F::keep}},
+    {"discard", O::discard, "*", untyped, {}, {F::global}, {F::level}, {}, {F::level}},
+    // A policy is a number that only says what the L2 cache keeps.
+    {"createpolicy", O::create_policy, "*", {b64}, {}, {}, {F::fractional, F::keep, F::first}, {}, {F::fractional}},
+    {"createpolicy", O::create_policy, "*", {b64}, {}, {}, {F::range, F::global, F::keep, F::first}, {}, {F::range}},
+    {"createpolicy", O::create_policy, "*", {b64}, {}, {}, {F::cvt, F::level}, {}, {F::cvt, F::level}},
     {"prefetchu", O::prefetch, "*", untyped, {}, {}, {F::level}, {F::level}},
 
     {"shfl", O::shfl, "*", {b32}, {}, shuffles, {F::sync}, shuffles},
@@ -257,6 +303,33 @@ constexpr Row table[] = {
     {"exit", O::exit, "", untyped},
     {"trap", O::trap, "", untyped},
 
+    {"brkpt", O::fence, "", untyped},
+    {"pmevent", O::fence, "*", untyped, {}, {}, {F::mask}},
+
+    {"vadd", O::video_add, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
+    {"vsub", O::video_sub, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
+    {"vabsdiff", O::video_difference, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
+    {"vmin", O::video_min, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
+    {"vmax", O::video_max, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
+    {"vshl", O::video_shl, "*", integers_32, integers_32, saturates | secondary | shift_modes, {}, shift_modes, {}, {u32}},
+    {"vshr", O::video_shr, "*", integers_32, integers_32, saturates | secondary | shift_modes, {}, shift_modes, {}, {u32}},
+    {"vmad", O::video_mad, "*", integers_32, integers_32, {F::sat, F::po, F::shr7, F::shr15}, {}, {}, {}, integers_32},
+    {"vset", O::video_set, "*", integers_32, integers_32, ordered | secondary, {}, ordered},
+    {"vadd2", O::video_vector_add, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
+    {"vadd4", O::video_vector_add, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
+    {"vsub2", O::video_vector_sub, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
+    {"vsub4", O::video_vector_sub, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
+    {"vavrg2", O::video_vector_average, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
+    {"vavrg4", O::video_vector_average, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
+    {"vabsdiff2", O::video_vector_difference, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
+    {"vabsdiff4", O::video_vector_difference, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
+    {"vmin2", O::video_vector_min, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
+    {"vmin4", O::video_vector_min, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
+    {"vmax2", O::video_vector_max, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
+    {"vmax4", O::video_vector_max, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
+    {"vset2", O::video_vector_set, "*", integers_32, integers_32, ordered | FlagSet{F::add}, {}, ordered},
+    {"vset4", O::video_vector_set, "*", integers_32, integers_32, ordered | FlagSet{F::add}, {}, ordered},
+
     // a thread's own stack
     {"alloca", O::stack_allocate, "*", {u32, u64}},
     {"stacksave", O::stack_save, "*", {u32, u64}},
@@ -266,11 +339,11 @@ constexpr Row table[] = {
 
 // Of each group an opcode has one at most.
 constexpr FlagSet exclusive[] = {
-    {F::rn, F::rz, F::rm, F::rp, F::approx, F::full},
+    {F::rn, F::rz, F::rm, F::rp, F::rna, F::approx, F::full},
     {F::rni, F::rzi, F::rmi, F::rpi},
     combinations,
     spaces,
-    vectors,
+    {F::v2, F::v4, F::v8},
     scopes,
     {F::ca, F::cg, F::cs, F::cv, F::lu, F::wb, F::wt},
     {F::weak, F::is_volatile, F::relaxed, F::acquire, F::release, F::acq_rel, F::sc},

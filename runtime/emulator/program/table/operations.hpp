@@ -22,7 +22,7 @@ enum class Operation : std::uint8_t {
     // elementwise arithmetic
     add, sub, mul, mad, fma, mul24, mad24, sad, div, rem, abs, neg, min, max, add_carry, sub_borrow,
     mad_carry,  ///< the carry is a predicate operand
-    popc, clz, bfind, brev, bfe, bfi, bmsk, szext, fns, prmt, lop3, shf, shl, shr, dp4a, dp2a, vabsdiff4, and_, or_,
+    popc, clz, bfind, brev, bfe, bfi, bmsk, szext, fns, prmt, lop3, shf, shl, shr, dp4a, dp2a, and_, or_,
     xor_, not_, cnot, copysign, testp, rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh,
     // selection and movement
     setp, set, selp, slct, mov, cvt, cvta, isspacep, pack, unpack,
@@ -53,6 +53,14 @@ enum class Operation : std::uint8_t {
     restore_frame, ret, exit, trap, guard, unguard, clock, global_timer, print, assertion,
     heap_allocate, heap_free,               // malloc and free in kernels
     stack_allocate, stack_save, stack_restore,  // alloca
+    // video instructions, of words and of two halves or four bytes
+    video_add, video_sub, video_difference, video_min, video_max, video_shl, video_shr, video_mad, video_set,
+    video_vector_add, video_vector_sub, video_vector_average, video_vector_difference, video_vector_min,
+    video_vector_max, video_vector_set,
+    convert_small,  ///< into and from tf32, fp8 and the like
+    convert_pack, create_policy, discard,
+    atom_vector, red_vector,  ///< lowered to atomics of each element
+    atom_wide,                ///< of 128 bits
     count,
     // clang-format on
 };

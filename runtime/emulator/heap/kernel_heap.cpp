@@ -1,4 +1,4 @@
-#include "driver/kernel_heap.hpp"
+#include "heap/kernel_heap.hpp"
 
 #include <algorithm>
 #include <map>
@@ -6,10 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "driver/process.hpp"
 #include "races/detector.hpp"
 
-namespace emulated::driver {
+namespace emulated::heap {
 namespace {
 
 using memory::Allocation;
@@ -64,10 +63,9 @@ std::vector<KernelHeap::Live> KernelHeap::live() const {
 
 void KernelHeap::drop(const std::string& why) {
     const std::lock_guard lock(mutex_);
-    memory::Heap& heap = Process::get().heap();
     for (const auto& [address, block] : blocks_) {
-        heap.set_name(address, fmt::format("{}, {}", name_of(block.kernel, block.line), why));
-        heap.free(address, kind);
+        memory_.set_name(address, fmt::format("{}, {}", name_of(block.kernel, block.line), why));
+        memory_.free(address, kind);
     }
     blocks_.clear();
     used_ = 0;
@@ -82,9 +80,9 @@ DeviceAddress HeapOfLaunch::allocate(std::uint64_t bytes, std::uint64_t alignmen
         if (cost > heap_.limit_ - heap_.used_) return 0;
         heap_.used_ += cost;
     }
-    memory::Heap& heap = Process::get().heap();
-    const auto made = heap.allocate(heap_.place_.device, std::max<std::uint64_t>(bytes, 1), kind, alignment,
-                                    heap_.place_.space);
+    memory::Heap& heap = heap_.memory_;
+    const auto made =
+        heap.allocate(heap_.device_, std::max<std::uint64_t>(bytes, 1), kind, alignment, heap_.space_);
     const std::lock_guard lock(heap_.mutex_);
     if (!made) {
         heap_.used_ -= cost;
@@ -100,7 +98,7 @@ DeviceAddress HeapOfLaunch::allocate(std::uint64_t bytes, std::uint64_t alignmen
 }
 
 std::string HeapOfLaunch::free(DeviceAddress address, const machine::SourceLine& line) {
-    memory::Heap& heap = Process::get().heap();
+    memory::Heap& heap = heap_.memory_;
     const std::lock_guard lock(heap_.mutex_);
     const auto found = heap_.blocks_.find(address);
     if (found == heap_.blocks_.end()) {
@@ -133,4 +131,4 @@ std::string describe_leaks(const std::vector<KernelHeap::Live>& leaks) {
     return text;
 }
 
-}  // namespace emulated::driver
+}  // namespace emulated::heap

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "driver/device_view.hpp"
 #include "machine/device_heap.hpp"
+#include "memory/heap.hpp"
 #include "races/access_log.hpp"
 
-namespace emulated::driver {
+namespace emulated::heap {
 
 /// Memory that lives until a kernel frees it, its device is reset or its context ends. Copies of the host do not reach
 /// it, as on a GPU. Thread-safe.
@@ -22,7 +22,9 @@ class KernelHeap {
     /// What an allocation takes of the limit beside its bytes, which count in units of as many.
     static constexpr std::uint64_t header_bytes = 16;
 
-    explicit KernelHeap(DeviceView::Place place) noexcept : place_(place) {}
+    /// `space` as Allocation::space.
+    KernelHeap(memory::Heap& memory, int device, std::uint64_t space) noexcept
+        : memory_(memory), device_(device), space_(space) {}
 
     /// A kernel that uses the heap is launched: from now on its size is fixed, `limit` at first.
     void open(std::uint64_t limit);
@@ -46,7 +48,9 @@ class KernelHeap {
         machine::SourceLine line;
     };
 
-    const DeviceView::Place place_;
+    memory::Heap& memory_;
+    const int device_;
+    const std::uint64_t space_;
     mutable std::mutex mutex_;  // of what follows
     bool opened_ = false;
     std::uint64_t limit_ = default_limit, used_ = 0;
@@ -78,4 +82,4 @@ std::string words_of(const machine::SourceLine& line);
 /// For stderr: every line that allocated what nothing has freed; empty when there is none.
 std::string describe_leaks(const std::vector<KernelHeap::Live>& leaks);
 
-}  // namespace emulated::driver
+}  // namespace emulated::heap

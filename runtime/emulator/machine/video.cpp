@@ -1,0 +1,206 @@
+// Video instructions: bytes, halves and words of either sign, saturated and combined with a third operand. Every one
+// does the same steps in 128 bits, as PTX describes them, so that a handler is one step of arithmetic.
+#include "program/video.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "machine/groups.hpp"
+#include "machine/registry.hpp"
+
+namespace emulated::machine {
+namespace {
+
+using program::Flag;
+using program::Operation;
+using program::Order;
+using program::Part;
+using program::ScalarVideo;
+using program::Scale;
+using program::Secondary;
+using program::Type;
+using program::VectorVideo;
+
+__extension__ typedef __int128 Wide;
+
+Wide extended(std::uint32_t bits, unsigned width, bool is_signed) {
+    const unsigned unused = 32 - width;
+    return is_signed ? Wide{static_cast<std::int32_t>(bits << unused) >> unused}
+                     : Wide{bits << unused >> unused};
+}
+
+Wide clamped(Wide value, unsigned width, bool is_signed) {
+    const Wide least = is_signed ? -(Wide{1} << (width - 1)) : 0;
+    const Wide most = (Wide{1} << (is_signed ? width - 1 : width)) - 1;
+    return std::clamp(value, least, most);
+}
+
+struct Place {
+    unsigned shift, width;
+};
+Place place_of(Part part) {
+    if (part == Part::word) return {0, 32};
+    if (part >= Part::h0) return {part == Part::h0 ? 0u : 16u, 16};
+    return {8 * (static_cast<unsigned>(part) - static_cast<unsigned>(Part::b0)), 8};
+}
+
+Wide selected(std::uint32_t word, Part part, bool is_signed) {
+    const Place place = place_of(part);
+    return extended(word >> place.shift, place.width, is_signed);
+}
+
+template <class Form>
+Form form_of(const Instruction* i) {
+    Form form;
+    std::memcpy(static_cast<void*>(&form), &i->immediate, sizeof form);
+    return form;
+}
+
+std::uint32_t with_c(const ScalarVideo& form, Wide value, std::uint32_t c) {
+    const Wide third = extended(c, 32, form.d_signed);
+    if (form.secondary == Secondary::add) value += third;
+    if (form.secondary == Secondary::min) value = std::min(value, third);
+    if (form.secondary == Secondary::max) value = std::max(value, third);
+    const auto bits = static_cast<std::uint32_t>(value);
+    if (form.d == Part::word) return bits;
+    const Place place = place_of(form.d);
+    const std::uint32_t mask = ((1u << place.width) - 1) << place.shift;
+    return (c & ~mask) | (bits << place.shift & mask);
+}
+
+// --- one step of arithmetic --------------------------------------------------------------------------------
+
+using Add = decltype([](Wide a, Wide b) -> Wide { return a + b; });
+using Sub = decltype([](Wide a, Wide b) -> Wide { return a - b; });
+using Difference = decltype([](Wide a, Wide b) -> Wide { return a < b ? b - a : a - b; });
+using Min = decltype([](Wide a, Wide b) -> Wide { return std::min(a, b); });
+using Max = decltype([](Wide a, Wide b) -> Wide { return std::max(a, b); });
+// Rounded away from zero.
+using Average = decltype([](Wide a, Wide b) -> Wide { return (a + b + (a + b >= 0 ? 1 : 0)) >> 1; });
+template <Order O>
+struct Compare {
+    Wide operator()(Wide a, Wide b) const {
+        return O == Order::eq   ? a == b
+               : O == Order::ne ? a != b
+               : O == Order::lt ? a < b
+               : O == Order::le ? a <= b
+               : O == Order::gt ? a > b
+                                : a >= b;
+    }
+};
+
+struct Sources {
+    Sources(Lanes& s, const Instruction* i)
+        : d(lanes_at<std::uint32_t>(s, i->operand[0])),
+          a(lanes_at<std::uint32_t>(s, i->operand[1])),
+          b(lanes_at<std::uint32_t>(s, i->operand[2])),
+          c(lanes_at<std::uint32_t>(s, i->operand[3])) {}
+    std::uint32_t* d;
+    const std::uint32_t *a, *b, *c;
+};
+
+// --- scalar ------------------------------------------------------------------------------------------------
+
+// tmp of the manual, saturated and combined with c.
+template <class Compute>
+const Instruction* scalar(Lanes& s, const Instruction* i, const Compute& compute) {
+    const auto form = form_of<ScalarVideo>(i);
+    const Sources of(s, i);
+    each_lane(s.mask, [&](unsigned l) {
+        Wide value =
+            compute(form, selected(of.a[l], form.a, form.a_signed), selected(of.b[l], form.b, form.b_signed));
+        if (form.saturates) value = clamped(value, place_of(form.d).width, form.d_signed);
+        of.d[l] = with_c(form, value, of.c[l]);
+    });
+    return i + 1;
+}
+
+template <class F>
+const Instruction* arithmetic(Lanes& s, const Instruction* i) {
+    return scalar(s, i, [](const ScalarVideo&, Wide a, Wide b) { return F{}(a, b); });
+}
+
+template <bool Left>
+const Instruction* shift(Lanes& s, const Instruction* i) {
+    return scalar(s, i, [](const ScalarVideo& form, Wide a, Wide b) {
+        const auto count = static_cast<unsigned>(form.wraps ? b & 31 : std::min<Wide>(b, 32));
+        return Left ? a * (Wide{1} << count) : a >> count;
+    });
+}
+
+const Instruction* multiply_add(Lanes& s, const Instruction* i) {
+    const auto form = form_of<ScalarVideo>(i);
+    const Sources of(s, i);
+    const bool is_signed = form.a_signed || form.b_signed || form.negates_product || form.negates_c;
+    each_lane(s.mask, [&](unsigned l) {
+        Wide value = selected(of.a[l], form.a, form.a_signed) * selected(of.b[l], form.b, form.b_signed);
+        Wide c = extended(of.c[l], 32, is_signed);
+        if (form.negates_product) value = -value;
+        if (form.negates_c) c = -c;
+        value += c + (form.plus_one ? 1 : 0);
+        value >>= form.scale == Scale::shr7 ? 7 : form.scale == Scale::shr15 ? 15 : 0;
+        if (form.saturates) value = clamped(value, 32, is_signed);
+        of.d[l] = static_cast<std::uint32_t>(value);
+    });
+    return i + 1;
+}
+
+// --- two halves, four bytes --------------------------------------------------------------------------------
+
+template <class F>
+const Instruction* vector(Lanes& s, const Instruction* i) {
+    const auto form = form_of<VectorVideo>(i);
+    const Sources of(s, i);
+    const unsigned width = 32 / form.lanes;
+    const auto part = [&](std::uint64_t both, unsigned selectors, unsigned lane, bool is_signed) {
+        return extended(static_cast<std::uint32_t>(both >> (selectors >> (4 * lane) & 15) * width), width,
+                        is_signed);
+    };
+    each_lane(s.mask, [&](unsigned l) {
+        const std::uint64_t both = std::uint64_t{of.b[l]} << 32 | of.a[l];
+        std::uint32_t merged = of.c[l];
+        Wide sum = of.c[l];
+        for (unsigned lane = 0; lane < form.lanes; ++lane) {
+            if ((form.mask >> lane & 1) == 0) continue;
+            Wide value =
+                F{}(part(both, form.a, lane, form.a_signed), part(both, form.b, lane, form.b_signed));
+            if (form.saturates) value = clamped(value, width, form.d_signed);
+            sum += value;
+            const std::uint32_t mask = ((1u << width) - 1) << (width * lane);
+            merged = (merged & ~mask) | (static_cast<std::uint32_t>(value) << (width * lane) & mask);
+        }
+        of.d[l] = form.accumulates ? static_cast<std::uint32_t>(sum) : merged;
+    });
+    return i + 1;
+}
+
+template <class F>
+void add_both(Registry& r, Operation scalar_operation, Operation vector_operation,
+              const program::FlagSet& flags = {}) {
+    r.add(scalar_operation, Type::none, Type::none, flags, arithmetic<F>);
+    r.add(vector_operation, Type::none, Type::none, flags, vector<F>);
+}
+
+}  // namespace
+
+void register_video(Registry& r) {
+    using O = Operation;
+    add_both<Add>(r, O::video_add, O::video_vector_add);
+    add_both<Sub>(r, O::video_sub, O::video_vector_sub);
+    add_both<Difference>(r, O::video_difference, O::video_vector_difference);
+    add_both<Min>(r, O::video_min, O::video_vector_min);
+    add_both<Max>(r, O::video_max, O::video_vector_max);
+    r.add(O::video_vector_average, Type::none, Type::none, {}, vector<Average>);
+    r.add(O::video_shl, Type::none, Type::none, {}, shift<true>);
+    r.add(O::video_shr, Type::none, Type::none, {}, shift<false>);
+    r.add(O::video_mad, Type::none, Type::none, {}, multiply_add);
+    add_both<Compare<Order::eq>>(r, O::video_set, O::video_vector_set, {Flag::eq});
+    add_both<Compare<Order::ne>>(r, O::video_set, O::video_vector_set, {Flag::ne});
+    add_both<Compare<Order::lt>>(r, O::video_set, O::video_vector_set, {Flag::lt});
+    add_both<Compare<Order::le>>(r, O::video_set, O::video_vector_set, {Flag::le});
+    add_both<Compare<Order::gt>>(r, O::video_set, O::video_vector_set, {Flag::gt});
+    add_both<Compare<Order::ge>>(r, O::video_set, O::video_vector_set, {Flag::ge});
+}
+
+}  // namespace emulated::machine

@@ -1,0 +1,142 @@
+// Video instructions: selectors, masks and modifiers, from PTX to the form that the machine reads.
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "program/lowering.hpp"
+#include "program/video.hpp"
+
+namespace emulated::program {
+namespace {
+
+struct PartName {
+    std::string_view name;
+    Part part;
+};
+constexpr PartName parts[] = {{"", Part::word}, {"b0", Part::b0}, {"b1", Part::b1}, {"b2", Part::b2},
+                              {"b3", Part::b3}, {"h0", Part::h0}, {"h1", Part::h1}};
+
+// The digits of .h31 or .b7610, the last one first; nothing where it is no selector of so many.
+std::vector<unsigned> digits_of(std::string_view selector, char letter, unsigned most) {
+    std::vector<unsigned> made;
+    if (selector.size() < 2 || selector[0] != letter) return made;
+    for (std::size_t i = selector.size(); i-- > 1;) {
+        const auto digit = static_cast<unsigned>(selector[i]) - '0';
+        if (digit > most) return {};
+        made.push_back(digit);
+    }
+    return made;
+}
+
+}  // namespace
+
+// The register behind a selector, or a constant.
+Ref Lowering::selected(const ptx::Operand& operand) {
+    ptx::Operand plain = operand;
+    plain.name = {};
+    plain.negated = false;
+    return source(plain, 4);
+}
+
+template <class Form>
+void Lowering::emit_video(const Key& key, const Form& form, const ptx::Operand& to,
+                          std::vector<Ref> sources) {
+    ptx::Operand plain = to;
+    plain.name = {};
+    Step& step = emit(key, {result(plain, 4)}, std::move(sources));
+    static_assert(sizeof form <= sizeof step.immediate);
+    std::memcpy(&step.immediate, &form, sizeof form);
+}
+
+// vop.dtype.atype.btype d.dsel, a.asel, b.bsel, c: with c where a secondary operation or a merge needs it. vset has no
+// type of its result.
+void Lowering::scalar_video(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const Operation operation = opcode.row->operation;
+    const bool is_set = operation == Operation::video_set, is_mad = operation == Operation::video_mad;
+    const FlagSet& flags = opcode.flags;
+    const FlagSet secondary = flags & FlagSet{Flag::add, Flag::min, Flag::max};
+    const auto part_of = [&](const ptx::Operand& operand) {
+        const auto* found = std::ranges::find(parts, operand.name, &PartName::name);
+        if (found == std::end(parts) || operand.kind == OperandKind::special)
+            refuse(fmt::format("{}: '.{}' is not a byte or half of an operand", instruction.opcode,
+                               operand.name));
+        return found->part;
+    };
+    const ptx::Operand &d = operand(instruction, 0), &a = operand(instruction, 1),
+                       &b = operand(instruction, 2);
+    ScalarVideo form;
+    form.d = part_of(d);
+    form.a = part_of(a);
+    form.b = part_of(b);
+    if (secondary.has(Flag::add)) form.secondary = Secondary::add;
+    if (secondary.has(Flag::min)) form.secondary = Secondary::min;
+    if (secondary.has(Flag::max)) form.secondary = Secondary::max;
+    form.d_signed = !is_set && opcode.type == Type::s32;
+    form.a_signed = (is_set ? opcode.type : opcode.second) == Type::s32;
+    form.b_signed = (is_set ? opcode.second : opcode.third) == Type::s32;
+    form.saturates = flags.has(Flag::sat);
+    form.wraps = flags.has(Flag::wrap);
+    form.plus_one = flags.has(Flag::po);
+    if (flags.has(Flag::shr7)) form.scale = Scale::shr7;
+    if (flags.has(Flag::shr15)) form.scale = Scale::shr15;
+    const bool merges = form.d != Part::word;
+    const bool with_c = is_mad || merges || !secondary.empty();
+    if (instruction.operands.size() != (with_c ? 4u : 3u) || (merges && (is_mad || !secondary.empty())) ||
+        (!secondary.empty() && !secondary.single()))
+        refuse(fmt::format("{} with these operands is not supported", instruction.opcode));
+    form.negates_product = a.negated != b.negated;
+    form.negates_c = with_c && instruction.operands[3].negated;
+    const bool negates = a.negated || b.negated || form.negates_c;
+    if (negates &&
+        (!is_mad || form.plus_one || (form.negates_product && form.negates_c) || (a.negated && b.negated)))
+        refuse(fmt::format("{} cannot negate these operands", instruction.opcode));
+    const Ref first = selected(a), second = selected(b);
+    const Ref third = with_c ? selected(instruction.operands[3]) : first;
+    const FlagSet order = is_set ? flags & opcode.row->one_of : FlagSet{};
+    emit_video({operation, Type::none, Type::none, order}, form, d, {first, second, third});
+}
+
+// vop2.dtype.atype.btype d.mask, a.asel, b.bsel, c, and vop4.
+void Lowering::vector_video(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const bool is_set = opcode.row->operation == Operation::video_vector_set;
+    VectorVideo form;
+    form.lanes = opcode.row->name.ends_with("4") ? 4 : 2;
+    const char letter = form.lanes == 4 ? 'b' : 'h';
+    const unsigned most = 2u * form.lanes - 1;
+    if (instruction.operands.size() != 4)
+        refuse(fmt::format("{} takes 4 operands, got {}", instruction.opcode, instruction.operands.size()));
+    const auto selectors = [&](const ptx::Operand& operand, unsigned first) {
+        std::vector<unsigned> lanes = digits_of(operand.name, letter, most);
+        if (operand.name.empty()) {
+            for (unsigned lane = 0; lane < form.lanes; ++lane) lanes.push_back(first + lane);
+        }
+        if (lanes.size() != form.lanes)
+            refuse(fmt::format("{}: '.{}' does not select {} parts", instruction.opcode, operand.name,
+                               form.lanes));
+        std::uint16_t made = 0;
+        for (unsigned lane = 0; lane < form.lanes; ++lane)
+            made = static_cast<std::uint16_t>(made | lanes[lane] << (4 * lane));
+        return made;
+    };
+    const ptx::Operand& d = instruction.operands[0];
+    form.a = selectors(instruction.operands[1], 0);
+    form.b = selectors(instruction.operands[2], form.lanes);
+    form.mask = d.name.empty() ? static_cast<std::uint8_t>((1u << form.lanes) - 1) : std::uint8_t{0};
+    for (const unsigned lane : digits_of(d.name, letter, form.lanes - 1u))
+        form.mask = static_cast<std::uint8_t>(form.mask | 1u << lane);
+    if (form.mask == 0) refuse(fmt::format("{}: '.{}' is not a mask", instruction.opcode, d.name));
+    form.d_signed = !is_set && opcode.type == Type::s32;
+    form.a_signed = (is_set ? opcode.type : opcode.second) == Type::s32;
+    form.b_signed = (is_set ? opcode.second : opcode.third) == Type::s32;
+    form.saturates = opcode.flags.has(Flag::sat);
+    form.accumulates = opcode.flags.has(Flag::add);
+    if (form.saturates && form.accumulates)
+        refuse(fmt::format("{}: .sat and .add exclude each other", instruction.opcode));
+    const FlagSet order = is_set ? opcode.flags & opcode.row->one_of : FlagSet{};
+    std::vector<Ref> sources;
+    for (std::size_t i = 1; i < 4; ++i) sources.push_back(selected(instruction.operands[i]));
+    emit_video({opcode.row->operation, Type::none, Type::none, order}, form, d, std::move(sources));
+}
+
+}  // namespace emulated::program

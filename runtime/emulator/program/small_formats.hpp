@@ -1,0 +1,24 @@
+// Conversions into and from small floating-point formats: packed into an instruction's immediate. The lowering writes it,
+// the machine reads it.
+#pragma once
+
+#include <cstdint>
+
+namespace emulated::program {
+
+enum class SmallFormat : std::uint8_t { f16, bf16, e4m3, e5m2, tf32, f32, f64 };
+
+/// rna: to the nearest, ties away from zero.
+enum class SmallRounding : std::uint8_t { rn, rz, rm, rp, rna };
+
+struct SmallConversion {
+    SmallFormat to = SmallFormat::f16, from = SmallFormat::f32;
+    SmallRounding rounding = SmallRounding::rn;
+    bool relu = false;              ///< negative numbers become +0
+    bool saturates = false;         ///< what is beyond the greatest number becomes that
+    bool pair = false;              ///< d holds two values
+    bool packed = false;            ///< and so does a
+    std::uint8_t source_bytes = 4;  ///< of a register of a source
+};
+
+}  // namespace emulated::program

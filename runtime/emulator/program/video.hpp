@@ -1,0 +1,40 @@
+// How a video instruction is written, beyond its operation: packed into an instruction's immediate. The lowering
+// writes it, the machine reads it.
+#pragma once
+
+#include <cstdint>
+
+namespace emulated::program {
+
+/// Selectors of a scalar video instruction: the whole word, a byte or a half.
+enum class Part : std::uint8_t { word, b0, b1, b2, b3, h0, h1 };
+
+/// What is done with the result and c: nothing, or one of these; or, with a part of d selected, merged into c.
+enum class Secondary : std::uint8_t { none, add, min, max };
+
+enum class Scale : std::uint8_t { none, shr7, shr15 };
+
+/// A scalar one: vadd.s32.u32.s32.sat.min d, a.b0, b.h1, c.
+struct ScalarVideo {
+    Part d = Part::word, a = Part::word, b = Part::word;
+    Secondary secondary = Secondary::none;
+    Scale scale = Scale::none;
+    bool d_signed : 1 = false, a_signed : 1 = false, b_signed : 1 = false;
+    bool saturates : 1 = false, wraps : 1 = false;
+    bool negates_product : 1 = false, negates_c : 1 = false, plus_one : 1 = false;
+};
+
+/// One of two halves or four bytes: vadd4.u32.s32.u32.sat d.b31, a.b7654, b.b3210, c. A lane of a source is one of
+/// the parts of a and b together.
+struct VectorVideo {
+    std::uint8_t lanes = 2;      ///< or 4
+    std::uint8_t mask = 0;       ///< a bit for each lane
+    std::uint16_t a = 0, b = 0;  ///< four bits a lane, the lowest lane first
+    bool d_signed : 1 = false, a_signed : 1 = false, b_signed : 1 = false;
+    bool saturates : 1 = false, accumulates : 1 = false;
+};
+
+/// vset's comparison.
+enum class Order : std::uint8_t { eq, ne, lt, le, gt, ge };
+
+}  // namespace emulated::program

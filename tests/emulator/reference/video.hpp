@@ -1,0 +1,19 @@
+// What PTX says a video instruction computes, from its own words: opcode, selectors, three words.
+#pragma once
+
+#include <string>
+
+#include "reference/evaluate.hpp"
+
+namespace reference {
+
+/// How the operands are written, each with its dot or empty: ".b0", ".h31".
+struct Selectors {
+    std::string d, a, b;
+    bool negate_a = false, negate_b = false, negate_c = false;
+};
+
+/// `third` is c, whether or not the instruction has it.
+Bits video(const Opcode& opcode, const Selectors& selectors, Bits a, Bits b, Bits c);
+
+}  // namespace reference
