@@ -54,7 +54,8 @@ int list_refused(const char* path) {
 }
 
 int usage() {
-    std::fprintf(stderr, "usage: emulator_vectors [--only KIND] [--corrupt] | --illegal | --table | --refused FILE\n");
+    std::fprintf(
+        stderr, "usage: emulator_vectors [--only KIND] [--corrupt] | --illegal | --table | --refused FILE\n");
     return 2;
 }
 

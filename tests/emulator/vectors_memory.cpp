@@ -294,8 +294,8 @@ void load_by_name(Tally& tally, const std::string& spelling, const Opcode& opcod
                        ".global .align 16 .b8 globals[512] = {1};\n"
                        ".visible .entry k(.param .align 16 .b8 pbytes[512], .param .u64 pout) {\n" +
                        declarations(a) + "ld.param.u64 %out, [pout];\nmov.u32 %t, %tid.x;\n" + spelling +
-                       " " + registers_of(a) + ", [" + variable + "+" + number(at) +
-                       "];\nmul.wide.u32 %i, %t, 32;\nadd.u64 %out, %out, %i;\n";
+                       " " + registers_of(a) + ", [" + variable + "+" + number(at) + "]" + policy_of(a) +
+                       ";\nmul.wide.u32 %i, %t, 32;\nadd.u64 %out, %out, %i;\n";
     for (unsigned k = 0; k < a.lanes; ++k) {
         text += "st.global" + std::string(register_type(a.registers)) + " [%out+" + number(8 * k) + "], %d" +
                 number(k) + ";\n";

@@ -101,7 +101,7 @@ struct alignas(64) Lanes {
     std::uint64_t shared_bytes = 0, local_bytes = 0, parameter_bytes = 0;
     Warp* warp = nullptr;
     Block* block = nullptr;
-    int* wide_lock = nullptr;  ///< of atomics of 128 bits, for the whole process
+    int* wide_lock = nullptr;         ///< of atomics of 128 bits, for the whole process
     races::AccessLog* log = nullptr;  ///< of accesses to memory that others see; null: not asked for
 
     /// Where the lanes' accesses lie in this process: base + offset[lane]. Filled by locate().
