@@ -30,8 +30,6 @@ WAYS = {
 
 # What this device does not have, found in the sentence with which it refuses a kernel.
 REFUSALS = {
-    "cp.async": r"\bcp\.async\.",
-    "mbarrier": r"\bmbarrier\.",
     "tex": r"\b(tex|tld4|txq|suld|sust|sured|suq)\.",
     "malloc in kernels": r"'(malloc|free)' in a kernel is not supported",
     "video instructions": r"\bv(add|sub|absdiff|avrg|min|max)[24]\.",

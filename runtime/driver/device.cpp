@@ -173,10 +173,7 @@ const std::string& Device::name() const noexcept { return state().name; }
 Arch Device::capability() const noexcept { return state().capability; }
 Arch Device::arch() const noexcept {
     Arch arch = state().capability;
-    if (!state().emulated) return arch;
-    // Newer PTX has instructions that the emulated device lacks.
-    if (arch.major >= 8) arch = {.major = 8, .minor = 0};
-    arch.is_virtual = true;
+    arch.is_virtual = state().emulated;  // which runs PTX
     return arch;
 }
 bool Device::emulated() const noexcept { return state().emulated; }

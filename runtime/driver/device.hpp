@@ -48,7 +48,7 @@ class Device {
     /// device's. Throws: CudaError.
     CUctx_st* context_for_questions() const;
     const std::string& name() const noexcept;
-    Arch arch() const noexcept;        ///< what to compile for: sm_90 on a GPU, compute_80 when emulated
+    Arch arch() const noexcept;        ///< what to compile for: sm_90 on a GPU, compute_90 when emulated
     Arch capability() const noexcept;  ///< the device's own compute capability: sm_90
     bool emulated() const noexcept;
     const LaunchLimits& limits() const noexcept;  ///< of any kernel

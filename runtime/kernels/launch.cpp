@@ -20,7 +20,7 @@ namespace {
 
 [[gnu::cold, gnu::noinline]] void fail_launch(DriverResult code, const LaunchTarget& target, StreamRef stream,
                                               const ArgumentPack& args, LaunchSite site) {
-    if (target.has_attributes()) explain_refusal(code, target.config(), target.kernel());
+    explain_refusal(code, target.config(), target.kernel());
     std::optional<SuspectedLaunch> own;  // otherwise a fault is that of an earlier launch
     if (launches_wait()) own.emplace(*target.kernel().names, stream, site, args);
     Driver::get().check(code, stream.native(),

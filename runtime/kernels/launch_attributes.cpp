@@ -84,6 +84,14 @@ unsigned int to_native(const LaunchConfig& config, LaunchAttributes& attributes)
 }
 
 void explain_refusal(CUresult code, const LaunchConfig& config, const LoadedKernel& kernel) {
+    if (code == CUDA_ERROR_INVALID_CLUSTER_SIZE && config.cluster.count() == 1) {
+        reject_field(
+            ErrorKind::value, "grid",
+            "`grid` is {}: kernel '{}' declares its clusters (__cluster_dims__), and the driver takes no grid "
+            "whose extents they do not divide. Make the grid a multiple of them, or give `cluster` where the "
+            "declaration leaves its size open.",
+            to_string(config.grid), kernel.image->name);
+    }
     if (code == CUDA_ERROR_INVALID_CLUSTER_SIZE ||
         (config.cluster.count() != 1 && code == CUDA_ERROR_INVALID_VALUE)) {
         reject_field(ErrorKind::value, "cluster",

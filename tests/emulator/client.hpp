@@ -51,7 +51,9 @@ namespace client {
     FUNCTION(cuLaunchKernelEx, 11060)                           \
     FUNCTION(cuLaunchHostFunc, 10000)                           \
     FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050) \
+    FUNCTION(cuOccupancyMaxActiveClusters, 11070)               \
     FUNCTION(cuOccupancyMaxPotentialBlockSize, 6050)            \
+    FUNCTION(cuOccupancyMaxPotentialClusterSize, 11070)         \
     FUNCTION(cuMemAlloc, 3020)                                  \
     FUNCTION(cuMemFree, 3020)                                   \
     FUNCTION(cuMemGetInfo, 3020)                                \

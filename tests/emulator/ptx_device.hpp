@@ -90,6 +90,7 @@ class Device {
     }
 
     std::uint32_t dynamic_shared_bytes = 0;
+    emulated::machine::Dim3 cluster;
     std::string printed;
     emulated::machine::TimeLimits limits;
     std::function<bool()> cancelled;
@@ -117,6 +118,7 @@ class Device {
         request.kernel = kernel;
         request.grid = grid;
         request.block = block;
+        request.cluster = cluster;
         request.dynamic_shared_bytes = dynamic_shared_bytes;
         request.parameters = parameters.data();
         request.globals = globals_.data();

@@ -19,15 +19,11 @@ PAGE = ROOT / "runtime" / "emulator" / "UNSUPPORTED.md"
 # gets a row must leave this list.
 REFUSED = [
     ("wgmma tcgen05 setmaxnreg", "tensor cores of sm_90 and later"),
-    ("cp", "asynchronous copies: `__pipeline_memcpy_async`, `cuda::memcpy_async`, `cp.async`, TMA"),
-    ("mbarrier", "`cuda::barrier` and `cuda::pipeline` in shared memory"),
     ("tex tld4 txq istypep", "texture objects: `tex1D`, `tex2D`, `tex3D`, `tex2Dgather`"),
     ("suld sust sured suq", "surface objects: `surf2Dread`, `surf2Dwrite`"),
-    ("mapa getctarank clusterlaunchcontrol", "clusters: `cluster_group::map_shared_rank`"),
+    ("clusterlaunchcontrol", "work that one cluster takes from another"),
     ("multimem", "multicast objects of several devices"),
-    ("griddepcontrol", "`cudaGridDependencySynchronize`"),
     ("tensormap", "tensor maps of TMA"),
-    ("elect", "`cooperative_groups::invoke_one`"),
 ]
 
 OPENING = """# What the emulated device does not run
@@ -37,7 +33,8 @@ do not edit this page.
 
 A kernel is refused before its first launch if it uses an instruction listed here as refused, or a type or modifier that
 is not listed as run. The error names the C++ function, the line of the source and the line of PTX; other kernels of the
-module run. Code is compiled for compute_80. A GPU that has these instructions runs them.
+module run. Code is compiled for compute_80, unless `BASCULE_EMULATED_ARCH` says otherwise. A GPU that has these
+instructions runs them.
 
 ## Refused instructions
 
@@ -52,8 +49,9 @@ ELSEWHERE = """
 |---|---|
 | launches from kernels (dynamic parallelism), and graphs launched from kernels | launch from the host |
 | CUDA arrays, texture and surface objects | pass linear memory |
-| clusters of more than one block | a grid that is launched cooperatively |
-| machine code (cubin, fatbin) without PTX | compile for compute_80 |
+| clusters of more than one block before sm_90 | `BASCULE_EMULATED_ARCH=90`, or a cooperative grid |
+| copies with tensor maps (TMA): `cp.async.bulk.tensor` | `cp.async.bulk` of rows |
+| machine code (cubin, fatbin) without PTX | compile for the device's architecture |
 
 ## Instructions that run
 

@@ -94,5 +94,6 @@ void wide_vectors(Tally& tally);
 void exchange_vectors(Tally& tally);
 void control_vectors(Tally& tally);
 void tensor_vectors(Tally& tally);
+void async_vectors(Tally& tally);
 
 }  // namespace vectors

@@ -54,6 +54,10 @@ std::vector<std::uint64_t> run(Tally& tally, const std::string& spelling, const 
 
 void address_vectors(Tally& tally, const std::string& spelling, const Opcode& opcode) {
     const std::string_view name = opcode.row->name;
+    const auto names_space_of = [&](const Home& home) {
+        return opcode.flags.has(home.flag) ||
+               (home.flag == Flag::shared && opcode.flags.has(Flag::shared_cluster));
+    };
     for (const Home& home : homes) {
         const std::string where = "an address in " + std::string(home.space);
         const auto expect = [&](const std::string& body, Bits expected) {
@@ -62,12 +66,12 @@ void address_vectors(Tally& tally, const std::string& spelling, const Opcode& op
             }
         };
         if (name == "isspacep") {
-            expect(spelling + " %p, %g;\nselp.u64 %x, 1, 0, %p;\n", opcode.flags.has(home.flag));
+            expect(spelling + " %p, %g;\nselp.u64 %x, 1, 0, %p;\n", names_space_of(home));
         } else if (name.starts_with("prefetch")) {
             const bool generic = (opcode.flags & FlagSet{Flag::global, Flag::local}).empty();
             if (!generic && !opcode.flags.has(home.flag)) continue;
             expect(spelling + " [" + (generic ? "%g" : "%i") + "];\nld.u64 %x, [%g];\n", 71);
-        } else if (opcode.flags.has(home.flag)) {
+        } else if (names_space_of(home)) {
             const std::string space(home.space);
             if (opcode.type == Type::u32) {  // there and back again
                 const std::string there = opcode.flags.has(Flag::to) ? "cvta." : "cvta.to.";

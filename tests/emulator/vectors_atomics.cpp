@@ -5,14 +5,7 @@
 #include <stdexcept>
 
 namespace vectors {
-namespace {
-
-using reference::Answers;
-
-constexpr unsigned threads = 96, crowded = 3;  ///< threads, and addresses where they meet
-
-// old op b, of the bits of the opcode's type.
-Bits after(const Opcode& opcode, Bits old, Bits b, Bits c) {
+Bits after_atomic(const Opcode& opcode, Bits old, Bits b, Bits c) {
     const Bits mask = reference::mask_of(opcode.type);
     const FlagSet& flags = opcode.flags;
     if (flags.has(Flag::exch)) return b;
@@ -27,10 +20,14 @@ Bits after(const Opcode& opcode, Bits old, Bits b, Bits c) {
         known(name + "." + std::string(emulated::ptx::type_names[static_cast<unsigned>(opcode.type)].name));
     if (!plain) throw std::logic_error("no " + name + " to compare an atomic with");
     const Bits sources[] = {old, b};
-    Answers answers;
+    reference::Answers answers;
     reference::family_of(*plain)->evaluate({*plain, sources}, answers);
     return answers.at[0].bits & mask;
 }
+
+namespace {
+
+constexpr unsigned threads = 96, crowded = 3;  ///< threads, and addresses where they meet
 
 struct Kernel {
     std::string text;
@@ -42,7 +39,7 @@ std::string kernel_of(const std::string& spelling, const Opcode& opcode, bool sh
     const unsigned bytes = emulated::ptx::bytes_of(opcode.type);
     const std::string type(register_type(bytes));
     const bool reduces = opcode.row->name == "red", cas = opcode.flags.has(Flag::cas);
-    const bool generic = (opcode.flags & FlagSet{Flag::global, Flag::shared}).empty();
+    const bool generic = (opcode.flags & FlagSet{Flag::global, Flag::shared, Flag::shared_cluster}).empty();
     std::string text =
         header +
         ".visible .entry k(.param .u64 pm, .param .u64 pi, .param .u64 pv, .param .u64 po) {\n"
@@ -82,10 +79,10 @@ bool some_order_explains(const Opcode& opcode, Bits start, Bits end, std::vector
         for (std::size_t i = 0; i < seen.size(); ++i) {
             if (seen[i][0] != now) continue;
             next = i;
-            if (after(opcode, now, seen[i][1], seen[i][2]) == now) break;
+            if (after_atomic(opcode, now, seen[i][1], seen[i][2]) == now) break;
         }
         if (next == seen.size()) return false;
-        now = after(opcode, now, seen[next][1], seen[next][2]);
+        now = after_atomic(opcode, now, seen[next][1], seen[next][2]);
         seen.erase(seen.begin() + static_cast<std::ptrdiff_t>(next));
     }
     return now == end;
@@ -145,7 +142,7 @@ void run(Tally& tally, const std::string& spelling, const Opcode& opcode, bool s
     if (!meet) {
         for (unsigned t = 0; t < threads; ++t) {
             const Bits old = before[index[t]];
-            Answer expected{opcode.type, after(opcode, old, values[2 * t], values[2 * t + 1])};
+            Answer expected{opcode.type, after_atomic(opcode, old, values[2 * t], values[2 * t + 1])};
             tally.compare(opcode, spelling, expected, memory[index[t]] & mask, [&] { return where; });
             if (!reduces)
                 tally.compare(opcode, spelling, {opcode.type, old}, out[t] & mask,
@@ -159,7 +156,7 @@ void run(Tally& tally, const std::string& spelling, const Opcode& opcode, bool s
         for (unsigned t = 0; t < threads; ++t) {
             if (index[t] != place) continue;
             seen.push_back({out[t] & mask, values[2 * t], values[2 * t + 1]});
-            end = after(opcode, end, values[2 * t], values[2 * t + 1]);
+            end = after_atomic(opcode, end, values[2 * t], values[2 * t + 1]);
         }
         const bool order_decides = opcode.flags.has(Flag::exch) || opcode.flags.has(Flag::cas);
         if (!order_decides)
@@ -176,9 +173,10 @@ void run(Tally& tally, const std::string& spelling, const Opcode& opcode, bool s
 }  // namespace
 
 void atomic_vectors(Tally& tally, const std::string& spelling, const Opcode& opcode, Random& random) {
-    const bool generic = (opcode.flags & FlagSet{Flag::global, Flag::shared}).empty();
+    const bool generic = (opcode.flags & FlagSet{Flag::global, Flag::shared, Flag::shared_cluster}).empty();
     for (const bool shared : {false, true}) {
-        if (!generic && opcode.flags.has(Flag::shared) != shared) continue;
+        const bool names_it = !(opcode.flags & FlagSet{Flag::shared, Flag::shared_cluster}).empty();
+        if (!generic && names_it != shared) continue;
         run(tally, spelling, opcode, shared, false, random);
         run(tally, spelling, opcode, shared, true, random);
     }

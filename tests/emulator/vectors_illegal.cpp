@@ -8,17 +8,17 @@
 namespace vectors {
 namespace {
 
-using Identity = std::tuple<const Row*, Type, Type, std::uint64_t>;
+using Identity = std::tuple<const Row*, Type, Type, Type, std::uint64_t>;
 
 Identity identity_of(const Opcode& opcode) {
-    return {opcode.row, opcode.type, opcode.second, opcode.flags.digest()};
+    return {opcode.row, opcode.type, opcode.second, opcode.third, opcode.flags.digest()};
 }
 
 std::set<Identity> legal_opcodes() {
     std::set<Identity> made;
     for (const auto lines :
          {reference::scalar_syntax(), reference::memory_syntax(), reference::exchange_syntax(),
-          reference::control_syntax(), reference::tensor_syntax()}) {
+          reference::control_syntax(), reference::tensor_syntax(), reference::async_syntax()}) {
         for (const reference::Syntax& syntax : lines) {
             for (const std::string& spelling : reference::spellings_of(syntax)) {
                 if (const auto opcode = known(spelling)) made.insert(identity_of(*opcode));

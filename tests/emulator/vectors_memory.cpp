@@ -32,6 +32,7 @@ std::vector<Flag> homes_of(const Opcode& opcode) {
     for (const Flag space : {Flag::global, Flag::constant, Flag::shared, Flag::local, Flag::param}) {
         if (opcode.flags.has(space)) return {space};
     }
+    if (opcode.flags.has(Flag::shared_cluster)) return {Flag::shared};
     if (opcode.row->name == "ldu") return {Flag::global};
     if (opcode.row->name == "st") return {Flag::global, Flag::shared, Flag::local};
     return {Flag::global, Flag::shared, Flag::local, Flag::constant, Flag::param};
@@ -174,7 +175,8 @@ std::string store_kernel(const Access& a) {
 
 Access access_of(const std::string& spelling, const Opcode& opcode, Flag home, Random& random) {
     Access a{spelling, opcode, home, true, 1, emulated::ptx::bytes_of(opcode.type), 0, false, false, 0};
-    a.generic = (opcode.flags & FlagSet{Flag::global, Flag::constant, Flag::shared, Flag::local, Flag::param})
+    a.generic = (opcode.flags & FlagSet{Flag::global, Flag::constant, Flag::shared, Flag::shared_cluster,
+                                        Flag::local, Flag::param})
                     .empty();
     a.lanes = opcode.flags.has(Flag::v4) ? 4 : opcode.flags.has(Flag::v2) ? 2 : 1;
     a.registers = register_bytes(opcode.type);

@@ -60,3 +60,28 @@ __global__ void split_barrier(const int* in, int* out, int rounds) {
     }
     out[blockIdx.x * n + t] = mine;
 }
+
+// What a thread reads without the wait for its copy, or without having committed it.
+__global__ void forgotten_waits(const unsigned* in, unsigned* out, bool commits, bool waits) {
+    __shared__ unsigned buffer[256];
+    buffer[threadIdx.x] = in[threadIdx.x];  // even the right number is not there any more
+    __pipeline_memcpy_async(buffer + threadIdx.x, in + threadIdx.x, sizeof(unsigned));
+    if (commits) __pipeline_commit();
+    if (waits) __pipeline_wait_prior(0);
+    out[threadIdx.x] = *static_cast<volatile unsigned*>(buffer + threadIdx.x);
+}
+
+// Copies and arrives when they are done; the others read what was copied.
+__global__ void copies_that_arrive(const int2* in, int2* out) {
+    __shared__ __mbarrier_t barrier;
+    __shared__ int2 buffer[256];
+    int t = threadIdx.x, n = blockDim.x;
+    if (t == 0) __mbarrier_init(&barrier, n);
+    __syncthreads();
+    __pipeline_memcpy_async(buffer + t, in + blockIdx.x * n + t, sizeof(int2));
+    __pipeline_arrive_on(&barrier);
+    __mbarrier_token_t token = __mbarrier_arrive(&barrier);
+    while (!__mbarrier_test_wait(&barrier, token)) {
+    }
+    out[blockIdx.x * n + t] = buffer[(t + n / 2) % n];
+}

@@ -135,8 +135,8 @@ the thread, or to the asyncio task. The thread's current CUDA context, which oth
                                "True for the emulated device, whose kernels run on the CPU.")
         .def_property_readonly(
             "arch", [](Device self) { return bascule::to_string(self.arch()); },
-            "The architecture that kernels are compiled for: 'sm_90', or 'compute_80' for the emulated "
-            "device.")
+            "The architecture that kernels are compiled for: 'sm_90', or 'compute_80' for an emulated "
+            "device of that architecture.")
         .def_property_readonly("multiprocessors", &Device::multiprocessors,
                                "Number of streaming multiprocessors (SMs).")
         .def("__eq__",

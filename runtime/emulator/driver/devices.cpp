@@ -1,4 +1,4 @@
-// Devices: the attributes of an sm_80, as far as it is emulated. BASCULE_EMULATED_ARCH changes the compute capability.
+// Devices: the attributes of the architecture that BASCULE_EMULATED_ARCH names, as far as it is emulated.
 #include <cstdio>
 #include <cstring>
 
@@ -9,7 +9,7 @@
 namespace emulated::driver {
 namespace {
 
-/// What does not depend on the environment. What no row names, such as clusters, the device does not have: 0.
+/// What does not depend on the environment. What no row names the device does not have: 0.
 constexpr struct {
     CUdevice_attribute which;
     int value;
@@ -22,9 +22,6 @@ constexpr struct {
     {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, limits::grid_y},
     {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, limits::grid_z},
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, limits::shared_per_block},
-    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, limits::shared_per_block_optin},
-    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, limits::shared_per_multiprocessor},
-    {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, limits::shared_reserved_per_block},
     {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 65536},
     {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
     {CU_DEVICE_ATTRIBUTE_MAX_PITCH, 2147483647},
@@ -36,8 +33,6 @@ constexpr struct {
     {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 4 << 20},
     {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
     {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, limits::multiprocessors},
-    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, limits::threads_per_multiprocessor},
-    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, limits::blocks_per_multiprocessor},
     {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
     {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
     {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
@@ -48,11 +43,28 @@ constexpr struct {
     {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
 };
 
+/// What differs between architectures.
+constexpr struct {
+    CUdevice_attribute which;
+    int limits::Architecture::*value;
+} architecture_attributes[] = {
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &limits::Architecture::shared_per_block_optin},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+     &limits::Architecture::shared_per_multiprocessor},
+    {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &limits::Architecture::shared_reserved_per_block},
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &limits::Architecture::threads_per_multiprocessor},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, &limits::Architecture::blocks_per_multiprocessor},
+};
+
 int attribute(CUdevice_attribute which, CUdevice device) noexcept {
     for (const auto& each : fixed_attributes) {
         if (each.which == which) return each.value;
     }
+    for (const auto& each : architecture_attributes) {
+        if (each.which == which) return architecture_limits().*each.value;
+    }
     const Environment& environment = Process::get().environment();
+    if (which == CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) return architecture_limits().clusters ? 1 : 0;
     if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) return environment.architecture / 10;
     if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) return environment.architecture % 10;
     if (which == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) return environment.concurrent_managed ? 1 : 0;

@@ -78,6 +78,7 @@ constexpr std::array rows = {
     ROW(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, "another thread began the capture"),
     ROW(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "the graph differs too much from the executable one"),
     ROW(CUDA_ERROR_EXTERNAL_DEVICE, "an error of an external device"),
+    ROW(CUDA_ERROR_INVALID_CLUSTER_SIZE, "the clusters do not fit the grid, the kernel or the device"),
     ROW(CUDA_ERROR_UNKNOWN, "unknown error"),
 };
 

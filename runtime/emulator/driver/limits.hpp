@@ -1,5 +1,9 @@
-// What the emulated device can take: an sm_80's numbers, so that code tuned there behaves the same here.
+// What the emulated device can take: the numbers of its architecture, so that code tuned there behaves the same here.
+// Source: the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 #pragma once
+
+#include <algorithm>
+#include <iterator>
 
 #include "ptx/limits.hpp"
 
@@ -9,10 +13,6 @@ inline constexpr int threads_per_block = 1024;
 inline constexpr int block_x = 1024, block_y = 1024, block_z = 64;
 inline constexpr int grid_x = 2147483647, grid_y = 65535, grid_z = 65535;
 inline constexpr int shared_per_block = ptx::limits::static_shared;
-inline constexpr int shared_per_block_optin = 166912;     // 163 KB
-inline constexpr int shared_per_multiprocessor = 167936;  // 164 KB
-inline constexpr int shared_reserved_per_block = 1024;    // the system's own
-inline constexpr int shared_granularity = 128;
 inline constexpr int warp = 32;
 inline constexpr int schedulers = 4;  // of a multiprocessor; each runs a quarter of the warps
 inline constexpr int registers_per_multiprocessor = 65536;
@@ -20,8 +20,30 @@ inline constexpr int registers_per_thread = 255;
 inline constexpr int fewest_registers = 8;
 inline constexpr int registers_step = 8;          // what assemblers round bounds down to
 inline constexpr int register_granularity = 256;  // of what a warp gets
-inline constexpr int threads_per_multiprocessor = 2048;
-inline constexpr int blocks_per_multiprocessor = 32;
 inline constexpr int multiprocessors = 8;
+inline constexpr int portable_cluster_blocks = 8;
+
+/// What differs between architectures. Sizes of shared memory are in bytes.
+struct Architecture {
+    int number;  ///< 80 for sm_80
+    int threads_per_multiprocessor, blocks_per_multiprocessor;
+    int shared_per_multiprocessor, shared_per_block_optin;
+    int shared_reserved_per_block;  ///< the system's own
+    int shared_granularity;
+    bool clusters;
+};
+
+inline constexpr Architecture architectures[] = {
+    {75, 1024, 16, 64 * 1024, 64 * 1024, 0, 256, false},
+    {80, 2048, 32, 164 * 1024, 163 * 1024, 1024, 128, false},
+    {86, 1536, 16, 100 * 1024, 99 * 1024, 1024, 128, false},
+    {89, 1536, 24, 100 * 1024, 99 * 1024, 1024, 128, false},
+    {90, 2048, 32, 228 * 1024, 227 * 1024, 1024, 128, true},
+};
+
+/// Of one of the architectures above.
+constexpr const Architecture& architecture(int number) noexcept {
+    return *std::ranges::find(architectures, number, &Architecture::number);
+}
 
 }  // namespace emulated::driver::limits

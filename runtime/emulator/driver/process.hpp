@@ -17,6 +17,7 @@
 #include "driver/device_view.hpp"
 #include "driver/environment.hpp"
 #include "driver/handles.hpp"
+#include "driver/limits.hpp"
 #include "driver/memory_pool.hpp"
 #include "emulated_abi.h"
 #include "heap/kernel_heap.hpp"
@@ -63,6 +64,8 @@ struct KernelHandle {
     struct Settings {
         /// Dynamic shared memory a launch may ask for, by device; -1: what 48 KB leave beside static memory.
         std::array<std::atomic<int>, most_devices> max_dynamic_shared_bytes;
+        /// Whether clusters may have more blocks than every device with clusters takes, by device.
+        std::array<std::atomic<bool>, most_devices> takes_large_clusters{};
         Settings() {
             for (auto& each : max_dynamic_shared_bytes) each.store(-1);
         }
@@ -280,5 +283,10 @@ struct StreamTarget {
 /// A StreamTarget's state, for a question that does nothing with the stream. It takes no lock for a stream
 /// that the thread has asked about lately, as a driver takes none.
 CUresult stream_state(CUstream handle);
+
+/// Of the architecture that the devices have.
+inline const limits::Architecture& architecture_limits() noexcept {
+    return limits::architecture(Process::get().environment().architecture);
+}
 
 }  // namespace emulated::driver

@@ -3,17 +3,11 @@
 #pragma once
 
 #include "handlers/half.hpp"
+#include "machine/places.hpp"
 #include "races/access_log.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
 namespace {
-
-enum class Space : std::uint8_t { generic, global, shared, local, param };
-
-constexpr const char* name_of(Space space) {
-    constexpr const char* names[] = {"generic", "global", "shared", "local", "param"};
-    return names[static_cast<unsigned>(space)];
-}
 
 // Addresses into s.offset. Inactive lanes get the first active one's, so that they pass every check.
 inline void read_addresses(Lanes& s, const Instruction* i, u32 slot) {
@@ -76,35 +70,6 @@ __attribute__((noinline)) void note_lanes(Lanes& s, const Instruction* i, const 
                                           bool write) {
     s.log->add_lanes(addresses, s.mask, access, access_of(i, write), program::shared_window,
                      program::shared_window + 3 * program::window_bytes);
-}
-
-// Where one lane's access lies, or 0. Local memory is a thread's own.
-u64 place_of(Lanes& s, Space space, unsigned lane, u64 address, u32 access, bool write, bool& read_only) {
-    const auto window = [&](u64 start, u64 bytes, const std::byte* host) -> u64 {
-        const u64 offset = address - start;
-        if (offset > bytes || bytes - offset < access) return 0;
-        return reinterpret_cast<u64>(host) + offset;
-    };
-    const bool generic = space == Space::generic;
-    if (space == Space::shared || (generic && address - program::shared_window < program::window_bytes)) {
-        return window(program::shared_window, s.shared_bytes, s.shared);
-    }
-    if (space == Space::local || (generic && address - program::local_window < program::window_bytes)) {
-        return window(program::local_window, s.local_bytes, s.local + lane * s.local_bytes);
-    }
-    if (space == Space::param || (generic && address - program::param_window < program::window_bytes)) {
-        if (write) {
-            read_only = true;
-            return 0;
-        }
-        return window(program::param_window, s.parameter_bytes, s.parameters);
-    }
-    const memory::Allocation* found = s.memory->find(address);
-    if (!found) return 0;
-    const u64 place = window(found->base, found->bytes, found->host);
-    if (place == 0 || !write || !found->read_only) return place;
-    read_only = true;
-    return 0;
 }
 
 // Lane by lane, when they do not all lie in one place; tells which lanes are wrong.

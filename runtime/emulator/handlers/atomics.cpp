@@ -1,6 +1,7 @@
 // Atomics: lane after lane in lane order. Other workers may be at the same address, so each is an atomic
 // exchange of bits; shared memory belongs to one worker.
 #include "handlers/access.hpp"
+#include "machine/reduction.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
 namespace {
@@ -31,6 +32,37 @@ struct SmallExtremeOp {
         return less == IsMax ? b : old;
     }
 };
+
+// The elements that an asynchronous operation brings, when it is done.
+template <class T, class Op>
+void combine(std::byte* to, const std::byte* from, std::size_t bytes) {
+    using U = BitsOf<T>;
+    for (std::size_t at = 0; at < bytes; at += sizeof(T)) {
+        U* place = reinterpret_cast<U*>(to + at);
+        U brought;
+        std::memcpy(&brought, from + at, sizeof brought);
+        U old = __atomic_load_n(place, __ATOMIC_RELAXED);
+        const T b = bits_as<T>(brought);
+        while (!__atomic_compare_exchange_n(place, &old, bits_as<U>(Op{}(bits_as<T>(old), b, b)), true,
+                                            __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+        }
+    }
+}
+
+template <class T, class Op>
+const Instruction* reduce_in_bulk(Lanes& s, const Instruction* i) {
+    return begin_bulk_copy(s, i, combine<T, Op>);
+}
+template <class T, class Op>
+const Instruction* reduce_remotely(Lanes& s, const Instruction* i) {
+    return begin_remote_write(s, i, combine<T, Op>, sizeof(T));
+}
+
+template <class T, class Op>
+void add_reduction(Registry& r, Flag flag, Type type) {
+    r.add(Operation::bulk_reduce, type, Type::none, {flag}, reduce_in_bulk<T, Op>);
+    r.add(Operation::reduce_async, type, Type::none, {flag}, reduce_remotely<T, Op>);
+}
 
 template <Space Where, class T, class Op>
 const Instruction* atomic(Lanes& s, const Instruction* i) {
@@ -98,20 +130,26 @@ void add_atomic(Registry& r, Flag flag, Type type) {
     r.add(Operation::atom, type, Type::none, {flag, Flag::shared}, atomic<Space::shared, T, Op>);
 }
 
+template <class T, class Op>
+void add_both(Registry& r, Flag flag, Type type) {
+    add_atomic<T, Op>(r, flag, type);
+    add_reduction<T, Op>(r, flag, type);
+}
+
 template <class T>
 void add_bit_atomics(Registry& r) {
     const Type t = type_of<T>;
-    add_atomic<T, AddOp>(r, Flag::add, t);
-    add_atomic<T, AndOp>(r, Flag::and_, t);
-    add_atomic<T, OrOp>(r, Flag::or_, t);
-    add_atomic<T, XorOp>(r, Flag::xor_, t);
+    add_both<T, AddOp>(r, Flag::add, t);
+    add_both<T, AndOp>(r, Flag::and_, t);
+    add_both<T, OrOp>(r, Flag::or_, t);
+    add_both<T, XorOp>(r, Flag::xor_, t);
     add_atomic<T, ExchOp>(r, Flag::exch, t);
     add_atomic<T, CasOp>(r, Flag::cas, t);
 }
 template <class T>
 void add_extremes(Registry& r) {
-    add_atomic<T, MinOp>(r, Flag::min, type_of<T>);
-    add_atomic<T, MaxOp>(r, Flag::max, type_of<T>);
+    add_both<T, MinOp>(r, Flag::min, type_of<T>);
+    add_both<T, MaxOp>(r, Flag::max, type_of<T>);
 }
 
 template <class Op>
@@ -128,13 +166,17 @@ void register_atomics(Registry& r) {
     add_bit_atomics<u32>(r);
     add_bit_atomics<u64>(r);
     for_types<u32, u64, std::int32_t, std::int64_t>([&]<class T>() { add_extremes<T>(r); });
-    add_atomic<u32, IncOp>(r, Flag::inc, Type::u32);
-    add_atomic<u32, DecOp>(r, Flag::dec, Type::u32);
+    add_both<u32, IncOp>(r, Flag::inc, Type::u32);
+    add_both<u32, DecOp>(r, Flag::dec, Type::u32);
     add_atomic<u16, CasOp>(r, Flag::cas, Type::u16);
-    add_atomic<float, AddOp>(r, Flag::add, Type::f32);
-    add_atomic<double, AddOp>(r, Flag::add, Type::f64);
-    add_atomic<Half, SmallAddOp>(r, Flag::add, Type::f16);
-    add_atomic<Brain, SmallAddOp>(r, Flag::add, Type::bf16);
+    add_both<float, AddOp>(r, Flag::add, Type::f32);
+    add_both<double, AddOp>(r, Flag::add, Type::f64);
+    add_both<Half, SmallAddOp>(r, Flag::add, Type::f16);
+    add_both<Brain, SmallAddOp>(r, Flag::add, Type::bf16);
+    add_reduction<Half, SmallExtremeOp<false>>(r, Flag::min, Type::f16);
+    add_reduction<Half, SmallExtremeOp<true>>(r, Flag::max, Type::f16);
+    add_reduction<Brain, SmallExtremeOp<false>>(r, Flag::min, Type::bf16);
+    add_reduction<Brain, SmallExtremeOp<true>>(r, Flag::max, Type::bf16);
     add_atomic<u32, Twice<SmallAddOp, Half>>(r, Flag::add, Type::f16x2);
     add_atomic<u32, Twice<SmallAddOp, Brain>>(r, Flag::add, Type::bf16x2);
     add_small_extremes<SmallExtremeOp<false>>(r, Flag::min);

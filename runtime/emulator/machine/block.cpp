@@ -30,6 +30,23 @@ std::uint64_t parameter(const std::byte* at, ptx::Type type) {
     return (value ^ sign) - sign;
 }
 
+Dim3 block_at(const Dim3& grid, std::uint64_t linear) {
+    return {static_cast<std::uint32_t>(linear % grid.x), static_cast<std::uint32_t>(linear / grid.x % grid.y),
+            static_cast<std::uint32_t>(linear / grid.x / grid.y)};
+}
+
+// The place in the cluster, the cluster's size, its place in the grid and the grid's size in clusters, each by axis.
+std::uint32_t cluster_special(const LaunchRequest& request, const Dim3& block, Special special) {
+    const Dim3 &size = request.cluster, &grid = request.grid;
+    const Dim3 values[] = {place_in(size, block),
+                           size,
+                           {block.x / size.x, block.y / size.y, block.z / size.z},
+                           {grid.x / size.x, grid.y / size.y, grid.z / size.z}};
+    const unsigned at = static_cast<unsigned>(special) - static_cast<unsigned>(Special::cluster_ctaid_x);
+    const Dim3& value = values[at / 3];
+    return at % 3 == 0 ? value.x : at % 3 == 1 ? value.y : value.z;
+}
+
 }  // namespace
 
 Arena::~Arena() {
@@ -54,7 +71,7 @@ void Worker::begin(GridState& grid) {
     grid_ = &grid;
     code_ = grid.code;
     request_ = grid.request;
-    cooperative_ = request_->workspace != 0;
+    cooperative_ = request_->workspace != 0 || request_->cluster.count() > 1;
     own_registers_ = code_->has_barrier || code_->may_spin || cooperative_;
     block_.grid = &grid;
     block_.threads = request_->block.x * request_->block.y * request_->block.z;
@@ -138,6 +155,9 @@ void Worker::fill_special(std::byte* registers, const Code::SpecialSlot& slot, s
                                                                : request_->grid;
         return all(axis == 0 ? value.x : axis == 1 ? value.y : value.z);
     }
+    if (slot.special >= Special::cluster_ctaid_x && slot.special <= Special::nclusterid_z) {
+        return all(cluster_special(*request_, block_.index, slot.special));
+    }
     switch (slot.special) {
         case Special::laneid:
             return each([](std::uint32_t l) { return l; });
@@ -163,6 +183,12 @@ void Worker::fill_special(std::byte* registers, const Code::SpecialSlot& slot, s
             return all(code_->shared_bytes - code_->reserved_shared_bytes + request_->dynamic_shared_bytes);
         case Special::stack:
             return all(code_->local_bytes);
+        case Special::cluster_ctarank:
+            return all(rank_in(request_->cluster, block_.index));
+        case Special::cluster_nctarank:
+            return all(static_cast<std::uint32_t>(request_->cluster.count()));
+        case Special::is_explicit_cluster:
+            return all(request_->explicit_cluster ? 1 : 0);
         case Special::workspace_high:
             return all(static_cast<std::uint32_t>(request_->workspace >> 32));
         case Special::workspace_low:
@@ -179,7 +205,9 @@ enum class Lifetime : std::uint8_t { launch, warp, block, none };
 
 Lifetime lifetime_of(Special special) {
     if (special <= Special::tid_z || special == Special::warpid) return Lifetime::warp;
-    if (special >= Special::ctaid_x && special <= Special::ctaid_z) return Lifetime::block;
+    const bool varies = (special >= Special::ctaid_x && special <= Special::ctaid_z) ||
+                        (special >= Special::cluster_ctaid_x && special <= Special::cluster_ctarank);
+    if (varies) return Lifetime::block;
     return special == Special::stack ? Lifetime::none : Lifetime::launch;  // the kernel changes its stack
 }
 
@@ -201,6 +229,12 @@ void Worker::fill_specials(Warp& warp) const {
 }
 
 void Worker::start(Warp& warp) const {
+    if (warp.has_transfers) {
+        warp.has_transfers = false;
+        warp.copies.clear();
+        warp.bulk_groups = {};
+    }
+    warp.cluster_arrived = 0;
     warp.exited = 0;
     warp.met_after_exits = ~0u;
     warp.groups.clear();
@@ -214,23 +248,26 @@ bool Worker::run(Warp& warp) {
 }
 
 std::optional<Fault> Worker::run_block(std::uint64_t linear) {
-    place_block(linear);
+    alone_.begin(1);
+    place_block(block_at(request_->grid, linear), alone_);
     std::optional<Fault> found;
     if (!run_all()) found = fault();
+    alone_.end();
     block_.watchdog.stop();
     return found;
 }
 
-void Worker::start_block(std::uint64_t linear) {
-    place_block(linear);
+void Worker::start_block(const Dim3& index, Cluster& cluster) {
+    place_block(index, cluster);
     for (Warp& warp : warps_) start(warp);
 }
 
-void Worker::place_block(std::uint64_t linear) {
-    const Dim3& grid = request_->grid;
-    block_.index = {static_cast<std::uint32_t>(linear % grid.x),
-                    static_cast<std::uint32_t>(linear / grid.x % grid.y),
-                    static_cast<std::uint32_t>(linear / grid.x / grid.y)};
+void Worker::place_block(const Dim3& index, Cluster& cluster) {
+    block_.index = index;
+    block_.cluster = &cluster;
+    block_.rank = rank_in(request_->cluster, index);
+    cluster.members[block_.rank] = {lanes_.shared, lanes_.shared_bytes, &warps_, false};
+    block_.open_phase.reset();
     block_.watchdog.start(*grid_, lanes_);
     block_.barriers_passed = 0;
     block_.arrived.fill(0);
@@ -263,7 +300,8 @@ Worker::Turn Worker::turn() {
     }
     if (done) return Turn::done;
     lanes_.stop = Stop::none;
-    if (release_whole_block() || release_barriers()) {
+    const bool is_alone = block_.cluster->members.size() == 1;
+    if (release_whole_block() || release_barriers() || (is_alone && block_.cluster->release())) {
         ++block_.barriers_passed;
         if (cooperative_) block_.most_rounds = least_cooperative_budget;
         return Turn::goes_on;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "machine/cluster.hpp"
 #include "machine/grid.hpp"
 #include "machine/warp.hpp"
 
@@ -43,16 +44,17 @@ class Worker {
         to.take(log_);
     }
 
-    // The same in steps, for blocks that wait for other blocks.
-    void start_block(std::uint64_t linear);
+    // The same in steps, for blocks that wait for other blocks (machine/team).
+    void start_block(const Dim3& index, Cluster& cluster);
     enum class Turn : std::uint8_t {
         done,
         goes_on,
         waits,  ///< some warps only repeated themselves: others may have to run first
-        stuck,  ///< at a fault, or at a barrier where not all can come
+        stuck,  ///< at a fault, or at a barrier where not all of the block can come
     };
     /// Runs every warp until it exits, waits or has repeated itself for a while.
     Turn turn();
+    bool has_fault() const noexcept { return lanes_.stop == Stop::fault; }
     /// After a turn that was stuck.
     Fault fault() { return lanes_.stop == Stop::fault ? describe() : describe_deadlock(); }
     /// Whether a warp has got further since this was asked last.
@@ -69,7 +71,7 @@ class Worker {
 
   private:
     void place_threads();
-    void place_block(std::uint64_t linear);
+    void place_block(const Dim3& index, Cluster& cluster);
     void fill_constants(std::byte* registers) const;
     void fill_special(std::byte* registers, const program::Code::SpecialSlot& slot, std::uint32_t warp) const;
     void fill_specials(Warp& warp) const;
@@ -84,6 +86,7 @@ class Worker {
     Fault describe();
     void describe_trap(Fault& fault) const;
     void describe_shared(Fault& fault) const;
+    void describe_cluster(Fault& fault, std::uint64_t rank) const;
     void describe_endless(Fault& fault, std::uint32_t pc) const;
     Fault describe_deadlock() const;
     std::uint64_t count_others(const LaneFault& first);
@@ -99,10 +102,11 @@ class Worker {
     std::vector<Warp> warps_;
     Lanes lanes_;
     Block block_;
+    Cluster alone_;                                           ///< of a block that is in no other
     std::uint64_t steps_reported_ = 0, steps_elsewhere_ = 0;  ///< of a cooperative grid
     Dim3 placed_{0, 0, 0};                                    ///< the block shape that threads_ is for
     std::vector<std::uint32_t> threads_[3];                   ///< coordinates by linear thread index
-    bool cooperative_ = false;                                ///< its grid's blocks wait for each other
+    bool cooperative_ = false;                                ///< blocks of its grid wait for each other
     bool own_registers_ = false;  ///< each warp has a register file, since a warp may wait for another
 };
 

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <thread>
 
+#include "machine/cluster.hpp"
 #include "machine/groups.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
@@ -68,8 +69,15 @@ const Instruction* unguard(Lanes& s, const Instruction* i) {
     return i + 1;
 }
 
+// Nobody can wait for these copies any more.
+__attribute__((noinline)) void end_transfers(Lanes& s) {
+    s.warp->copies.finish(s.mask);
+    s.block->cluster->transfers.finish_thread(s.warp, s.mask);
+}
+
 const Instruction* exit(Lanes& s, const Instruction*) {
     s.block->watchdog.note_progress();
+    if (s.warp->has_transfers) end_transfers(s);
     s.warp->exited |= s.mask;
     s.stop = Stop::exited;
     return nullptr;

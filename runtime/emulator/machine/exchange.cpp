@@ -138,9 +138,10 @@ const Instruction* is_space(Lanes& s, const Instruction* i) {
             const memory::Allocation* found = s.memory->find(a[l]);
             return found && found->read_only;
         };
-        const bool yes = Space == Flag::shared  ? in(program::shared_window)
-                         : Space == Flag::local ? in(program::local_window)
-                         : Space == Flag::param ? in(program::param_window)
+        const bool yes = Space == Flag::shared ? a[l] - program::shared_window < program::cluster_stride
+                         : Space == Flag::shared_cluster ? in(program::shared_window)
+                         : Space == Flag::local          ? in(program::local_window)
+                         : Space == Flag::param          ? in(program::param_window)
                          : Space == Flag::constant
                              ? constant()
                              // whatever lies in no other space's window
@@ -175,7 +176,7 @@ void register_exchange(Registry& r) {
     r.add(Operation::redux, Type::u32, none, {Flag::xor_}, reduce<u32, Xor>);
     r.add(Operation::activemask, Type::u32, none, {}, active_mask);
     r.add(Operation::bar_warp, none, none, {}, warp_barrier);
-    for_flags<Flag::global, Flag::constant, Flag::shared, Flag::local, Flag::param>(
+    for_flags<Flag::global, Flag::constant, Flag::shared, Flag::local, Flag::param, Flag::shared_cluster>(
         [&]<Flag F>() { r.add(Operation::isspacep, Type::u64, none, {F}, is_space<F>); });
 }
 

@@ -23,6 +23,7 @@ constexpr struct {
     {What::over_time, Fault::Kind::timeout},
     {What::cancelled, Fault::Kind::cancelled},
     {What::bad_barrier, Fault::Kind::launch_failed},
+    {What::misuse, Fault::Kind::launch_failed},
     {What::bad_call, Fault::Kind::invalid_pc},
     {What::stack, Fault::Kind::stack_error},
     {What::incomplete_warp, Fault::Kind::illegal_instruction},
@@ -94,6 +95,7 @@ Fault Worker::describe() {
             }
             break;
         case What::bad_free:
+        case What::misuse:
             fault.message = std::move(block_.message);
             break;
         case What::out_of_bounds:
@@ -151,6 +153,8 @@ void Worker::describe_shared(Fault& fault) const {
     const std::string_view space = fault.space;
     if (space != "shared" && !(space == "generic" && in_window)) return;
     fault.space = "shared";
+    const auto slot = static_cast<std::uint64_t>(offset) / program::cluster_stride;
+    if (slot > 0 && request_->cluster.count() > 1) return describe_cluster(fault, slot - 1);
     fault.message = fmt::format("the block has {} bytes of shared memory, and this access is at byte {}",
                                 code_->shared_bytes + request_->dynamic_shared_bytes, offset);
     if (!code_->has_dynamic_shared) return;
@@ -158,6 +162,25 @@ void Worker::describe_shared(Fault& fault) const {
         fmt::format("the kernel has an extern __shared__ array, and the launch gave it {} bytes: {}",
                     request_->dynamic_shared_bytes, fault.message);
     fault.lack = Fault::Lack::dynamic_shared_bytes;
+}
+
+// An access to the shared memory of the block with this rank in the cluster.
+void Worker::describe_cluster(Fault& fault, std::uint64_t rank) const {
+    const auto& members = block_.cluster->members;
+    if (rank >= members.size()) {
+        fault.message = fmt::format("the cluster has {} blocks, and this is the shared memory of rank {}",
+                                    members.size(), rank);
+        return;
+    }
+    fault.message = fmt::format(
+        "each block of the cluster has {} bytes of shared memory, and this access is "
+        "at byte {} of rank {}",
+        members[rank].shared_bytes, (fault.address - program::shared_window) % program::cluster_stride, rank);
+    if (members[rank].ended) {
+        fault.message +=
+            ", which has ended: its shared memory is gone. Let all blocks wait for each other "
+            "before they end (cluster.sync())";
+    }
 }
 
 // How the block ran, and for how long: what is needed to see why it did not end.
@@ -181,6 +204,13 @@ void Worker::describe_endless(Fault& fault, std::uint32_t pc) const {
         fault.message += (fault.message.empty() ? "" : "\n  ") + words;
     };
     if (lanes_.depth > 0) say(fmt::format("calls are nested {} deep here", lanes_.depth));
+    if (block_.open_phase) {
+        const auto& [address, pending, bytes] = *block_.open_phase;
+        say(fmt::format(
+            "the block waits for the mbarrier at byte {} of shared memory, whose phase still expects "
+            "{} arrivals and {} bytes",
+            address - program::shared_window, pending, bytes));
+    }
     if (block_.barriers_passed > 0)
         say(fmt::format("the block has passed {} barriers", block_.barriers_passed));
     if (const auto loop = innermost_loop(*code_, pc)) fault.loop = place_of(*loop, 0);
@@ -223,9 +253,11 @@ Fault Worker::describe_deadlock() const {
     fault.kind = Fault::Kind::launch_failed;
     fault.kernel = request_->kernel->name;
     fault.block = block_.index;
+    const char* others = places[0].state == Group::State::meeting           ? "lanes of its warp"
+                         : places[0].state == Group::State::cluster_barrier ? "the rest of its cluster"
+                                                                            : "the rest of its block";
     fault.message =
-        fmt::format("divergent barrier: this thread waits for {}, and not all of them can arrive",
-                    places[0].state == Group::State::meeting ? "lanes of its warp" : "the rest of its block");
+        fmt::format("divergent barrier: this thread waits for {}, and not all of them can arrive", others);
     for (std::size_t i = 1; i < places.size(); ++i)
         fault.waiting.push_back(place_of(places[i].pc, places[i].thread));
     return fault;

@@ -23,6 +23,7 @@ class DeviceHeap;  // machine/device_heap.hpp
 struct Dim3 {
     std::uint32_t x = 1, y = 1, z = 1;
     bool operator==(const Dim3&) const = default;
+    constexpr std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
 };
 
 /// What cooperative_groups keeps in a grid's workspace: its size, and the word of the grid's barrier.
@@ -43,6 +44,9 @@ struct TimeLimits {
 struct LaunchRequest {
     const program::Kernel* kernel = nullptr;  ///< not refused
     Dim3 grid, block;                         ///< already checked against the device's limits
+    /// In blocks; divides the grid. One block: no clusters.
+    Dim3 cluster;
+    bool explicit_cluster = false;  ///< the launch or the kernel asked for clusters, perhaps of one block
     std::uint32_t dynamic_shared_bytes = 0;
     /// Per thread, for recursion (CU_LIMIT_STACK_SIZE); a small one is made larger.
     std::uint64_t stack_bytes = 0;

@@ -35,9 +35,11 @@ struct AllocationCache {
 
 enum class Stop : std::uint8_t {
     none,
-    reselect,  ///< other lanes wait at or before `pc`
-    barrier,   ///< parked until the block arrives
-    meeting,   ///< parked until the lanes of a shuffle or vote arrive
+    reselect,         ///< other lanes wait at or before `pc`
+    barrier,          ///< parked until the block arrives
+    meeting,          ///< parked until the lanes of a shuffle or vote arrive
+    cluster_barrier,  ///< parked until the cluster arrives
+    waiting,          ///< what it asked for has not happened: others may have to run first
     exited,
     fault,
 };
@@ -56,6 +58,7 @@ struct LaneFault {
         cancelled,
         bad_barrier,
         bad_call,
+        misuse,  ///< as Block::message says
         stack,
         incomplete_warp,  ///< a matrix instruction without all lanes
         bad_free,

@@ -10,6 +10,7 @@
 #include "machine/cooperative.hpp"
 #include "machine/crew.hpp"
 #include "machine/registry.hpp"
+#include "machine/team.hpp"
 #include "machine/warp.hpp"
 
 namespace emulated::machine {
@@ -50,6 +51,25 @@ void run_blocks(GridState& grid, Worker& worker) {
     }
 }
 
+// The same for clusters. A thread runs all blocks of a cluster, so that their shared memory is its own.
+void run_clusters(GridState& grid) {
+    Team team(grid);
+    for (;;) {
+        const std::uint64_t number = grid.next_block.fetch_add(1, std::memory_order_relaxed);
+        if (number >= Team::count(*grid.request) || grid.cancelled.load(std::memory_order_relaxed)) break;
+        team.start(number);
+        Worker::Turn turn = team.turn();
+        while (turn == Worker::Turn::goes_on || turn == Worker::Turn::waits) turn = team.turn();
+        if (turn == Worker::Turn::stuck) {
+            grid.fail(team.fault());
+            break;
+        }
+    }
+    if (grid.request->log == nullptr) return;
+    const std::lock_guard lock(grid.mutex);
+    team.give_log(*grid.request->log);
+}
+
 void take_blocks(GridState& grid, Worker& worker) {
     worker.begin(grid);
     run_blocks(grid, worker);
@@ -60,6 +80,7 @@ void take_blocks(GridState& grid, Worker& worker) {
 
 // What one thread does for a grid.
 void take_blocks(GridState& grid) {
+    if (grid.request->cluster.count() > 1) return run_clusters(grid);
     if (OwnWorker::gone) {
         Worker worker;
         return take_blocks(grid, worker);
@@ -94,7 +115,7 @@ std::optional<Fault> launch(const LaunchRequest& request) {
                                    std::max<std::size_t>(code.instructions.size(), 1)),
         1, most_alone_budget);
     grid.blocks = std::uint64_t{request.grid.x} * request.grid.y * request.grid.z;
-    const std::uint64_t workers = std::min<std::uint64_t>(request.workers, grid.blocks);
+    const std::uint64_t workers = std::min<std::uint64_t>(request.workers, Team::count(request));
     if (request.workspace != 0) {
         run_together(grid, static_cast<unsigned>(workers));
     } else if (workers > 1) {

@@ -23,7 +23,8 @@ Registry handlers(std::initializer_list<void (*)(Registry&)> of_the_set) {
     Registry made;
     for (const auto add : of_the_set) add(made);
     for (const auto add : {register_exchange, register_calls, register_control, register_external,
-                           register_heap_calls, register_small_formats, register_video})
+                           register_heap_calls, register_small_formats, register_video,
+                           register_async, register_cluster})
         add(made);
     return made;
 }

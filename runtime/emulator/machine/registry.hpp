@@ -36,7 +36,9 @@ const char* instruction_set() noexcept;
 /// For tests: each instruction set that can run here.
 const Registry& baseline_registry();
 
+void register_async(Registry& registry);
 void register_calls(Registry& registry);
+void register_cluster(Registry& registry);
 void register_control(Registry& registry);
 void register_exchange(Registry& registry);
 void register_external(Registry& registry);

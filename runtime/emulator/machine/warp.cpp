@@ -4,6 +4,8 @@
 #include "machine/warp.hpp"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "machine/groups.hpp"
 
@@ -86,6 +88,11 @@ const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next) {
     return s.code + next;
 }
 
+const Instruction* misuse(Lanes& s, const Instruction* i, std::uint32_t lanes, std::string message) {
+    s.block->message = std::move(message);
+    return fault(s, i, LaneFault::What::misuse, lanes);
+}
+
 bool run_warp(Lanes& lanes, Warp& warp) {
     lanes.warp = &warp;
     lanes.registers = warp.registers;
@@ -129,6 +136,12 @@ bool run_warp(Lanes& lanes, Warp& warp) {
             if (warp.groups.size() == 1) return true;
         } else if (lanes.stop == Stop::meeting) {
             parked.state = Group::State::meeting;
+        } else if (lanes.stop == Stop::cluster_barrier) {
+            parked.state = Group::State::cluster_barrier;
+        } else if (lanes.stop == Stop::waiting) {
+            // What it waits for is another group's to do, or another warp's.
+            rotate = true;
+            if (lanes.block->warps_take_turns && ++rounds > warp.groups.size()) return true;
         } else {
             rotate = lanes.budget == 0 && !lanes.rotated;
             if (lanes.budget == 0 && lanes.block->warps_take_turns && ++rounds > 2 * warp.groups.size())

@@ -3,11 +3,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "machine/grid.hpp"
 #include "machine/lanes.hpp"
+#include "machine/transfers.hpp"
 #include "machine/watchdog.hpp"
 
 namespace emulated::machine {
@@ -15,7 +17,7 @@ namespace emulated::machine {
 /// Lanes of one warp that stand at the same instruction and call depth, and wait for their turn or for
 /// others.
 struct Group {
-    enum class State : std::uint8_t { ready, barrier, meeting };
+    enum class State : std::uint8_t { ready, barrier, meeting, cluster_barrier };
     std::uint32_t pc = 0;
     std::uint32_t mask = 0;
     std::uint32_t depth = 0;
@@ -32,7 +34,12 @@ struct Warp {
     std::uint32_t exited = 0;
     std::uint32_t met_after_exits = ~0u;  ///< meeting groups were tried again when these lanes had exited
     std::byte* registers = nullptr;
-    std::vector<Group> groups;  ///< those that do not run
+    std::vector<Group> groups;   ///< those that do not run
+    bool has_transfers = false;  ///< it has begun asynchronous copies, and what follows is in use
+    LaneCopies copies;
+    std::array<std::uint32_t, 32> bulk_groups{};  ///< that each lane has committed
+    /// Lanes that have arrived at the cluster's barrier and not waited since; of those, whose phase was odd.
+    std::uint32_t cluster_arrived = 0, arrived_odd = 0;
 };
 
 /// What bar.red counts of the threads that have arrived.
@@ -40,21 +47,33 @@ struct Votes {
     std::uint32_t threads = 0, yes = 0;
 };
 
+struct Cluster;
+
+/// A test of an mbarrier's phase that was not over.
+struct OpenPhase {
+    std::uint64_t address = 0;
+    std::uint32_t pending = 0;
+    std::int64_t bytes = 0;
+};
+
 /// The block that a worker runs.
 struct Block {
     GridState* grid = nullptr;
     Dim3 index;
+    Cluster* cluster = nullptr;  ///< it is in one, if alone
+    std::uint32_t rank = 0;      ///< in the cluster
     std::uint32_t threads = 0;
     std::array<std::uint32_t, 16> arrived{};  ///< by bar.arrive, which does not wait
     std::array<Votes, 16> votes{};            ///< of those that wait
     std::array<Votes, 16> counted{};          ///< of the last time everybody had arrived
     std::uint64_t barriers_passed = 0;
     Watchdog watchdog;
-    bool warps_take_turns = false;    ///< a warp that only repeats itself lets the others run
-    std::uint32_t most_rounds = ~0u;  ///< backward branches of a group before it lets others run
-    bool counting = false;            ///< a fault was found; the other warps run on only to be counted
-    std::string message;              ///< of an assertion
-    std::string asserted_file;        ///< where it stands
+    bool warps_take_turns = false;        ///< a warp that only repeats itself lets the others run
+    std::uint32_t most_rounds = ~0u;      ///< backward branches of a group before it lets others run
+    bool counting = false;                ///< a fault was found; the other warps run on only to be counted
+    std::optional<OpenPhase> open_phase;  ///< the last test of an mbarrier, if it failed
+    std::string message;                  ///< of an assertion, or of a misuse
+    std::string asserted_file;            ///< where it stands
     std::uint32_t asserted_line = 0;
 };
 
@@ -71,6 +90,9 @@ inline void part(Lanes& s, std::uint32_t lanes, std::uint32_t pc) {
     s.warp->groups.push_back(other);
     s.alone = false;
 }
+
+/// A fault of `lanes` that this sentence describes.
+const Instruction* misuse(Lanes& s, const Instruction* i, std::uint32_t lanes, std::string message);
 
 /// Backward branches and calls between two looks at the clock at most, however short the code. Longer code looks
 /// after fewer, so that no more than `instructions_between_looks` or so run in between.

@@ -33,6 +33,12 @@ struct Instruction {
     static constexpr std::uint16_t same_lanes = 32;
     static constexpr std::uint16_t narrow = 8;   ///< memory: the address register has 32 bits
     static constexpr std::uint16_t strong = 64;  ///< memory: others may be at these bytes, as .relaxed says
+    /// asynchronous copies and mbarrier: the shared memory of any block of the cluster, not only of this one
+    static constexpr std::uint16_t in_cluster = 128;
+    static constexpr std::uint16_t from_shared = 256;  ///< bulk_copy: the source lies in shared memory
+    static constexpr std::uint16_t to_shared =
+        1024;  ///< bulk_copy: the destination does, and an mbarrier counts
+    static constexpr std::uint16_t multicast = 512;  ///< bulk_copy: to each block that a mask names
 
     mutable void (*handler)() = nullptr;  ///< set by the machine when it links the code; of its own type
     std::int64_t immediate = 0;           ///< address offset, branch target, table
@@ -51,6 +57,10 @@ enum class Special : std::uint8_t {
     lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt, dynamic_smem_size, total_smem_size,
     workspace_high,  ///< of a cooperative grid: its address
     workspace_low,
+    // of clusters
+    cluster_ctaid_x, cluster_ctaid_y, cluster_ctaid_z, cluster_nctaid_x, cluster_nctaid_y, cluster_nctaid_z,
+    clusterid_x, clusterid_y, clusterid_z, nclusterid_x, nclusterid_y, nclusterid_z,
+    cluster_ctarank, cluster_nctarank, is_explicit_cluster,
     stack,  ///< where the thread's stack ends, as an offset in its local memory
     zero,
     // clang-format on
@@ -62,6 +72,10 @@ inline constexpr std::uint64_t shared_window = 0x0100'0000;
 inline constexpr std::uint64_t local_window = 0x0200'0000;
 inline constexpr std::uint64_t param_window = 0x0300'0000;
 inline constexpr std::uint64_t window_bytes = 0x0100'0000;
+/// A block sees its own shared memory at the beginning of the window, and that of rank r of its cluster, which may be
+/// itself, at (r + 1) times this.
+inline constexpr std::uint64_t cluster_stride = 0x0008'0000;
+inline constexpr std::uint32_t most_cluster_blocks = 16;
 
 /// Functions have addresses too, where no memory is: function k of a module is at code_window + 16 k.
 inline constexpr std::uint64_t code_window = 0x0080'0000;

@@ -36,6 +36,9 @@ Kernel kernel_of(const ptx::Module& module, const ptx::Function& entry, const Sy
     made.max_registers = entry.max_registers;
     made.min_blocks = entry.min_blocks;
     made.bound_threads = entry.max_threads;
+    made.cluster = entry.cluster;
+    made.max_cluster_rank = entry.max_cluster_rank;
+    made.explicit_cluster = entry.explicit_cluster;
     made.parameter_bytes = layout_parameters(entry, made.parameters);
     auto result = translate(module, entry, made.parameters, symbols);
     if (auto* refusal = std::get_if<std::string>(&result)) {

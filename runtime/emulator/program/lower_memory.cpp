@@ -128,6 +128,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     }
     const FlagSet shared_with_others{Flag::is_volatile, Flag::relaxed, Flag::acquire, Flag::mmio};
     if (!(opcode.flags & shared_with_others).empty()) functions_.layout().may_spin();
+    require_cluster_address(from, opcode);
     const Address where = address(from);
     if (used != all) key.operation = Operation::ld_used;
     Step& step = lanes == 1 ? emit(key, results, {where.base}) : emit(key, {}, {where.base});
@@ -174,6 +175,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
         return;
     }
     if (opcode.flags.has(Flag::param)) refuse("a kernel's parameters cannot be stored to");
+    require_cluster_address(to, opcode);
     const Address where = address(to);
     Step& step = lanes == 1 ? emit(key, {}, {values[0], where.base}) : emit(key, {}, {where.base});
     step.immediate = where.offset;
@@ -191,9 +193,10 @@ void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode)
     if (!reduces) functions_.layout().may_spin();
     const std::size_t first = reduces ? 0 : 1;
     const unsigned bytes = ptx::bytes_of(opcode.type);
-    const FlagSet flags = opcode.flags & opcode.row->selecting;
+    const FlagSet flags = (opcode.flags & opcode.row->selecting).minus({Flag::shared_cluster});
     const bool cas = flags.has(Flag::cas);
     const Ref d = reduces ? temporary(bytes) : result(operand(instruction, 0), bytes);
+    require_cluster_address(operand(instruction, first), opcode);
     const Address where = address(operand(instruction, first));
     const Ref b = source(operand(instruction, first + 1), bytes, opcode.type);
     const Ref c = cas ? source(operand(instruction, first + 2), bytes, opcode.type) : b;

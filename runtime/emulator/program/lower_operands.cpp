@@ -20,7 +20,12 @@ constexpr std::string_view special_names[] = {
     "%laneid",          "%warpid",      "%nwarpid",     "%smid",
     "%nsmid",           "%gridid",      "%lanemask_eq", "%lanemask_le",
     "%lanemask_lt",     "%lanemask_ge", "%lanemask_gt", "%dynamic_smem_size",
-    "%total_smem_size", "%envreg1",     "%envreg2",     "%aggr_smem_size"};
+    "%total_smem_size", "%envreg1",     "%envreg2",
+    "%cluster_ctaid.x",  "%cluster_ctaid.y",  "%cluster_ctaid.z",
+    "%cluster_nctaid.x", "%cluster_nctaid.y", "%cluster_nctaid.z",
+    "%clusterid.x",      "%clusterid.y",      "%clusterid.z",
+    "%nclusterid.x",     "%nclusterid.y",     "%nclusterid.z",
+    "%cluster_ctarank",  "%cluster_nctarank", "%is_explicit_cluster"};
 
 // Shared memory that CUDA keeps for itself in every block: groups of several warps meet in its second part.
 struct ReservedName {
@@ -198,14 +203,12 @@ Ref Lowering::special(const ptx::Operand& operand, unsigned bytes) {
         return functions_.layout().constant(0, bytes);
     if (is_one_of(operand.name, "%pm", 8) || operand.name == "%current_graph_exec")
         return functions_.layout().constant(0, bytes);
-    const auto* known = std::ranges::find(special_names, operand.name);
+    // What a cluster's blocks have together is not asked for by programs: each says what it has itself.
+    const std::string_view name = operand.name == "%aggr_smem_size" ? "%total_smem_size" : operand.name;
+    const auto* known = std::ranges::find(special_names, name);
     if (known == std::end(special_names))
         refuse(fmt::format("the special register {} is not supported", operand.name));
-    const auto number = std::min<std::size_t>(static_cast<std::size_t>(known - special_names),
-                                              static_cast<std::size_t>(Special::workspace_low));
-    Special which = static_cast<Special>(number);
-    if (operand.name == "%aggr_smem_size")
-        which = Special::total_smem_size;  // of a block alone, not of a cluster
+    const auto which = static_cast<Special>(known - special_names);
     const Ref slot = functions_.layout().special(which);
     if (bytes == 4) return slot;
     const Ref widened = temporary(bytes);

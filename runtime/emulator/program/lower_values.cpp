@@ -9,6 +9,12 @@ void Lowering::move(const ptx::Instruction& instruction, const Opcode& opcode) {
     const ptx::Operand& to = operand(instruction, 0);
     const ptx::Operand& from = operand(instruction, 1);
     if (opcode.type == Type::pred) {
+        if (from.kind == OperandKind::special) {  // %is_explicit_cluster
+            const Ref word = special(from, 4);
+            emit({Operation::setp, Type::u32, Type::none, {Flag::ne}}, {result(to, 0)},
+                 {word, functions_.layout().constant(0, 4)});
+            return;
+        }
         const Ref value = predicate(from);
         emit({Operation::mov, Type::pred}, {result(to, 0)}, {value});
         return;

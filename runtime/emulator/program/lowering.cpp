@@ -196,6 +196,20 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
         {Operation::discard, &Lowering::discard},
         {Operation::create_policy, &Lowering::create_policy},
         {Operation::set, &Lowering::compare_to_value},
+        // asynchronous copies, barriers in shared memory, clusters
+        {Operation::copy_async, &Lowering::copy_async},
+        {Operation::copy_group, &Lowering::copy_group},
+        {Operation::copy_arrive, &Lowering::copy_arrive},
+        {Operation::bulk_copy, &Lowering::bulk_copy},
+        {Operation::bulk_reduce, &Lowering::bulk_copy},
+        {Operation::store_async, &Lowering::write_remotely},
+        {Operation::reduce_async, &Lowering::write_remotely},
+        {Operation::bulk_group, &Lowering::copy_group},
+        {Operation::mbarrier, &Lowering::mbarrier},
+        {Operation::cluster_bar, &Lowering::cluster_barrier},
+        {Operation::mapa, &Lowering::map_address},
+        {Operation::getctarank, &Lowering::map_address},
+        {Operation::elect, &Lowering::elect},
     };
     // clang-format on
     const Operation operation = opcode.row->operation;

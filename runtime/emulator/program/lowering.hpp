@@ -106,6 +106,22 @@ class Lowering {
     void move_rows(const ptx::Instruction& instruction, const Opcode& opcode);
     void transpose_matrix(const ptx::Instruction& instruction, const Opcode& opcode);
 
+    // lower_async.cpp: asynchronous copies, barriers in shared memory, clusters
+    Ref whole_address(const ptx::Operand& given);
+    std::size_t count_without_policy(const ptx::Instruction& instruction, const Opcode& opcode);
+    void expect_operands(const ptx::Instruction& instruction, std::size_t count, std::size_t least,
+                         std::size_t most) const;
+    void copy_async(const ptx::Instruction& instruction, const Opcode& opcode);
+    void copy_group(const ptx::Instruction& instruction, const Opcode& opcode);
+    void copy_arrive(const ptx::Instruction& instruction, const Opcode& opcode);
+    void bulk_copy(const ptx::Instruction& instruction, const Opcode& opcode);
+    void write_remotely(const ptx::Instruction& instruction, const Opcode& opcode);
+    void mbarrier(const ptx::Instruction& instruction, const Opcode& opcode);
+    void cluster_barrier(const ptx::Instruction& instruction, const Opcode& opcode);
+    void map_address(const ptx::Instruction& instruction, const Opcode& opcode);
+    void elect(const ptx::Instruction& instruction, const Opcode& opcode);
+    void require_cluster_address(const ptx::Operand& given, const Opcode& opcode);
+
     // lower_calls.cpp: calls, and frames of functions that may be entered again
     struct Argument {
         std::uint32_t place = 0, stride = 0;  ///< bytes per lane; 0: a result that is not used

@@ -1,6 +1,7 @@
 // PTX text -> a Module: its global variables, and its kernels as bytecode or as a reason why not.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -45,6 +46,11 @@ struct Kernel {
     /// What the text asks of the assembler, 0 where it does not: at most so many registers, at least so many
     /// blocks per multiprocessor, room for blocks of so many threads.
     std::uint32_t max_registers = 0, min_blocks = 0, bound_threads = 0;
+    /// Blocks of the clusters that it must be launched in, and at most; 0 where the text does not say.
+    std::array<std::uint32_t, 3> cluster{};
+    std::uint32_t max_cluster_rank = 0;
+    bool explicit_cluster =
+        false;  ///< launched in clusters alone, whose size the launch gives if not `cluster`
     /// Empty, or why this kernel cannot run here: "redux.sync.f32 is not supported\n  in function 'total(float)'\n
     /// at line 7 of sums.cu\n  PTX line 412".
     std::string refusal;

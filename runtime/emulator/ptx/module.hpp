@@ -2,6 +2,7 @@
 // interpreted. Everything borrows the text.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -84,9 +85,12 @@ struct Function {
     std::vector<std::int32_t> results, parameters;  ///< indices into variables
     std::vector<Label> labels;
     std::vector<Instruction> body;
-    std::uint32_t max_threads = 0;    ///< from .maxntid or .reqntid; 0 when not given
-    std::uint32_t max_registers = 0;  ///< from .maxnreg; 0 when not given
-    std::uint32_t min_blocks = 0;     ///< a multiprocessor, from .minnctapersm; 0 when not given
+    std::uint32_t max_threads = 0;           ///< from .maxntid or .reqntid; 0 when not given
+    std::uint32_t max_registers = 0;         ///< from .maxnreg; 0 when not given
+    std::uint32_t min_blocks = 0;            ///< a multiprocessor, from .minnctapersm; 0 when not given
+    std::array<std::uint32_t, 3> cluster{};  ///< blocks, from .reqnctapercluster; 0 when not given
+    bool explicit_cluster = false;           ///< from .explicitcluster: it is launched in clusters alone
+    std::uint32_t max_cluster_rank = 0;      ///< blocks, from .maxclusterrank; 0 when not given
 
     const Variable& variable(std::int32_t index) const { return variables[static_cast<std::size_t>(index)]; }
 };

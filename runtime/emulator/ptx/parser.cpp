@@ -462,16 +462,22 @@ class Parser {
     void attribute(Function& made) {
         const Token& token = take();
         if (token.is(".pragma")) return skip_past(";");
+        if (token.is(".explicitcluster")) made.explicit_cluster = true;
         if (token.is(".noreturn") || token.is(".explicitcluster")) return;
         std::uint64_t product = 1;
-        while (peek().kind == TokenKind::integer) {
-            product *= take().bits;
+        std::array<std::uint32_t, 3> extents{1, 1, 1};
+        for (std::size_t axis = 0; peek().kind == TokenKind::integer; ++axis) {
+            const std::uint64_t extent = take().bits;
+            product *= extent;
+            if (axis < extents.size()) extents[axis] = static_cast<std::uint32_t>(extent);
             if (!accept(",")) break;
         }
+        if (token.is(".reqnctapercluster")) made.cluster = extents;
         const auto bound = static_cast<std::uint32_t>(product);
         if (token.is(".maxntid") || token.is(".reqntid")) made.max_threads = bound;
         if (token.is(".maxnreg")) made.max_registers = bound;
         if (token.is(".minnctapersm")) made.min_blocks = bound;
+        if (token.is(".maxclusterrank")) made.max_cluster_rank = bound;
     }
 
     // After "{": statements until the "}" of the function. Inner blocks are scopes, opened and closed here.

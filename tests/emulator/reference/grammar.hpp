@@ -21,6 +21,7 @@ std::span<const Syntax> wide_syntax();
 std::span<const Syntax> exchange_syntax();  ///< between the threads of a warp
 std::span<const Syntax> control_syntax();   ///< barriers, fences, branches
 std::span<const Syntax> tensor_syntax();    ///< matrices of a warp
+std::span<const Syntax> async_syntax();     ///< asynchronous copies, barriers in shared memory, clusters
 
 /// Every spelling a line stands for.
 std::vector<std::string> spellings_of(const Syntax& syntax);

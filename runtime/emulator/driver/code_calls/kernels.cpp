@@ -30,11 +30,19 @@ int attribute(CUfunction_attribute which, const KernelHandle& handle, int device
     if (which == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES) return static_cast<int>(kernel.static_shared_bytes);
     if (which == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES) return static_cast<int>(kernel.local_bytes);
     if (which == CU_FUNC_ATTRIBUTE_NUM_REGS) return registers_of(kernel);
-    if (which == CU_FUNC_ATTRIBUTE_PTX_VERSION || which == CU_FUNC_ATTRIBUTE_BINARY_VERSION) return 80;
+    if (which == CU_FUNC_ATTRIBUTE_PTX_VERSION || which == CU_FUNC_ATTRIBUTE_BINARY_VERSION)
+        return architecture_limits().number;
     if (which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
         return max_dynamic_shared_bytes(handle, device);
     if (which == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return -1;
-    return 0;  // constants, which are the module's; caches and clusters
+    if (which == CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET)
+        return kernel.explicit_cluster && kernel.cluster[0] == 0 ? 1 : 0;
+    if (which >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH &&
+        which <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH)
+        return static_cast<int>(kernel.cluster[which - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH]);
+    if (which == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
+        return handle.settings->takes_large_clusters[static_cast<std::size_t>(device)] ? 1 : 0;
+    return 0;  // constants, which are the module's; caches
 }
 
 CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandle& handle, int device) {
@@ -45,8 +53,13 @@ CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandl
 CUresult set_attribute(CUfunction_attribute which, int value, KernelHandle& handle, int device) {
     if (which == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
         return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (which == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED && architecture_limits().clusters) {
+        handle.settings->takes_large_clusters[static_cast<std::size_t>(device)] = value != 0;
+        return CUDA_SUCCESS;
+    }
     EMULATED_REQUIRE(which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, CUDA_ERROR_NOT_SUPPORTED);
-    const int most = limits::shared_per_block_optin - static_cast<int>(handle.kernel->static_shared_bytes);
+    const int most =
+        architecture_limits().shared_per_block_optin - static_cast<int>(handle.kernel->static_shared_bytes);
     EMULATED_REQUIRE(value >= 0 && value <= most, CUDA_ERROR_INVALID_VALUE);
     handle.settings->max_dynamic_shared_bytes[static_cast<std::size_t>(device)] = value;
     return CUDA_SUCCESS;

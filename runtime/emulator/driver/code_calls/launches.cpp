@@ -39,6 +39,7 @@ bool fits(const CUlaunchConfig& config, const KernelHandle& handle, int device) 
 enum class Wish : std::uint8_t {
     granted,      ///< a hint, or an order that we keep anyway
     cooperative,  ///< all blocks resident at once
+    event,        ///< recorded by the launch
     refused,
 };
 
@@ -56,12 +57,31 @@ Wish wish(const CUlaunchAttribute& attribute) noexcept {
         case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
             return attribute.value.cooperative == 0 ? Wish::granted : Wish::cooperative;
         case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
+            if (architecture_limits().clusters) return Wish::granted;  // `cluster_of` says which
             const auto& cluster = attribute.value.clusterDim;
             return cluster.x <= 1 && cluster.y <= 1 && cluster.z <= 1 ? Wish::granted : Wish::refused;
         }
+        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+        case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+            return architecture_limits().clusters ? Wish::event : Wish::refused;
         default:
             return Wish::refused;
     }
+}
+
+/// The event of such an attribute. Here it marks the kernel's end, which is no earlier than what it promises.
+CUevent event_of(const CUlaunchAttribute& attribute) noexcept {
+    return attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
+               ? attribute.value.programmaticEvent.event
+               : attribute.value.launchCompletionEvent.event;
+}
+
+CUresult record_events(const CUlaunchConfig& config) {
+    for (const CUlaunchAttribute& attribute : std::span(config.attrs, config.numAttrs)) {
+        if (wish(attribute) == Wish::event)
+            EMULATED_CHECK(cuEventRecord(event_of(attribute), config.hStream));
+    }
+    return CUDA_SUCCESS;
 }
 
 /// <cuda.h>: `attrs` is null where there are none. What else it may be then is not said, so it is refused.
@@ -85,6 +105,12 @@ CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& hand
                     return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
                 break;
             }
+            case Wish::event: {
+                const auto event = find_object<Event>(event_of(attribute));
+                EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
+                EMULATED_REQUIRE(!event->timing, CUDA_ERROR_INVALID_VALUE);
+                break;
+            }
             case Wish::refused:
                 Process::get().set_report(
                     fmt::format("the emulated device has no launch attribute {} (CUlaunchAttributeID)",
@@ -92,7 +118,7 @@ CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& hand
                 return CUDA_ERROR_NOT_SUPPORTED;
         }
     }
-    return CUDA_SUCCESS;
+    return cluster_of(config, handle, device).error;
 }
 
 /// The parameter buffer: one pointer per parameter, or the whole buffer in `extra`.
@@ -183,7 +209,8 @@ struct Job {
     std::shared_ptr<const KernelHandle> handle;
     std::shared_ptr<const Instance> instance;
     Context* context;
-    machine::Dim3 grid, block;
+    machine::Dim3 grid, block, cluster;
+    bool explicit_cluster;
     std::uint32_t shared_bytes;
     std::size_t stack_bytes;
     std::vector<std::byte> parameters;
@@ -203,6 +230,8 @@ struct Job {
         request.kernel = handle->kernel;
         request.grid = grid;
         request.block = block;
+        request.cluster = cluster;
+        request.explicit_cluster = explicit_cluster;
         request.dynamic_shared_bytes = shared_bytes;
         request.stack_bytes = stack_bytes;
         request.parameters = parameters.data();
@@ -341,11 +370,14 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
     auto instance = instance_of(*handle->library, context);
     EMULATED_REQUIRE(instance != nullptr, no_room_for_variables(*handle->library, context));
 
+    const ClusterChoice cluster = cluster_of(config, *handle, context.device);
     Job job{std::move(handle),
             std::move(instance),
             &context,
             {config.gridDimX, config.gridDimY, config.gridDimZ},
             {config.blockDimX, config.blockDimY, config.blockDimZ},
+            cluster.size,
+            cluster.is_explicit,
             config.sharedMemBytes,
             limit_of(context, CU_LIMIT_STACK_SIZE, 0),  // the machine has a minimum
             {},
@@ -358,12 +390,15 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
         context.kernel_heap.open(
             limit_of(context, CU_LIMIT_MALLOC_HEAP_SIZE, heap::KernelHeap::default_limit));
     trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);
-    if (gate.captures())
-        return gate.add(streams::CapturedNode::Kind::kernel, std::move(job), {},
-                        is_cooperative(config) ? 1 : 0);
+    if (gate.captures()) {
+        EMULATED_CHECK(gate.add(streams::CapturedNode::Kind::kernel, std::move(job), {},
+                                is_cooperative(config) ? 1 : 0));
+        return record_events(config);
+    }
     const OwnOperation operation;
     context.graph.submit(*target.stream, std::move(job));
     Process::get().kernel_enqueued();
+    EMULATED_CHECK(record_events(config));
     if (Process::get().environment().waits_for_launches) return wait_for_launch(target, operation);
     return operation.error();
 }

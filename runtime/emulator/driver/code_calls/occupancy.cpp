@@ -1,12 +1,14 @@
-// Sources: the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" (8.0), for the
+// Sources: the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", for the
 // limits; the occupancy calculator of Nsight Compute for the granularities in which they are given out.
 #include "driver/code_calls/occupancy.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "driver/call.hpp"
 #include "driver/code_calls/code.hpp"
 #include "driver/limits.hpp"
+#include "program/code.hpp"
 
 namespace emulated::driver {
 
@@ -28,8 +30,8 @@ int registers_of(const program::Kernel& kernel) noexcept {
     int most = limits::registers_per_thread;
     if (kernel.bound_threads != 0) {
         const int threads = std::min(static_cast<int>(kernel.bound_threads), limits::threads_per_block);
-        const int blocks =
-            std::clamp(static_cast<int>(kernel.min_blocks), 1, limits::blocks_per_multiprocessor);
+        const int blocks = std::clamp(static_cast<int>(kernel.min_blocks), 1,
+                                      architecture_limits().blocks_per_multiprocessor);
         const int warps = blocks * rounded_up(divided_up(threads, limits::warp), limits::schedulers);
         const int each = limits::registers_per_multiprocessor / (warps * limits::warp);
         most = std::min(most, each / limits::registers_step * limits::registers_step);
@@ -42,17 +44,97 @@ int registers_of(const program::Kernel& kernel) noexcept {
 int resident_blocks(const KernelHandle& handle, int device, int block_size,
                     std::size_t dynamic_shared_bytes) noexcept {
     const program::Kernel& kernel = *handle.kernel;
+    const limits::Architecture& has = architecture_limits();
     if (block_size > static_cast<int>(kernel.max_threads)) return 0;
     if (dynamic_shared_bytes > static_cast<std::size_t>(max_dynamic_shared_bytes(handle, device))) return 0;
     const int warps = divided_up(block_size, limits::warp);
-    const int by_threads = limits::threads_per_multiprocessor / (warps * limits::warp);
+    const int by_threads = has.threads_per_multiprocessor / (warps * limits::warp);
     const int by_registers = resident_warps(registers_of(kernel)) / warps;
-    const int shared =
-        rounded_up(static_cast<int>(kernel.static_shared_bytes) + static_cast<int>(dynamic_shared_bytes) +
-                       limits::shared_reserved_per_block,
-                   limits::shared_granularity);
-    const int by_shared = limits::shared_per_multiprocessor / shared;
-    return std::min({limits::blocks_per_multiprocessor, by_threads, by_registers, by_shared});
+    const int shared = rounded_up(static_cast<int>(kernel.static_shared_bytes) +
+                                      static_cast<int>(dynamic_shared_bytes) + has.shared_reserved_per_block,
+                                  has.shared_granularity);
+    const int by_shared =
+        shared == 0 ? has.blocks_per_multiprocessor : has.shared_per_multiprocessor / shared;
+    return std::min({has.blocks_per_multiprocessor, by_threads, by_registers, by_shared});
+}
+
+namespace {
+
+std::uint64_t threads_of(const CUlaunchConfig& config) noexcept {
+    return std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
+}
+
+/// Blocks that the whole device holds at once.
+int resident_on_device(const CUlaunchConfig& config, const KernelHandle& handle, int device) noexcept {
+    const std::uint64_t threads = threads_of(config);
+    if (threads == 0 || threads > limits::threads_per_block) return 0;
+    return limits::multiprocessors *
+           resident_blocks(handle, device, static_cast<int>(threads), config.sharedMemBytes);
+}
+
+/// Blocks of a cluster of this kernel, at most.
+std::uint32_t most_cluster_blocks(const KernelHandle& handle, int device) noexcept {
+    const bool large = handle.settings->takes_large_clusters[static_cast<std::size_t>(device)];
+    const std::uint32_t most = large ? program::most_cluster_blocks : limits::portable_cluster_blocks;
+    const std::uint32_t own = handle.kernel->max_cluster_rank;
+    return own == 0 ? most : std::min(own, most);
+}
+
+}  // namespace
+
+ClusterChoice cluster_of(const CUlaunchConfig& config, const KernelHandle& handle, int device) noexcept {
+    const program::Kernel& kernel = *handle.kernel;
+    const auto [x, y, z] = kernel.cluster;
+    ClusterChoice made;
+    const bool declared = x != 0;
+    if (declared) made.size = {x, y, z};
+    made.is_explicit = declared;
+    for (const CUlaunchAttribute& attribute : std::span(config.attrs, config.numAttrs)) {
+        if (attribute.id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
+        const auto& given = attribute.value.clusterDim;
+        const machine::Dim3 size{given.x, given.y, given.z};
+        if (size.count() == 0 || (declared && size != made.size))
+            return {CUDA_ERROR_INVALID_CLUSTER_SIZE, {}, true};
+        made.size = size;
+        made.is_explicit = true;
+    }
+    if (!made.is_explicit && kernel.explicit_cluster) made.error = CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    if (made.size.count() == 1) return made;
+    const bool divides = config.gridDimX % made.size.x == 0 && config.gridDimY % made.size.y == 0 &&
+                         config.gridDimZ % made.size.z == 0;
+    const std::uint64_t blocks = made.size.count();
+    const bool fits = blocks <= most_cluster_blocks(handle, device) &&
+                      blocks <= static_cast<std::uint64_t>(resident_on_device(config, handle, device));
+    if (!architecture_limits().clusters)
+        made.error = CUDA_ERROR_NOT_SUPPORTED;
+    else if (!divides || !fits)
+        made.error = CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    return made;
+}
+
+EMULATED_CONTEXT_API(cuOccupancyMaxActiveClusters, 11070, int* clusters, CUfunction function,
+                     const CUlaunchConfig* config) {
+    EMULATED_FIND(handle, find_object<KernelHandle>(function));
+    EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuOccupancyMaxActiveClusters"));
+    EMULATED_REQUIRE(clusters != nullptr && config != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(architecture_limits().clusters, CUDA_ERROR_NOT_SUPPORTED);
+    const int device = current_context()->device;
+    const ClusterChoice choice = cluster_of(*config, *handle, device);
+    if (choice.error != CUDA_SUCCESS) return choice.error;
+    const auto blocks = static_cast<int>(choice.size.count());
+    return answer(clusters, resident_on_device(*config, *handle, device) / blocks);
+}
+
+/// The most blocks of a cluster that can be launched with this configuration.
+EMULATED_CONTEXT_API(cuOccupancyMaxPotentialClusterSize, 11070, int* size, CUfunction function,
+                     const CUlaunchConfig* config) {
+    EMULATED_FIND(handle, find_object<KernelHandle>(function));
+    EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuOccupancyMaxPotentialClusterSize"));
+    EMULATED_REQUIRE(size != nullptr && config != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(architecture_limits().clusters, CUDA_ERROR_NOT_SUPPORTED);
+    const int device = current_context()->device;
+    const int resident = resident_on_device(*config, *handle, device);
+    return answer(size, std::min(resident, static_cast<int>(most_cluster_blocks(*handle, device))));
 }
 
 EMULATED_CONTEXT_API(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, int* blocks, CUfunction function,
@@ -106,11 +188,12 @@ EMULATED_CONTEXT_API(cuOccupancyAvailableDynamicSMemPerBlock, 10020, std::size_t
     EMULATED_FIND(handle, find_object<KernelHandle>(function));
     EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuOccupancyAvailableDynamicSMemPerBlock"));
     EMULATED_REQUIRE(blocks >= 1 && block_size >= 1, CUDA_ERROR_INVALID_VALUE);
-    const int each = limits::shared_per_multiprocessor / blocks - limits::shared_reserved_per_block;
-    const int left = std::min(each, limits::shared_per_block_optin) -
-                     static_cast<int>(handle->kernel->static_shared_bytes);
+    const limits::Architecture& has = architecture_limits();
+    const int each = has.shared_per_multiprocessor / blocks - has.shared_reserved_per_block;
+    const int left =
+        std::min(each, has.shared_per_block_optin) - static_cast<int>(handle->kernel->static_shared_bytes);
     EMULATED_REQUIRE(left >= 0, CUDA_ERROR_INVALID_VALUE);
-    *bytes = static_cast<std::size_t>(left) / limits::shared_granularity * limits::shared_granularity;
+    *bytes = static_cast<std::size_t>(left) / has.shared_granularity * has.shared_granularity;
     return CUDA_SUCCESS;
 }
 

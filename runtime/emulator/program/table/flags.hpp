@@ -39,7 +39,15 @@ namespace emulated::program {
     FLAG(m16n8k128) FLAG(m16n8k256) FLAG(m16n16k8) FLAG(m16n16k16) FLAG(m8n32k16) FLAG(m32n8k16) \
     /* video, small formats, L2 policies */ FLAG(po) FLAG(shr7) FLAG(shr15) FLAG(rna) FLAG(pack) \
     FLAG(xorsign) NAMED(abs_, "abs") FLAG(v8) FLAG(mask) FLAG(fractional) FLAG(range) FLAG(cvt) \
-    NAMED(policy, "L2::cache_hint") NAMED(first, "L2::evict_first")
+    NAMED(policy, "L2::cache_hint") NAMED(first, "L2::evict_first") \
+    /* asynchronous copies */ FLAG(async) FLAG(bulk) FLAG(commit_group) FLAG(wait_group) FLAG(wait_all) FLAG(read) \
+    FLAG(noinc) FLAG(bulk_group) FLAG(mbarrier) NAMED(complete_tx_bytes, "mbarrier::complete_tx::bytes") \
+    NAMED(multicast, "multicast::cluster") FLAG(prefetch) FLAG(reduce) \
+    /* barriers in shared memory */ FLAG(init) FLAG(inval) FLAG(expect_tx) FLAG(complete_tx) FLAG(arrive_drop) \
+    FLAG(noComplete) FLAG(test_wait) FLAG(try_wait) FLAG(parity) FLAG(pending_count) \
+    /* clusters */ NAMED(shared_cluster, "shared::cluster") FLAG(wait) FLAG(launch_dependents) FLAG(proxy) FLAG(alias) \
+    FLAG(mbarrier_init) NAMED(async_generic, "async::generic") NAMED(restricted_cta, "sync_restrict::shared::cta") \
+    NAMED(restricted_cluster, "sync_restrict::shared::cluster")
 
 enum class Flag : std::uint8_t {
 #define FLAG(name) name,

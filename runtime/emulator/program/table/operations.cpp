@@ -44,8 +44,8 @@ constexpr FlagSet ordered{F::eq, F::ne, F::lt, F::le, F::gt, F::ge};
 constexpr FlagSet unsigned_order{F::lo, F::ls, F::hi, F::hs};
 constexpr FlagSet unordered{F::equ, F::neu, F::ltu, F::leu, F::gtu, F::geu, F::num, F::is_nan};
 constexpr FlagSet combinations{F::and_, F::or_, F::xor_};
-constexpr FlagSet spaces{F::global, F::constant, F::shared, F::local, F::param};
-constexpr FlagSet stored_spaces{F::global, F::shared, F::local, F::param};
+constexpr FlagSet spaces{F::global, F::constant, F::shared, F::local, F::param, F::shared_cluster};
+constexpr FlagSet stored_spaces{F::global, F::shared, F::local, F::param, F::shared_cluster};
 constexpr FlagSet vectors{F::v2, F::v4};
 constexpr FlagSet half_flags{F::sat, F::ftz};
 constexpr FlagSet policies{F::policy};
@@ -55,7 +55,7 @@ constexpr FlagSet store_hints{F::wb, F::cg, F::cs, F::wt, F::evict, F::weak, F::
 constexpr FlagSet load_order = scopes | FlagSet{F::is_volatile, F::relaxed, F::acquire, F::mmio};
 constexpr FlagSet store_order = scopes | FlagSet{F::is_volatile, F::relaxed, F::release, F::mmio};
 constexpr FlagSet fence_order = scopes | FlagSet{F::acquire, F::release, F::acq_rel, F::sc};
-constexpr FlagSet atomic_spaces{F::global, F::shared};
+constexpr FlagSet atomic_spaces{F::global, F::shared, F::shared_cluster};
 constexpr FlagSet atom_order = scopes | FlagSet{F::relaxed, F::acquire, F::release, F::acq_rel, F::policy};
 constexpr FlagSet red_order = scopes | FlagSet{F::relaxed, F::release, F::policy};
 constexpr FlagSet keeps_subnormals{F::noftz};
@@ -83,6 +83,21 @@ constexpr FlagSet layouts{F::row, F::col};
 constexpr FlagSet shared_or_generic{F::shared};
 constexpr FlagSet numbers_of_matrices{F::x1, F::x2, F::x4};
 constexpr FlagSet together{F::sync, F::aligned};
+// Asynchronous copies name two spaces. What completes them tells which is the destination.
+constexpr FlagSet copies_async{F::async, F::shared, F::global};
+constexpr FlagSet counts_bytes{F::async, F::bulk, F::complete_tx_bytes};
+constexpr FlagSet in_bulk_groups{F::async, F::bulk, F::bulk_group, F::shared, F::global};
+constexpr FlagSet both_shared{F::shared, F::shared_cluster};
+constexpr FlagSet reduces_to_shared{F::reduce, F::async,         F::bulk, F::complete_tx_bytes,
+                                    F::shared, F::shared_cluster};
+constexpr FlagSet reduces_to_global{F::reduce, F::async, F::bulk, F::bulk_group, F::shared, F::global};
+constexpr FlagSet counts_up_or_down{F::inc, F::dec};
+constexpr FlagSet additions{F::add};
+constexpr FlagSet remote_red{F::async, F::relaxed, F::cluster, F::complete_tx_bytes};
+constexpr FlagSet remote_store{F::async, F::complete_tx_bytes};
+constexpr FlagSet arrivals{F::arrive, F::arrive_drop};
+constexpr FlagSet phase_tests{F::test_wait, F::try_wait};
+constexpr FlagSet cluster_scopes{F::cta, F::cluster};
 
 // --- the table ---------------------------------------------------------------------------------------------
 // Loads and stores carry spaces as selecting flags and are generic without one. What a row does not name is empty.
@@ -334,6 +349,43 @@ constexpr Row table[] = {
     {"alloca", O::stack_allocate, "*", {u32, u64}},
     {"stacksave", O::stack_save, "*", {u32, u64}},
     {"stackrestore", O::stack_restore, "*", {u32, u64}},
+    // asynchronous copies, barriers in shared memory, clusters
+    {"cp", O::copy_async, "*", untyped, {}, {}, copies_async | FlagSet{F::ca, F::cg, F::evict, F::policy}, {F::ca, F::cg}, copies_async},
+    {"cp", O::copy_group, "*", untyped, {}, {F::commit_group, F::wait_group, F::wait_all}, {F::async}, {F::commit_group, F::wait_group, F::wait_all}, {F::async}},
+    {"cp", O::copy_arrive, "*", {b64}, {}, {F::noinc}, {F::async, F::mbarrier, F::arrive, F::shared}, {}, {F::async, F::mbarrier, F::arrive}},
+    {"cp", O::bulk_copy, "*", untyped, {}, {}, counts_bytes | both_shared | FlagSet{F::global, F::multicast, F::policy}, {}, counts_bytes},
+    {"cp", O::bulk_copy, "*", untyped, {}, {}, in_bulk_groups | FlagSet{F::policy}, {}, in_bulk_groups},
+    {"cp", O::prefetch, "*", untyped, {}, {}, {F::async, F::bulk, F::prefetch, F::level, F::global, F::policy}, {}, {F::async, F::bulk, F::prefetch, F::level, F::global}},
+    {"cp", O::bulk_group, "*", untyped, {}, {F::commit_group, F::wait_group, F::read}, {F::async, F::bulk}, {F::commit_group, F::wait_group}, {F::async, F::bulk}},
+    {"cp", O::bulk_reduce, "*", {u32, s32, u64}, {}, additions, reduces_to_shared, additions, reduces_to_shared},
+    {"cp", O::bulk_reduce, "*", integers_32, {}, extremes, reduces_to_shared, extremes, reduces_to_shared},
+    {"cp", O::bulk_reduce, "*", {b32}, {}, combinations, reduces_to_shared, combinations, reduces_to_shared},
+    {"cp", O::bulk_reduce, "*", {u32}, {}, counts_up_or_down, reduces_to_shared, counts_up_or_down, reduces_to_shared},
+    {"cp", O::bulk_reduce, "*", {u32, s32, u64, f32, f64}, {}, additions, reduces_to_global | policies, additions, reduces_to_global},
+    {"cp", O::bulk_reduce, "*", {f16, bf16}, {}, additions, reduces_to_global | policies | keeps_subnormals, additions, reduces_to_global | keeps_subnormals},
+    {"cp", O::bulk_reduce, "*", integers_32_64 | TypeSet{f16, bf16}, {}, extremes, reduces_to_global | policies, extremes, reduces_to_global},
+    {"cp", O::bulk_reduce, "*", sized_32_64, {}, combinations, reduces_to_global | policies, combinations, reduces_to_global},
+    {"cp", O::bulk_reduce, "*", {u32}, {}, counts_up_or_down, reduces_to_global | policies, counts_up_or_down, reduces_to_global},
+    {"st", O::store_async, "*", {b32, b64, u32, u64, s32, s64, f32, f64}, {}, {}, remote_store | vectors | FlagSet{F::weak, F::shared_cluster}, {}, remote_store},
+    {"red", O::reduce_async, "*", {u32, s32, u64}, {}, additions, remote_red | FlagSet{F::shared_cluster}, additions, remote_red},
+    {"red", O::reduce_async, "*", integers_32, {}, extremes, remote_red | FlagSet{F::shared_cluster}, extremes, remote_red},
+    {"red", O::reduce_async, "*", {b32}, {}, combinations, remote_red | FlagSet{F::shared_cluster}, combinations, remote_red},
+    {"red", O::reduce_async, "*", {u32}, {}, counts_up_or_down, remote_red | FlagSet{F::shared_cluster}, counts_up_or_down, remote_red},
+    {"mbarrier", O::mbarrier, "*", {b64}, {}, {F::init, F::inval}, {F::shared}, {F::init, F::inval}},
+    {"mbarrier", O::mbarrier, "*", {b64}, {}, {F::expect_tx, F::complete_tx}, cluster_scopes | both_shared | FlagSet{F::relaxed}, {F::expect_tx, F::complete_tx}},
+    {"mbarrier", O::mbarrier, "*", {b64}, {}, arrivals | FlagSet{F::noComplete, F::expect_tx}, cluster_scopes | both_shared | FlagSet{F::release, F::relaxed}, arrivals},
+    {"mbarrier", O::mbarrier, "*", {b64}, {}, phase_tests | FlagSet{F::parity}, cluster_scopes | FlagSet{F::shared, F::acquire, F::relaxed}, phase_tests},
+    {"mbarrier", O::mbarrier, "*", {b64}, {}, {F::pending_count}, {}, {F::pending_count}},
+    {"barrier", O::cluster_bar, "*", untyped, {}, {F::arrive, F::wait}, {F::cluster, F::aligned, F::release, F::relaxed, F::acquire}, {F::arrive, F::wait}, {F::cluster}},
+    {"mapa", O::mapa, "*", {u32, u64}, {}, {}, {F::shared_cluster}},
+    {"getctarank", O::getctarank, "*", {u32, u64}, {}, {}, {F::shared_cluster}},
+    {"elect", O::elect, "*", untyped, {}, {}, synchronous, {}, synchronous},
+    // Nothing is reordered here, and a grid begins when those before it have ended.
+    {"fence", O::fence, "*", untyped, {}, {}, {F::proxy, F::alias, F::async, F::global, F::shared, F::shared_cluster}, {F::alias, F::async}, {F::proxy}},
+    {"fence", O::fence, "*", untyped, {}, {}, {F::mbarrier_init, F::release, F::cluster}, {}, {F::mbarrier_init, F::release, F::cluster}},
+    {"fence", O::fence, "*", untyped, {}, {}, {F::acquire, F::cluster, F::restricted_cluster, F::proxy, F::async_generic}, {}, {F::acquire, F::cluster, F::restricted_cluster}},
+    {"fence", O::fence, "*", untyped, {}, {}, {F::release, F::cluster, F::restricted_cta, F::proxy, F::async_generic}, {}, {F::release, F::cluster, F::restricted_cta}},
+    {"griddepcontrol", O::fence, "*", untyped, {}, {}, {F::wait, F::launch_dependents}, {F::wait, F::launch_dependents}},
 };
 // clang-format on
 
@@ -350,8 +402,9 @@ constexpr FlagSet exclusive[] = {
 };
 
 bool contradicts_itself(const FlagSet& flags) {
+    const bool names_two_spaces = flags.has(F::async) && !flags.has(F::proxy);
     return std::ranges::any_of(exclusive, [&](const FlagSet& group) {
-        const FlagSet chosen = flags & group;
+        const FlagSet chosen = names_two_spaces ? (flags & group).minus(spaces) : flags & group;
         return !chosen.empty() && !chosen.single();
     });
 }

@@ -61,7 +61,11 @@ enum class Operation : std::uint8_t {
     convert_pack, create_policy, discard,
     atom_vector, red_vector,  ///< lowered to atomics of each element
     atom_wide,                ///< of 128 bits
-    count,
+    // asynchronous copies, barriers in shared memory, clusters (lower_async.cpp)
+    copy_async, copy_group, mbarrier, copy_arrive, bulk_copy, bulk_group, bulk_reduce, store_async,
+    reduce_async,
+    in_cluster,  ///< faults where an address is not in the cluster's shared memory
+    cluster_bar, mapa, getctarank, elect, count,
     // clang-format on
 };
 

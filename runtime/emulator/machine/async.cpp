@@ -1,0 +1,465 @@
+// Asynchronous copies, and barriers in shared memory (machine/transfers, machine/mbarrier): the instructions.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "machine/cluster.hpp"
+#include "machine/groups.hpp"
+#include "machine/mbarrier.hpp"
+#include "machine/places.hpp"
+#include "machine/reduction.hpp"
+#include "machine/registry.hpp"
+#include "machine/warp.hpp"
+#include "races/access_log.hpp"
+
+namespace emulated::machine {
+namespace {
+
+using program::Flag;
+using program::FlagSet;
+using program::Operation;
+using program::Type;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+
+// --- places ------------------------------------------------------------------------------------------------
+
+struct Access {
+    Space space = Space::global;
+    u64 address = 0;
+    u32 bytes = 0, alignment = 1;
+    bool write = false;
+};
+
+std::byte* fail(Lanes& s, const Instruction* i, LaneFault::What what, unsigned lane, const Access& access) {
+    fault(s, i, what, 1u << lane, access.address);
+    s.fault.bytes = what == LaneFault::What::misaligned ? access.alignment : access.bytes;
+    s.fault.write = access.write;
+    s.fault.space = access.space == Space::generic ? "shared" : name_of(access.space);
+    return nullptr;
+}
+
+// Null: a fault. Space::generic is the cluster's shared memory, Space::shared the block's own.
+std::byte* place(Lanes& s, const Instruction* i, unsigned lane, const Access& access) {
+    using What = LaneFault::What;
+    const auto [space, address, bytes, alignment, write] = access;
+    if (address % alignment != 0) return fail(s, i, What::misaligned, lane, access);
+    const bool is_shared = address - program::shared_window < program::window_bytes;
+    if (space == Space::generic && !is_shared) return fail(s, i, What::out_of_bounds, lane, access);
+    bool read_only = false;
+    const u64 at = place_of(s, space, lane, address, bytes, write, read_only);
+    if (at == 0) return fail(s, i, read_only ? What::read_only : What::out_of_bounds, lane, access);
+    return reinterpret_cast<std::byte*>(at);  // NOLINT(performance-no-int-to-ptr)
+}
+
+Space shared_space(const Instruction* i) {
+    return (i->bits & Instruction::in_cluster) != 0 ? Space::generic : Space::shared;
+}
+
+void log_access(Lanes& s, u64 address, u32 bytes, races::Access access) {
+    if (s.log != nullptr && bytes != 0) s.log->add(address, bytes, access);
+}
+
+// --- cp.async ----------------------------------------------------------------------------------------------
+
+// Where the last instruction found its source, the other lanes' mostly lie too.
+const std::byte* source_of(Lanes& s, const Instruction* i, unsigned lane, u64 address, u32 bytes,
+                           u32 alignment) {
+    AllocationCache& cache = s.caches[i->extra];
+    const u64 offset = address - cache.base;
+    if (address % alignment == 0 && offset <= cache.bytes && cache.bytes - offset >= bytes)
+        return cache.host + offset;
+    const std::byte* at = place(s, i, lane, {Space::global, address, bytes, alignment});
+    if (at == nullptr) return nullptr;
+    if (const memory::Allocation* found = s.memory->find(address)) {
+        cache.base = found->base;
+        cache.bytes = found->bytes;
+        cache.host = found->host;
+        cache.read_only = found->read_only;
+    }
+    return at;
+}
+
+const Instruction* copy_async(Lanes& s, const Instruction* i) {
+    const u64* to = lanes_at<u64>(s, i->operand[0]);
+    const u64* from = lanes_at<u64>(s, i->operand[1]);
+    const u32* valid = lanes_at<u32>(s, i->operand[2]);
+    const auto bytes = static_cast<u32>(i->immediate);
+    LaneCopies::Copy copy;
+    for (u32 left = s.mask; left != 0; left &= left - 1) {
+        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+        if (valid[l] > bytes) {
+            return misuse(
+                s, i, 1u << l,
+                fmt::format("cp.async of {} bytes cannot read {} from its source", bytes, valid[l]));
+        }
+        copy.valid[l] = valid[l];
+        copy.from[l] = valid[l] == 0 ? nullptr : source_of(s, i, l, from[l], valid[l], bytes);
+        if (valid[l] != 0 && copy.from[l] == nullptr) return nullptr;
+        copy.to[l] = place(s, i, l, {Space::shared, to[l], bytes, bytes, true});
+        if (copy.to[l] == nullptr) return nullptr;
+        log_access(s, from[l], valid[l], races::Access::read);
+    }
+    each_lane(s.mask, [&](unsigned l) { std::memset(copy.to[l], poison_byte, bytes); });
+    LaneCopies::Copy& added = s.warp->copies.add(s.mask, bytes);
+    added.to = copy.to;
+    added.from = copy.from;
+    added.valid = copy.valid;
+    s.warp->has_transfers = true;
+    return i + 1;
+}
+
+const Instruction* commit_copies(Lanes& s, const Instruction* i) {
+    s.warp->copies.commit(s.mask);
+    return i + 1;
+}
+
+const Instruction* wait_for_copies(Lanes& s, const Instruction* i) {
+    const auto recent = static_cast<u32>(i->immediate);
+    each_lane(s.mask, [&](unsigned l) { s.warp->copies.wait(l, recent); });
+    return i + 1;
+}
+
+const Instruction* wait_for_all_copies(Lanes& s, const Instruction* i) {
+    s.warp->copies.commit(s.mask);
+    s.warp->copies.finish(s.mask);
+    return i + 1;
+}
+
+// --- mbarrier ----------------------------------------------------------------------------------------------
+
+u64 read_bits(const std::byte* at) {
+    u64 bits = 0;
+    std::memcpy(&bits, at, sizeof bits);
+    return bits;
+}
+void write_bits(std::byte* at, u64 bits) { std::memcpy(at, &bits, sizeof bits); }
+
+const Instruction* complain(Lanes& s, const Instruction* i, unsigned lane, u64 address, const char* error) {
+    return misuse(s, i, 1u << lane,
+                  fmt::format("the mbarrier at byte {} of shared memory: {}",
+                              (address - program::shared_window) % program::cluster_stride, error));
+}
+
+constexpr const char* not_initialised = "it is not initialised (mbarrier.init)";
+
+// `act` changes each lane's object, or returns what is wrong. False: a fault.
+template <class Act>
+bool each_barrier(Lanes& s, const Instruction* i, u32 slot, const Act& act) {
+    const u64* addresses = lanes_at<u64>(s, slot);
+    for (u32 left = s.mask; left != 0; left &= left - 1) {
+        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+        std::byte* at = place(s, i, l, {shared_space(i), addresses[l], 8, 8, true});
+        if (at == nullptr) return false;
+        auto state = Mbarrier::read(read_bits(at));
+        const char* error = state ? act(l, *state, at) : not_initialised;
+        if (error != nullptr) {
+            complain(s, i, l, addresses[l], error);
+            return false;
+        }
+        write_bits(at, state->bits());
+    }
+    return true;
+}
+
+const Instruction* initialise(Lanes& s, const Instruction* i) {
+    const u64* addresses = lanes_at<u64>(s, i->operand[0]);
+    const u32* counts = lanes_at<u32>(s, i->operand[1]);
+    for (u32 left = s.mask; left != 0; left &= left - 1) {
+        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+        std::byte* at = place(s, i, l, {Space::shared, addresses[l], 8, 8, true});
+        if (at == nullptr) return nullptr;
+        if (const char* error = Mbarrier::check_count(counts[l]))
+            return complain(s, i, l, addresses[l], error);
+        write_bits(at, Mbarrier(counts[l]).bits());
+        auto& known = s.block->cluster->barriers;
+        if (std::ranges::find(known, at) == known.end()) known.push_back(at);
+    }
+    return i + 1;
+}
+
+const Instruction* invalidate(Lanes& s, const Instruction* i) {
+    const u64* addresses = lanes_at<u64>(s, i->operand[0]);
+    for (u32 left = s.mask; left != 0; left &= left - 1) {
+        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+        std::byte* at = place(s, i, l, {Space::shared, addresses[l], 8, 8, true});
+        if (at == nullptr) return nullptr;
+        if (!Mbarrier::read(read_bits(at))) return complain(s, i, l, addresses[l], not_initialised);
+        std::memset(at, poison_byte, 8);
+    }
+    return i + 1;
+}
+
+template <bool Completes>
+const Instruction* count_bytes(Lanes& s, const Instruction* i) {
+    const u32* bytes = lanes_at<u32>(s, i->operand[1]);
+    const bool done = each_barrier(s, i, i->operand[0], [&](unsigned l, Mbarrier& state, std::byte*) {
+        return Completes ? state.complete_bytes(bytes[l]) : state.expect_bytes(bytes[l]);
+    });
+    return done ? i + 1 : nullptr;
+}
+
+enum class Arrival : std::uint8_t { plain, expects_bytes, does_not_complete };
+
+// The result is the object as it was before.
+template <bool Drops, Arrival How>
+const Instruction* arrive(Lanes& s, const Instruction* i) {
+    u64* d = lanes_at<u64>(s, i->operand[0]);
+    const u32* count = lanes_at<u32>(s, i->operand[2]);
+    u64 before[32];
+    const bool done =
+        each_barrier(s, i, i->operand[1], [&](unsigned l, Mbarrier& state, std::byte*) -> Mbarrier::Error {
+            before[l] = state.bits();
+            if constexpr (How == Arrival::expects_bytes) {
+                if (const auto error = state.expect_bytes(count[l])) return error;
+            }
+            const u32 arrivals = How == Arrival::expects_bytes ? 1 : count[l];
+            if constexpr (Drops) {
+                if (const auto error = state.drop(arrivals)) return error;
+            }
+            return How == Arrival::does_not_complete ? state.arrive_without_completing(arrivals)
+                                                     : state.arrive(arrivals);
+        });
+    if (!done) return nullptr;
+    each_lane(s.mask, [&](unsigned l) { d[l] = before[l]; });
+    return i + 1;
+}
+
+// A phase that is not over is tested again after the copies that it waits for are done. Nobody else may be running: the
+// group gives way to the others before it goes on.
+template <bool Parity>
+const Instruction* test(Lanes& s, const Instruction* i) {
+    const u64* addresses = lanes_at<u64>(s, i->operand[1]);
+    u32 over = 0;
+    for (u32 left = s.mask; left != 0; left &= left - 1) {
+        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+        std::byte* at = place(s, i, l, {Space::shared, addresses[l], 8, 8, false});
+        if (at == nullptr) return nullptr;
+        auto state = Mbarrier::read(read_bits(at));
+        if (!state) return complain(s, i, l, addresses[l], not_initialised);
+        bool odd = false;
+        if constexpr (Parity) {
+            odd = (lanes_at<u32>(s, i->operand[2])[l] & 1) != 0;
+        } else {
+            const auto token = Mbarrier::read(lanes_at<u64>(s, i->operand[2])[l]);
+            if (!token) return complain(s, i, l, addresses[l], "the state is not what an arrival returned");
+            odd = token->odd;
+        }
+        if (state->odd == odd) {
+            if (const char* error = s.block->cluster->transfers.signal(at))
+                return complain(s, i, l, addresses[l], error);
+            state = Mbarrier::read(read_bits(at));
+        }
+        if (state->odd != odd)
+            over |= 1u << l;
+        else
+            s.block->open_phase = OpenPhase{addresses[l], state->pending, state->bytes};
+    }
+    u32& p = predicate_at(s, i->operand[0]);
+    p = (p & ~s.mask) | over;
+    if (over == s.mask) {
+        s.block->open_phase.reset();
+        return i + 1;
+    }
+    s.pc = index_of(s, i) + 1;
+    s.stop = Stop::waiting;
+    return nullptr;
+}
+
+const Instruction* pending_count(Lanes& s, const Instruction* i) {
+    u32* d = lanes_at<u32>(s, i->operand[0]);
+    const u64* states = lanes_at<u64>(s, i->operand[1]);
+    for (u32 left = s.mask; left != 0; left &= left - 1) {
+        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+        const auto state = Mbarrier::read(states[l]);
+        if (!state)
+            return misuse(s, i, 1u << l, "mbarrier.pending_count: the state is not what an arrival returned");
+        d[l] = state->pending;
+    }
+    return i + 1;
+}
+
+// Arrives when the lane's copies so far are done; unless the phase expects this arrival, it is one more.
+template <bool Expected>
+const Instruction* arrive_after_copies(Lanes& s, const Instruction* i) {
+    const bool done =
+        each_barrier(s, i, i->operand[0], [&](unsigned l, Mbarrier& state, std::byte* at) -> Mbarrier::Error {
+            if constexpr (!Expected) {
+                if (const auto error = state.add_pending()) return error;
+            }
+            Transfer arrival;
+            arrival.warp = s.warp;
+            arrival.lane = l;
+            arrival.barrier = at;
+            arrival.before = &s.warp->copies;
+            arrival.issued = s.warp->copies.issued();
+            s.block->cluster->transfers.add(std::move(arrival));
+            return nullptr;
+        });
+    return done ? i + 1 : nullptr;
+}
+
+// --- bulk copies -------------------------------------------------------------------------------------------
+
+constexpr u32 bulk_alignment = 16;
+
+// One lane's copy to one destination. False: a fault.
+bool add_bulk_copy(Lanes& s, const Instruction* i, unsigned lane, Transfer transfer, const Access& to,
+                   u64 barrier) {
+    transfer.to = place(s, i, lane, to);
+    if (transfer.to == nullptr) return false;
+    if (barrier != 0) {
+        transfer.barrier = place(s, i, lane, {Space::generic, barrier, 8, 8, true});
+        if (transfer.barrier == nullptr) return false;
+        if (!Mbarrier::read(read_bits(transfer.barrier))) {
+            complain(s, i, lane, barrier, not_initialised);
+            return false;
+        }
+        if (transfer.reduce == nullptr) std::memset(transfer.to, poison_byte, to.bytes);
+    }
+    s.block->cluster->transfers.add(std::move(transfer));
+    return true;
+}
+
+// Operands: destination, source, bytes, and the mbarrier and the mask of blocks where the instruction has them.
+const Instruction* begin_bulk_copies(Lanes& s, const Instruction* i, Reduction reduce) {
+    const u64* to = lanes_at<u64>(s, i->operand[0]);
+    const u64* from = lanes_at<u64>(s, i->operand[1]);
+    const u32* sizes = lanes_at<u32>(s, i->operand[2]);
+    const bool to_shared = (i->bits & Instruction::to_shared) != 0;
+    const u64* barriers = to_shared ? lanes_at<u64>(s, i->operand[3]) : nullptr;
+    const bool from_shared = (i->bits & Instruction::from_shared) != 0;
+    const bool multicast = (i->bits & Instruction::multicast) != 0;
+    s.warp->has_transfers = true;
+    for (u32 left = s.mask; left != 0; left &= left - 1) {
+        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+        const u32 bytes = sizes[l];
+        if (bytes % bulk_alignment != 0)
+            return misuse(
+                s, i, 1u << l,
+                fmt::format("cp.async.bulk copies multiples of 16 bytes, and was asked for {}", bytes));
+        if (bytes == 0) continue;
+        Transfer transfer;
+        transfer.warp = s.warp;
+        transfer.lane = l;
+        transfer.group = s.warp->bulk_groups[l];
+        transfer.bytes = bytes;
+        transfer.reduce = reduce;
+        transfer.from =
+            place(s, i, l, {from_shared ? Space::shared : Space::global, from[l], bytes, bulk_alignment});
+        if (transfer.from == nullptr) return nullptr;
+        if (!from_shared) log_access(s, from[l], bytes, races::Access::read);
+        if (!to_shared)
+            log_access(s, to[l], bytes,
+                       reduce != nullptr ? races::Access::strong_write : races::Access::write);
+        const Space where = !to_shared ? Space::global : shared_space(i);
+        if (!multicast) {
+            const Access access{where, to[l], bytes, bulk_alignment, true};
+            if (!add_bulk_copy(s, i, l, std::move(transfer), access, to_shared ? barriers[l] : 0))
+                return nullptr;
+            continue;
+        }
+        // To the same place in each block, and a signal to the mbarrier at the same place there.
+        const auto moved = [](u64 address, unsigned rank) {
+            return program::shared_window + (address - program::shared_window) % program::cluster_stride +
+                   (rank + u64{1}) * program::cluster_stride;
+        };
+        for (u32 ranks = lanes_at<u32>(s, i->operand[4])[l] & 0xffffu; ranks != 0; ranks &= ranks - 1) {
+            const auto rank = static_cast<unsigned>(__builtin_ctz(ranks));
+            const Access access{Space::generic, moved(to[l], rank), bytes, bulk_alignment, true};
+            if (!add_bulk_copy(s, i, l, transfer, access, moved(barriers[l], rank))) return nullptr;
+        }
+    }
+    return i + 1;
+}
+
+const Instruction* bulk_copy(Lanes& s, const Instruction* i) { return begin_bulk_copies(s, i, nullptr); }
+
+const Instruction* store_async(Lanes& s, const Instruction* i) {
+    return begin_remote_write(s, i, nullptr, static_cast<unsigned>(i->immediate));
+}
+
+const Instruction* commit_bulk_copies(Lanes& s, const Instruction* i) {
+    each_lane(s.mask, [&](unsigned l) { ++s.warp->bulk_groups[l]; });
+    return i + 1;
+}
+
+template <bool OnlySources>
+const Instruction* wait_for_bulk_copies(Lanes& s, const Instruction* i) {
+    const auto recent = static_cast<u32>(i->immediate);
+    Transfers& transfers = s.block->cluster->transfers;
+    each_lane(s.mask, [&](unsigned l) {
+        const u32 committed = s.warp->bulk_groups[l];
+        if (recent > committed) return;
+        if (OnlySources)
+            transfers.take_groups(s.warp, l, committed - recent);
+        else
+            transfers.finish_groups(s.warp, l, committed - recent);
+    });
+    return i + 1;
+}
+
+}  // namespace
+
+const Instruction* begin_bulk_copy(Lanes& s, const Instruction* i, Reduction reduce) {
+    return begin_bulk_copies(s, i, reduce);
+}
+
+// Operands: the registers of the values, as a list, then the address and the mbarrier.
+const Instruction* begin_remote_write(Lanes& s, const Instruction* i, Reduction reduce, unsigned bytes) {
+    const u64* to = lanes_at<u64>(s, i->operand[1]);
+    const u64* barriers = lanes_at<u64>(s, i->operand[2]);
+    const u32 whole = bytes * i->count;
+    s.warp->has_transfers = true;
+    for (u32 left = s.mask; left != 0; left &= left - 1) {
+        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+        Transfer transfer;
+        transfer.warp = s.warp;
+        transfer.lane = l;
+        transfer.bytes = whole;
+        transfer.reduce = reduce;
+        transfer.taken.resize(whole);
+        for (u32 k = 0; k < i->count; ++k) {
+            const std::byte* value = s.registers + s.lists[i->operand[0] + k] + std::size_t{l} * bytes;
+            std::memcpy(transfer.taken.data() + std::size_t{k} * bytes, value, bytes);
+        }
+        const Access access{Space::generic, to[l], whole, whole, true};
+        if (!add_bulk_copy(s, i, l, std::move(transfer), access, barriers[l])) return nullptr;
+    }
+    return i + 1;
+}
+
+void register_async(Registry& r) {
+    const auto none = Type::none;
+    r.add(Operation::copy_async, none, none, {}, copy_async);
+    r.add(Operation::copy_group, none, none, {Flag::commit_group}, commit_copies);
+    r.add(Operation::copy_group, none, none, {Flag::wait_group}, wait_for_copies);
+    r.add(Operation::copy_group, none, none, {Flag::wait_all}, wait_for_all_copies);
+    r.add(Operation::copy_arrive, none, none, {}, arrive_after_copies<false>);
+    r.add(Operation::copy_arrive, none, none, {Flag::noinc}, arrive_after_copies<true>);
+    r.add(Operation::bulk_copy, none, none, {}, bulk_copy);
+    r.add(Operation::store_async, none, none, {}, store_async);
+    r.add(Operation::bulk_group, none, none, {Flag::commit_group}, commit_bulk_copies);
+    r.add(Operation::bulk_group, none, none, {Flag::wait_group}, wait_for_bulk_copies<false>);
+    r.add(Operation::bulk_group, none, none, {Flag::wait_group, Flag::read}, wait_for_bulk_copies<true>);
+    const auto barrier = [&](const FlagSet& flags, Handler handler) {
+        r.add(Operation::mbarrier, none, none, flags, handler);
+    };
+    barrier({Flag::init}, initialise);
+    barrier({Flag::inval}, invalidate);
+    barrier({Flag::expect_tx}, count_bytes<false>);
+    barrier({Flag::complete_tx}, count_bytes<true>);
+    barrier({Flag::arrive}, arrive<false, Arrival::plain>);
+    barrier({Flag::arrive, Flag::expect_tx}, arrive<false, Arrival::expects_bytes>);
+    barrier({Flag::arrive, Flag::noComplete}, arrive<false, Arrival::does_not_complete>);
+    barrier({Flag::arrive_drop}, arrive<true, Arrival::plain>);
+    barrier({Flag::arrive_drop, Flag::expect_tx}, arrive<true, Arrival::expects_bytes>);
+    barrier({Flag::arrive_drop, Flag::noComplete}, arrive<true, Arrival::does_not_complete>);
+    barrier({}, test<false>);
+    barrier({Flag::parity}, test<true>);
+    barrier({Flag::pending_count}, pending_count);
+}
+
+}  // namespace emulated::machine

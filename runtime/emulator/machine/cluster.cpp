@@ -1,0 +1,167 @@
+// The barrier of a cluster, its shared memory, and who is elected.
+#include "machine/cluster.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "machine/groups.hpp"
+#include "machine/places.hpp"
+#include "machine/registry.hpp"
+
+namespace emulated::machine {
+namespace {
+
+using program::Flag;
+using program::Operation;
+using program::Type;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+
+// Lanes of the warp that have not arrived in this phase and can still do so.
+u32 missing(const Warp& warp, bool odd_phase) {
+    const u32 in_this_phase = odd_phase ? warp.arrived_odd : ~warp.arrived_odd;
+    return warp.exists & ~warp.exited & ~(warp.cluster_arrived & in_this_phase);
+}
+
+const Instruction* arrive_at_cluster(Lanes& s, const Instruction* i) {
+    Warp& warp = *s.warp;
+    if (const u32 twice = warp.cluster_arrived & s.mask)
+        return misuse(s, i, twice,
+                      "barrier.cluster.arrive: this thread has arrived already, and has not waited since");
+    warp.cluster_arrived |= s.mask;
+    warp.arrived_odd = s.block->cluster->odd_phase ? warp.arrived_odd | s.mask : warp.arrived_odd & ~s.mask;
+    return i + 1;
+}
+
+// The lanes come here again until the phase that they arrived in is over.
+const Instruction* wait_for_cluster(Lanes& s, const Instruction* i) {
+    Warp& warp = *s.warp;
+    if (const u32 never = s.mask & ~warp.cluster_arrived)
+        return misuse(s, i, never, "barrier.cluster.wait: this thread has not arrived");
+    const u32 in_this_phase = s.block->cluster->odd_phase ? warp.arrived_odd : ~warp.arrived_odd;
+    if (const u32 waiting = s.mask & in_this_phase) {
+        if (const u32 others = s.mask & ~waiting) part(s, others, index_of(s, i));
+        s.mask = waiting;
+        s.pc = index_of(s, i);
+        s.stop = Stop::cluster_barrier;
+        return nullptr;
+    }
+    warp.cluster_arrived &= ~s.mask;
+    return i + 1;
+}
+
+u64 offset_in_window(u64 address) { return address - program::shared_window; }
+
+template <class T>
+const Instruction* map_address(Lanes& s, const Instruction* i) {
+    T* d = lanes_at<T>(s, i->operand[0]);
+    const T* a = lanes_at<T>(s, i->operand[1]);
+    const u32* rank = lanes_at<u32>(s, i->operand[2]);
+    T mapped[32];
+    each_lane(s.mask, [&](unsigned l) {
+        const u64 offset = offset_in_window(a[l]);
+        // What is no address of shared memory, or of no such block, becomes an address where nothing is.
+        const bool is_shared = offset < program::window_bytes && rank[l] < program::most_cluster_blocks;
+        mapped[l] = static_cast<T>(is_shared ? program::shared_window + offset % program::cluster_stride +
+                                                   (rank[l] + u64{1}) * program::cluster_stride
+                                             : 0);
+    });
+    each_lane(s.mask, [&](unsigned l) { d[l] = mapped[l]; });
+    return i + 1;
+}
+
+template <class T>
+const Instruction* rank_of_address(Lanes& s, const Instruction* i) {
+    u32* d = lanes_at<u32>(s, i->operand[0]);
+    const T* a = lanes_at<T>(s, i->operand[1]);
+    u32 ranks[32];
+    each_lane(s.mask, [&](unsigned l) {
+        const u64 slot = offset_in_window(a[l]) / program::cluster_stride;
+        ranks[l] = slot == 0 ? s.block->rank : static_cast<u32>(slot - 1);
+    });
+    each_lane(s.mask, [&](unsigned l) { d[l] = ranks[l]; });
+    return i + 1;
+}
+
+const Instruction* in_cluster(Lanes& s, const Instruction* i) {
+    const u64* a = lanes_at<u64>(s, i->operand[0]);
+    u32 wrong = 0;
+    each_lane(s.mask, [&](unsigned l) {
+        wrong |= static_cast<u32>(offset_in_window(a[l]) >= program::window_bytes) << l;
+    });
+    if (wrong == 0) return i + 1;
+    fault(s, i, LaneFault::What::out_of_bounds, wrong, a[__builtin_ctz(wrong)]);
+    s.fault.bytes = static_cast<u32>(i->immediate);
+    s.fault.space = "shared";
+    return nullptr;
+}
+
+const Instruction* elect(Lanes& s, const Instruction* i) {
+    const u32* members = lanes_at<u32>(s, i->operand[2]);
+    u32 required = 0;
+    each_lane(s.mask, [&](unsigned l) { required |= members[l]; });
+    if (!meet(s, i, required)) return nullptr;
+    u32* d = lanes_at<u32>(s, i->operand[0]);
+    u32 elected = 0, leaders[32];
+    each_lane(s.mask, [&](unsigned l) {
+        const u32 here = members[l] & s.mask;
+        leaders[l] = static_cast<u32>(__builtin_ctz(here == 0 ? 1u << l : here));
+        elected |= static_cast<u32>(leaders[l] == l) << l;
+    });
+    each_lane(s.mask, [&](unsigned l) { d[l] = leaders[l]; });
+    u32& p = predicate_at(s, i->operand[1]);
+    p = (p & ~s.mask) | elected;
+    return i + 1;
+}
+
+}  // namespace
+
+bool Cluster::release() noexcept {
+    bool any = false;
+    for (const Member& member : members) {
+        if (member.ended) continue;
+        for (const Warp& warp : *member.warps) {
+            if (missing(warp, odd_phase) != 0) return false;
+            any = any || (warp.cluster_arrived & ~warp.exited) != 0;
+        }
+    }
+    if (!any) return false;
+    odd_phase = !odd_phase;
+    for (const Member& member : members) {
+        if (member.ended) continue;
+        for (Warp& warp : *member.warps) {
+            for (Group& group : warp.groups) {
+                if (group.state == Group::State::cluster_barrier) group.state = Group::State::ready;
+            }
+        }
+    }
+    return true;
+}
+
+void Cluster::end() noexcept {
+    for (std::byte* barrier : barriers) std::memset(barrier, poison_byte, 8);
+    barriers.clear();
+}
+
+std::byte* place_in_cluster(const Lanes& s, u64 offset, u64 bytes) noexcept {
+    const u64 slot = offset / program::cluster_stride, at = offset % program::cluster_stride;
+    const auto& members = s.block->cluster->members;
+    if (slot == 0 || slot > members.size()) return nullptr;
+    const Cluster::Member& member = members[slot - 1];
+    if (member.ended || at > member.shared_bytes || member.shared_bytes - at < bytes) return nullptr;
+    return member.shared + at;
+}
+
+void register_cluster(Registry& r) {
+    const auto none = Type::none;
+    r.add(Operation::cluster_bar, none, none, {Flag::arrive}, arrive_at_cluster);
+    r.add(Operation::cluster_bar, none, none, {Flag::wait}, wait_for_cluster);
+    r.add(Operation::mapa, Type::u32, none, {}, map_address<u32>);
+    r.add(Operation::mapa, Type::u64, none, {}, map_address<u64>);
+    r.add(Operation::getctarank, Type::u32, none, {}, rank_of_address<u32>);
+    r.add(Operation::getctarank, Type::u64, none, {}, rank_of_address<u64>);
+    r.add(Operation::in_cluster, none, none, {}, in_cluster);
+    r.add(Operation::elect, none, none, {}, elect);
+}
+
+}  // namespace emulated::machine

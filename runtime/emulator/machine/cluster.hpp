@@ -1,0 +1,47 @@
+// What the blocks of a cluster share: their shared memory, a barrier, and transfers. Without clusters a block is one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "machine/grid.hpp"
+#include "machine/transfers.hpp"
+#include "machine/warp.hpp"
+
+namespace emulated::machine {
+
+/// Used by one thread at a time.
+struct Cluster {
+    struct Member {
+        std::byte* shared = nullptr;
+        std::uint64_t shared_bytes = 0;
+        std::vector<Warp>* warps = nullptr;
+        bool ended = false;  ///< its shared memory is gone
+    };
+    std::vector<Member> members;  ///< by rank
+    bool odd_phase = false;       ///< of barrier.cluster
+    Transfers transfers;
+    std::vector<std::byte*> barriers;  ///< mbarriers that were initialised
+
+    void begin(std::size_t blocks) {
+        members.assign(blocks, {});
+        odd_phase = false;
+        transfers.clear();
+    }
+    /// All blocks are over: no later block finds an mbarrier of theirs in its own shared memory.
+    void end() noexcept;
+    /// Lets those at barrier.cluster.wait go on when every thread of the cluster has arrived or exited. False: not all.
+    bool release() noexcept;
+};
+
+/// The place of a block in its cluster.
+inline Dim3 place_in(const Dim3& cluster, const Dim3& block) noexcept {
+    return {block.x % cluster.x, block.y % cluster.y, block.z % cluster.z};
+}
+inline std::uint32_t rank_in(const Dim3& cluster, const Dim3& block) noexcept {
+    const Dim3 place = place_in(cluster, block);
+    return place.x + cluster.x * (place.y + cluster.y * place.z);
+}
+
+}  // namespace emulated::machine

@@ -1,0 +1,57 @@
+// Where one lane's access lies in this process. Compiled anew in each file that includes it, for its instruction set.
+#pragma once
+
+#include <cstdint>
+
+#include "machine/lanes.hpp"
+
+namespace emulated::machine {
+
+/// The byte at `offset` of the window of shared memory, where `bytes` of another block of the cluster lie; null where they
+/// do not, or where that block has ended.
+std::byte* place_in_cluster(const Lanes& s, std::uint64_t offset, std::uint64_t bytes) noexcept;
+
+namespace {
+
+enum class Space : std::uint8_t { generic, global, shared, local, param };
+
+constexpr const char* name_of(Space space) {
+    constexpr const char* names[] = {"generic", "global", "shared", "local", "param"};
+    return names[static_cast<unsigned>(space)];
+}
+
+// 0 where there is no such place, or where it cannot be written to. Local memory is a thread's own.
+[[maybe_unused]] std::uint64_t place_of(Lanes& s, Space space, unsigned lane, std::uint64_t address,
+                                        std::uint32_t access, bool write, bool& read_only) {
+    const auto window = [&](std::uint64_t start, std::uint64_t bytes,
+                            const std::byte* host) -> std::uint64_t {
+        const std::uint64_t offset = address - start;
+        if (offset > bytes || bytes - offset < access) return 0;
+        return reinterpret_cast<std::uint64_t>(host) + offset;
+    };
+    const bool generic = space == Space::generic;
+    if (space == Space::shared || (generic && address - program::shared_window < program::window_bytes)) {
+        const std::uint64_t own = window(program::shared_window, s.shared_bytes, s.shared);
+        if (own != 0 || !generic) return own;
+        return reinterpret_cast<std::uint64_t>(place_in_cluster(s, address - program::shared_window, access));
+    }
+    if (space == Space::local || (generic && address - program::local_window < program::window_bytes)) {
+        return window(program::local_window, s.local_bytes, s.local + lane * s.local_bytes);
+    }
+    if (space == Space::param || (generic && address - program::param_window < program::window_bytes)) {
+        if (write) {
+            read_only = true;
+            return 0;
+        }
+        return window(program::param_window, s.parameter_bytes, s.parameters);
+    }
+    const memory::Allocation* found = s.memory->find(address);
+    if (!found) return 0;
+    const std::uint64_t place = window(found->base, found->bytes, found->host);
+    if (place == 0 || !write || !found->read_only) return place;
+    read_only = true;
+    return 0;
+}
+
+}  // namespace
+}  // namespace emulated::machine

@@ -1,0 +1,223 @@
+// Asynchronous copies, barriers in shared memory and clusters: from PTX to steps.
+#include <fmt/format.h>
+
+#include "program/lowering.hpp"
+
+namespace emulated::program {
+
+// The address as one 64-bit value.
+Ref Lowering::whole_address(const ptx::Operand& given) {
+    Address where = address(given);
+    if (where.narrow) {
+        const Ref wide = temporary(8);
+        emit({Operation::cvt, Type::u64, Type::u32}, {wide}, {where.base});
+        where.base = wide;
+    }
+    if (where.offset == 0) return where.base;
+    const Ref sum = temporary(8);
+    const auto offset = static_cast<std::uint64_t>(where.offset);
+    emit({Operation::add, Type::u64}, {sum}, {where.base, functions_.layout().constant(offset, 8)});
+    return sum;
+}
+
+// How many operands an instruction has without its cache policy, which changes nothing here.
+std::size_t Lowering::count_without_policy(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const std::size_t count = instruction.operands.size();
+    if (!opcode.flags.has(Flag::policy)) return count;
+    if (count < 2) refuse(fmt::format("{} needs a cache policy", instruction.opcode));
+    source(instruction.operands.back(), 8);
+    return count - 1;
+}
+
+void Lowering::expect_operands(const ptx::Instruction& instruction, std::size_t count, std::size_t least,
+                               std::size_t most) const {
+    if (count < least || count > most)
+        refuse(fmt::format("{} takes {} operands, got {}", instruction.opcode, least, count));
+}
+
+// cp.async [to], [from], bytes {, bytes of the source | whether to ignore the source} {, policy}
+void Lowering::copy_async(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const std::size_t count = count_without_policy(instruction, opcode);
+    expect_operands(instruction, count, 3, 4);
+    const ptx::Operand& size = operand(instruction, 2);
+    const std::uint64_t bytes = size.kind == OperandKind::integer ? size.bits : 0;
+    const bool fits = opcode.flags.has(Flag::cg) ? bytes == 16 : bytes == 4 || bytes == 8 || bytes == 16;
+    if (!fits) refuse(fmt::format("{} copies 4, 8 or 16 bytes, and 16 alone with .cg", instruction.opcode));
+    Layout& layout = functions_.layout();
+    Ref valid = layout.constant(bytes, 4);
+    if (count == 4) {
+        const ptx::Operand& part = instruction.operands[3];
+        if (part.kind == OperandKind::reg && width(part) == 0) {
+            const Ref all = valid;
+            valid = temporary(4);
+            emit({Operation::selp, Type::u32}, {valid}, {layout.constant(0, 4), all, predicate(part)});
+        } else {
+            valid = source(part, 4);
+        }
+    }
+    const Ref to = whole_address(operand(instruction, 0));
+    const Ref from = whole_address(operand(instruction, 1));
+    Step& step = emit({Operation::copy_async}, {}, {to, from, valid});
+    step.immediate = static_cast<std::int64_t>(bytes);
+    step.memory = true;
+}
+
+// Commits, and waits for all groups but the last ones.
+void Lowering::copy_group(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const bool counts = opcode.flags.has(Flag::wait_group);
+    expect_operands(instruction, instruction.operands.size(), counts ? 1 : 0, counts ? 1 : 0);
+    std::int64_t recent = 0;
+    if (counts) {
+        const ptx::Operand& given = instruction.operands[0];
+        if (given.kind != OperandKind::integer)
+            refuse(fmt::format("{} needs a constant number of groups", instruction.opcode));
+        recent = static_cast<std::int64_t>(given.bits);
+    }
+    emit({opcode.row->operation, Type::none, Type::none, opcode.flags & opcode.row->selecting}, {}, {})
+        .immediate = recent;
+}
+
+void Lowering::copy_arrive(const ptx::Instruction& instruction, const Opcode& opcode) {
+    expect_operands(instruction, instruction.operands.size(), 1, 1);
+    const Ref where = whole_address(instruction.operands[0]);
+    emit({Operation::copy_arrive, Type::none, Type::none, opcode.flags & opcode.row->selecting}, {}, {where});
+}
+
+namespace {
+
+Key reduction_key(const Opcode& opcode) {
+    const FlagSet flags = opcode.flags & opcode.row->selecting;
+    Type type = canonical(Operation::atom, opcode.type, flags);
+    if (!ptx::is_float(type) && flags.has(Flag::add)) type = unsigned_of(ptx::bytes_of(type));
+    return {opcode.row->operation, type, Type::none, flags};
+}
+
+}  // namespace
+
+// st.async [to], value, [mbarrier], and red.async: to the shared memory of a block of the cluster.
+void Lowering::write_remotely(const ptx::Instruction& instruction, const Opcode& opcode) {
+    expect_operands(instruction, instruction.operands.size(), 3, 3);
+    const bool stores = opcode.row->operation == Operation::store_async;
+    const unsigned bytes = ptx::bytes_of(opcode.type);
+    if (opcode.flags.has(Flag::v4) && bytes == 8)
+        refuse(fmt::format("{} is not supported", instruction.opcode));
+    const Parts parts = parts_of(instruction.operands[1], instruction, opcode, "source");
+    std::vector<Ref> values;
+    for (const ptx::Operand* part : parts.operands) values.push_back(source(*part, bytes, opcode.type));
+    const Ref to = whole_address(instruction.operands[0]), barrier = whole_address(instruction.operands[2]);
+    Step& step = emit(stores ? Key{Operation::store_async} : reduction_key(opcode), {}, {to, barrier});
+    step.immediate = bytes;
+    step.listed = true;
+    step.list = std::move(values);
+}
+
+// cp.async.bulk [to], [from], bytes {, [mbarrier] {, mask of blocks}} {, policy}
+void Lowering::bulk_copy(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const bool to_shared = opcode.flags.has(Flag::complete_tx_bytes);
+    const bool from_global = to_shared && opcode.flags.has(Flag::global);
+    const bool multicast = opcode.flags.has(Flag::multicast);
+    const bool to_cluster = opcode.flags.has(Flag::shared_cluster);
+    if (to_shared && from_global == (to_cluster && opcode.flags.has(Flag::shared)))
+        refuse(fmt::format("{} is not supported", instruction.opcode));
+    if (multicast && !(from_global && to_cluster))
+        refuse(fmt::format("{} is not supported", instruction.opcode));
+    const std::size_t count = count_without_policy(instruction, opcode);
+    const std::size_t wanted = !to_shared ? 3 : multicast ? 5 : 4;
+    expect_operands(instruction, count, wanted, wanted);
+    std::vector<Ref> sources{whole_address(instruction.operands[0]), whole_address(instruction.operands[1]),
+                             source(instruction.operands[2], 4)};
+    std::uint16_t bits = 0;
+    if (to_shared) {
+        sources.push_back(whole_address(instruction.operands[3]));
+        bits |= Instruction::to_shared;
+        if (to_cluster) bits |= Instruction::in_cluster;
+    }
+    if (!from_global) bits |= Instruction::from_shared;
+    if (multicast) {
+        const Ref mask = temporary(4);
+        emit({Operation::cvt, Type::u32, Type::u16}, {mask}, {source(instruction.operands[4], 2)});
+        sources.push_back(mask);
+        bits |= Instruction::multicast;
+    }
+    Key key{Operation::bulk_copy};
+    if (opcode.row->operation == Operation::bulk_reduce) key = reduction_key(opcode);
+    emit(key, {}, std::move(sources)).bits = bits;
+}
+
+void Lowering::mbarrier(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const FlagSet flags = opcode.flags & opcode.row->selecting;
+    const std::size_t count = instruction.operands.size();
+    const auto bits = [&](Step& step) {
+        if (opcode.flags.has(Flag::shared_cluster)) step.bits = Instruction::in_cluster;
+    };
+    const auto key = [](const FlagSet& with) {
+        return Key{Operation::mbarrier, Type::none, Type::none, with};
+    };
+    if (flags.has(Flag::pending_count)) {
+        expect_operands(instruction, count, 2, 2);
+        const Ref state = source(instruction.operands[1], 8);
+        emit(key(flags), {result(instruction.operands[0], 4)}, {state});
+    } else if (flags.has(Flag::inval)) {
+        expect_operands(instruction, count, 1, 1);
+        const Ref where = whole_address(instruction.operands[0]);
+        emit(key(flags), {}, {where});
+    } else if (flags.has(Flag::arrive) || flags.has(Flag::arrive_drop)) {
+        const bool expects = flags.has(Flag::expect_tx), stays = flags.has(Flag::noComplete);
+        if (expects && stays) refuse(fmt::format("{} is not supported", instruction.opcode));
+        expect_operands(instruction, count, expects || stays ? 3 : 2, 3);
+        const ptx::Operand& state = instruction.operands[0];
+        if (opcode.flags.has(Flag::shared_cluster) && state.kind != OperandKind::sink)
+            refuse(fmt::format("{} returns no state: its result must be _", instruction.opcode));
+        const Ref where = whole_address(instruction.operands[1]);
+        const Ref how_many =
+            count == 3 ? source(instruction.operands[2], 4) : functions_.layout().constant(1, 4);
+        bits(emit(key(flags), {result(state, 8)}, {where, how_many}));
+    } else if (flags.has(Flag::test_wait) || flags.has(Flag::try_wait)) {
+        functions_.layout().may_spin();
+        const bool parity = flags.has(Flag::parity);
+        expect_operands(instruction, count, 3, flags.has(Flag::try_wait) ? 4 : 3);
+        if (count == 4) source(instruction.operands[3], 4);  // how long to wait at most: not at all
+        const Ref where = whole_address(instruction.operands[1]);
+        const Ref phase = source(instruction.operands[2], parity ? 4 : 8);
+        emit(key(parity ? FlagSet{Flag::parity} : FlagSet{}), {result(instruction.operands[0], 0)},
+             {where, phase});
+    } else {  // init, expect_tx, complete_tx
+        expect_operands(instruction, count, 2, 2);
+        const Ref where = whole_address(instruction.operands[0]);
+        bits(emit(key(flags), {}, {where, source(instruction.operands[1], 4)}));
+    }
+}
+
+void Lowering::cluster_barrier(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const bool waits = opcode.flags.has(Flag::wait);
+    const FlagSet wrong = waits ? FlagSet{Flag::release, Flag::relaxed} : FlagSet{Flag::acquire};
+    if (!(opcode.flags & wrong).empty()) refuse(fmt::format("{} is not supported", instruction.opcode));
+    functions_.layout().has_barrier();
+    emit({Operation::cluster_bar, Type::none, Type::none, opcode.flags & opcode.row->selecting}, {}, {});
+}
+
+// mapa d, address, rank: the same place in another block of the cluster. getctarank d, address: whose it is.
+void Lowering::map_address(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const bool maps = opcode.row->operation == Operation::mapa;
+    const unsigned bytes = ptx::bytes_of(opcode.type);
+    std::vector<Ref> sources{source(operand(instruction, 1), bytes)};
+    if (maps) sources.push_back(source(operand(instruction, 2), 4));
+    emit({opcode.row->operation, opcode.type}, {result(operand(instruction, 0), maps ? bytes : 4)},
+         std::move(sources));
+}
+
+void Lowering::elect(const ptx::Instruction& instruction, const Opcode&) {
+    const ptx::Operand& to = operand(instruction, 0);
+    if (to.kind != OperandKind::pair) refuse("elect.sync needs a register and a predicate: d|p");
+    const Ref members = source(operand(instruction, 1), 4);
+    emit({Operation::elect}, {result(to.parts[0], 4), result(to.parts[1], 0)}, {members});
+}
+
+// Before a generic access that may only reach the cluster's shared memory.
+void Lowering::require_cluster_address(const ptx::Operand& given, const Opcode& opcode) {
+    if (!opcode.flags.has(Flag::shared_cluster)) return;
+    const Ref where = whole_address(given);
+    emit({Operation::in_cluster}, {}, {where}).immediate = ptx::bytes_of(opcode.type);
+}
+
+}  // namespace emulated::program
