@@ -29,6 +29,10 @@ using Declared = ParameterType::Kind;
 
 std::string what_to_pass(const Parameter& parameter) {
     const ParameterType& declared = parameter.type;
+    if (declared.image == ParameterType::Image::texture)
+        return advice("a texture: bascule.texture(array) makes one", "a bascule::Texture");
+    if (declared.image == ParameterType::Image::surface)
+        return advice("a surface: bascule.surface(array) makes one", "a bascule::Surface");
     switch (declared.kind) {
         case Declared::scalar:
             return "a number";
@@ -92,6 +96,10 @@ void ArgumentPack::use_storage() {
 
 void ArgumentPack::set(int index, const ArrayView& array, bool ordered) {
     write(index, array);
+    join(index, array, ordered);
+}
+
+void ArgumentPack::join(int index, const ArrayView& array, bool ordered) {
     const bool joins = ordered && !ignores_streams_;
     arrays_ |= array.has_stream && joins ? some_name_a_stream : some_name_none;
     if (!joins) return;
@@ -104,8 +112,11 @@ void ArgumentPack::write(int index, const ArrayView& array) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (!takes_arrays(parameter.type)) {
         fail(ErrorKind::type, index, parameter, describe(array),
-             fmt::format("It is passed by value: pass {}, or declare a pointer.",
-                         parameter.type.kind == Declared::scalar ? "a scalar" : what_to_pass(parameter)));
+             takes_images(parameter.type)
+                 ? fmt::format("Pass {}.", what_to_pass(parameter))
+                 : fmt::format(
+                       "It is passed by value: pass {}, or declare a pointer.",
+                       parameter.type.kind == Declared::scalar ? "a scalar" : what_to_pass(parameter)));
     }
     naming_argument(index, parameter.name, [&] { write_array(array, parameter, slot(index)); });
     if (array.layout != nullptr && parameter.type.element_kind == ParameterType::Element::structure) {
@@ -123,6 +134,10 @@ void ArgumentPack::join_mask(int index, const MaskView& mask) {
 void ArgumentPack::set(int index, const Scalar& scalar) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     const ParameterType& declared = parameter.type;
+    if (takes_images(declared)) {
+        fail(ErrorKind::type, index, parameter, describe(scalar),
+             fmt::format("Pass {}.", what_to_pass(parameter)));
+    }
     const bool complex = scalar.kind == Scalar::Kind::complex && is_complex_vector(declared);
     if (declared.kind == Declared::scalar || complex) {
         return naming_argument(index, parameter.name, [&] {
@@ -158,7 +173,7 @@ void ArgumentPack::set(int index, const ScalarTuple& tuple) {
                  count == 0   ? "an empty tuple"
                  : count == 1 ? "a tuple of one number"
                               : "a tuple of " + got,
-                 parameter.type.kind == Declared::scalar && count > 0
+                 parameter.type.kind == Declared::scalar && count > 0 && !takes_images(parameter.type)
                      ? advice(fmt::format("Pass {}, such as x.shape[0].", which),
                               fmt::format("Pass {}.", which))
                      : fmt::format("Pass {}.", what_to_pass(parameter)));
@@ -197,12 +212,38 @@ void ArgumentPack::set(int index, const StructuredScalar& structure) {
                 std::min<std::size_t>(structure.bytes.size(), parameter.bytes));
 }
 
+namespace {
+
+std::string describe(const ImageArgument& image) {
+    return fmt::format("a {}", image.is_surface ? "surface" : "texture");
+}
+
+}  // namespace
+
+void ArgumentPack::set(int index, const ImageArgument& image) {
+    const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+    const ParameterType& declared = parameter.type;
+    const DType handle{DType::Kind::unsigned_integer, 8};
+    if (declared.kind != Declared::scalar || declared.dtype != handle) {
+        fail(ErrorKind::type, index, parameter, describe(image),
+             fmt::format("A kernel takes it as `{}`.",
+                         image.is_surface ? "cudaSurfaceObject_t" : "cudaTextureObject_t"));
+    }
+    if (takes_images(declared) && (declared.image == ParameterType::Image::surface) != image.is_surface)
+        fail(ErrorKind::type, index, parameter, describe(image),
+             fmt::format("Pass {}.", what_to_pass(parameter)));
+    std::memcpy(slot(index), &image.handle, sizeof image.handle);
+    join(index, image.array, true);
+}
+
 void ArgumentPack::set(int index, RawPointer pointer) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (parameter.type.kind != Declared::pointer) {
         const bool view = takes_arrays(parameter.type);
         fail(ErrorKind::type, index, parameter, fmt::format("the raw pointer {:#x}", pointer.address),
-             view ? "A view needs a shape too: pass a device array." : "Only pointer parameters take one.");
+             view                           ? "A view needs a shape too: pass a device array."
+             : takes_images(parameter.type) ? fmt::format("Pass {}.", what_to_pass(parameter))
+                                            : "Only pointer parameters take one.");
     }
     std::memcpy(slot(index), &pointer.address, sizeof pointer.address);
 }
@@ -222,6 +263,8 @@ void ArgumentPack::set(int index, RawBytes bytes) {
 
 void ArgumentPack::set_null(int index) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
+    if (takes_images(parameter.type))
+        fail(ErrorKind::type, index, parameter, "None", fmt::format("Pass {}.", what_to_pass(parameter)));
     if (parameter.type.kind != Declared::pointer) {
         fail(ErrorKind::type, index, parameter, "None",
              fmt::format("None is a null pointer, and this is not a pointer: pass {}.",
@@ -243,6 +286,8 @@ void ArgumentPack::set(int index, const ArgumentValue& value) {
         set(index, *tuple);
     } else if (const auto* structure = std::get_if<StructuredScalar>(&value)) {
         set(index, *structure);
+    } else if (const auto* image = std::get_if<ImageArgument>(&value)) {
+        set(index, *image);
     } else {
         set_null(index);
     }

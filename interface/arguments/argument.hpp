@@ -131,6 +131,8 @@ class ArgumentPack {
     /// Writes a tuple that was claimed.
     void set_members(const TupleClaim& claim, std::span<const StructMember> members);
     void set(int index, const StructuredScalar& structure);
+    /// Its handle; the stream of its array joins the producers, as that of an array.
+    void set(int index, const ImageArgument& image);
     /// A null pointer, for pointer parameters only.
     void set_null(int index);
     /// Whichever of these it is.
@@ -207,6 +209,7 @@ class ArgumentPack {
     [[noreturn]] static void fail_count(const Signature& signature, std::size_t given);
     void use_storage();
     void write(int index, const ArrayView& array);
+    void join(int index, const ArrayView& array, bool ordered);
     void join_mask(int index, const MaskView& mask);
     void add_another(const Producer& producer);
 

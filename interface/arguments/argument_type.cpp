@@ -90,6 +90,8 @@ ArgumentType type_of(const ArgumentValue& value) noexcept {
         if (scalar->dtype) return {ArgumentKind::strong_scalar, *scalar->dtype};
         return {ArgumentKind::weak_scalar, weak_type(*scalar)};
     }
+    if (std::holds_alternative<ImageArgument>(value))
+        return {ArgumentKind::strong_scalar, {DType::Kind::unsigned_integer, 8}};
     return {};
 }
 

@@ -53,9 +53,16 @@ struct StructuredScalar {
     LayoutSource source = LayoutSource::dtype;
 };
 
+/// A texture or surface object, and the array that it reads or writes, which orders it.
+struct ImageArgument {
+    std::uint64_t handle = 0;
+    bool is_surface = false;
+    ArrayView array;
+};
+
 /// What one argument is, before anything is known of the parameter it is for. `std::monostate` is a null
 /// pointer (Python's None). Bytes are borrowed.
-using ArgumentValue =
-    std::variant<std::monostate, ArrayView, Scalar, RawPointer, RawBytes, ScalarTuple, StructuredScalar>;
+using ArgumentValue = std::variant<std::monostate, ArrayView, Scalar, RawPointer, RawBytes, ScalarTuple,
+                                   StructuredScalar, ImageArgument>;
 
 }  // namespace bascule

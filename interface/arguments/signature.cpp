@@ -23,6 +23,7 @@ namespace {
 
 PlainTraits traits_of(const Parameter& parameter) noexcept {
     const ParameterType& type = parameter.type;
+    if (type.image != ParameterType::Image::none) return takes_none;
     if (type.kind == ParameterType::Kind::scalar)
         return parameter.bytes == type.dtype.itemsize ? plain_scalar(type.dtype) : takes_none;
     // Plain arrays are aligned to their elements' size.

@@ -52,7 +52,11 @@ struct ParameterType {
     /// In which order a span's or an mdspan's elements must lie.
     enum class Order : std::uint8_t { right, left, strided };
 
+    /// What a 64-bit integer stands for, where the text says it: `cudaTextureObject_t`, `cudaSurfaceObject_t`.
+    enum class Image : std::uint8_t { none, texture, surface };
+
     Kind kind = Kind::opaque;
+    Image image = Image::none;
     Element element_kind = Element::named;
     DType dtype;             ///< of the scalar, of the elements, of one lane
     int lanes = 0;           ///< of a vector type or cuda::std::array, by value or as element; 0: not one
@@ -114,6 +118,11 @@ inline bool takes_arrays(const ParameterType& declared) noexcept {
     using Kind = ParameterType::Kind;
     return declared.kind == Kind::pointer || declared.kind == Kind::array_view ||
            declared.kind == Kind::masked_view || declared.kind == Kind::span;
+}
+
+/// Whether a texture or a surface is what it takes, and nothing else.
+inline bool takes_images(const ParameterType& declared) noexcept {
+    return declared.image != ParameterType::Image::none;
 }
 
 /// Fills in what follows from the rest: the offsets and the total, each parameter aligned as the compiler said,

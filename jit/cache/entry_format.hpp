@@ -32,6 +32,7 @@ void pass_members(R& record, ViewLayout& layout) {
 template <class R>
 void pass_members(R& record, ParameterType& type) {
     record.template choice<ParameterType::Kind::opaque>(type.kind);
+    record.template choice<ParameterType::Image::surface>(type.image);
     record.template choice<ParameterType::Element::function>(type.element_kind);
     record.template choice<ParameterType::Order::strided>(type.order);
     record.BASCULE_MEMBERS(type.dtype, type.lanes, type.character, type.constant, type.rank, type.alignment,

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +16,7 @@
 #include <bascule/jit/diagnostics/diagnostics_rows.hpp>
 #include <bascule/jit/headers/include_directives.hpp>
 #include <bascule/jit/process/log.hpp>
+#include <bascule/jit/text/lexer.hpp>
 #include <bascule/jit/text/nvrtc_options.hpp>
 #include <bascule/jit/types/demangle.hpp>
 #include <bascule/jit/types/reflection.hpp>
@@ -140,6 +142,36 @@ void refuse_references(const Signature& signature) {
     }
 }
 
+/// Whether `name` stands in a declaration as a word of its own.
+bool has_word(std::string_view declaration, std::string_view name) {
+    const std::size_t at = declaration.find(name);
+    if (at == declaration.npos) return false;
+    const std::size_t end = at + name.size();
+    return (at == 0 || !continues_word(declaration[at - 1])) &&
+           (end == declaration.size() || !continues_word(declaration[end]));
+}
+
+/// To the compiler textures and surfaces are integers: the text says what they are.
+void find_images(Signature& signature, const KernelDeclaration& declaration) {
+    using Image = ParameterType::Image;
+    static constexpr std::pair<std::string_view, Image> names[] = {{"cudaTextureObject_t", Image::texture},
+                                                                   {"CUtexObject", Image::texture},
+                                                                   {"cudaSurfaceObject_t", Image::surface},
+                                                                   {"CUsurfObject", Image::surface}};
+    if (declaration.parameter_types.size() != signature.parameters.size()) return;  // it has a pack
+    for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
+        Parameter& parameter = signature.parameters[i];
+        if (parameter.spelling != "unsigned long long") continue;
+        for (const auto& [name, image] : names) {
+            if (!has_word(declaration.parameter_types[i], name)) continue;
+            parameter.type.image = image;
+            // NVRTC declares these everywhere; the driver's own names only where the text does.
+            if (name.starts_with("cuda")) parameter.spelling = name;
+        }
+    }
+    lay_out(signature);
+}
+
 KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_name,
                         const std::string& reflected) {
     KernelImage kernel;
@@ -155,6 +187,7 @@ KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_n
     kernel.signature =
         read_signature(reflected, is_instance ? wanted.expression : wanted.name, declaration.parameters);
     kernel.signature.defaults = declaration.defaults;
+    find_images(kernel.signature, declaration);
     refuse_references(kernel.signature);
     return kernel;
 }

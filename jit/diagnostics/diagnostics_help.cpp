@@ -93,9 +93,9 @@ constexpr std::string_view host_code_help =
 constexpr std::string_view header_of_host_code_help =
     "a header for host programs: put its #include, and what uses it, between `#ifndef __CUDACC_RTC__` and `#endif`; "
     "a function of yours that kernels call needs `__device__` before it.";
-constexpr std::string_view no_textures_help =
-    "texture references are gone since CUDA 12, and Bascule has no textures: take the array as a pointer or a "
-    "bascule::array_view, and clamp the index.";
+constexpr std::string_view texture_references_help =
+    "texture and surface references are gone since CUDA 12: take a parameter of type cudaTextureObject_t (or "
+    "cudaSurfaceObject_t), read it by tex2D<float>(texture, x, y), and pass bascule.texture(array).";
 
 constexpr std::array by_message = {
     MessageRow{"class \"uint3\" has no member", "",
@@ -107,9 +107,9 @@ constexpr std::array by_message = {
         "A function without execution space annotations", "",
         "write `__device__` before a function that kernels call; put one for the host, such as a launcher, "
         "between `#ifndef __CUDACC_RTC__` and `#endif`."},
-    MessageRow{"texture is not a template", "", no_textures_help},
-    MessageRow{"\"texture\" is undefined", "", no_textures_help},
-    MessageRow{"surface is not a template", "", no_textures_help},
+    MessageRow{"texture is not a template", "", texture_references_help},
+    MessageRow{"\"texture\" is undefined", "", texture_references_help},
+    MessageRow{"surface is not a template", "", texture_references_help},
     MessageRow{"explicitly marked as a __host__ function", "",
                "NVRTC compiles device code only: write `__device__` instead, or put the function between "
                "`#ifndef __CUDACC_RTC__` and `#endif`."},

@@ -37,6 +37,9 @@ _SENTENCES = {
     "Program": "bascule.compile(text)",
     "ProgramOptions": "bascule.CompileOptions",
     "cuda": "the names of numba.cuda are Bascule's own: bascule.to_device, bascule.stream, ...",
+    "TextureObject TextureReference ResourceDescriptor TextureDescriptor matrix_to_array": "bascule.texture(array, "
+    'filter="linear", ...) makes a texture, bascule.cuda_array(x) a CUDA array',
+    "SurfaceObject": "bascule.surface(array) makes a surface of a bascule.CudaArray",
     "select_device set_device": "`with bascule.device(1):` makes it the current device",
     "get_device": "bascule.current_device()",
     "launch": "kernel[grid, block](x, ...) or kernel[grid, block, stream](x, ...) launches",

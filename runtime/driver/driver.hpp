@@ -60,6 +60,13 @@ namespace bascule {
     FUNCTION(cuMemsetD16Async, 3020)                   \
     FUNCTION(cuMemsetD32Async, 3020)                   \
     FUNCTION(cuPointerGetAttributes, 7000)             \
+    FUNCTION(cuMemcpy3DAsync, 3020)                    \
+    FUNCTION(cuArray3DCreate, 3020)                    \
+    FUNCTION(cuArrayDestroy, 2000)                     \
+    FUNCTION(cuTexObjectCreate, 5000)                  \
+    FUNCTION(cuTexObjectDestroy, 5000)                 \
+    FUNCTION(cuSurfObjectCreate, 5000)                 \
+    FUNCTION(cuSurfObjectDestroy, 5000)                \
     FUNCTION(cuStreamCreateWithPriority, 5050)         \
     FUNCTION(cuStreamDestroy, 4000)                    \
     FUNCTION(cuStreamSynchronize, 2000)                \

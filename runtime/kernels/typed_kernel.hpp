@@ -16,6 +16,7 @@
 #include <bascule/interface/types/host_dtype.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/memory/device_array.hpp>
+#include <bascule/runtime/textures/texture.hpp>
 
 namespace bascule {
 
@@ -24,12 +25,13 @@ struct HostType {
     enum class Kind : std::uint8_t {
         scalar,   ///< bool, integers, float, double
         pointer,  ///< T*: a device address
-        array,    ///< bascule::ArrayView: for a pointer or a view, checked like any array
-        bytes,    ///< any other trivially copyable type, for a structure of the same size
+        image,  ///< bascule::Texture or bascule::Surface: for cudaTextureObject_t, or the integer that it is
+        array,  ///< bascule::ArrayView: for a pointer or a view, checked like any array
+        bytes,  ///< any other trivially copyable type, for a structure of the same size
     };
     Kind kind = Kind::bytes;
     DType dtype;            ///< of the scalar or of the elements; itemsize 0 for void and for structures
-    bool constant = false;  ///< the elements are const
+    bool constant = false;  ///< the elements are const; of an image: it is a texture
     std::size_t bytes = 0;  ///< of the value itself
 };
 
@@ -39,6 +41,8 @@ template <class T>
 constexpr HostType host_type() noexcept {
     if constexpr (std::is_same_v<T, ArrayView>) {
         return {HostType::Kind::array, {}, false, 0};
+    } else if constexpr (std::is_same_v<T, Texture> || std::is_same_v<T, Surface>) {
+        return {HostType::Kind::image, {}, std::is_same_v<T, Texture>, 0};
     } else if constexpr (std::is_pointer_v<T>) {
         using Element = std::remove_pointer_t<T>;
         return {HostType::Kind::pointer, number_dtype<std::remove_cv_t<Element>>(), std::is_const_v<Element>,
@@ -121,6 +125,25 @@ class Passed {
     }
 
     Given given_;
+};
+
+/// A Texture or a Surface, which must outlive the kernel.
+template <class Image>
+class PassedImage {
+  public:
+    PassedImage(const Image& image) : argument_(&image.argument()) {}  // NOLINT(google-explicit-constructor)
+    void set(ArgumentPack& pack, int index) const { pack.set(index, *argument_); }
+
+  private:
+    const ImageArgument* argument_;
+};
+template <>
+class Passed<Texture> : public PassedImage<Texture> {
+    using PassedImage::PassedImage;
+};
+template <>
+class Passed<Surface> : public PassedImage<Surface> {
+    using PassedImage::PassedImage;
 };
 
 /// The function that these types mean, checked against them. Throws: as Kernel::typed.

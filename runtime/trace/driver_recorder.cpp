@@ -59,6 +59,8 @@ constexpr OperationRow rows[] = {
     {"cuMemcpyHtoDAsync", BASCULE_EMULATED_COPY},
     {"cuMemcpyDtoHAsync", BASCULE_EMULATED_COPY},
     {"cuMemcpyDtoDAsync", BASCULE_EMULATED_COPY},
+    {"cuMemcpy3DAsync", BASCULE_EMULATED_COPY},
+    {"cuArrayDestroy", BASCULE_EMULATED_FREE, "cuMemFree"},
     {"cuMemsetD8Async", BASCULE_EMULATED_FILL},
     {"cuMemsetD16Async", BASCULE_EMULATED_FILL, "cuMemsetD16Async", 2},
     {"cuMemsetD32Async", BASCULE_EMULATED_FILL, "cuMemsetD32Async", 4},
@@ -95,6 +97,9 @@ void note(Operation& operation, CUstream* made) { operation.stream = number_of(*
 void note(Operation& operation, CUevent event) { operation.event = number_of(event); }
 void note(Operation& operation, CUevent* made) { operation.event = number_of(*made); }
 void note(Operation& operation, std::size_t size) { operation.bytes = size; }
+void note(Operation& operation, const CUDA_MEMCPY3D* copy) {
+    operation.bytes = copy->WidthInBytes * copy->Height * copy->Depth;
+}
 void note(Operation& operation, const CUlaunchConfig* config) { note(operation, config->hStream); }
 void note(Operation& operation, CUfunction kernel) {
     set_name(operation, kernel_names().get(number_of(kernel)));

@@ -132,6 +132,27 @@ namespace client {
     FUNCTION(cuMemcpyPeerAsync, 4000)                           \
     FUNCTION(cuMemcpy2D, 3020)                                  \
     FUNCTION(cuMemcpy2DUnaligned, 3020)                         \
+    FUNCTION(cuMemcpy3D, 3020)                                  \
+    FUNCTION(cuMemcpy3DAsync, 3020)                             \
+    FUNCTION(cuMemcpyHtoA, 3020)                                \
+    FUNCTION(cuMemcpyHtoAAsync, 3020)                           \
+    FUNCTION(cuMemcpyAtoH, 3020)                                \
+    FUNCTION(cuMemcpyAtoHAsync, 3020)                           \
+    FUNCTION(cuMemcpyDtoA, 3020)                                \
+    FUNCTION(cuMemcpyAtoD, 3020)                                \
+    FUNCTION(cuMemcpyAtoA, 3020)                                \
+    FUNCTION(cuArrayCreate, 3020)                               \
+    FUNCTION(cuArray3DCreate, 3020)                             \
+    FUNCTION(cuArrayGetDescriptor, 3020)                        \
+    FUNCTION(cuArray3DGetDescriptor, 3020)                      \
+    FUNCTION(cuArrayDestroy, 2000)                              \
+    FUNCTION(cuTexObjectCreate, 5000)                           \
+    FUNCTION(cuTexObjectDestroy, 5000)                          \
+    FUNCTION(cuTexObjectGetResourceDesc, 5000)                  \
+    FUNCTION(cuTexObjectGetTextureDesc, 5000)                   \
+    FUNCTION(cuSurfObjectCreate, 5000)                          \
+    FUNCTION(cuSurfObjectDestroy, 5000)                         \
+    FUNCTION(cuSurfObjectGetResourceDesc, 5000)                 \
     FUNCTION(cuMemcpy2DAsync, 3020)                             \
     FUNCTION(cuMemsetD16, 3020)                                 \
     FUNCTION(cuMemsetD32, 3020)                                 \

@@ -23,7 +23,7 @@ INSTRUCTION_SETS = {"fastest": "", "baseline": "baseline"}
 KNOWN_REFUSALS = [
     r"prefetch\.",
 ]
-KINDS = ["scalar", "packing", "memory", "exchange", "control", "tensor", "video", "wide", "async"]
+KINDS = ["scalar", "packing", "memory", "exchange", "control", "tensor", "video", "wide", "async", "image"]
 
 
 @dataclass

@@ -96,6 +96,7 @@ class Device {
     std::function<bool()> cancelled;
     emulated::races::AccessLog* log = nullptr;
     bool cooperative = false;  ///< its blocks may wait for each other
+    emulated::memory::ImageObjects images;
 
     template <class... Arguments>
     std::optional<emulated::machine::Fault> launch(const std::string& name, emulated::machine::Dim3 grid,
@@ -123,6 +124,7 @@ class Device {
         request.parameters = parameters.data();
         request.globals = globals_.data();
         request.memory = &heap_;
+        request.images = &images;
         request.workers = workers_;
         request.limits = limits;
         request.cancelled = cancelled;

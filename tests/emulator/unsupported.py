@@ -19,8 +19,6 @@ PAGE = ROOT / "runtime" / "emulator" / "UNSUPPORTED.md"
 # gets a row must leave this list.
 REFUSED = [
     ("wgmma tcgen05 setmaxnreg", "tensor cores of sm_90 and later"),
-    ("tex tld4 txq istypep", "texture objects: `tex1D`, `tex2D`, `tex3D`, `tex2Dgather`"),
-    ("suld sust sured suq", "surface objects: `surf2Dread`, `surf2Dwrite`"),
     ("clusterlaunchcontrol", "work that one cluster takes from another"),
     ("multimem", "multicast objects of several devices"),
     ("tensormap", "tensor maps of TMA"),
@@ -48,7 +46,8 @@ ELSEWHERE = """
 | what | instead |
 |---|---|
 | launches from kernels (dynamic parallelism), and graphs launched from kernels | launch from the host |
-| CUDA arrays, texture and surface objects | pass linear memory |
+| texture and surface references (CUDA has none since 12.0) | a texture object |
+| mipmapped arrays, seamless cubes, resource views, sparse arrays | a CUDA array a level |
 | clusters of more than one block before sm_90 | `BASCULE_EMULATED_ARCH=90`, or a cooperative grid |
 | copies with tensor maps (TMA): `cp.async.bulk.tensor` | `cp.async.bulk` of rows |
 | machine code (cubin, fatbin) without PTX | compile for the device's architecture |

@@ -95,5 +95,6 @@ void exchange_vectors(Tally& tally);
 void control_vectors(Tally& tally);
 void tensor_vectors(Tally& tally);
 void async_vectors(Tally& tally);
+void image_vectors(Tally& tally);
 
 }  // namespace vectors

@@ -21,6 +21,7 @@
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
+#include "textures/texture_object.hpp"
 #include "types/tensor_state.hpp"
 #include "values/dtype_object.hpp"
 #include "values/scalars.hpp"
@@ -62,6 +63,11 @@ std::string describe_absence(const std::string& absence) {
 [[noreturn]] void fail_host_array(PyObject* object, const Parameter& parameter,
                                   const std::string& absence = {}) {
     const std::string got = fmt::format("a host array ({})", Py_TYPE(object)->tp_name);
+    if (takes_images(parameter.type)) {
+        reject(ErrorKind::type, {.expected = parameter.spelling, .got = got},
+               "the kernel declares `{}`, got {}. Pass {}.", parameter.spelling, got,
+               what_to_pass(parameter));
+    }
     if (parameter.type.kind == ParameterType::Kind::scalar) {
         reject(ErrorKind::type, {.expected = parameter.spelling, .got = got},
                "the kernel declares `{}`, got {}. Pass a scalar: x.item() for an array of one element.",
@@ -294,6 +300,45 @@ ArrayView ArgumentReader::own_view(const ArrayObject& own) {
     return view;
 }
 
+/// A texture or surface: its array is read as any other, each time, so that it is ordered as one.
+ImageArgument ArgumentReader::read_image(PyObject* argument, const Parameter& parameter) {
+    const ImageReference image = as_image(argument);
+    ImageArgument made = *image.argument;
+    owners_->keep(argument, 0);
+    if (const CudaArrayObject* own = as_cuda_array_object(image.array)) {
+        made.array = own->array->view();
+        if (home_.decided && !(image.device == home_.device)) set_stream_device(made.array, image.device);
+        if (!interface_sync() || (options_ != nullptr && !options_->sync)) {
+            made.array.has_stream = false;
+            made.array.stream_source = StreamSource::ignored;
+        }
+    } else {
+        Parameter any;
+        any.name = parameter.name;
+        any.spelling = parameter.spelling;
+        any.bytes = sizeof(std::uint64_t);
+        any.type.kind = ParameterType::Kind::pointer;
+        any.type.element_kind = ParameterType::Element::any;
+        any.type.constant = !made.is_surface;
+        const ArgumentValue value = read_any(image.array, any);
+        const auto* view = std::get_if<ArrayView>(&value);
+        if (view == nullptr || view->pointer != image.source->pointer) {
+            reject(ErrorKind::value, "the texture was made of {}, which has other memory now: make it again.",
+                   image.source->description);
+        }
+        made.array = *view;
+    }
+    if (!home_.decided) {
+        home_.device = image.device;
+        home_.decided = true;
+    } else if (!(home_.device == image.device)) {
+        reject(ErrorKind::value,
+               "the {} is of {}, and the launch goes to {}: textures and surfaces are of one device.",
+               made.is_surface ? "surface" : "texture", to_string(image.device), to_string(home_.device));
+    }
+    return made;
+}
+
 ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& parameter,
                                        const std::string* absence) {
     if (const ArrayObject* own = as_array(argument)) {
@@ -301,6 +346,7 @@ ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& para
         return own_view(*own);
     }
     if (argument == Py_None) return std::monostate{};
+    if (is_image(argument)) return read_image(argument, parameter);
     if (const auto scalar = read_scalar(argument)) return *scalar;
     return read_foreign(argument, parameter, absence);
 }

@@ -67,6 +67,7 @@ class ArgumentReader {
     StreamRef consumer() const;
     void find_order(PyObject* argument, const Parameter& parameter, ArrayView& view);
     ArrayView own_view(const ArrayObject& own);
+    ImageArgument read_image(PyObject* argument, const Parameter& parameter);
     void read_into(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
                    WorkStream& work_stream);
     void set_int(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);

@@ -17,6 +17,7 @@
 #include "launch/kernel_loading.hpp"
 #include "support/gil.hpp"
 #include "support/safe_repr.hpp"
+#include "textures/texture_object.hpp"
 #include "values/values.hpp"
 
 namespace py = pybind11;
@@ -83,10 +84,17 @@ py::list arguments_of(const Signature& signature, std::span<PyObject*> objects,
         const Parameter& parameter = signature.parameters[i];
         py::dict argument("index"_a = i, "name"_a = parameter.name, "declared"_a = parameter.spelling,
                           "place"_a = py::none(), "order"_a = py::none());
-        if (const auto* view = std::get_if<ArrayView>(&values[i])) {
-            const bool own = as_array(objects[i]) != nullptr;
-            argument["value"] = fmt::format("{} ({})", describe(*view), Py_TYPE(objects[i])->tp_name);
-            argument["place"] = place_of(*view, stream.device());
+        const auto* image = std::get_if<ImageArgument>(&values[i]);
+        const auto* view = image != nullptr ? &image->array : std::get_if<ArrayView>(&values[i]);
+        if (view != nullptr) {
+            PyObject* const array = image != nullptr ? as_image(objects[i]).array : objects[i];
+            const bool own = as_array(array) != nullptr || as_cuda_array_object(array) != nullptr;
+            argument["value"] = image != nullptr
+                                    ? fmt::format("the {} of {}", image->is_surface ? "surface" : "texture",
+                                                  as_image(objects[i]).source->description)
+                                    : fmt::format("{} ({})", describe(*view), Py_TYPE(objects[i])->tp_name);
+            argument["place"] = image != nullptr && view->pointer == 0 ? std::string("a CUDA array")
+                                                                       : place_of(*view, stream.device());
             argument["order"] = order_of(*view, own, static_cast<int>(i), producers, stream);
         } else {
             argument["value"] = safe_repr(objects[i]);

@@ -20,7 +20,8 @@ enum class HandleKind : std::uint8_t {
     memory_pool,
     graph,
     graph_exec,
-    user_object
+    user_object,
+    array
 };
 
 /// Handle -> object. A destroyed or invented handle is found missing instead of being dereferenced; an object

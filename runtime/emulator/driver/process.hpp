@@ -23,6 +23,7 @@
 #include "heap/kernel_heap.hpp"
 #include "machine/grid.hpp"
 #include "memory/heap.hpp"
+#include "memory/images.hpp"
 #include "program/module.hpp"
 #include "streams/capture.hpp"
 #include "streams/graph.hpp"
@@ -167,6 +168,7 @@ class Process {
     memory::Heap& heap() noexcept { return *heap_; }
     streams::Scheduler& scheduler() noexcept { return scheduler_; }
     Handles& handles() noexcept { return handles_; }
+    memory::ImageObjects& images() noexcept { return images_; }
 
     Context& primary(int device) { return *contexts_[static_cast<std::size_t>(device)]; }
     Context& create_context(int device);
@@ -219,6 +221,7 @@ class Process {
     std::unique_ptr<memory::Heap> heap_;
     std::unique_ptr<memory::HostPages> host_pages_;  // null unless kernels reach any host memory
     Handles handles_;
+    memory::ImageObjects images_;  // textures and surfaces
     std::mutex mutex_;                                // of what follows
     std::vector<std::unique_ptr<Context>> contexts_;  // primary ones first
     struct Owned {

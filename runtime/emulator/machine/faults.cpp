@@ -28,6 +28,7 @@ constexpr struct {
     {What::stack, Fault::Kind::stack_error},
     {What::incomplete_warp, Fault::Kind::illegal_instruction},
     {What::bad_free, Fault::Kind::invalid_free},
+    {What::bad_image, Fault::Kind::bad_image},
 };
 
 Fault::Kind kind_of(What what) {
@@ -100,6 +101,9 @@ Fault Worker::describe() {
             break;
         case What::out_of_bounds:
             describe_shared(fault);
+            break;
+        case What::bad_image:
+            fault.message = std::move(block_.message);
             break;
         case What::idle:
         case What::over_time:

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "memory/images.hpp"
 #include "memory/memory.hpp"
 #include "program/module.hpp"
 #include "races/access_log.hpp"
@@ -55,6 +56,7 @@ struct LaunchRequest {
     const memory::DeviceAddress* globals = nullptr;
     const memory::Memory* memory = nullptr;
     DeviceHeap* heap = nullptr;       ///< of malloc in kernels; null: kernels get no memory
+    const memory::ImageObjects* images = nullptr;  ///< textures and surfaces; null: there are none
     races::AccessLog* log = nullptr;  ///< what the grid reads and writes is added; null: not asked for
     /// Device memory of a cooperative grid, at least workspace_bytes that begin as zeros; 0: its blocks do
     /// not wait for each other.
@@ -92,6 +94,7 @@ struct Fault : FaultPlace {
         stack_error,            ///< 714: calls nested deeper than the stack allows
         launch_failed,          ///< 719: divergent barrier
         invalid_free,           ///< 719: of what malloc did not return, or twice
+        bad_image,              ///< 700: a texture or surface object that is none, or another kind
         assertion,              ///< 710
         illegal_instruction,    ///< 715: trap
         timeout,                ///< 702

@@ -62,6 +62,7 @@ struct LaneFault {
         stack,
         incomplete_warp,  ///< a matrix instruction without all lanes
         bad_free,
+        bad_image,  ///< a texture or surface that is not what the kernel takes it for: Block::message
     };
     What what = What::none;
     std::uint32_t lanes = 0;  ///< that did it

@@ -45,6 +45,7 @@ void register_external(Registry& registry);
 void register_heap_calls(Registry& registry);
 void register_small_formats(Registry& registry);
 void register_video(Registry& registry);
+void register_textures(Registry& registry);
 
 namespace baseline {
 void register_arithmetic(Registry& registry);

@@ -72,7 +72,7 @@ struct Block {
     std::uint32_t most_rounds = ~0u;      ///< backward branches of a group before it lets others run
     bool counting = false;                ///< a fault was found; the other warps run on only to be counted
     std::optional<OpenPhase> open_phase;  ///< the last test of an mbarrier, if it failed
-    std::string message;                  ///< of an assertion, or of a misuse
+    std::string message;                  ///< of an assertion, or of a misuse, or of a misused texture
     std::string asserted_file;            ///< where it stands
     std::uint32_t asserted_line = 0;
 };

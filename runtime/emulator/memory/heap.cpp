@@ -286,7 +286,7 @@ std::optional<DeviceAddress> Heap::reserve(int device, std::uint64_t bytes,
     allocation->space = Allocation::every_context;
     allocation->access = std::move(access);
     const std::unique_lock lock(state.mutex);
-    if (!state.place(*allocation, 256)) return std::nullopt;
+    if (!state.place(*allocation, 512)) return std::nullopt;
     allocation->serial = ++state.serial;
     const DeviceAddress base = allocation->base;
     state.reserved[base] = std::move(allocation);

@@ -115,8 +115,8 @@ void Lowering::multiply_matrices(const ptx::Instruction& instruction, const Opco
 // wmma.load.a d, [p] {, stride}; wmma.store.d [p], d {, stride}.
 void Lowering::move_matrix(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool loads = opcode.row->operation == Operation::load_matrix;
-    Flag matrix = Flag::matrix_d;
-    for (const Flag each : {Flag::matrix_a, Flag::matrix_b, Flag::matrix_c}) {
+    Flag matrix = Flag::d;
+    for (const Flag each : {Flag::a, Flag::b, Flag::c}) {
         if (opcode.flags.has(each)) matrix = each;
     }
     const auto fragment = wmma_fragment(opcode.flags, matrix, opcode.type);

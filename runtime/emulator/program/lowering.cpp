@@ -210,6 +210,11 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
         {Operation::mapa, &Lowering::map_address},
         {Operation::getctarank, &Lowering::map_address},
         {Operation::elect, &Lowering::elect},
+        // textures and surfaces
+        {Operation::tex, &Lowering::sample},        {Operation::tld4, &Lowering::sample},
+        {Operation::suld, &Lowering::surface},      {Operation::sust, &Lowering::surface},
+        {Operation::sured, &Lowering::surface},     {Operation::txq, &Lowering::query},
+        {Operation::suq, &Lowering::query},         {Operation::istypep, &Lowering::query},
     };
     // clang-format on
     const Operation operation = opcode.row->operation;

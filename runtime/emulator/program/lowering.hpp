@@ -122,6 +122,14 @@ class Lowering {
     void elect(const ptx::Instruction& instruction, const Opcode& opcode);
     void require_cluster_address(const ptx::Operand& given, const Opcode& opcode);
 
+    // lower_textures.cpp: textures and surfaces
+    Ref image_handle(const ptx::Operand& address);
+    void append_coordinates(const ptx::Operand& given, unsigned count, const Opcode& opcode,
+                            std::vector<Ref>& into);
+    void sample(const ptx::Instruction& instruction, const Opcode& opcode);
+    void surface(const ptx::Instruction& instruction, const Opcode& opcode);
+    void query(const ptx::Instruction& instruction, const Opcode& opcode);
+
     // lower_calls.cpp: calls, and frames of functions that may be entered again
     struct Argument {
         std::uint32_t place = 0, stride = 0;  ///< bytes per lane; 0: a result that is not used

@@ -744,7 +744,7 @@ class Parser {
         } else {
             made.bits = constant();
         }
-        while (accept(",")) made.parts.push_back(single_operand());  // texture coordinates: refused later
+        while (accept(",")) made.parts.push_back(single_operand());  // of a texture or a surface
         expect("]");
         return made;
     }

@@ -35,6 +35,7 @@ struct Row {
 };
 constexpr Row rows[] = {
     {Kind::illegal_address, "illegal address", "used an illegal address", 700},
+    {Kind::bad_image, "bad texture", "misused a texture or surface", 700},
     {Kind::timeout, "timeout", "was ended", 702},
     {Kind::cancelled, "interrupted", "was ended", 702},
     {Kind::assertion, "failed assertion", "stopped", 710},
@@ -66,7 +67,9 @@ std::string target_of(const machine::Fault& fault, const memory::Heap& heap) {
     const std::string_view space = fault.space;
     if (space == "shared" && fault.kind == Kind::illegal_address) return "";
     std::string text = fmt::format("\n  address {:#x}", fault.address);
-    if (space != "global" && space != "generic" && space != "const") return text;
+    const bool known = space == "global" || space == "generic" || space == "const" || space == "texture" ||
+                       space == "surface";
+    if (!known) return text;
     text += ": " + heap.describe(fault.address, fault.access_bytes);
     const memory::Allocation* allocation = heap.find(fault.address);
     if (fault.write && allocation != nullptr && allocation->read_only) text += ", which is constant";

@@ -35,6 +35,10 @@ constexpr Set sets[] = {
     {"tile", ".m16n16k16|.m8n32k16|.m32n8k16"},
     {"share", ".global|.shared|.shared::cta"},
     {"sp", "(.sp|.sp::ordered_metadata)"},
+    {"geometry", ".1d|.2d|.3d|.a1d|.a2d"},
+    {"cubes", ".cube|.acube"},
+    {"texel", ".u32|.s32|.f32"},
+    {"outside", ".trap|.clamp|.zero"},
     {"prefetch2", ".L2::64B|.L2::128B|.L2::256B"},
 };
 
@@ -340,6 +344,26 @@ constexpr Syntax tensor[] = {
     {"movmatrix.sync.aligned.m8n8.trans.b16"},
 };
 
+// Without what the emulated device has not: .base, offsets, depth comparisons, samples, separate samplers, f16.
+constexpr Syntax image[] = {
+    {"tex($geometry|$cubes).v4($texel).f32"},
+    {"tex($geometry).v4($texel).s32"},
+    {"tex(.level|.grad)($geometry|$cubes).v4($texel).f32"},
+    {"tld4(.r|.g|.b|.a)(.2d|.a2d|.cube|.acube).v4($texel).f32"},
+    {"suld.b($geometry){.ca|.cg|.cs|.cv}{.v2}(.b8|.b16|.b32|.b64)($outside)"},
+    {"suld.b($geometry){.ca|.cg|.cs|.cv}.v4(.b8|.b16|.b32)($outside)"},
+    {"sust.b($geometry){.wb|.cg|.cs|.wt}{.v2}(.b8|.b16|.b32|.b64)($outside)"},
+    {"sust.b($geometry){.wb|.cg|.cs|.wt}.v4(.b8|.b16|.b32)($outside)"},
+    {"sust.p($geometry){.wb|.cg|.cs|.wt}{.v2|.v4}.b32($outside)"},
+    {"sured.b(.add|.min|.max)(.1d|.2d|.3d)(.u32|.s32|.u64)($outside)"},
+    {"sured.b(.and|.or)(.1d|.2d|.3d).b32($outside)"},
+    {"sured.p(.add|.min|.max|.and|.or)(.1d|.2d|.3d).b32($outside)"},
+    {"txq(.width|.height|.depth|.channel_data_type|.channel_order|.normalized_coords|.array_size|.num_mipmap_levels|.num_"
+     "samples).b32"},
+    {"suq(.width|.height|.depth|.channel_data_type|.channel_order|.array_size|.memory_layout).b32"},
+    {"istypep(.texref|.samplerref|.surfref)"},
+};
+
 std::string with_sets(std::string_view line) {
     std::string made;
     while (!line.empty()) {
@@ -388,6 +412,7 @@ std::span<const Syntax> exchange_syntax() { return exchange; }
 std::span<const Syntax> control_syntax() { return control; }
 std::span<const Syntax> tensor_syntax() { return tensor; }
 std::span<const Syntax> async_syntax() { return async; }
+std::span<const Syntax> image_syntax() { return image; }
 
 std::vector<std::string> spellings_of(const Syntax& syntax) {
     std::vector<std::string> made;

@@ -22,6 +22,7 @@ std::span<const Syntax> exchange_syntax();  ///< between the threads of a warp
 std::span<const Syntax> control_syntax();   ///< barriers, fences, branches
 std::span<const Syntax> tensor_syntax();    ///< matrices of a warp
 std::span<const Syntax> async_syntax();     ///< asynchronous copies, barriers in shared memory, clusters
+std::span<const Syntax> image_syntax();     ///< textures and surfaces
 
 /// Every spelling a line stands for.
 std::vector<std::string> spellings_of(const Syntax& syntax);

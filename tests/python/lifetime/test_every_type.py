@@ -68,6 +68,7 @@ OBJECTS = {
     "BoundLaunch": lambda: kernel()[1, 32].bind(bascule.zeros(32, "f4")),
     "CacheStatistics": bascule.cache.stats,
     "CompileOptions": lambda: bascule.CompileOptions(defines={"N": 4}, std="c++20"),
+    "CudaArray": lambda: bascule.CudaArray((4, 4)),
     "Device": bascule.current_device,
     "DeviceArray": lambda: bascule.zeros(4),
     "Diagnostic": lambda: diagnostic(),
@@ -86,6 +87,8 @@ OBJECTS = {
     "RawBytes": lambda: bascule.raw_bytes(b"1234"),
     "RawPointer": lambda: bascule.raw_pointer(4096),
     "Stream": bascule.stream,
+    "Surface": lambda: bascule.surface(bascule.CudaArray((4, 4), surface=True)),
+    "Texture": lambda: bascule.texture(bascule.zeros(32, "f4")),
     "_CacheDisabled": _bascule._CacheDisabled,
     "_RecordedTrace": lambda: recorded_trace(),
     "_DocumentationOfInstance": lambda: _bascule._DocumentationOfInstance("text"),
@@ -251,6 +254,7 @@ CYCLES = {
         with_attribute(launched),
         rebound,
     ],
+    "CudaArray": [with_attribute(lambda p: bascule.CudaArray(4, stream=bascule.external_stream(p)))],
     "DeviceArray": [
         with_attribute(bascule.as_cuda_array),
         with_attribute(lambda p: bascule.as_cuda_array(p)[::2]),
@@ -267,6 +271,12 @@ CYCLES = {
     ],
     "RawBytes": [],  # Python's bytes
     "Stream": [with_attribute(bascule.external_stream)],
+    "Surface": [
+        with_attribute(
+            lambda p: bascule.surface(bascule.CudaArray((4, 4), surface=True, stream=bascule.external_stream(p)))
+        )
+    ],
+    "Texture": [with_attribute(bascule.texture)],
     "function": [],  # lives as long as the module
 }
 # Their values hold no Python object.

@@ -237,6 +237,7 @@ struct Job {
         request.parameters = parameters.data();
         request.globals = instance->globals.data();
         request.memory = &context->memory;
+        request.images = &process.images();
         request.log = races::Running::log();
         heap::HeapOfLaunch kernel_heap(context->kernel_heap, name(), request.log != nullptr);
         request.heap = &kernel_heap;

@@ -1,4 +1,6 @@
 // Device, pinned and managed memory, and what a pointer is.
+#include "driver/memory_calls/allocations.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
@@ -7,19 +9,20 @@
 
 #include "driver/capture.hpp"
 #include "driver/interruption.hpp"
+#include "driver/limits.hpp"
 
 namespace emulated::driver {
 using memory::Allocation;
 
-namespace {
-
-CUresult allocate(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind) {
+// At multiples of what textures need, as drivers do it.
+CUresult allocate_memory(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind) {
     EMULATED_REQUIRE(address != nullptr && bytes != 0, CUDA_ERROR_INVALID_VALUE);
     EMULATED_CHECK(unsafe_now("cuMemAlloc"));
     synchronize_implicitly();
     Context& context = *current_context();
     const auto take = [&] {
-        return Process::get().heap().allocate(context.device, bytes, kind, 256, context.memory.own().space);
+        return Process::get().heap().allocate(context.device, bytes, kind, limits::texture_alignment,
+                                              context.memory.own().space);
     };
     auto made = take();
     if (!made) {  // stream-ordered frees that are pending may make room
@@ -33,6 +36,8 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind
     return CUDA_SUCCESS;
 }
 
+namespace {
+
 /// Why `address` cannot be freed, for the report.
 CUresult not_freeable(CUdeviceptr address) {
     Process::get().set_report(
@@ -40,13 +45,16 @@ CUresult not_freeable(CUdeviceptr address) {
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-/// As `ready`, but a fault does not keep memory from being freed: its owner does not ask again.
+}  // namespace
+
 CUresult ready_to_free() {
     const CUresult state = ready();
     const Context* context = current_context();
     const bool failed = context != nullptr && context->alive && state == context->error.load();
     return failed ? CUDA_SUCCESS : state;
 }
+
+namespace {
 
 /// "This API will not perform any implicit synchronization when the pointer was allocated with cuMemAllocAsync or
 /// cuMemAllocFromPoolAsync. Callers must ensure that all accesses to these pointer have completed".
@@ -59,8 +67,9 @@ CUresult release_to_pool(CUdeviceptr address) {
     return current_context()->error.load();
 }
 
-/// Freeing other memory waits for everything that may still use it.
-CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> kinds) {
+}  // namespace
+
+CUresult free_memory(CUdeviceptr address, std::initializer_list<Allocation::Kind> kinds) {
     EMULATED_CHECK(unsafe_now("cuMemFree"));
     if (ending()) return CUDA_SUCCESS;
     Process& process = Process::get();
@@ -87,6 +96,8 @@ CUresult release(CUdeviceptr address, std::initializer_list<Allocation::Kind> ki
     trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
     return CUDA_SUCCESS;
 }
+
+namespace {
 
 /// Live, or allocated in stream order and not freed so: what a client may ask about. Null for the rest.
 const Allocation* find(CUdeviceptr address) {
@@ -145,13 +156,13 @@ void write(void* out, CUpointer_attribute which, const Allocation* known, CUdevi
 }  // namespace
 
 EMULATED_CONTEXT_API(cuMemAlloc, 3020, CUdeviceptr* address, std::size_t bytes) {
-    return allocate(address, bytes, Allocation::Kind::device);
+    return allocate_memory(address, bytes, Allocation::Kind::device);
 }
 
 EMULATED_API(cuMemFree, 3020, CUdeviceptr address) {
     EMULATED_CHECK(ready_to_free());
     if (address == 0) return CUDA_SUCCESS;
-    return release(address, {Allocation::Kind::device, Allocation::Kind::managed});
+    return free_memory(address, {Allocation::Kind::device, Allocation::Kind::managed});
 }
 
 /// Rows begin at multiples of 512 bytes, as texture hardware wants them.
@@ -159,13 +170,13 @@ EMULATED_CONTEXT_API(cuMemAllocPitch, 3020, CUdeviceptr* address, std::size_t* p
                      std::size_t height, unsigned int element_bytes) {
     const bool element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
     EMULATED_REQUIRE(pitch != nullptr && width > 0 && height > 0 && element, CUDA_ERROR_INVALID_VALUE);
-    *pitch = (width + 511) / 512 * 512;
-    return allocate(address, *pitch * height, Allocation::Kind::device);
+    *pitch = (width + limits::texture_alignment - 1) / limits::texture_alignment * limits::texture_alignment;
+    return allocate_memory(address, *pitch * height, Allocation::Kind::device);
 }
 
 EMULATED_CONTEXT_API(cuMemAllocManaged, 6000, CUdeviceptr* address, std::size_t bytes, unsigned int flags) {
     EMULATED_REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST, CUDA_ERROR_INVALID_VALUE);
-    return allocate(address, bytes, Allocation::Kind::managed);
+    return allocate_memory(address, bytes, Allocation::Kind::managed);
 }
 
 /// Portable, mapped and write-combined are what pinned memory here is anyway.
@@ -174,7 +185,7 @@ EMULATED_CONTEXT_API(cuMemHostAlloc, 2020, void** host, std::size_t bytes, unsig
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     EMULATED_REQUIRE(host != nullptr && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
     CUdeviceptr address = 0;
-    const CUresult result = allocate(&address, bytes, Allocation::Kind::pinned);
+    const CUresult result = allocate_memory(&address, bytes, Allocation::Kind::pinned);
     if (result == CUDA_SUCCESS) *host = reinterpret_cast<void*>(address);
     return result;
 }
@@ -183,7 +194,7 @@ EMULATED_API(cuMemAllocHost, 3020, void** host, std::size_t bytes) { return cuMe
 
 EMULATED_CONTEXT_API(cuMemFreeHost, 2000, void* host) {
     if (host == nullptr) return CUDA_SUCCESS;
-    return release(reinterpret_cast<CUdeviceptr>(host), {Allocation::Kind::pinned});
+    return free_memory(reinterpret_cast<CUdeviceptr>(host), {Allocation::Kind::pinned});
 }
 
 EMULATED_CONTEXT_API(cuMemHostRegister, 6050, void* host, std::size_t bytes, unsigned int flags) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "driver/capture.hpp"
+#include "driver/memory_calls/arrays.hpp"
 #include "driver/memory_calls/transfers.hpp"
 
 namespace emulated::driver {
@@ -15,18 +16,40 @@ CopyEnd host(const void* address) {
     return {Side::host, {static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(address)), 0}};
 }
 
-/// One side of a CUDA_MEMCPY2D.
-struct Side2D {
+/// One side of a CUDA_MEMCPY2D or CUDA_MEMCPY3D. `height` is the rows of a slice.
+struct Side3D {
     CUmemorytype type;
     const void* host;
     CUdeviceptr device;
-    std::size_t x, y, pitch;
+    CUarray array;
+    std::size_t x, y, z, pitch, height;
 };
 
-/// False where the row that is asked for does not lie within the pitch, or the kind of memory is unknown.
-bool to_end(CopyEnd& end, const Side2D& side, std::size_t width) {
-    const std::size_t pitch = side.pitch == 0 ? side.x + width : side.pitch;
-    if (side.x > pitch || width > pitch - side.x || pitch > 2147483647) return false;
+/// A box within an array, whose texels it does not cut.
+CUresult to_array_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
+    EMULATED_FIND(array, find_object<ArrayObject>(side.array));
+    const memory::Image& image = array->image;
+    const auto fits = [](std::size_t from, std::size_t count, std::size_t all) {
+        return from <= all && count <= all - from;
+    };
+    const bool inside = fits(side.x, extent.width, image.pitch) &&
+                        fits(side.y, extent.height, image.height) && fits(side.z, extent.depth, image.slices);
+    const bool whole = side.x % image.format.bytes() == 0 && extent.width % image.format.bytes() == 0;
+    EMULATED_REQUIRE(inside && whole, CUDA_ERROR_INVALID_VALUE);
+    end = device(image.address + side.z * image.slice_pitch + side.y * image.pitch + side.x);
+    end.rows.pitch = image.pitch;
+    end.rows.slice_pitch = image.slice_pitch;
+    return CUDA_SUCCESS;
+}
+
+/// Refused where the rows that are asked for do not lie within the pitch and height, or the kind of memory is unknown.
+CUresult to_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
+    if (side.type == CU_MEMORYTYPE_ARRAY) return to_array_end(end, side, extent);
+    const std::size_t pitch = side.pitch == 0 ? side.x + extent.width : side.pitch;
+    const std::size_t height = side.height == 0 ? side.y + extent.height : side.height;
+    const bool fits = side.x <= pitch && extent.width <= pitch - side.x && pitch <= 2147483647 &&
+                      (extent.depth <= 1 || (side.y <= height && extent.height <= height - side.y));
+    EMULATED_REQUIRE(fits, CUDA_ERROR_INVALID_VALUE);
     if (side.type == CU_MEMORYTYPE_HOST) {
         end = host(side.host);
     } else if (side.type == CU_MEMORYTYPE_DEVICE) {
@@ -34,32 +57,56 @@ bool to_end(CopyEnd& end, const Side2D& side, std::size_t width) {
     } else if (side.type == CU_MEMORYTYPE_UNIFIED) {
         end = unified(side.device);
     } else {
-        return false;
+        return CUDA_ERROR_INVALID_VALUE;
     }
-    end.rows.address += side.y * pitch + side.x;
+    std::size_t slice_pitch = 0;
+    EMULATED_REQUIRE(!__builtin_mul_overflow(pitch, height, &slice_pitch), CUDA_ERROR_INVALID_VALUE);
+    end.rows.address += side.z * slice_pitch + side.y * pitch + side.x;
     end.rows.pitch = pitch;
-    return true;
+    end.rows.slice_pitch = slice_pitch;
+    return CUDA_SUCCESS;
+}
+
+CUresult copy_box(const Side3D& to_side, const Side3D& from_side, Extent extent, CUstream stream, Wait wait,
+                  const char* name) {
+    CopyEnd to;
+    CopyEnd from;
+    EMULATED_CHECK(to_end(to, to_side, extent));
+    EMULATED_CHECK(to_end(from, from_side, extent));
+    return copy_rows(to, from, extent, stream, wait, name);
 }
 
 CUresult copy_2d(const CUDA_MEMCPY2D* copy, CUstream stream, Wait wait, const char* name) {
     EMULATED_CHECK(ready());
     EMULATED_REQUIRE(copy != nullptr, CUDA_ERROR_INVALID_VALUE);
-    if (copy->srcMemoryType == CU_MEMORYTYPE_ARRAY || copy->dstMemoryType == CU_MEMORYTYPE_ARRAY) {
-        Process::get().set_report(fmt::format("{}: the emulated device has no CUDA arrays", name));
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    CopyEnd to;
-    CopyEnd from;
-    const bool fits = to_end(to,
-                             {copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes,
-                              copy->dstY, copy->dstPitch},
-                             copy->WidthInBytes) &&
-                      to_end(from,
-                             {copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcXInBytes,
-                              copy->srcY, copy->srcPitch},
-                             copy->WidthInBytes);
-    EMULATED_REQUIRE(fits, CUDA_ERROR_INVALID_VALUE);
-    return copy_rows(to, from, {copy->WidthInBytes, copy->Height}, stream, wait, name);
+    return copy_box({copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, copy->dstXInBytes,
+                     copy->dstY, 0, copy->dstPitch, 0},
+                    {copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, copy->srcXInBytes,
+                     copy->srcY, 0, copy->srcPitch, 0},
+                    {copy->WidthInBytes, copy->Height}, stream, wait, name);
+}
+
+CUresult copy_3d(const CUDA_MEMCPY3D* copy, CUstream stream, Wait wait, const char* name) {
+    EMULATED_CHECK(ready());
+    const bool plain = copy != nullptr && copy->srcLOD == 0 && copy->dstLOD == 0 &&
+                       copy->reserved0 == nullptr && copy->reserved1 == nullptr;
+    EMULATED_REQUIRE(plain, CUDA_ERROR_INVALID_VALUE);
+    return copy_box({copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, copy->dstXInBytes,
+                     copy->dstY, copy->dstZ, copy->dstPitch, copy->dstHeight},
+                    {copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, copy->srcXInBytes,
+                     copy->srcY, copy->srcZ, copy->srcPitch, copy->srcHeight},
+                    {copy->WidthInBytes, copy->Height, copy->Depth}, stream, wait, name);
+}
+
+/// A part of an array of one dimension.
+CUresult in_array(CopyEnd& end, CUarray handle, std::size_t offset, std::size_t bytes) {
+    EMULATED_CHECK(ready());
+    EMULATED_FIND(array, find_object<ArrayObject>(handle));
+    EMULATED_REQUIRE(array->image.height == 1 && array->image.slices == 1, CUDA_ERROR_INVALID_VALUE);
+    Side3D side{};
+    side.array = handle;
+    side.x = offset;
+    return to_array_end(end, side, {bytes});
 }
 
 /// Alive, or why not.
@@ -84,6 +131,38 @@ EMULATED_COPIES(, 4000, CUdeviceptr, unified, CUdeviceptr, unified, Wait::yes)
 EMULATED_COPIES(HtoD, 3020, CUdeviceptr, device, const void*, host, Wait::yes)
 EMULATED_COPIES(DtoH, 3020, void*, host, CUdeviceptr, device, Wait::yes)
 EMULATED_COPIES(DtoD, 3020, CUdeviceptr, device, CUdeviceptr, device, Wait::no)
+
+/// The same of arrays of one dimension, at an offset in bytes.
+#define EMULATED_ARRAY_COPY(kind, version, wait, stream, other, ...)                      \
+    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind, version, __VA_ARGS__) {                   \
+        CopyEnd end;                                                                      \
+        EMULATED_CHECK(in_array(end, array, offset, bytes));                              \
+        return copy_rows(EMULATED_ENDS_##other, {bytes}, stream, wait, "cuMemcpy" #kind); \
+    }
+#define EMULATED_ENDS_FROM_HOST end, host(from)
+#define EMULATED_ENDS_FROM_DEVICE end, device(from)
+#define EMULATED_ENDS_TO_HOST host(to), end
+#define EMULATED_ENDS_TO_DEVICE device(to), end
+EMULATED_ARRAY_COPY(HtoA, 3020, Wait::yes, nullptr, FROM_HOST, CUarray array, std::size_t offset,
+                    const void* from, std::size_t bytes)
+EMULATED_ARRAY_COPY(HtoAAsync, 3020, Wait::no, stream, FROM_HOST, CUarray array, std::size_t offset,
+                    const void* from, std::size_t bytes, CUstream stream)
+EMULATED_ARRAY_COPY(DtoA, 3020, Wait::no, nullptr, FROM_DEVICE, CUarray array, std::size_t offset,
+                    CUdeviceptr from, std::size_t bytes)
+EMULATED_ARRAY_COPY(AtoH, 3020, Wait::yes, nullptr, TO_HOST, void* to, CUarray array, std::size_t offset,
+                    std::size_t bytes)
+EMULATED_ARRAY_COPY(AtoHAsync, 3020, Wait::no, stream, TO_HOST, void* to, CUarray array, std::size_t offset,
+                    std::size_t bytes, CUstream stream)
+EMULATED_ARRAY_COPY(AtoD, 3020, Wait::no, nullptr, TO_DEVICE, CUdeviceptr to, CUarray array,
+                    std::size_t offset, std::size_t bytes)
+
+EMULATED_STREAM_CONTEXT_API(cuMemcpyAtoA, 3020, CUarray to, std::size_t to_offset, CUarray from,
+                            std::size_t from_offset, std::size_t bytes) {
+    CopyEnd to_end, from_end;
+    EMULATED_CHECK(in_array(to_end, to, to_offset, bytes));
+    EMULATED_CHECK(in_array(from_end, from, from_offset, bytes));
+    return copy_rows(to_end, from_end, {bytes}, nullptr, Wait::no, "cuMemcpyAtoA");
+}
 
 /// "Serialized with respect to all pending and future asynchronous work" of three contexts: the host waits,
 /// which is more than that asks for.
@@ -117,6 +196,14 @@ EMULATED_STREAM_API(cuMemcpy2DUnaligned, 3020, const CUDA_MEMCPY2D* copy) {
 
 EMULATED_STREAM_API(cuMemcpy2DAsync, 3020, const CUDA_MEMCPY2D* copy, CUstream stream) {
     return copy_2d(copy, stream, Wait::no, "cuMemcpy2DAsync");
+}
+
+EMULATED_STREAM_API(cuMemcpy3D, 3020, const CUDA_MEMCPY3D* copy) {
+    return copy_3d(copy, nullptr, Wait::yes, "cuMemcpy3D");
+}
+
+EMULATED_STREAM_API(cuMemcpy3DAsync, 3020, const CUDA_MEMCPY3D* copy, CUstream stream) {
+    return copy_3d(copy, stream, Wait::no, "cuMemcpy3DAsync");
 }
 
 }  // namespace emulated::driver

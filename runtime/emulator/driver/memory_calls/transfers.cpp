@@ -28,8 +28,10 @@ struct End {
 
 /// From the first byte of the first row to the last of the last; the largest number when it has none.
 std::size_t span_of(const Rows& rows, const Extent& extent) noexcept {
-    std::size_t span = 0;
+    std::size_t span = 0, slices = 0;
     const bool too_big = __builtin_mul_overflow(rows.pitch, extent.height - 1, &span) ||
+                         __builtin_mul_overflow(rows.slice_pitch, extent.depth - 1, &slices) ||
+                         __builtin_add_overflow(span, slices, &span) ||
                          __builtin_add_overflow(span, extent.width, &span);
     return too_big ? std::numeric_limits<std::size_t>::max() : span;
 }
@@ -55,9 +57,9 @@ End look_up(const CopyEnd& end, const Extent& extent) {
 }
 
 std::string where(const char* name, const char* role, const Rows& rows, const Extent& extent) {
-    const std::string size = extent.height == 1
-                                 ? fmt::format("{} bytes", extent.width)
-                                 : fmt::format("{} rows of {} bytes", extent.height, extent.width);
+    std::string size = extent.height == 1 ? fmt::format("{} bytes", extent.width)
+                                          : fmt::format("{} rows of {} bytes", extent.height, extent.width);
+    if (extent.depth > 1) size = fmt::format("{} slices of {}", extent.depth, size);
     return fmt::format("{}: the {} is {} at {:#x}, {}", name, role, size, rows.address,
                        Process::get().heap().describe(rows.address, span_of(rows, extent)));
 }
@@ -87,18 +89,34 @@ std::byte* bytes_of(const End& end, const Extent& extent, Context& context, cons
     return bytes;
 }
 
-void move_rows(std::byte* to, std::size_t to_pitch, const std::byte* from, std::size_t from_pitch,
+/// Calls use(slice, row) for each row.
+template <class Use>
+void each_row(const Extent& extent, const Use& use) {
+    for (std::size_t slice = 0; slice < extent.depth; ++slice) {
+        for (std::size_t row = 0; row < extent.height; ++row) use(slice, row);
+    }
+}
+
+std::size_t offset_in(const Rows& rows, std::size_t slice, std::size_t row) noexcept {
+    return slice * rows.slice_pitch + row * rows.pitch;
+}
+
+/// The addresses of the rows do not matter here.
+void move_rows(std::byte* to, const Rows& to_rows, const std::byte* from, const Rows& from_rows,
                const Extent& extent) {
-    for (std::size_t row = 0; row < extent.height; ++row)
-        std::memmove(to + row * to_pitch, from + row * from_pitch, extent.width);
+    each_row(extent, [&](std::size_t slice, std::size_t row) {
+        std::memmove(to + offset_in(to_rows, slice, row), from + offset_in(from_rows, slice, row),
+                     extent.width);
+    });
 }
 
 /// For the search for races: pageable memory is the host's alone.
 void note(const End& end, const Extent& extent, races::Access access) {
     races::AccessLog* log = races::Running::log();
     if (log == nullptr || end.place == Place::pageable) return;
-    for (std::size_t row = 0; row < extent.height; ++row)
-        log->add(end.rows.address + row * end.rows.pitch, extent.width, access);
+    each_row(extent, [&](std::size_t slice, std::size_t row) {
+        log->add(end.rows.address + offset_in(end.rows, slice, row), extent.width, access);
+    });
 }
 
 template <class Value>
@@ -127,12 +145,12 @@ CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream han
     if (wait == Wait::yes) EMULATED_CHECK(unsafe_now(name));
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
-    if (extent.width == 0 || extent.height == 0) return CUDA_SUCCESS;
+    if (extent.empty()) return CUDA_SUCCESS;
     const End to = look_up(to_end, extent);
     const End from = look_up(from_end, extent);
     if (to.place == Place::nowhere) return refuse(name, "destination", to.rows, extent);
     if (from.place == Place::nowhere) return refuse(name, "source", from.rows, extent);
-    trace(BASCULE_EMULATED_COPY, handle, nullptr, extent.width * extent.height, name);
+    trace(BASCULE_EMULATED_COPY, handle, nullptr, extent.bytes(), name);
 
     Context& context = *target.context;
     const bool device_to_device = to.place == Place::device && from.place == Place::device;
@@ -145,23 +163,23 @@ CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream han
     // Where the device reaches pageable memory, nothing promises that it is read before the call returns.
     const bool stages = !Process::get().environment().pageable;
     std::vector<std::byte> staged;
+    const Rows staged_rows{0, extent.width, extent.width * extent.height};
     if (from.place == Place::pageable && stages && !waits && !gate.captures()) {
-        staged.resize(extent.width * extent.height);
-        move_rows(staged.data(), extent.width, reinterpret_cast<const std::byte*>(from.rows.address),
-                  from.rows.pitch, extent);
+        staged.resize(extent.bytes());
+        move_rows(staged.data(), staged_rows, reinterpret_cast<const std::byte*>(from.rows.address),
+                  from.rows, extent);
     }
-    auto work = [&context, to, from, extent, name, staged = std::move(staged),
+    auto work = [&context, to, from, extent, name, staged_rows, staged = std::move(staged),
                  resets = resets_before_call()] {
         if (!context.executes(resets)) return;
         std::byte* target_bytes = bytes_of(to, extent, context, name, "destination");
         if (target_bytes == nullptr) return;
         note(to, extent, races::Access::write);
-        if (!staged.empty())
-            return move_rows(target_bytes, to.rows.pitch, staged.data(), extent.width, extent);
+        if (!staged.empty()) return move_rows(target_bytes, to.rows, staged.data(), staged_rows, extent);
         const std::byte* source_bytes = bytes_of(from, extent, context, name, "source");
         if (source_bytes == nullptr) return;
         note(from, extent, races::Access::read);
-        move_rows(target_bytes, to.rows.pitch, source_bytes, from.rows.pitch, extent);
+        move_rows(target_bytes, to.rows, source_bytes, from.rows, extent);
     };
     // A graph reads pageable memory when it is launched: nothing is copied before.
     if (gate.captures()) {
@@ -184,7 +202,7 @@ CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes,
     const bool aligned =
         to_rows.address % element_bytes == 0 && (height == 1 || to_rows.pitch % element_bytes == 0);
     EMULATED_REQUIRE(aligned, CUDA_ERROR_INVALID_VALUE);
-    Extent extent{0, height};
+    Extent extent{0, height, 1};
     EMULATED_REQUIRE(!__builtin_mul_overflow(width, element_bytes, &extent.width), CUDA_ERROR_INVALID_VALUE);
     const End to = look_up({Side::device, to_rows}, extent);
     if (to.place == Place::nowhere) return refuse(name, "destination", to_rows, extent);

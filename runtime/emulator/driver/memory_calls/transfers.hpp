@@ -8,15 +8,20 @@
 
 namespace emulated::driver {
 
-/// Rows of bytes, `pitch` apart; of one row the pitch does not matter.
+/// Rows of bytes, `pitch` apart, in slices that are `slice_pitch` apart; of one row, or one slice, it does not matter.
 struct Rows {
     CUdeviceptr address = 0;
     std::size_t pitch = 0;
+    std::size_t slice_pitch = 0;
 };
 
 struct Extent {
     std::size_t width = 0;  ///< bytes
     std::size_t height = 1;
+    std::size_t depth = 1;
+
+    bool empty() const noexcept { return width == 0 || height == 0 || depth == 0; }
+    std::size_t bytes() const noexcept { return width * height * depth; }
 };
 
 /// What a caller says an end of a copy is.

@@ -32,8 +32,8 @@ namespace emulated::program {
     NAMED(xor_, "xor") FLAG(exch) FLAG(cas) FLAG(inc) FLAG(dec) FLAG(popc) \
     /* between threads */ FLAG(up) FLAG(down) FLAG(bfly) FLAG(idx) FLAG(sync) FLAG(aligned) FLAG(all) FLAG(any) \
     FLAG(uni) FLAG(ballot) FLAG(warp) FLAG(arrive) FLAG(red) \
-    /* matrices of a warp */ FLAG(load) FLAG(store) FLAG(mma) NAMED(matrix_a, "a") NAMED(matrix_b, "b") \
-    NAMED(matrix_c, "c") NAMED(matrix_d, "d") FLAG(row) FLAG(col) FLAG(trans) FLAG(x1) FLAG(x2) FLAG(x4) \
+    /* matrices of a warp */ FLAG(load) FLAG(store) FLAG(mma) FLAG(a) FLAG(b) FLAG(c) FLAG(d) \
+    FLAG(row) FLAG(col) FLAG(trans) FLAG(x1) FLAG(x2) FLAG(x4) \
     FLAG(satfinite) FLAG(sp) NAMED(sp_ordered, "sp::ordered_metadata") FLAG(m8n8) FLAG(m8n8k4) FLAG(m8n8k16) \
     FLAG(m8n8k32) FLAG(m8n8k128) FLAG(m16n8k4) FLAG(m16n8k8) FLAG(m16n8k16) FLAG(m16n8k32) FLAG(m16n8k64) \
     FLAG(m16n8k128) FLAG(m16n8k256) FLAG(m16n16k8) FLAG(m16n16k16) FLAG(m8n32k16) FLAG(m32n8k16) \
@@ -47,7 +47,12 @@ namespace emulated::program {
     FLAG(noComplete) FLAG(test_wait) FLAG(try_wait) FLAG(parity) FLAG(pending_count) \
     /* clusters */ NAMED(shared_cluster, "shared::cluster") FLAG(wait) FLAG(launch_dependents) FLAG(proxy) FLAG(alias) \
     FLAG(mbarrier_init) NAMED(async_generic, "async::generic") NAMED(restricted_cta, "sync_restrict::shared::cta") \
-    NAMED(restricted_cluster, "sync_restrict::shared::cluster")
+    NAMED(restricted_cluster, "sync_restrict::shared::cluster") \
+    /* textures, surfaces */ NAMED(geometry_1d, "1d") NAMED(geometry_2d, "2d") NAMED(geometry_3d, "3d") FLAG(a1d) \
+    FLAG(a2d) FLAG(cube) FLAG(acube) NAMED(lod, "level") FLAG(grad) FLAG(g) FLAG(p) FLAG(trap) \
+    FLAG(zero) FLAG(width) FLAG(height) FLAG(depth) FLAG(channel_data_type) FLAG(channel_order) \
+    FLAG(normalized_coords) FLAG(array_size) FLAG(num_mipmap_levels) FLAG(num_samples) FLAG(memory_layout) \
+    FLAG(texref) FLAG(samplerref) FLAG(surfref)
 
 enum class Flag : std::uint8_t {
 #define FLAG(name) name,

@@ -99,7 +99,7 @@ std::optional<Product> product_of(Family family, const FlagSet& flags, Type a, T
 
 std::optional<Fragment> wmma_fragment(const FlagSet& flags, Flag matrix, Type type) {
     const Shape* shape = shape_of(flags);
-    const bool sum = matrix == Flag::matrix_c || matrix == Flag::matrix_d;
+    const bool sum = matrix == Flag::c || matrix == Flag::d;
     const auto fits = [&](const Form& form) { return (sum ? form.sums : form.factors).has(type); };
     if (!shape || !form_of(Family::wmma, shape->flag, fits)) return std::nullopt;
     Product product{static_cast<std::uint8_t>(shape->m / 8),
@@ -112,9 +112,9 @@ std::optional<Fragment> wmma_fragment(const FlagSet& flags, Flag matrix, Type ty
     const bool by_rows = flags.has(Flag::row);
     Fragment made;
     if (sum) made = fragment_c(product, type);
-    if (matrix == Flag::matrix_a) made = fragment_a(product, false);
-    if (matrix == Flag::matrix_b) made = fragment_b(product);
-    made.inner_contiguous = by_rows == (matrix != Flag::matrix_b);
+    if (matrix == Flag::a) made = fragment_a(product, false);
+    if (matrix == Flag::b) made = fragment_b(product);
+    made.inner_contiguous = by_rows == (matrix != Flag::b);
     // Parts of a byte have no address.
     if (made.bits < 8 && !made.inner_contiguous) return std::nullopt;
     if (!sum && type == f16) made.copies = static_cast<std::uint8_t>(8 / registers_of(made));

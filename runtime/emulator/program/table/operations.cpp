@@ -60,6 +60,16 @@ constexpr FlagSet atom_order = scopes | FlagSet{F::relaxed, F::acquire, F::relea
 constexpr FlagSet red_order = scopes | FlagSet{F::relaxed, F::release, F::policy};
 constexpr FlagSet keeps_subnormals{F::noftz};
 constexpr FlagSet synchronous{F::sync};
+constexpr FlagSet plain_geometries{F::geometry_1d, F::geometry_2d, F::geometry_3d, F::a1d, F::a2d};
+constexpr FlagSet cubes{F::cube, F::acube};
+constexpr FlagSet geometries = plain_geometries | cubes;
+constexpr FlagSet gathered{F::right, F::g, F::b, F::a};  // .r .g .b .a
+constexpr FlagSet outside{F::trap, F::clamp, F::zero};
+constexpr FlagSet surface_reductions{F::add, F::min, F::max};
+constexpr FlagSet reduced = FlagSet{F::geometry_1d, F::geometry_2d, F::geometry_3d} | outside;
+constexpr FlagSet unformatted = FlagSet{F::b} | plain_geometries | outside;
+constexpr FlagSet surface_queries{F::width, F::height, F::depth, F::channel_data_type, F::channel_order, F::array_size, F::memory_layout};
+constexpr FlagSet texture_queries{F::width, F::height, F::depth, F::channel_data_type, F::channel_order, F::array_size, F::normalized_coords, F::num_mipmap_levels, F::num_samples};
 constexpr FlagSet extremes_and_sum{F::add, F::min, F::max};
 constexpr FlagSet extremes{F::min, F::max};
 constexpr FlagSet secondary{F::add, F::min, F::max};
@@ -304,9 +314,9 @@ constexpr Row table[] = {
     {"mma", O::mma, "*", sums, factors, mma_shapes | layouts | FlagSet{F::satfinite, F::sp, F::sp_ordered, F::xor_, F::and_, F::popc}, together, mma_shapes, {}, factors, sums},
     {"wmma", O::mma, "*", {f16, f32}, {f16, f32}, wmma_tiles | layouts | FlagSet{F::mma}, together, wmma_tiles, {F::mma}},
     {"wmma", O::mma, "*", {f32, f64, s32}, wmma_factors, wmma_shapes | layouts | FlagSet{F::mma, F::satfinite, F::xor_, F::and_, F::popc, F::rz, F::rm, F::rp}, together | nearest, wmma_shapes, {F::mma}, wmma_factors, {f32, f64, s32}},
-    {"wmma", O::load_matrix, "*", wmma_factors | TypeSet{f16}, {}, wmma_shapes | layouts | atomic_spaces | FlagSet{F::load, F::matrix_a, F::matrix_b}, together, {F::matrix_a, F::matrix_b}, {F::load}},
-    {"wmma", O::load_matrix, "*", sums, {}, wmma_shapes | layouts | atomic_spaces | FlagSet{F::load, F::matrix_c}, together, wmma_shapes, {F::load, F::matrix_c}},
-    {"wmma", O::store_matrix, "*", sums, {}, wmma_shapes | layouts | atomic_spaces | FlagSet{F::store, F::matrix_d}, together, wmma_shapes, {F::store, F::matrix_d}},
+    {"wmma", O::load_matrix, "*", wmma_factors | TypeSet{f16}, {}, wmma_shapes | layouts | atomic_spaces | FlagSet{F::load, F::a, F::b}, together, {F::a, F::b}, {F::load}},
+    {"wmma", O::load_matrix, "*", sums, {}, wmma_shapes | layouts | atomic_spaces | FlagSet{F::load, F::c}, together, wmma_shapes, {F::load, F::c}},
+    {"wmma", O::store_matrix, "*", sums, {}, wmma_shapes | layouts | atomic_spaces | FlagSet{F::store, F::d}, together, wmma_shapes, {F::store, F::d}},
     {"ldmatrix", O::ldmatrix, "*", {b16}, {}, numbers_of_matrices | shared_or_generic | FlagSet{F::m8n8, F::trans}, together, numbers_of_matrices, {F::m8n8}},
     {"stmatrix", O::stmatrix, "*", {b16}, {}, numbers_of_matrices | shared_or_generic | FlagSet{F::m8n8, F::trans}, together, numbers_of_matrices, {F::m8n8}},
     {"movmatrix", O::movmatrix, "*", {b16}, {}, {F::m8n8, F::trans}, together, {F::m8n8}, {F::m8n8, F::trans}},
@@ -386,6 +396,22 @@ constexpr Row table[] = {
     {"fence", O::fence, "*", untyped, {}, {}, {F::acquire, F::cluster, F::restricted_cluster, F::proxy, F::async_generic}, {}, {F::acquire, F::cluster, F::restricted_cluster}},
     {"fence", O::fence, "*", untyped, {}, {}, {F::release, F::cluster, F::restricted_cta, F::proxy, F::async_generic}, {}, {F::release, F::cluster, F::restricted_cta}},
     {"griddepcontrol", O::fence, "*", untyped, {}, {}, {F::wait, F::launch_dependents}, {F::wait, F::launch_dependents}},
+
+    // textures and surfaces
+    {"tex", O::tex, "*", {u32, s32, f32}, {f32}, geometries, {F::v4}, geometries, {F::v4}},
+    {"tex", O::tex, "*", {u32, s32, f32}, {s32}, plain_geometries, {F::v4}, plain_geometries, {F::v4}},
+    {"tex", O::tex, "*", {u32, s32, f32}, {f32}, geometries, {F::v4, F::lod}, geometries, {F::v4, F::lod}},
+    {"tex", O::tex, "*", {u32, s32, f32}, {f32}, geometries, {F::v4, F::grad}, geometries, {F::v4, F::grad}},
+    {"tld4", O::tld4, "*", {u32, s32, f32}, {f32}, gathered | cubes | FlagSet{F::geometry_2d, F::a2d}, {F::v4}, gathered, {F::v4}},
+    {"suld", O::suld, "*", {b8, b16, b32, b64}, {}, unformatted | vectors, {F::ca, F::cg, F::cs, F::cv}, plain_geometries, {F::b}},
+    {"sust", O::sust, "*", {b8, b16, b32, b64}, {}, unformatted | vectors, {F::wb, F::cg, F::cs, F::wt}, plain_geometries, {F::b}},
+    {"sust", O::sust, "*", {b32}, {}, FlagSet{F::p} | plain_geometries | outside | vectors, {F::wb, F::cg, F::cs, F::wt}, plain_geometries, {F::p}},
+    {"sured", O::sured, "*", {u32, s32, u64}, {}, surface_reductions | reduced | FlagSet{F::b}, {}, surface_reductions, {F::b}},
+    {"sured", O::sured, "*", {b32}, {}, FlagSet{F::and_, F::or_, F::b} | reduced, {}, {F::and_, F::or_}, {F::b}},
+    {"sured", O::sured, "*", {b32}, {}, surface_reductions | FlagSet{F::and_, F::or_, F::p} | reduced, {}, surface_reductions | FlagSet{F::and_, F::or_}, {F::p}},
+    {"txq", O::txq, "*", {b32}, {}, texture_queries, {}, texture_queries},
+    {"suq", O::suq, "*", {b32}, {}, surface_queries, {}, surface_queries},
+    {"istypep", O::istypep, "*", untyped, {}, {F::texref, F::samplerref, F::surfref}, {}, {F::texref, F::samplerref, F::surfref}},
 };
 // clang-format on
 
@@ -398,6 +424,8 @@ constexpr FlagSet exclusive[] = {
     {F::v2, F::v4, F::v8},
     scopes,
     {F::ca, F::cg, F::cs, F::cv, F::lu, F::wb, F::wt},
+    geometries,
+    outside,
     {F::weak, F::is_volatile, F::relaxed, F::acquire, F::release, F::acq_rel, F::sc},
 };
 

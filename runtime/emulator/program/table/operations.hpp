@@ -65,7 +65,9 @@ enum class Operation : std::uint8_t {
     copy_async, copy_group, mbarrier, copy_arrive, bulk_copy, bulk_group, bulk_reduce, store_async,
     reduce_async,
     in_cluster,  ///< faults where an address is not in the cluster's shared memory
-    cluster_bar, mapa, getctarank, elect, count,
+    cluster_bar, mapa, getctarank, elect,
+    // textures and surfaces
+    tex, tld4, suld, sust, sured, txq, suq, istypep, count,
     // clang-format on
 };
 

@@ -1,0 +1,21 @@
+// Memory that is allocated and freed at once, with all that a driver asks and counts.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+
+#include <cuda.h>
+
+#include "memory/memory.hpp"
+
+namespace emulated::driver {
+
+CUresult allocate_memory(CUdeviceptr* address, std::size_t bytes, memory::Allocation::Kind kind);
+
+/// As `ready`, but a fault does not keep memory from being freed: its owner does not ask again.
+CUresult ready_to_free();
+
+/// Of one of these kinds. Waits for everything that may still use it.
+CUresult free_memory(CUdeviceptr address, std::initializer_list<memory::Allocation::Kind> kinds);
+
+}  // namespace emulated::driver

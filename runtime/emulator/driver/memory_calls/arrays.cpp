@@ -1,0 +1,167 @@
+// CUDA arrays, made and destroyed. Rows lie one after another here.
+#include "driver/memory_calls/arrays.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "driver/capture.hpp"
+#include "driver/limits.hpp"
+#include "driver/memory_calls/allocations.hpp"
+
+namespace emulated::driver {
+namespace {
+
+using memory::Allocation;
+using memory::TexelFormat;
+
+constexpr struct {
+    CUarray_format format;
+    TexelFormat::Kind kind;
+    std::uint8_t bytes;
+} formats[] = {
+    {CU_AD_FORMAT_UNSIGNED_INT8, TexelFormat::Kind::unsigned_integer, 1},
+    {CU_AD_FORMAT_UNSIGNED_INT16, TexelFormat::Kind::unsigned_integer, 2},
+    {CU_AD_FORMAT_UNSIGNED_INT32, TexelFormat::Kind::unsigned_integer, 4},
+    {CU_AD_FORMAT_SIGNED_INT8, TexelFormat::Kind::signed_integer, 1},
+    {CU_AD_FORMAT_SIGNED_INT16, TexelFormat::Kind::signed_integer, 2},
+    {CU_AD_FORMAT_SIGNED_INT32, TexelFormat::Kind::signed_integer, 4},
+    {CU_AD_FORMAT_HALF, TexelFormat::Kind::floating, 2},
+    {CU_AD_FORMAT_FLOAT, TexelFormat::Kind::floating, 4},
+};
+
+constexpr unsigned layered = CUDA_ARRAY3D_LAYERED, cubemap = CUDA_ARRAY3D_CUBEMAP,
+                   stored = CUDA_ARRAY3D_SURFACE_LDST, gathered = CUDA_ARRAY3D_TEXTURE_GATHER;
+
+/// Largest extents of the kinds of arrays, 0 where the extent must be 0.
+struct Most {
+    std::size_t width, height, depth;
+};
+
+Most most_of(const CUDA_ARRAY3D_DESCRIPTOR& asked) {
+    const bool flat = asked.Height == 0;
+    if ((asked.Flags & cubemap) != 0) {
+        const int faces = (asked.Flags & layered) != 0 ? limits::array_cube_layers / 6 * 6 : 6;
+        return {limits::array_2d_small, limits::array_2d_small, static_cast<std::size_t>(faces)};
+    }
+    if ((asked.Flags & layered) != 0) {
+        if (flat) return {limits::array_1d_layered_width, 0, limits::array_layers};
+        return {limits::array_2d_small, limits::array_2d_small, limits::array_layers};
+    }
+    if (asked.Depth != 0) return {limits::array_3d, limits::array_3d, limits::array_3d};
+    if (flat) {
+        const bool surface = (asked.Flags & stored) != 0;
+        return {static_cast<std::size_t>(surface ? limits::surface_1d_width : limits::array_1d_width), 0, 0};
+    }
+    if ((asked.Flags & gathered) != 0) return {limits::array_2d_small, limits::array_2d_small, 0};
+    return {limits::array_2d_width, limits::array_2d_height, 0};
+}
+
+/// What is wrong with a description; empty where nothing is.
+std::string objection(const CUDA_ARRAY3D_DESCRIPTOR& asked) {
+    const auto is = [&](unsigned flag) { return (asked.Flags & flag) != 0; };
+    if (asked.Width == 0) return "its width is 0";
+    if (is(layered | cubemap) && asked.Depth == 0) return "it has layers or faces, and its depth is 0";
+    if (!is(layered) && asked.Height == 0 && asked.Depth != 0) return "it has a depth and no height";
+    if (is(cubemap) && asked.Width != asked.Height) return "the faces of a cube are squares";
+    if (is(cubemap) && asked.Depth % 6 != 0) return "a cube has 6 faces";
+    if (is(gathered) && (is(layered | cubemap) || asked.Height == 0 || asked.Depth != 0))
+        return "only arrays of two dimensions are made for gathers";
+    const Most most = most_of(asked);
+    if (asked.Width > most.width || asked.Height > most.height || asked.Depth > most.depth)
+        return fmt::format("arrays of its kind have at most {} x {} x {} texels", most.width, most.height,
+                           most.depth);
+    return {};
+}
+
+memory::Image image_of(const CUDA_ARRAY3D_DESCRIPTOR& asked, const TexelFormat& format) {
+    memory::Image made;
+    made.kind = memory::Image::Kind::array;
+    made.cube = (asked.Flags & cubemap) != 0;
+    made.layered = (asked.Flags & layered) != 0;
+    made.gathers = (asked.Flags & gathered) != 0;
+    const bool slices_are_texels = !made.cube && !made.layered && asked.Depth != 0;
+    made.dimensions = slices_are_texels ? 3 : asked.Height != 0 ? 2 : 1;
+    made.format = format;
+    made.width = static_cast<std::uint32_t>(asked.Width);
+    made.height = static_cast<std::uint32_t>(std::max<std::size_t>(asked.Height, 1));
+    made.slices = static_cast<std::uint32_t>(std::max<std::size_t>(asked.Depth, 1));
+    made.pitch = std::uint64_t{made.width} * format.bytes();
+    made.slice_pitch = made.pitch * made.height;
+    return made;
+}
+
+CUresult create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& asked, const char* name) {
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const auto refuse = [&](CUresult code, const std::string& why) {
+        Process::get().set_report(fmt::format("{}: an array of {} x {} x {} cannot be made: {}", name,
+                                              asked.Width, asked.Height, asked.Depth, why));
+        return code;
+    };
+    if ((asked.Flags & ~(layered | cubemap | stored | gathered)) != 0)
+        return refuse(CUDA_ERROR_NOT_SUPPORTED,
+                      fmt::format("the emulated device does not know all of its flags {:#x}", asked.Flags));
+    const auto format = texel_format(asked.Format, asked.NumChannels);
+    if (!format)
+        return refuse(CUDA_ERROR_INVALID_VALUE, "its texels have 1, 2 or 4 channels of 8, 16 or 32 bits");
+    if (const std::string why = objection(asked); !why.empty()) return refuse(CUDA_ERROR_INVALID_VALUE, why);
+
+    auto made = std::make_shared<ArrayObject>();
+    made->description = asked;
+    made->image = image_of(asked, *format);
+    CUdeviceptr address = 0;
+    EMULATED_CHECK(allocate_memory(&address, made->image.span(), Allocation::Kind::device));
+    Process::get().heap().set_name(address, "of a CUDA array");
+    made->image.address = address;
+    made->image.serial = Process::get().heap().find(address)->serial;
+    *handle = new_handle<CUarray>(std::move(made));
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+std::optional<TexelFormat> texel_format(CUarray_format format, unsigned channels) {
+    if (channels != 1 && channels != 2 && channels != 4) return std::nullopt;
+    const auto* known = std::ranges::find(formats, format, [](const auto& each) { return each.format; });
+    if (known == std::end(formats)) return std::nullopt;
+    return TexelFormat{known->kind, known->bytes, static_cast<std::uint8_t>(channels)};
+}
+
+EMULATED_CONTEXT_API(cuArrayCreate, 3020, CUarray* array, const CUDA_ARRAY_DESCRIPTOR* asked) {
+    EMULATED_REQUIRE(asked != nullptr, CUDA_ERROR_INVALID_VALUE);
+    CUDA_ARRAY3D_DESCRIPTOR full{};
+    full.Width = asked->Width;
+    full.Height = asked->Height;
+    full.Format = asked->Format;
+    full.NumChannels = asked->NumChannels;
+    return create(array, full, "cuArrayCreate");
+}
+
+EMULATED_CONTEXT_API(cuArray3DCreate, 3020, CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* asked) {
+    EMULATED_REQUIRE(asked != nullptr, CUDA_ERROR_INVALID_VALUE);
+    return create(array, *asked, "cuArray3DCreate");
+}
+
+EMULATED_CONTEXT_API(cuArrayGetDescriptor, 3020, CUDA_ARRAY_DESCRIPTOR* out, CUarray array) {
+    EMULATED_FIND(found, find_object<ArrayObject>(array));
+    const CUDA_ARRAY3D_DESCRIPTOR& full = found->description;
+    // It has no room for what makes an array more than a rectangle.
+    EMULATED_REQUIRE(full.Depth == 0, CUDA_ERROR_INVALID_VALUE);
+    return answer(out, {full.Width, full.Height, full.Format, full.NumChannels});
+}
+
+EMULATED_CONTEXT_API(cuArray3DGetDescriptor, 3020, CUDA_ARRAY3D_DESCRIPTOR* out, CUarray array) {
+    EMULATED_FIND(found, find_object<ArrayObject>(array));
+    return answer(out, found->description);
+}
+
+EMULATED_API(cuArrayDestroy, 2000, CUarray array) {
+    EMULATED_CHECK(ready_to_free());
+    EMULATED_FIND(found, find_object<ArrayObject>(array));
+    const CUresult result = free_memory(found->image.address, {Allocation::Kind::device});
+    Process::get().handles().remove<ArrayObject>(array);
+    return result;
+}
+
+}  // namespace emulated::driver

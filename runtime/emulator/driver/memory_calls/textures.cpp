@@ -1,0 +1,245 @@
+// Texture and surface objects: what a driver refuses, and what kernels find under a handle.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "driver/capture.hpp"
+#include "driver/limits.hpp"
+#include "driver/memory_calls/allocations.hpp"
+#include "driver/memory_calls/arrays.hpp"
+
+namespace emulated::driver {
+namespace {
+
+using memory::Image;
+using memory::Sampler;
+using memory::TexelFormat;
+
+/// With what it was made from, for the questions about it.
+struct DescribedImage final : memory::ImageObject {
+    CUDA_RESOURCE_DESC resource{};
+    CUDA_TEXTURE_DESC texture{};
+};
+
+CUresult refuse(const char* name, CUresult code, const std::string& why) {
+    Process::get().set_report(fmt::format("{}: {}", name, why));
+    return code;
+}
+
+/// Memory that textures read where it lies.
+CUresult locate(Image& image, CUdeviceptr address, const char* name) {
+    if (address % limits::texture_alignment != 0)
+        return refuse(
+            name, CUDA_ERROR_INVALID_VALUE,
+            fmt::format("the address {:#x} is not a multiple of {} (CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)",
+                        address, limits::texture_alignment));
+    const memory::Heap& heap = Process::get().heap();
+    const memory::Allocation* known = heap.find_known(address);
+    const bool gone = known == nullptr || Process::get().is_being_freed(known->base);
+    if (gone || image.span() > known->bytes - (address - known->base))
+        return refuse(name, CUDA_ERROR_INVALID_VALUE,
+                      fmt::format("the texture has {} bytes at {:#x}, {}", image.span(), address,
+                                  heap.describe(address, image.span())));
+    image.address = address;
+    image.serial = known->serial;
+    return CUDA_SUCCESS;
+}
+
+CUresult open_linear(const CUDA_RESOURCE_DESC& resource, Image& image, const char* name) {
+    const auto& linear = resource.res.linear;
+    const auto format = texel_format(linear.format, linear.numChannels);
+    EMULATED_REQUIRE(format.has_value(), CUDA_ERROR_INVALID_VALUE);
+    const std::size_t texels = linear.sizeInBytes / format->bytes();
+    if (texels == 0 || texels > limits::texture_linear_width)
+        return refuse(name, CUDA_ERROR_INVALID_VALUE,
+                      fmt::format("a texture over linear memory has 1 to {} texels, got {}",
+                                  limits::texture_linear_width, texels));
+    image.kind = Image::Kind::linear;
+    image.format = *format;
+    image.width = static_cast<std::uint32_t>(texels);
+    image.pitch = image.slice_pitch = texels * format->bytes();
+    return locate(image, linear.devPtr, name);
+}
+
+CUresult open_pitched(const CUDA_RESOURCE_DESC& resource, Image& image, const char* name) {
+    const auto& pitched = resource.res.pitch2D;
+    const auto format = texel_format(pitched.format, pitched.numChannels);
+    EMULATED_REQUIRE(format.has_value(), CUDA_ERROR_INVALID_VALUE);
+    const bool fits = pitched.width > 0 && pitched.height > 0 &&
+                      pitched.width <= limits::texture_pitched_width &&
+                      pitched.height <= limits::texture_pitched_height &&
+                      pitched.pitchInBytes <= limits::texture_pitched_pitch &&
+                      pitched.pitchInBytes >= pitched.width * format->bytes();
+    if (!fits)
+        return refuse(
+            name, CUDA_ERROR_INVALID_VALUE,
+            fmt::format(
+                "{} rows of {} texels, {} bytes apart: a texture over pitched memory has at most {} x "
+                "{} texels in rows of at most {} bytes, which hold them",
+                pitched.height, pitched.width, pitched.pitchInBytes, limits::texture_pitched_width,
+                limits::texture_pitched_height, limits::texture_pitched_pitch));
+    if (pitched.pitchInBytes % limits::texture_pitch_alignment != 0)
+        return refuse(name, CUDA_ERROR_INVALID_VALUE,
+                      fmt::format("rows are {} bytes apart, which is not a multiple of {} "
+                                  "(CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT)",
+                                  pitched.pitchInBytes, limits::texture_pitch_alignment));
+    image.kind = Image::Kind::pitched;
+    image.dimensions = 2;
+    image.format = *format;
+    image.width = static_cast<std::uint32_t>(pitched.width);
+    image.height = static_cast<std::uint32_t>(pitched.height);
+    image.pitch = pitched.pitchInBytes;
+    image.slice_pitch = image.pitch * image.height;
+    return locate(image, pitched.devPtr, name);
+}
+
+/// What is read.
+CUresult open_resource(const CUDA_RESOURCE_DESC& resource, Image& image, const char* name) {
+    EMULATED_REQUIRE(resource.flags == 0, CUDA_ERROR_INVALID_VALUE);
+    switch (resource.resType) {
+        case CU_RESOURCE_TYPE_ARRAY: {
+            EMULATED_FIND(array, find_object<ArrayObject>(resource.res.array.hArray));
+            image = array->image;
+            return CUDA_SUCCESS;
+        }
+        case CU_RESOURCE_TYPE_LINEAR:
+            return open_linear(resource, image, name);
+        case CU_RESOURCE_TYPE_PITCH2D:
+            return open_pitched(resource, image, name);
+        case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+            return refuse(name, CUDA_ERROR_NOT_SUPPORTED, "the emulated device has no mipmapped arrays");
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+constexpr unsigned known_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
+                                 CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
+
+/// How it is read.
+CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& sampler,
+                      const char* name) {
+    const auto is = [&](unsigned flag) { return (asked.flags & flag) != 0; };
+    EMULATED_REQUIRE((asked.flags & ~known_flags) == 0, CUDA_ERROR_INVALID_VALUE);
+    const bool modes = std::ranges::all_of(asked.addressMode, [](CUaddress_mode mode) {
+        return mode >= CU_TR_ADDRESS_MODE_WRAP && mode <= CU_TR_ADDRESS_MODE_BORDER;
+    });
+    const bool filter =
+        asked.filterMode == CU_TR_FILTER_MODE_POINT || asked.filterMode == CU_TR_FILTER_MODE_LINEAR;
+    EMULATED_REQUIRE(modes && filter, CUDA_ERROR_INVALID_VALUE);
+    const TexelFormat& format = image.format;
+    const bool floating = format.kind == TexelFormat::Kind::floating;
+    sampler.promotes = !floating && format.channel_bytes < 4 && !is(CU_TRSF_READ_AS_INTEGER);
+    const bool bytes = format.kind == TexelFormat::Kind::unsigned_integer && format.channel_bytes == 1;
+    if (is(CU_TRSF_SRGB) && !(bytes && sampler.promotes))
+        return refuse(name, CUDA_ERROR_INVALID_VALUE,
+                      "sRGB is for unsigned 8-bit integers that are read as numbers");
+    sampler.srgb = is(CU_TRSF_SRGB);
+    // "addressMode, filterMode [and the flag for normalised coordinates are] ignored if resType is
+    // CU_RESOURCE_TYPE_LINEAR"; what is read outside is 0.
+    if (image.kind == Image::Kind::linear) {
+        sampler.address.fill(Sampler::Address::border);
+        return CUDA_SUCCESS;
+    }
+    sampler.linear = asked.filterMode == CU_TR_FILTER_MODE_LINEAR;
+    if (sampler.linear && !floating && !sampler.promotes)
+        return refuse(name, CUDA_ERROR_INVALID_VALUE,
+                      "linear filtering gives floating-point numbers, and the texture is read as integers");
+    if (is(CU_TRSF_SEAMLESS_CUBEMAP) && image.cube)
+        return refuse(name, CUDA_ERROR_NOT_SUPPORTED,
+                      "the emulated device does not filter across the edges of a cube");
+    sampler.normalized_coordinates = is(CU_TRSF_NORMALIZED_COORDINATES) || image.cube;
+    for (std::size_t d = 0; d < 3; ++d) {
+        const bool periodic = asked.addressMode[d] == CU_TR_ADDRESS_MODE_WRAP ||
+                              asked.addressMode[d] == CU_TR_ADDRESS_MODE_MIRROR;
+        // "Won't be supported and will be switched to cudaAddressModeClamp."
+        sampler.address[d] = periodic && !sampler.normalized_coordinates
+                                 ? Sampler::Address::clamp
+                                 : static_cast<Sampler::Address>(asked.addressMode[d]);
+    }
+    std::ranges::copy(asked.borderColor, sampler.border.begin());
+    const bool colored = std::ranges::any_of(sampler.border, [](float each) { return each != 0; });
+    if (colored && !floating && !sampler.promotes)
+        return refuse(name, CUDA_ERROR_NOT_SUPPORTED,
+                      "the emulated device has no border colour for integers but 0");
+    return CUDA_SUCCESS;
+}
+
+std::shared_ptr<const DescribedImage> find_image(std::uint64_t handle, bool is_surface) {
+    auto found = Process::get().images().find(handle);
+    if (found == nullptr || found->is_surface != is_surface) return nullptr;
+    return std::static_pointer_cast<const DescribedImage>(found);
+}
+
+CUresult destroy(std::uint64_t handle, bool is_surface) {
+    EMULATED_CHECK(ready_to_free());
+    return Process::get().images().remove(handle, is_surface) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
+
+EMULATED_CONTEXT_API(cuTexObjectCreate, 5000, CUtexObject* texture, const CUDA_RESOURCE_DESC* resource,
+                     const CUDA_TEXTURE_DESC* asked, const CUDA_RESOURCE_VIEW_DESC* view) {
+    constexpr const char* name = "cuTexObjectCreate";
+    EMULATED_REQUIRE(texture != nullptr && resource != nullptr && asked != nullptr, CUDA_ERROR_INVALID_VALUE);
+    if (view != nullptr) {
+        const bool of_array = resource->resType == CU_RESOURCE_TYPE_ARRAY;
+        return refuse(name, of_array ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE,
+                      "the emulated device has no resource views, and no device has them of linear memory");
+    }
+    auto made = std::make_shared<DescribedImage>();
+    made->resource = *resource;
+    made->texture = *asked;
+    EMULATED_CHECK(open_resource(*resource, made->image, name));
+    EMULATED_CHECK(open_sampler(*asked, made->image, made->sampler, name));
+    *texture = Process::get().images().add(std::move(made));
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API(cuTexObjectDestroy, 5000, CUtexObject texture) { return destroy(texture, false); }
+
+EMULATED_CONTEXT_API(cuTexObjectGetResourceDesc, 5000, CUDA_RESOURCE_DESC* out, CUtexObject texture) {
+    const auto found = find_image(texture, false);
+    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_VALUE);
+    return answer(out, found->resource);
+}
+
+EMULATED_CONTEXT_API(cuTexObjectGetTextureDesc, 5000, CUDA_TEXTURE_DESC* out, CUtexObject texture) {
+    const auto found = find_image(texture, false);
+    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_VALUE);
+    return answer(out, found->texture);
+}
+
+/// "Returned if a resource view was specified": none is, here.
+EMULATED_CONTEXT_API(cuTexObjectGetResourceViewDesc, 5000, CUDA_RESOURCE_VIEW_DESC*, CUtexObject) {
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+EMULATED_CONTEXT_API(cuSurfObjectCreate, 5000, CUsurfObject* surface, const CUDA_RESOURCE_DESC* resource) {
+    constexpr const char* name = "cuSurfObjectCreate";
+    EMULATED_REQUIRE(surface != nullptr && resource != nullptr && resource->flags == 0,
+                     CUDA_ERROR_INVALID_VALUE);
+    if (resource->resType != CU_RESOURCE_TYPE_ARRAY)
+        return refuse(name, CUDA_ERROR_INVALID_VALUE, "surfaces are of CUDA arrays alone");
+    EMULATED_FIND(array, find_object<ArrayObject>(resource->res.array.hArray));
+    if ((array->description.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0)
+        return refuse(name, CUDA_ERROR_INVALID_VALUE,
+                      "the array was not made for surfaces (CUDA_ARRAY3D_SURFACE_LDST)");
+    auto made = std::make_shared<DescribedImage>();
+    made->is_surface = true;
+    made->resource = *resource;
+    made->image = array->image;
+    *surface = Process::get().images().add(std::move(made));
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API(cuSurfObjectDestroy, 5000, CUsurfObject surface) { return destroy(surface, true); }
+
+EMULATED_CONTEXT_API(cuSurfObjectGetResourceDesc, 5000, CUDA_RESOURCE_DESC* out, CUsurfObject surface) {
+    const auto found = find_image(surface, true);
+    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_VALUE);
+    return answer(out, found->resource);
+}
+
+}  // namespace emulated::driver

@@ -1,0 +1,509 @@
+// The instructions on textures and surfaces. An object is looked up once for all lanes that name it.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "machine/groups.hpp"
+#include "machine/registry.hpp"
+#include "machine/sampling.hpp"
+#include "machine/warp.hpp"
+#include "program/image_access.hpp"
+
+namespace emulated::machine {
+namespace {
+
+using memory::Image;
+using memory::ImageObject;
+using memory::TexelFormat;
+using program::Flag;
+using program::Geometry;
+using program::ImageAccess;
+using program::Operation;
+using program::Outside;
+using program::Type;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+
+// --- objects -----------------------------------------------------------------------------------------------
+
+constexpr const char* name_of(bool is_surface) { return is_surface ? "surface" : "texture"; }
+
+const Instruction* misuse(Lanes& s, const Instruction* i, u32 lanes, std::string message) {
+    s.block->message = std::move(message);
+    return fault(s, i, LaneFault::What::bad_image, lanes);
+}
+
+std::shared_ptr<const ImageObject> find_object(const Lanes& s, u64 handle) {
+    const memory::ImageObjects* objects = s.block->grid->request->images;
+    return objects == nullptr ? nullptr : objects->find(handle);
+}
+
+/// An object that lanes use, and its bytes in this process.
+struct Opened {
+    std::shared_ptr<const ImageObject> object;
+    std::byte* bytes = nullptr;
+};
+
+// False after a fault of these lanes.
+bool open(Lanes& s, const Instruction* i, u64 handle, u32 lanes, bool is_surface, Opened& opened) {
+    opened.object = find_object(s, handle);
+    const char* kind = name_of(is_surface);
+    if (opened.object == nullptr) {
+        misuse(
+            s, i, lanes,
+            fmt::format(
+                "{:#x} is not a {} object: it was never one, or was destroyed before the kernel had finished",
+                handle, kind));
+        return false;
+    }
+    if (opened.object->is_surface != is_surface) {
+        misuse(s, i, lanes, fmt::format("the kernel uses a {} object as a {}", name_of(!is_surface), kind));
+        return false;
+    }
+    const Image& image = opened.object->image;
+    const memory::Allocation* found = s.memory->find(image.address);
+    const u64 span = image.span();
+    if (found == nullptr || image.address + span > found->base + found->bytes) {
+        s.fault = {LaneFault::What::out_of_bounds,
+                   lanes,
+                   index_of(s, i),
+                   image.address,
+                   static_cast<u32>(span),
+                   false,
+                   kind};
+        s.stop = Stop::fault;
+        return false;
+    }
+    if (found->serial != image.serial) {
+        misuse(s, i, lanes,
+               fmt::format("the memory of this {} was freed: another allocation has its address now", kind));
+        return false;
+    }
+    opened.bytes = found->host + (image.address - found->base);
+    return true;
+}
+
+// Calls use(opened, lanes) for each object that lanes name. False after a fault.
+template <class Use>
+bool for_objects(Lanes& s, const Instruction* i, const u64* handles, bool is_surface, const Use& use) {
+    for (u32 left = s.mask; left != 0;) {
+        const u64 handle = handles[__builtin_ctz(left)];
+        u32 lanes = 0;
+        each_lane(left, [&](unsigned l) { lanes |= static_cast<u32>(handles[l] == handle) << l; });
+        left &= ~lanes;
+        Opened opened;
+        if (!open(s, i, handle, lanes, is_surface, opened) || !use(opened, lanes)) return false;
+    }
+    return true;
+}
+
+const char* shape_of(const Image& image) {
+    if (image.kind == Image::Kind::linear) return "linear memory";
+    if (image.cube) return image.layered ? "layers of cubes" : "a cube";
+    static constexpr const char* plain[] = {"one dimension", "two dimensions", "three dimensions"};
+    static constexpr const char* layered[] = {"layers of one dimension", "layers of two dimensions"};
+    return image.layered ? layered[image.dimensions - 1] : plain[image.dimensions - 1];
+}
+
+// Whether an instruction of this geometry reads such an image. Surfaces take a cube's faces for layers.
+bool fits(const Image& image, Geometry geometry, bool is_surface) {
+    const auto is = [&](unsigned dimensions, bool layered) {
+        return image.dimensions == dimensions && image.layered == layered && !image.cube;
+    };
+    switch (geometry) {
+        case Geometry::d1:
+            return is(1, false);
+        case Geometry::d2:
+            return is(2, false);
+        case Geometry::d3:
+            return is(3, false);
+        case Geometry::a1:
+            return is(1, true);
+        case Geometry::a2:
+            return is(2, true) || (is_surface && image.cube);
+        case Geometry::cube:
+            return image.cube && !image.layered;
+        case Geometry::acube:
+            return image.cube && image.layered;
+    }
+    return false;
+}
+
+// --- textures ----------------------------------------------------------------------------------------------
+
+// Why a texture cannot be read so; empty where it can.
+std::string objection(const ImageObject& texture, const ImageAccess& access, bool gathers) {
+    const Image& image = texture.image;
+    if (!fits(image, access.geometry, false)) {
+        return fmt::format("the kernel reads the texture by tex.{}, and it is of {}",
+                           traits_of(access.geometry).name, shape_of(image));
+    }
+    const bool numbers = access.type == Type::f32;
+    if (numbers != gives_numbers(texture)) {
+        return numbers
+                   ? "the kernel reads floating-point numbers, and the texture gives integers: let it promote them "
+                     "(cudaReadModeNormalizedFloat), or read integers"
+                   : "the kernel reads integers, and the texture gives floating-point numbers";
+    }
+    if (access.coordinate == Type::f32 && image.kind == Image::Kind::linear)
+        return "a texture over linear memory is read at integers: tex1Dfetch";
+    const bool by_texels = access.coordinate == Type::s32;
+    if (by_texels && texture.sampler.normalized_coordinates)
+        return "the kernel reads at integer coordinates, and the texture's are normalised";
+    if (gathers && !image.gathers)
+        return "tex2Dgather needs a CUDA array that was made for it (CUDA_ARRAY3D_TEXTURE_GATHER)";
+    return {};
+}
+
+SamplePlace place_of(Lanes& s, const Instruction* i, const ImageAccess& access, const Image& image,
+                     unsigned lane) {
+    const program::GeometryTraits& traits = traits_of(access.geometry);
+    const u32* list = s.lists + i->operand[0];
+    SamplePlace place;
+    place.dimensions = traits.coordinates;
+    place.texels = access.coordinate == Type::s32;
+    std::int64_t layer = 0;
+    if (traits.layered) layer = lanes_at<std::int32_t>(s, *list++)[lane];
+    for (unsigned d = 0; d < traits.coordinates; ++d) {
+        place.at[d] = place.texels ? static_cast<double>(lanes_at<std::int32_t>(s, list[d])[lane])
+                                   : static_cast<double>(lanes_at<float>(s, list[d])[lane]);
+    }
+    u32 layers = image.slices;
+    if (image.cube) {
+        const CubePlace on = on_cube(place.at[0], place.at[1], place.at[2]);
+        place.dimensions = 2;
+        place.at = {on.s, on.t, 0};
+        place.slice = on.face;
+        layers /= 6;
+    }
+    if (traits.layered) {
+        const auto within = static_cast<u32>(std::clamp<std::int64_t>(layer, 0, std::int64_t{layers} - 1));
+        place.slice += image.cube ? 6 * within : within;
+    }
+    return place;
+}
+
+template <bool Gathers>
+const Instruction* read_texture(Lanes& s, const Instruction* i) {
+    const ImageAccess access = ImageAccess::unpacked(i->immediate);
+    const auto component = static_cast<unsigned>(access.what == Flag::g   ? 1
+                                                 : access.what == Flag::b ? 2
+                                                 : access.what == Flag::a ? 3
+                                                                          : 0);
+    u32 results[4][32];
+    const bool done =
+        for_objects(s, i, lanes_at<u64>(s, i->operand[5]), false, [&](const Opened& opened, u32 lanes) {
+            const ImageObject& texture = *opened.object;
+            if (std::string why = objection(texture, access, Gathers); !why.empty()) {
+                misuse(s, i, lanes, std::move(why));
+                return false;
+            }
+            const Texels texels{&texture, opened.bytes, s.log};
+            each_lane(lanes, [&](unsigned l) {
+                const SamplePlace place = place_of(s, i, access, texture.image, l);
+                const Texel texel = Gathers ? gather(texels, place, component) : sample(texels, place);
+                for (unsigned c = 0; c < 4; ++c) {
+                    const auto number = static_cast<float>(texel.number[c]);
+                    results[c][l] = access.type == Type::f32 ? std::bit_cast<u32>(number) : texel.bits[c];
+                }
+            });
+            return true;
+        });
+    if (!done) return nullptr;
+    for (unsigned c = 0; c < 4; ++c) {
+        u32* d = lanes_at<u32>(s, i->operand[1 + c]);
+        each_lane(s.mask, [&](unsigned l) { d[l] = results[c][l]; });
+    }
+    return i + 1;
+}
+
+// --- surfaces ----------------------------------------------------------------------------------------------
+
+/// One lane's access: where it lies, in bytes from the surface's first; or that it leaves the surface.
+struct SurfacePlace {
+    u64 offset = 0;
+    bool inside = true;
+    bool aligned = true;
+};
+
+SurfacePlace surface_place(Lanes& s, const Instruction* i, const ImageAccess& access, const Image& image,
+                           u32 access_bytes, unsigned lane) {
+    const program::GeometryTraits& traits = traits_of(access.geometry);
+    const u32* list = s.lists + i->operand[0];
+    const auto next = [&] { return std::int64_t{lanes_at<std::int32_t>(s, *list++)[lane]}; };
+    std::int64_t slice = traits.layered ? next() : 0;
+    std::int64_t x = next();
+    if (access.formatted) x *= image.format.bytes();
+    std::int64_t y = traits.coordinates > 1 ? next() : 0;
+    if (traits.coordinates > 2) slice = next();
+    SurfacePlace made;
+    const auto place = [&](std::int64_t& at, std::int64_t last) {
+        if (at >= 0 && at <= last) return;
+        made.inside = false;
+        at = std::clamp<std::int64_t>(at, 0, std::max<std::int64_t>(last, 0));
+    };
+    const std::int64_t row = std::int64_t{image.width} * image.format.bytes();
+    made.aligned = x % access_bytes == 0;
+    if (row < access_bytes) made.aligned = false;
+    place(x, row - access_bytes);
+    place(y, std::int64_t{image.height} - 1);
+    place(slice, std::int64_t{image.slices} - 1);
+    made.offset =
+        image.slice_pitch * static_cast<u64>(slice) + image.pitch * static_cast<u64>(y) + static_cast<u64>(x);
+    return made;
+}
+
+u32 access_bytes_of(const ImageAccess& access, const Image& image) {
+    return access.formatted ? image.format.bytes() : ptx::bytes_of(access.type) * access.values;
+}
+
+// Calls use(bytes, address, lane) for the lanes that reach the surface, and skip(lane) for those that do not. False
+// after a fault.
+template <class Use, class Skip>
+bool for_places(Lanes& s, const Instruction* i, u64* handles, const ImageAccess& access, const Use& use,
+                const Skip& skip) {
+    return for_objects(s, i, handles, true, [&](const Opened& opened, u32 lanes) {
+        const Image& image = opened.object->image;
+        if (!fits(image, access.geometry, true)) {
+            misuse(s, i, lanes,
+                   fmt::format("the kernel uses the surface by .{}, and it is of {}",
+                               traits_of(access.geometry).name, shape_of(image)));
+            return false;
+        }
+        const u32 bytes = access_bytes_of(access, image);
+        u32 left = 0, misaligned = 0;
+        std::array<SurfacePlace, 32> places;
+        each_lane(lanes, [&](unsigned l) {
+            places[l] = surface_place(s, i, access, image, bytes, l);
+            left |= static_cast<u32>(!places[l].inside) << l;
+            misaligned |= static_cast<u32>(!places[l].aligned) << l;
+        });
+        if (access.outside == Outside::trap && left != 0) {
+            misuse(
+                s, i, left,
+                fmt::format(
+                    "an access of {} bytes outside of the surface, which has {} bytes x {} rows x {} slices "
+                    "(x counts bytes)",
+                    bytes, u64{image.width} * image.format.bytes(), image.height, image.slices));
+            return false;
+        }
+        if (misaligned != 0) {
+            misuse(s, i, misaligned,
+                   fmt::format("an access of {} bytes to a surface needs an x that is a multiple of them",
+                               bytes));
+            return false;
+        }
+        each_lane(lanes, [&](unsigned l) {
+            if (!places[l].inside && access.outside == Outside::zero) return skip(l);
+            use(opened, places[l].offset, l);
+        });
+        return true;
+    });
+}
+
+const Instruction* load_surface(Lanes& s, const Instruction* i) {
+    const ImageAccess access = ImageAccess::unpacked(i->immediate);
+    const u32 bytes = ptx::bytes_of(access.type);
+    u64 values[4][32];
+    const auto load = [&](const Opened& opened, u64 offset, unsigned l) {
+        if (s.log != nullptr)
+            s.log->add(opened.object->image.address + offset, u64{bytes} * access.values,
+                       races::Access::read);
+        for (unsigned v = 0; v < access.values; ++v) {
+            values[v][l] = 0;
+            std::memcpy(&values[v][l], opened.bytes + offset + std::size_t{v} * bytes, bytes);
+        }
+    };
+    const auto none = [&](unsigned l) {
+        for (unsigned v = 0; v < access.values; ++v) values[v][l] = 0;
+    };
+    if (!for_places(s, i, lanes_at<u64>(s, i->operand[1u + access.values]), access, load, none))
+        return nullptr;
+    const u32 wide = std::max(2u, bytes);  // of a register
+    for (unsigned v = 0; v < access.values; ++v) {
+        std::byte* d = s.registers + i->operand[1 + v];
+        each_lane(s.mask, [&](unsigned l) { std::memcpy(d + std::size_t{l} * wide, &values[v][l], wide); });
+    }
+    return i + 1;
+}
+
+// --- formatted stores: 32-bit values become what the surface's texels are ---
+
+void store_channel(const TexelFormat& format, std::byte* at, u32 value) {
+    std::memcpy(at, &value, format.channel_bytes);  // the low bits, as conversions between integers take them
+}
+
+const Instruction* store_surface(Lanes& s, const Instruction* i) {
+    const ImageAccess access = ImageAccess::unpacked(i->immediate);
+    const u32 bytes = ptx::bytes_of(access.type), wide = std::max(2u, bytes);
+    const program::GeometryTraits& traits = traits_of(access.geometry);
+    const u32* sources = s.lists + i->operand[0] + traits.coordinates + (traits.layered ? 1 : 0);
+    const auto value = [&](unsigned v, unsigned l) {
+        return s.registers + sources[v] + std::size_t{l} * wide;
+    };
+    const auto store = [&](const Opened& opened, u64 offset, unsigned l) {
+        const TexelFormat& format = opened.object->image.format;
+        std::byte* at = opened.bytes + offset;
+        const u64 written = access.formatted ? format.bytes() : u64{bytes} * access.values;
+        if (s.log != nullptr)
+            s.log->add(opened.object->image.address + offset, written, races::Access::write);
+        if (!access.formatted) {
+            for (unsigned v = 0; v < access.values; ++v)
+                std::memcpy(at + std::size_t{v} * bytes, value(v, l), bytes);
+            return;
+        }
+        for (unsigned c = 0; c < format.channels; ++c, at += format.channel_bytes) {
+            u32 bits = 0;
+            if (c < access.values) std::memcpy(&bits, value(c, l), sizeof bits);
+            store_channel(format, at, bits);
+        }
+    };
+    if (access.formatted) {
+        // Halves would be converted from floats.
+        bool halves = false;
+        each_lane(s.mask, [&](unsigned l) {
+            const auto object = find_object(s, lanes_at<u64>(s, i->operand[1])[l]);
+            if (object == nullptr) return;
+            const TexelFormat& format = object->image.format;
+            halves |= format.kind == TexelFormat::Kind::floating && format.channel_bytes == 2;
+        });
+        if (halves) return misuse(s, i, s.mask, "sust.p to a surface of halves is not supported: use sust.b");
+    }
+    if (!for_places(s, i, lanes_at<u64>(s, i->operand[1]), access, store, [](unsigned) {})) return nullptr;
+    return i + 1;
+}
+
+template <class T>
+void reduce_at(std::byte* at, Flag what, T value) {
+    auto* to = reinterpret_cast<T*>(at);
+    T old = __atomic_load_n(to, __ATOMIC_RELAXED);
+    for (;;) {
+        const T made = what == Flag::add    ? static_cast<T>(old + value)
+                       : what == Flag::min  ? std::min(old, value)
+                       : what == Flag::max  ? std::max(old, value)
+                       : what == Flag::and_ ? static_cast<T>(old & value)
+                                            : static_cast<T>(old | value);
+        if (__atomic_compare_exchange_n(to, &old, made, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return;
+    }
+}
+
+const Instruction* reduce_surface(Lanes& s, const Instruction* i) {
+    const ImageAccess access = ImageAccess::unpacked(i->immediate);
+    const program::GeometryTraits& traits = traits_of(access.geometry);
+    const u32 source = s.lists[i->operand[0] + traits.coordinates];
+    u32 wrong = 0;
+    const auto reduce = [&](const Opened& opened, u64 offset, unsigned l) {
+        const Image& image = opened.object->image;
+        std::byte* at = opened.bytes + offset;
+        const u32 bytes = ptx::bytes_of(access.type);
+        if (access.formatted && image.format.bytes() != 4) {
+            wrong |= 1u << l;
+            return;
+        }
+        if (s.log != nullptr) s.log->add(image.address + offset, bytes, races::Access::strong_write);
+        const bool is_signed = access.formatted ? image.format.kind == TexelFormat::Kind::signed_integer
+                                                : access.type == Type::s32;
+        if (access.type == Type::u64)
+            reduce_at(at, access.what, lanes_at<u64>(s, source)[l]);
+        else if (is_signed)
+            reduce_at(at, access.what, lanes_at<std::int32_t>(s, source)[l]);
+        else
+            reduce_at(at, access.what, lanes_at<u32>(s, source)[l]);
+    };
+    if (!for_places(s, i, lanes_at<u64>(s, i->operand[1]), access, reduce, [](unsigned) {})) return nullptr;
+    if (wrong != 0) return misuse(s, i, wrong, "sured.p needs a surface of one 32-bit integer a texel");
+    return i + 1;
+}
+
+// --- queries -----------------------------------------------------------------------------------------------
+
+// As OpenCL's headers number them, which PTX refers to.
+u32 channel_type_of(const ImageObject& object) {
+    const TexelFormat& format = object.image.format;
+    const u32 size = format.channel_bytes == 1 ? 0 : format.channel_bytes == 2 ? 1 : 2;
+    if (format.kind == TexelFormat::Kind::floating) return size == 1 ? 0x10dd : 0x10de;
+    const bool is_signed = format.kind == TexelFormat::Kind::signed_integer;
+    if (!object.is_surface && object.sampler.promotes) return (is_signed ? 0x10d0 : 0x10d2) + size;
+    return (is_signed ? 0x10d7 : 0x10da) + size;
+}
+
+u32 answer_of(const ImageObject& object, Flag what) {
+    const Image& image = object.image;
+    const u32 layers = image.cube ? image.slices / 6 : image.slices;
+    switch (what) {
+        case Flag::width:
+            return image.width;
+        case Flag::height:
+            return image.dimensions > 1 ? image.height : 0;
+        case Flag::depth:
+            return image.dimensions > 2 ? image.slices : 0;
+        case Flag::array_size:
+            return image.layered ? layers : 0;
+        case Flag::channel_data_type:
+            return channel_type_of(object);
+        case Flag::channel_order:
+            return image.format.channels == 1 ? 0x10b0 : image.format.channels == 2 ? 0x10b2 : 0x10b5;
+        case Flag::normalized_coords:
+            return object.sampler.normalized_coordinates ? 1 : 0;
+        case Flag::num_mipmap_levels:
+        case Flag::num_samples:
+            return 1;
+        default:
+            return 0;  // memory_layout: CUDA arrays are not linear to kernels
+    }
+}
+
+const Instruction* query(Lanes& s, const Instruction* i, bool is_surface) {
+    const ImageAccess access = ImageAccess::unpacked(i->immediate);
+    u32 results[32];
+    const auto ask = [&](const Opened& opened, u32 lanes) {
+        each_lane(lanes, [&](unsigned l) { results[l] = answer_of(*opened.object, access.what); });
+        return true;
+    };
+    if (!for_objects(s, i, lanes_at<u64>(s, i->operand[1]), is_surface, ask)) return nullptr;
+    u32* d = lanes_at<u32>(s, i->operand[0]);
+    each_lane(s.mask, [&](unsigned l) { d[l] = results[l]; });
+    return i + 1;
+}
+
+const Instruction* query_texture(Lanes& s, const Instruction* i) { return query(s, i, false); }
+const Instruction* query_surface(Lanes& s, const Instruction* i) { return query(s, i, true); }
+
+// A texture object has its sampler in itself.
+const Instruction* is_kind(Lanes& s, const Instruction* i) {
+    const ImageAccess access = ImageAccess::unpacked(i->immediate);
+    const u64* handles = lanes_at<u64>(s, i->operand[1]);
+    u32 truth = 0;
+    each_lane(s.mask, [&](unsigned l) {
+        const auto object = find_object(s, handles[l]);
+        const bool yes = object != nullptr && object->is_surface == (access.what == Flag::surfref) &&
+                         access.what != Flag::samplerref;
+        truth |= static_cast<u32>(yes) << l;
+    });
+    u32& d = predicate_at(s, i->operand[0]);
+    d = (d & ~s.mask) | (truth & s.mask);
+    return i + 1;
+}
+
+}  // namespace
+
+void register_textures(Registry& r) {
+    const auto add = [&](Operation operation, Handler handler) {
+        r.add(operation, Type::none, Type::none, {}, handler);
+    };
+    add(Operation::tex, read_texture<false>);
+    add(Operation::tld4, read_texture<true>);
+    add(Operation::suld, load_surface);
+    add(Operation::sust, store_surface);
+    add(Operation::sured, reduce_surface);
+    add(Operation::txq, query_texture);
+    add(Operation::suq, query_surface);
+    add(Operation::istypep, is_kind);
+}
+
+}  // namespace emulated::machine

@@ -1,0 +1,162 @@
+// Textures and surfaces: from PTX to steps.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "program/image_access.hpp"
+#include "program/lowering.hpp"
+
+namespace emulated::program {
+namespace {
+
+// The first flag of `group` that an opcode has, or `missing`.
+Flag flag_in(const FlagSet& flags, std::initializer_list<Flag> group, Flag missing) {
+    const auto* found = std::ranges::find_if(group, [&](Flag each) { return flags.has(each); });
+    return found == group.end() ? missing : *found;
+}
+
+Outside outside_of(const FlagSet& flags) {
+    if (flags.has(Flag::clamp)) return Outside::clamp;
+    return flags.has(Flag::zero) ? Outside::zero : Outside::trap;
+}
+
+}  // namespace
+
+// The object in [object, {coordinates}].
+Ref Lowering::image_handle(const ptx::Operand& address) {
+    if (address.kind == OperandKind::reg) return source(address, 8);
+    if (address.kind != OperandKind::address || address.parts.empty() || address.bits != 0)
+        refuse("a texture or surface is named by the object in a register");
+    if (address.parts[0].kind != OperandKind::reg)
+        refuse(
+            "texture and surface references are not supported, CUDA has none since 12.0: pass a texture object");
+    return source(address.parts[0], 8);
+}
+
+// What follows the first `count` of a vector pads it.
+void Lowering::append_coordinates(const ptx::Operand& given, unsigned count, const Opcode& opcode,
+                                  std::vector<Ref>& into) {
+    const bool is_vector = given.kind == OperandKind::vector;
+    const std::size_t parts = is_vector ? given.parts.size() : 1;
+    const std::size_t padded = count == 3 ? 4 : count;
+    if (parts != count && parts != padded)
+        refuse(
+            fmt::format("the coordinates have {} components, which is not what the geometry needs", parts));
+    for (unsigned i = 0; i < count; ++i)
+        into.push_back(source(is_vector ? given.parts[i] : given, 4, opcode.second));
+}
+
+namespace {
+
+Geometry geometry_of(const FlagSet& flags) {
+    for (unsigned i = 0; i < std::size(geometry_traits); ++i) {
+        if (flags.has(geometry_traits[i].flag)) return static_cast<Geometry>(i);
+    }
+    return Geometry::d1;  // every row but that of tld4 requires one
+}
+
+}  // namespace
+
+// tex.2d.v4.f32.f32 {d}|p, [a, {c}]; with .level and .grad a level or derivatives follow. Textures have one level
+// here, which is sampled whatever level is asked for.
+void Lowering::sample(const ptx::Instruction& instruction, const Opcode& opcode) {
+    ImageAccess access;
+    access.geometry = geometry_of(opcode.flags);
+    access.type = opcode.type;
+    access.coordinate = opcode.second;
+    const GeometryTraits& traits = traits_of(access.geometry);
+    if (opcode.row->operation == Operation::tld4) {
+        access.what = flag_in(opcode.flags, {Flag::right, Flag::g, Flag::b, Flag::a}, Flag::right);
+        if (access.geometry == Geometry::d1) refuse(fmt::format("{} has no geometry", instruction.opcode));
+    }
+    const std::size_t derivatives = opcode.flags.has(Flag::lod) ? 1 : opcode.flags.has(Flag::grad) ? 2 : 0;
+    if (instruction.operands.size() != 2 + derivatives)
+        refuse(
+            fmt::format("{} has {} operands, which are too many or too few: offsets and depth comparisons "
+                        "are not supported",
+                        instruction.opcode, instruction.operands.size()));
+
+    const ptx::Operand* to = &operand(instruction, 0);
+    const ptx::Operand* resident = nullptr;
+    if (to->kind == OperandKind::pair) {
+        resident = &to->parts[1];
+        to = &to->parts[0];
+    }
+    const ptx::Operand& from = operand(instruction, 1);
+    if (to->kind != OperandKind::vector || to->parts.size() != 4)
+        refuse(fmt::format("{} needs 4 destination registers", instruction.opcode));
+    if (from.kind != OperandKind::address || from.parts.size() != 2)
+        refuse("a texture with a separate sampler is not supported: pass a texture object");
+    std::vector<Ref> results, coordinates;
+    for (const ptx::Operand& part : to->parts) results.push_back(result(part, 4));
+    const unsigned count = traits.coordinates + (traits.layered ? 1u : 0u);
+    append_coordinates(from.parts[1], count, opcode, coordinates);
+    const Ref handle = image_handle(from);
+    Step& step = emit({opcode.row->operation}, std::move(results), {handle});
+    step.immediate = access.packed();
+    step.listed = true;
+    step.list = std::move(coordinates);
+    // All memory is resident.
+    if (resident != nullptr) {
+        const Ref yes = functions_.layout().constant(~0u, 0);
+        emit({Operation::mov, Type::pred}, {result(*resident, 0)}, {yes});
+    }
+}
+
+// suld.b.2d.v2.b32.trap {d}, [a, {c}]; sust.b.2d.v2.b32.trap [a, {c}], {v}; sured.b.add.2d.u32.trap [a, {c}], v
+void Lowering::surface(const ptx::Instruction& instruction, const Opcode& opcode) {
+    const FlagSet clamps{Flag::trap, Flag::clamp, Flag::zero};
+    if (!(opcode.flags & clamps).single())
+        refuse(fmt::format("{} needs one of .trap, .clamp and .zero", instruction.opcode));
+    if (instruction.operands.size() != 2)
+        refuse(fmt::format("{} takes 2 operands, got {}", instruction.opcode, instruction.operands.size()));
+    const bool loads = opcode.row->operation == Operation::suld;
+    ImageAccess access;
+    access.geometry = geometry_of(opcode.flags);
+    access.type = opcode.type;
+    access.outside = outside_of(opcode.flags);
+    access.formatted = opcode.flags.has(Flag::p);
+    access.what = flag_in(opcode.flags, {Flag::add, Flag::min, Flag::max, Flag::and_, Flag::or_}, Flag::rn);
+    const GeometryTraits& traits = traits_of(access.geometry);
+    if ((opcode.flags & FlagSet{Flag::geometry_1d, Flag::geometry_2d, Flag::geometry_3d, Flag::a1d, Flag::a2d})
+            .empty())
+        refuse(fmt::format("{} has no geometry", instruction.opcode));
+    const ptx::Operand& at = operand(instruction, loads ? 1 : 0);
+    const ptx::Operand& data = operand(instruction, loads ? 0 : 1);
+    if (at.kind != OperandKind::address || at.parts.size() != 2) refuse("a surface needs coordinates");
+    const auto [parts, lanes, bytes, wide] =
+        parts_of(data, instruction, opcode, loads ? "destination" : "source");
+    if (wide != std::max(2u, bytes)) refuse("the registers are not those of the type");
+    if (bytes * lanes > 16) refuse(fmt::format("{} is wider than 16 bytes", instruction.opcode));
+    access.values = static_cast<std::uint8_t>(lanes);
+    std::vector<Ref> results, list;
+    append_coordinates(at.parts[1], traits.coordinates + (traits.layered ? 1u : 0u), opcode, list);
+    for (const ptx::Operand* part : parts) {
+        if (loads)
+            results.push_back(result(*part, wide));
+        else
+            list.push_back(source(*part, wide, opcode.type));
+    }
+    const Ref handle = image_handle(at);
+    Step& step = emit({opcode.row->operation}, std::move(results), {handle});
+    step.immediate = access.packed();
+    step.listed = true;
+    step.list = std::move(list);
+}
+
+// txq.width.b32 d, [a]; istypep.texref p, a
+void Lowering::query(const ptx::Instruction& instruction, const Opcode& opcode) {
+    ImageAccess access;
+    access.what =
+        flag_in(opcode.flags,
+                {Flag::width, Flag::height, Flag::depth, Flag::channel_data_type, Flag::channel_order,
+                 Flag::array_size, Flag::normalized_coords, Flag::num_mipmap_levels, Flag::num_samples,
+                 Flag::memory_layout, Flag::texref, Flag::samplerref, Flag::surfref},
+                Flag::rn);
+    const bool predicate = opcode.row->operation == Operation::istypep;
+    const Ref handle = image_handle(operand(instruction, 1));
+    emit({opcode.row->operation}, {result(operand(instruction, 0), predicate ? 0 : 4)}, {handle}).immediate =
+        access.packed();
+}
+
+}  // namespace emulated::program

@@ -1,0 +1,152 @@
+"""Surfaces of every kind: written, read back, and what happens at their edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bascule
+
+CPP = {"u1": "uchar", "i1": "char", "u2": "ushort", "i2": "short", "u4": "uint", "i4": "int", "f4": "float"}
+SCALAR = {**CPP, "u1": "unsigned char", "i1": "signed char", "u2": "unsigned short", "u4": "unsigned int"}
+SOURCE = """
+template <typename T> __global__ void copy1(cudaSurfaceObject_t from, cudaSurfaceObject_t to) {
+    int x = threadIdx.x * sizeof(T);
+    surf1Dwrite(surf1Dread<T>(from, x), to, x);
+}
+template <typename T> __global__ void copy2(cudaSurfaceObject_t from, cudaSurfaceObject_t to) {
+    int x = threadIdx.x * sizeof(T), y = blockIdx.x;
+    surf2Dwrite(surf2Dread<T>(from, x, y), to, x, y);
+}
+template <typename T> __global__ void copy3(cudaSurfaceObject_t from, cudaSurfaceObject_t to) {
+    int x = threadIdx.x * sizeof(T), y = blockIdx.x, z = blockIdx.y;
+    surf3Dwrite(surf3Dread<T>(from, x, y, z), to, x, y, z);
+}
+template <typename T> __global__ void copy1_layers(cudaSurfaceObject_t from, cudaSurfaceObject_t to) {
+    int x = threadIdx.x * sizeof(T), l = blockIdx.x;
+    surf1DLayeredwrite(surf1DLayeredread<T>(from, x, l), to, x, l);
+}
+template <typename T> __global__ void copy2_layers(cudaSurfaceObject_t from, cudaSurfaceObject_t to) {
+    int x = threadIdx.x * sizeof(T), y = blockIdx.x, l = blockIdx.y;
+    surf2DLayeredwrite(surf2DLayeredread<T>(from, x, y, l), to, x, y, l);
+}
+template <typename T> __global__ void copy_cube(cudaSurfaceObject_t from, cudaSurfaceObject_t to) {
+    int x = threadIdx.x * sizeof(T), y = blockIdx.x, face = blockIdx.y;
+    surfCubemapwrite(surfCubemapread<T>(from, x, y, face), to, x, y, face);
+}
+__global__ void around(cudaSurfaceObject_t s, float* clamped, float* zeros) {
+    int x = (int)threadIdx.x - 4, y = (int)blockIdx.x - 2, i = blockIdx.x * blockDim.x + threadIdx.x;
+    clamped[i] = surf2Dread<float>(s, 4 * x, y, cudaBoundaryModeClamp);
+    zeros[i] = surf2Dread<float>(s, 4 * x, y, cudaBoundaryModeZero);
+}
+__global__ void write_around(cudaSurfaceObject_t s) {
+    int x = (int)threadIdx.x - 4, y = (int)blockIdx.x - 2;
+    surf2Dwrite(100.0f * y + x, s, 4 * x, y, cudaBoundaryModeZero);
+}
+__global__ void trap(cudaSurfaceObject_t s, int x) { surf2Dwrite(1.0f, s, x, 0); }
+__global__ void reduce(cudaSurfaceObject_t s, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    asm volatile("sured.b.add.1d.u32.trap [%0, {%1}], %2;" :: "l"(s), "r"(4 * (i % n)), "r"(i) : "memory");
+    asm volatile("sured.b.min.1d.s32.trap [%0, {%1}], %2;" :: "l"(s), "r"(4 * (n + i % n)), "r"(-i) : "memory");
+    asm volatile("sured.p.max.1d.b32.trap [%0, {%1}], %2;" :: "l"(s), "r"(2 * n + i % n), "r"(i) : "memory");
+    int at = 4 * (3 * n + i % n);
+    asm volatile("sured.b.or.1d.b32.trap [%0, {%1}], %2;" :: "l"(s), "r"(at), "r"(1 << i % 31) : "memory");
+}
+__global__ void formatted(cudaSurfaceObject_t s) {
+    asm volatile("sust.p.2d.v4.b32.trap [%0, {%1, %2}], {%3, %4, %5, %6};" :: "l"(s), "r"(threadIdx.x), "r"(blockIdx.x),
+        "r"(threadIdx.x), "r"(blockIdx.x), "r"(300), "r"(-1) : "memory");
+}
+__global__ void ask(cudaTextureObject_t t, cudaSurfaceObject_t s, int* out) {
+    asm("txq.width.b32 %0, [%1];" : "=r"(out[0]) : "l"(t));
+    asm("txq.height.b32 %0, [%1];" : "=r"(out[1]) : "l"(t));
+    asm("txq.depth.b32 %0, [%1];" : "=r"(out[2]) : "l"(t));
+    asm("txq.channel_data_type.b32 %0, [%1];" : "=r"(out[3]) : "l"(t));
+    asm("txq.channel_order.b32 %0, [%1];" : "=r"(out[4]) : "l"(t));
+    asm("txq.normalized_coords.b32 %0, [%1];" : "=r"(out[5]) : "l"(t));
+    asm("suq.width.b32 %0, [%1];" : "=r"(out[6]) : "l"(s));
+    asm("suq.height.b32 %0, [%1];" : "=r"(out[7]) : "l"(s));
+    asm("suq.array_size.b32 %0, [%1];" : "=r"(out[8]) : "l"(s));
+    asm("suq.channel_order.b32 %0, [%1];" : "=r"(out[9]) : "l"(s));
+    asm("{ .reg .pred p; istypep.texref p, %1; selp.b32 %0, 1, 0, p; }" : "=r"(out[10]) : "l"(t));
+    asm("{ .reg .pred p; istypep.surfref p, %1; selp.b32 %0, 1, 0, p; }" : "=r"(out[11]) : "l"(t));
+    asm("{ .reg .pred p; istypep.surfref p, %1; selp.b32 %0, 1, 0, p; }" : "=r"(out[12]) : "l"(s));
+    asm("{ .reg .pred p; istypep.samplerref p, %1; selp.b32 %0, 1, 0, p; }" : "=r"(out[13]) : "l"(t));
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def module() -> bascule.Module:
+    return bascule.compile(SOURCE)
+
+
+SHAPES = [
+    ("copy1", (9,), {}, (1, 1)),
+    ("copy2", (5, 9), {}, (5, 1)),
+    ("copy3", (3, 5, 9), {}, (5, 3)),
+    ("copy1_layers", (4, 9), {"layered": True}, (4, 1)),
+    ("copy2_layers", (4, 5, 9), {"layered": True}, (5, 4)),
+    ("copy_cube", (6, 5, 5), {"cube": True}, (5, 6)),
+]
+
+
+@pytest.mark.parametrize(("kernel", "shape", "options", "grid"), SHAPES)
+@pytest.mark.parametrize("dtype", list(CPP))
+@pytest.mark.parametrize("channels", [1, 2, 4])
+def test_surfaces_are_copied_element_by_element(module, kernel, shape, options, grid, dtype, channels) -> None:
+    full = (*shape, channels) if channels > 1 else shape
+    values = np.random.default_rng(1).integers(0, 100, full).astype(dtype)
+    source = bascule.cuda_array(values, channels=channels, surface=True, **options)
+    target = bascule.CudaArray(full, dtype, channels=channels, surface=True, **options)
+    cpp = SCALAR[dtype] if channels == 1 else f"{CPP[dtype]}{channels}"
+    module[kernel].instantiate(cpp)[grid, shape[-1]](bascule.surface(source), bascule.surface(target))
+    np.testing.assert_array_equal(target.copy_to_host(), values)
+
+
+def test_reads_outside_are_clamped_or_zero(module) -> None:
+    values = np.random.default_rng(2).normal(size=(5, 8)).astype("f4")
+    clamped, zeros = bascule.device_array((9, 16)), bascule.device_array((9, 16))
+    module.around[9, 16](bascule.surface(bascule.cuda_array(values, surface=True)), clamped, zeros)
+    y, x = np.meshgrid(np.arange(9) - 2, np.arange(16) - 4, indexing="ij")
+    nearest = values[np.clip(y, 0, 4), np.clip(x, 0, 7)]
+    inside = (x >= 0) & (x < 8) & (y >= 0) & (y < 5)
+    np.testing.assert_array_equal(clamped.copy_to_host(), nearest)
+    np.testing.assert_array_equal(zeros.copy_to_host(), np.where(inside, nearest, 0))
+
+
+def test_writes_outside_are_dropped(module) -> None:
+    array = bascule.cuda_array(np.zeros((5, 8), "f4"), surface=True)
+    module.write_around[9, 16](bascule.surface(array))
+    y, x = np.meshgrid(np.arange(5), np.arange(8), indexing="ij")
+    np.testing.assert_array_equal(array.copy_to_host(), 100 * y + x)
+
+
+def test_reductions_are_atomic(module) -> None:
+    n, threads = 8, 256
+    array = bascule.cuda_array(np.zeros(4 * n, "i4"), surface=True)
+    module.reduce[threads // 64, 64](bascule.surface(array), n)
+    i = np.arange(threads)
+    wanted = np.zeros((4, n), "i4")
+    for k in range(n):
+        mine = i[i % n == k]
+        wanted[:, k] = mine.sum(), (-mine).min(), mine.max(), np.bitwise_or.reduce(1 << mine % 31)
+    np.testing.assert_array_equal(array.copy_to_host().reshape(4, n), wanted)
+
+
+def test_formatted_stores_count_texels_and_keep_the_low_bits(module) -> None:
+    array = bascule.CudaArray((3, 5, 4), "u1", channels=4, surface=True)
+    module.formatted[3, 5](bascule.surface(array))
+    y, x = np.meshgrid(np.arange(3), np.arange(5), indexing="ij")
+    wanted = np.stack([x, y, np.full_like(x, 300 & 255), np.full_like(x, 255)], axis=-1)
+    np.testing.assert_array_equal(array.copy_to_host(), wanted)
+
+
+def test_queries(module) -> None:
+    texture = bascule.texture(
+        bascule.cuda_array(np.zeros((3, 5, 7, 2), "u2"), channels=2), read="normalized", normalized=True
+    )
+    surface = bascule.surface(bascule.CudaArray((4, 5, 9, 4), "u1", channels=4, layered=True, surface=True))
+    out = bascule.device_array(14, "i4")
+    module.ask[1, 1](texture, surface, out)
+    rg, rgba, unorm16 = 0x10B2, 0x10B5, 0x10D3
+    assert out.copy_to_host().tolist() == [7, 5, 3, unorm16, rg, 1, 9, 5, 4, rgba, 1, 0, 1, 0]
