@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "machine/launch.hpp"
+#include "machine/grids/launch.hpp"
 #include "program/module.hpp"
 
 namespace testing {

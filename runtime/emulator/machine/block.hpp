@@ -44,7 +44,7 @@ class Worker {
         to.take(log_);
     }
 
-    // The same in steps, for blocks that wait for other blocks (machine/team).
+    // The same in steps, for blocks that wait for other blocks (machine/grids/team).
     void start_block(const Dim3& index, Cluster& cluster);
     enum class Turn : std::uint8_t {
         done,

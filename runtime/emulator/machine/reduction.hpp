@@ -1,4 +1,4 @@
-// What the handlers of reductions call (machine/async.cpp): a copy that combines, and one value that does.
+// What the handlers of reductions call (machine/operations/async.cpp): a copy that combines, and one value that does.
 #pragma once
 
 #include <cstddef>

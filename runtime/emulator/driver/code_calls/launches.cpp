@@ -16,7 +16,7 @@
 #include "driver/interruption.hpp"
 #include "driver/limits.hpp"
 #include "driver/own_operation.hpp"
-#include "machine/launch.hpp"
+#include "machine/grids/launch.hpp"
 #include "program/code.hpp"
 #include "report/report.hpp"
 

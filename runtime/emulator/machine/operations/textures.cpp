@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "machine/groups.hpp"
+#include "machine/operations/sampling.hpp"
 #include "machine/registry.hpp"
-#include "machine/sampling.hpp"
 #include "machine/warp.hpp"
 #include "program/image_access.hpp"
 

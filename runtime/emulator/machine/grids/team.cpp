@@ -1,4 +1,4 @@
-#include "machine/team.hpp"
+#include "machine/grids/team.hpp"
 
 #include <utility>
 

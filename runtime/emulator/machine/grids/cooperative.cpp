@@ -1,12 +1,12 @@
-#include "machine/cooperative.hpp"
+#include "machine/grids/cooperative.hpp"
 
 #include <deque>
 #include <memory>
 #include <thread>
 #include <vector>
 
-#include "machine/crew.hpp"
-#include "machine/team.hpp"
+#include "machine/grids/crew.hpp"
+#include "machine/grids/team.hpp"
 
 namespace emulated::machine {
 namespace {

@@ -1,5 +1,5 @@
 // A grid: workers take blocks until there are none, or one has failed.
-#include "machine/launch.hpp"
+#include "machine/grids/launch.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include "machine/block.hpp"
-#include "machine/cooperative.hpp"
-#include "machine/crew.hpp"
+#include "machine/grids/cooperative.hpp"
+#include "machine/grids/crew.hpp"
+#include "machine/grids/team.hpp"
 #include "machine/registry.hpp"
-#include "machine/team.hpp"
 #include "machine/warp.hpp"
 
 namespace emulated::machine {

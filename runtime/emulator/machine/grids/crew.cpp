@@ -1,4 +1,4 @@
-#include "machine/crew.hpp"
+#include "machine/grids/crew.hpp"
 
 #include <algorithm>
 #include <chrono>

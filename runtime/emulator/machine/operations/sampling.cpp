@@ -1,4 +1,4 @@
-#include "machine/sampling.hpp"
+#include "machine/operations/sampling.hpp"
 
 #include <algorithm>
 #include <bit>
