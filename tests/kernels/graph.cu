@@ -77,3 +77,32 @@ __global__ void flatten(int* parents, int n) {
     int v = blockIdx.x * blockDim.x + threadIdx.x;
     if (v < n) parents[v] = find_root(parents, v);
 }
+
+// One round of Bellman and Ford: paths over each edge. Tells whether one is shorter.
+__global__ void relax_edges(const int* from, const int* to, const int* weights, int* distances, int edges,
+                            int* changed) {
+    for (auto i : bascule::grid_stride(edges)) {
+        const int start = atomicAdd(distances + from[i], 0);
+        if (start == 0x7fffffff) continue;
+        if (atomicMin(distances + to[i], start + weights[i]) > start + weights[i]) *changed = 1;
+    }
+}
+
+// Neighbours in rising order, each edge once, from its lesser end: common neighbours of both ends close triangles.
+__global__ void count_triangles(const int* starts, const int* neighbours, int vertices,
+                                unsigned long long* count) {
+    unsigned found = 0;
+    for (auto v : bascule::grid_stride(vertices)) {
+        for (int k = starts[v]; k < starts[v + 1]; ++k) {
+            int a = k + 1, b = starts[neighbours[k]];
+            const int a_end = starts[v + 1], b_end = starts[neighbours[k] + 1];
+            while (a < a_end && b < b_end) {
+                const int difference = neighbours[a] - neighbours[b];
+                found += difference == 0;
+                a += difference <= 0;
+                b += difference >= 0;
+            }
+        }
+    }
+    atomicAdd(count, static_cast<unsigned long long>(found));
+}

@@ -330,17 +330,14 @@ const Instruction* select(Lanes& s, const Instruction* i) {
     const T* a = lanes_at<T>(s, i->operand[1]);
     const T* b = lanes_at<T>(s, i->operand[2]);
     const u32 p = predicate_at(s, i->operand[3]);
-    alignas(64) T r[32];
-    BASCULE_LANE_LOOP
-    for (unsigned l = 0; l < 32; ++l) {
-        const T other = static_cast<T>(static_cast<T>((p >> l) & 1u) - 1);
-        r[l] = static_cast<T>((b[l] & other) | (a[l] & static_cast<T>(~other)));
-    }
-    if (s.write_mask == full_mask)
-        std::memcpy(lanes_at<T>(s, i->operand[0]), r, sizeof r);
-    else
-        blend(lanes_at<T>(s, i->operand[0]), r, s.write_mask);
-    return next(s, i + 1);
+    return for_each_lane<T>(
+        s, i, [&](T * to) __attribute__((always_inline)) {
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 32; ++l) {
+                const T other = static_cast<T>(static_cast<T>((p >> l) & 1u) - 1);
+                to[l] = static_cast<T>((b[l] & other) | (a[l] & static_cast<T>(~other)));
+            }
+        });
 }
 using SlctInteger = decltype([]<class T>(T a, T b, s32 c) -> T { return c >= 0 ? a : b; });
 // a negative subnormal is -0, which is not below 0

@@ -23,38 +23,44 @@ inline void write_at(std::uintptr_t at, M v) {
 
 enum class Pattern : std::uint8_t { consecutive, uniform, halves, uniform_halves, scattered };
 
-template <class A, u32 Step>
-inline bool is_ramp(const A* a, A first, A second) {
-    A wrong = 0;
-    BASCULE_LANE_LOOP
-    for (u32 l = 0; l < 16; ++l) wrong |= ((a[l] - first) ^ (l * Step)) | ((a[16 + l] - second) ^ (l * Step));
-    return wrong == 0;
+constexpr bool is_uniform(Pattern pattern) {
+    return pattern == Pattern::uniform || pattern == Pattern::uniform_halves;
+}
+constexpr bool is_whole(Pattern pattern) {
+    return pattern == Pattern::consecutive || pattern == Pattern::uniform;
 }
 
+// How far the lanes of a half lie behind its first: consecutive, and at one address.
+template <class A, u32 Step>
+struct Rises {
+    alignas(64) A of[2][16] = {};
+    constexpr Rises() {
+        for (u32 l = 0; l < 16; ++l) of[0][l] = l * Step;
+    }
+};
+template <class A, u32 Step>
+constexpr Rises<A, Step> rises;
+
+// Whether the addresses have a pattern that is not `scattered`.
 template <class A, u32 Step>
 inline bool follows(const A* a, Pattern pattern) {
-    switch (pattern) {
-        case Pattern::consecutive:
-            return is_ramp<A, Step>(a, a[0], a[0] + 16 * Step);
-        case Pattern::uniform:
-            return is_ramp<A, 0>(a, a[0], a[0]);
-        case Pattern::halves:
-            return is_ramp<A, Step>(a, a[0], a[16]);
-        case Pattern::uniform_halves:
-            return is_ramp<A, 0>(a, a[0], a[16]);
-        case Pattern::scattered:
-            break;
-    }
-    return false;
+    const A* rise = rises<A, Step>.of[is_uniform(pattern)];
+    const A first = a[0];
+    const A second = is_whole(pattern) ? first + (is_uniform(pattern) ? 0 : 16 * Step) : a[16];
+    A wrong = 0;
+    BASCULE_LANE_LOOP
+    for (u32 l = 0; l < 16; ++l) wrong |= (a[l] ^ (first + rise[l])) | (a[16 + l] ^ (second + rise[l]));
+    return wrong == 0;
 }
 
 // What is scattered is looked at again now and then: another warp may be tidier.
 constexpr std::uint8_t patience = 32;
 
 template <class A, u32 Step>
-inline bool recognise(const A* a, AllocationCache& cache) {
+bool recognise(const A* a, AllocationCache& cache, bool learn) {
     auto& pattern = reinterpret_cast<Pattern&>(cache.pattern);
     if (pattern != Pattern::scattered && follows<A, Step>(a, pattern)) return true;
+    if (!learn) return false;
     if (pattern == Pattern::scattered && --cache.patience != 0) return false;
     cache.patience = patience;
     for (const Pattern each :
@@ -77,11 +83,12 @@ inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction
                                                      Spot& spot) {
     AllocationCache& cache = s.caches[i->extra];
     const A* a = lanes_at<A>(s, slot);
-    if (!(i->bits & Instruction::same_lanes) && !recognise<A, Access>(a, cache)) return false;
+    // What inactive lanes hold says little: nothing is learnt from it, and it need not hold for the next instruction.
+    const bool all = s.mask == full_mask;
+    if (!(all && (i->bits & Instruction::same_lanes)) && !recognise<A, Access>(a, cache, all)) return false;
     spot.pattern = reinterpret_cast<Pattern&>(cache.pattern);
     if (spot.pattern == Pattern::scattered) return false;
-    const bool uniform = spot.pattern == Pattern::uniform || spot.pattern == Pattern::uniform_halves;
-    const bool whole = spot.pattern == Pattern::consecutive || spot.pattern == Pattern::uniform;
+    const bool uniform = is_uniform(spot.pattern), whole = is_whole(spot.pattern);
     const u64 extent = uniform ? Access : whole ? 32 * Access : 16 * Access;
     const auto inside = [&](u64 first, std::byte*& at) {
         if (first % Access != 0) return false;
@@ -112,7 +119,7 @@ inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction
     return true;
 }
 
-// Accesses of two and four values, and addresses of an unusual width, share one function a space and size.
+// Accesses of two and four values, and addresses of an unusual width, by full warps: one function a space and size.
 template <Space Where, u32 Bytes>
 __attribute__((noinline)) bool find_unusual_spot(Lanes& s, const Instruction* i, u32 slot, bool write,
                                                  Spot& spot) {
@@ -131,25 +138,47 @@ __attribute__((noinline)) bool find_unusual_spot(Lanes& s, const Instruction* i,
     }
 }
 
-// One value, at a 32-bit address of shared memory or a 64-bit address elsewhere, is found without a call.
+constexpr bool has_spots(Space space) { return space != Space::local && space != Space::param; }
+
+// One value, at a 32-bit address of shared memory or a 64-bit address elsewhere, is found without a call. Inactive
+// lanes may only be read, and only while nobody asks what was.
 template <Space Where, class M>
-inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction* i, u32 slot, bool write,
-                                                     Spot& spot) {
-    if constexpr (Where == Space::local || Where == Space::param) return false;
-    constexpr bool narrow = Where == Space::shared;
-    using Address = std::conditional_t<narrow, u32, u64>;
-    if (i->count == 1 && ((i->bits & Instruction::narrow) != 0) == narrow) [[likely]]
-        return find_spot<Where, Address, sizeof(M)>(s, i, slot, write, spot);
-    return find_unusual_spot<Where, sizeof(M)>(s, i, slot, write, spot);
+inline __attribute__((always_inline)) bool find_usual_spot(Lanes& s, const Instruction* i, u32 slot,
+                                                           bool write, Spot& spot) {
+    if constexpr (has_spots(Where)) {
+        constexpr bool narrow = Where == Space::shared;
+        using Address = std::conditional_t<narrow, u32, u64>;
+        return i->count == 1 && ((i->bits & Instruction::narrow) != 0) == narrow &&
+               (s.mask == full_mask || s.log == nullptr) &&
+               find_spot<Where, Address, sizeof(M)>(s, i, slot, write, spot);
+    }
+    return false;
 }
 
 // --- loads -------------------------------------------------------------------------------------------------
 
 template <class M, class R>
+inline void read_one(const Spot& spot, R* d) {
+    const auto half = [&](const std::byte* at, R* to) __attribute__((always_inline)) {
+        const M* from = reinterpret_cast<const M*>(at);
+        if (is_uniform(spot.pattern)) {
+            const R v = static_cast<R>(*from);
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 16; ++l) to[l] = v;
+        } else {
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 16; ++l) to[l] = static_cast<R>(from[l]);
+        }
+    };
+    half(spot.half[0], d);
+    half(spot.half[1], d + 16);
+}
+
+template <class M, class R>
 inline void read_spot(const Spot& spot, R* d, u32 count, u32 displacement) {
     for (u32 h = 0; h < 2; ++h, d += 16) {
         const std::byte* at = spot.half[h] + displacement;
-        if (spot.pattern == Pattern::uniform || spot.pattern == Pattern::uniform_halves) {
+        if (is_uniform(spot.pattern)) {
             const R v = static_cast<R>(read_at<M>(reinterpret_cast<std::uintptr_t>(at)));
             BASCULE_LANE_LOOP
             for (unsigned l = 0; l < 16; ++l) d[l] = v;
@@ -213,15 +242,18 @@ inline R* register_at(Lanes& s, const Instruction* i, u32 k) {
     return lanes_at<R>(s, i->count == 1 ? i->operand[0] : s.lists[i->operand[0] + k]);
 }
 
-// A value in memory of type M, in a register of type R: extended by M's sign.
 template <Space Where, class M, class R>
-const Instruction* load(Lanes& s, const Instruction* i) {
+__attribute__((noinline)) const Instruction* load_unusual(Lanes& s, const Instruction* i) {
     const u32 count = i->count;
     if (s.mask == full_mask) {
-        Spot spot;
-        if (find_spot<Where, M>(s, i, i->operand[1], false, spot)) {
-            for (u32 k = 0; k < count; ++k) read_spot<M>(spot, register_at<R>(s, i, k), count, k * sizeof(M));
-            return next(s, i + 1);
+        if constexpr (has_spots(Where)) {
+            Spot spot;
+            if ((count != 1 || ((i->bits & Instruction::narrow) != 0) != (Where == Space::shared)) &&
+                find_unusual_spot<Where, sizeof(M)>(s, i, i->operand[1], false, spot)) {
+                for (u32 k = 0; k < count; ++k)
+                    read_spot<M>(spot, register_at<R>(s, i, k), count, k * sizeof(M));
+                return next(s, i + 1);
+            }
         }
         if constexpr (Where == Space::shared) {
             const bool done = count == 1 && (i->bits & Instruction::narrow
@@ -241,6 +273,18 @@ const Instruction* load(Lanes& s, const Instruction* i) {
             blend(register_at<R>(s, i, k), r, s.mask);
         }
     }
+    return next(s, i + 1);
+}
+
+// A value in memory of type M, in a register of type R: extended by M's sign.
+template <Space Where, class M, class R>
+const Instruction* load(Lanes& s, const Instruction* i) {
+    Spot spot;
+    if (!find_usual_spot<Where, M>(s, i, i->operand[1], false, spot)) return load_unusual<Where, M, R>(s, i);
+    R* d = lanes_at<R>(s, i->operand[0]);
+    const bool all = s.mask == full_mask;
+    read_one<M>(spot, static_cast<R*>(__builtin_assume_aligned(all ? d : reinterpret_cast<R*>(s.aside), 64)));
+    if (!all) blend(d, reinterpret_cast<R*>(s.aside), s.mask);
     return next(s, i + 1);
 }
 
@@ -293,6 +337,15 @@ const Instruction* load_used(Lanes& s, const Instruction* i) {
 // --- stores ------------------------------------------------------------------------------------------------
 
 template <class M, class R>
+inline void write_one(const Spot& spot, const R* a, u32 mask) {
+    for (; mask != 0; mask &= mask - 1) {
+        const unsigned l = static_cast<unsigned>(__builtin_ctz(mask));
+        write_at(reinterpret_cast<std::uintptr_t>(spot.half[l / 16] + l % 16 * sizeof(M)),
+                 static_cast<M>(a[l]));
+    }
+}
+
+template <class M, class R>
 inline void write_spot(const Spot& spot, const R* a, u32 count, u32 displacement) {
     for (u32 h = 0; h < 2; ++h, a += 16) {
         std::byte* at = spot.half[h] + displacement;
@@ -309,12 +362,14 @@ inline void write_spot(const Spot& spot, const R* a, u32 count, u32 displacement
 
 // Where lanes write to one address, the last one stays.
 template <Space Where, class M, class R>
-const Instruction* store(Lanes& s, const Instruction* i) {
+__attribute__((noinline)) const Instruction* store_unusual(Lanes& s, const Instruction* i) {
     const u32 count = i->count;
-    if (s.mask == full_mask) {
+    if constexpr (has_spots(Where)) {
         Spot spot;
-        if (find_spot<Where, M>(s, i, i->operand[1], true, spot) &&
-            (spot.pattern == Pattern::consecutive || spot.pattern == Pattern::halves)) {
+        if (s.mask == full_mask &&
+            (count != 1 || ((i->bits & Instruction::narrow) != 0) != (Where == Space::shared)) &&
+            find_unusual_spot<Where, sizeof(M)>(s, i, i->operand[1], true, spot) &&
+            !is_uniform(spot.pattern)) {
             for (u32 k = 0; k < count; ++k)
                 write_spot<M>(spot, register_at<R>(s, i, k), count, k * sizeof(M));
             return next(s, i + 1);
@@ -328,6 +383,18 @@ const Instruction* store(Lanes& s, const Instruction* i) {
             write_at(s.base + s.offset[l] + k * sizeof(M), static_cast<M>(a[l]));
         }
     }
+    return next(s, i + 1);
+}
+template <Space Where, class M, class R>
+const Instruction* store(Lanes& s, const Instruction* i) {
+    Spot spot;
+    if (!find_usual_spot<Where, M>(s, i, i->operand[1], true, spot) || is_uniform(spot.pattern))
+        return store_unusual<Where, M, R>(s, i);
+    const R* a = lanes_at<R>(s, i->operand[0]);
+    if (s.mask == full_mask)
+        write_spot<M>(spot, a, 1, 0);
+    else
+        write_one<M>(spot, a, s.mask);
     return next(s, i + 1);
 }
 

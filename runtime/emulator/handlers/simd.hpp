@@ -123,11 +123,19 @@ template <class D, class Loop>
 inline __attribute__((always_inline)) const Instruction* for_each_lane(Lanes& s, const Instruction* i,
                                                                        Loop&& loop) {
     D* d = lanes_at<D>(s, i->operand[0]);
-    alignas(64) D aside[32];
+    // Not on the stack: a handler without a frame of its own begins and ends in fewer instructions.
+    D* aside = reinterpret_cast<D*>(s.aside);
     const bool all = s.write_mask == full_mask;
-    // One loop for both places: half the code of a loop for each.
-    loop(static_cast<D*>(__builtin_assume_aligned(all ? d : aside, 64)));
-    if (!all) blend(d, aside, s.write_mask);
+    // One loop for both places: half the code of a loop for each. A branch chooses, which a processor foresees;
+    // the empty assembler text keeps it from becoming a conditional move, for which later loads would wait.
+    D* to = d;
+    if (!all) [[unlikely]] {
+        to = aside;
+        asm volatile("" : "+r"(to));
+    }
+    loop(static_cast<D*>(__builtin_assume_aligned(to, 64)));
+    if (!all) [[unlikely]]
+        blend(d, aside, s.write_mask);
     return next(s, i + 1);
 }
 

@@ -12,6 +12,16 @@ inline std::uint32_t index_of(const Lanes& s, const Instruction* i) {
     return static_cast<std::uint32_t>(i - s.code);
 }
 
+/// Goes on with `i` in the same call: compilers make a jump of it. What goes back in the text returns to the warp's
+/// loop instead, so where they do not, the stack is as deep as the code is long.
+inline const Instruction* next([[maybe_unused]] Lanes& s, const Instruction* i) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return i;
+#else
+    return reinterpret_cast<Handler>(i->handler)(s, i);
+#endif
+}
+
 /// The group goes on at `pc`, as soon as it is its turn.
 inline const Instruction* reselect(Lanes& s, std::uint32_t pc) {
     s.pc = pc;

@@ -83,7 +83,7 @@ struct alignas(64) Lanes {
     /// Active lanes, and those whose registers are not read again: exited, or never there.
     std::uint32_t write_mask = 0;
     std::uint32_t dead = 0;
-    std::uint32_t unguarded = 0;     ///< while a guarded instruction runs: the active lanes around it
+    std::uint32_t unguarded = 0;     ///< while guarded instructions run: the active lanes around them
     std::uint32_t depth = 0;         ///< of calls
     std::uint32_t yield_pc = ~0u;    ///< others wait here: stop at or after it
     std::uint32_t budget = 0;        ///< backward branches until the next look at the clock or at other lanes
@@ -111,6 +111,8 @@ struct alignas(64) Lanes {
     /// Where the lanes' accesses lie in this process: base + offset[lane]. Filled by locate().
     std::uintptr_t base = 0;
     alignas(64) std::uint64_t offset[32];
+    /// Results of one instruction while only some lanes take them.
+    alignas(64) std::byte aside[256];
     LaneFault fault;
 };
 

@@ -22,9 +22,9 @@ bool wants_avx2() {
 Registry handlers(std::initializer_list<void (*)(Registry&)> of_the_set) {
     Registry made;
     for (const auto add : of_the_set) add(made);
-    for (const auto add : {register_exchange, register_calls, register_control, register_external,
-                           register_heap_calls, register_small_formats, register_video,
-                           register_async, register_cluster, register_textures})
+    for (const auto add :
+         {register_exchange, register_calls, register_control, register_external, register_heap_calls,
+          register_small_formats, register_video, register_async, register_cluster, register_textures})
         add(made);
     return made;
 }
@@ -32,7 +32,7 @@ Registry handlers(std::initializer_list<void (*)(Registry&)> of_the_set) {
 Registry baseline_handlers() {
     return handlers({baseline::register_arithmetic, baseline::register_floats, baseline::register_conversions,
                      baseline::register_memory, baseline::register_atomics, baseline::register_tensor,
-                     baseline::register_tensor_memory});
+                     baseline::register_tensor_memory, baseline::register_shuffles});
 }
 
 Registry best_handlers() {
@@ -40,7 +40,7 @@ Registry best_handlers() {
     if (wants_avx2()) {
         return handlers({avx2::register_arithmetic, avx2::register_floats, avx2::register_conversions,
                          avx2::register_memory, avx2::register_atomics, avx2::register_tensor,
-                         avx2::register_tensor_memory});
+                         avx2::register_tensor_memory, avx2::register_shuffles});
     }
 #endif
     return baseline_handlers();

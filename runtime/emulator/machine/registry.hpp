@@ -55,6 +55,7 @@ void register_memory(Registry& registry);
 void register_atomics(Registry& registry);
 void register_tensor(Registry& registry);
 void register_tensor_memory(Registry& registry);
+void register_shuffles(Registry& registry);
 }  // namespace baseline
 namespace avx2 {
 void register_arithmetic(Registry& registry);
@@ -64,6 +65,7 @@ void register_memory(Registry& registry);
 void register_atomics(Registry& registry);
 void register_tensor(Registry& registry);
 void register_tensor_memory(Registry& registry);
+void register_shuffles(Registry& registry);
 }  // namespace avx2
 
 }  // namespace emulated::machine

@@ -76,8 +76,9 @@ void Lowering::instruction(const ptx::Instruction& instruction) {
 
     const Ref guard{Ref::Kind::virtual_register, static_cast<std::uint32_t>(instruction.guard)};
     const std::size_t before = body_.steps.size();
-    emit({Operation::guard}, {}, {guard}).bits =
-        instruction.guard_negated ? Instruction::negated : std::uint16_t{0};
+    Step& begin = emit({Operation::guard}, {}, {guard});
+    begin.bits = instruction.guard_negated ? Instruction::negated : std::uint16_t{0};
+    begin.immediate = 3;  // it, the instruction, `unguard`
     dispatch(instruction, opcode);
     const Operation operation = body_.steps.back().key.operation;
     const bool simple = operation < Operation::shfl && body_.steps.size() == before + 2;

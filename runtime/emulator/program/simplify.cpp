@@ -120,4 +120,26 @@ void share_addresses(Body& body) {
     }
 }
 
+std::map<std::size_t, std::size_t> guard_ifs(Body& body) {
+    std::vector<bool> target(body.steps.size() + 1, false);
+    for (const Step& step : body.steps) {
+        if (step.label >= 0) target[body.labels[static_cast<std::size_t>(step.label)]] = true;
+    }
+    // Where the straight line that a step belongs to, labels and all that lanes do together aside, ends.
+    std::size_t end = body.steps.size();
+    std::map<std::size_t, std::size_t> guards;
+    for (std::size_t i = body.steps.size(); i-- > 0;) {
+        Step& step = body.steps[i];
+        if (step.key.operation == Operation::branch && end > i + 1 && end < body.steps.size() &&
+            body.labels[static_cast<std::size_t>(step.label)] == end) {
+            step.key.operation = Operation::guard;
+            step.label = -1;
+            step.bits ^= Instruction::negated;
+            guards[end] = i;
+        }
+        if (target[i] || step.key.operation >= Operation::shfl) end = i;
+    }
+    return guards;
+}
+
 }  // namespace emulated::program

@@ -1,6 +1,8 @@
 // Steps that need not run: what a launch fixes is known before its first thread.
 #pragma once
 
+#include <map>
+
 #include "program/layout.hpp"
 #include "program/step.hpp"
 
@@ -13,5 +15,10 @@ void simplify(Body& body, Layout& layout);
 /// Loads and stores that differ from an earlier one of their basic block in the displacement alone learn of
 /// it.
 void share_addresses(Body& body);
+
+/// Forward branches over steps that neither part the lanes nor leave the function become guards of these steps: the
+/// lanes need not part to meet again. Tells, by the step that a guard ends before, the guard. For a body whose
+/// registers are placed, because liveness knows branches alone.
+std::map<std::size_t, std::size_t> guard_ifs(Body& body);
 
 }  // namespace emulated::program

@@ -91,6 +91,7 @@ class Emitter {
         layout_.reserve(allocated.bytes);
         registers += allocated.registers;
 
+        const std::map<std::size_t, std::size_t> guards = guard_ifs(body);
         std::vector<bool> target(body.steps.size() + 1, false);
         for (const Step& step : body.steps) {
             if (step.label >= 0) target[body.labels[static_cast<std::size_t>(step.label)]] = true;
@@ -101,6 +102,11 @@ class Emitter {
         std::vector<std::pair<std::size_t, std::int32_t>> branches;
         for (std::size_t i = 0; i < body.steps.size(); ++i) {
             const Step& step = body.steps[i];
+            if (const auto guard = guards.find(i); guard != guards.end()) {
+                push({}, {Operation::unguard}, step.line);
+                Instruction& begin = code_.instructions[at[guard->second]];
+                begin.immediate = static_cast<std::int64_t>(code_.instructions.size()) - at[guard->second];
+            }
             // Where paths meet, a group of lanes stops to see whether others wait there: a jump to the next
             // step does. At a barrier or the kernel's end that would gain nothing.
             if (target[i] && i > 0 && body.steps[i - 1].label < 0 && !ends_flow(body.steps[i - 1]) &&

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse.csgraph
 
 from .conftest import BLOCKS, SIZES, blocks_for, given, wanted
 
@@ -100,3 +101,35 @@ def test_union_find_gives_every_component_its_least_vertex(kernel, rng, size, bl
         if (labels == before).all():
             break
     np.testing.assert_array_equal(parents.read(), labels)
+
+
+@pytest.mark.parametrize("size", [1, 33, 257])
+def test_shortest_paths_are_found_edge_by_edge(kernel, rng, size):
+    edges, weights = rng.integers(0, size, (2, 3 * size), dtype="i4"), rng.integers(1, 100, 3 * size, dtype="i4")
+    far = 2**31 - 1
+    distances = np.full(size, far)
+    distances[0] = 0
+    device = given(distances, "i4")
+    from_vertices, to_vertices, device_weights = given(edges[0]), given(edges[1]), given(weights)
+    for _ in range(size):
+        changed = given([0], "i4")
+        launch = kernel("graph.relax_edges")[2, 64]
+        launch(from_vertices, to_vertices, device_weights, device, 3 * size, changed)
+        if not changed.read()[0]:
+            break
+    else:
+        pytest.fail("a path of more edges than there are vertices")
+    costs = np.full((size, size), np.inf)
+    np.minimum.at(costs, (edges[0], edges[1]), weights)
+    exact = scipy.sparse.csgraph.dijkstra(np.where(np.isinf(costs), 0, costs), indices=0)
+    np.testing.assert_array_equal(device.read(), np.where(np.isinf(exact), far, exact))
+
+
+@pytest.mark.parametrize("size", [1, 33, 120])
+def test_triangles_are_counted_once(kernel, rng, size):
+    adjacent = np.triu(rng.random((size, size)) < 0.2, 1)
+    starts = np.concatenate([[0], np.cumsum(adjacent.sum(axis=1))]).astype("i4")
+    count = given([0], "u8")
+    kernel("graph.count_triangles")[2, 64](given(starts), given(np.nonzero(adjacent)[1], "i4"), size, count)
+    both = (adjacent | adjacent.T).astype("i8")
+    assert count.read()[0] == np.trace(both @ both @ both) // 6

@@ -19,9 +19,11 @@ using program::Type;
 
 // Goes on at `next`, unless it is another group's turn.
 const Instruction* proceed(Lanes& s, const Instruction* i, std::uint32_t next, bool backward) {
-    if (backward && --s.budget == 0) return spent(s, i, next);
-    if (s.alone || next < s.yield_pc) return s.code + next;
-    return reselect(s, next);
+    if (backward) {
+        if (--s.budget == 0) return spent(s, i, next);
+        return s.alone || next < s.yield_pc ? s.code + next : reselect(s, next);
+    }
+    return s.alone || next < s.yield_pc ? machine::next(s, s.code + next) : reselect(s, next);
 }
 
 const Instruction* bra(Lanes& s, const Instruction* i) {
@@ -52,21 +54,27 @@ const Instruction* branch(Lanes& s, const Instruction* i) {
     return diverge(s, i, taken);
 }
 
-// The next instruction is for the lanes whose predicate holds; the one after it is `unguard`.
+// What follows is for the lanes whose predicate holds, up to `unguard`; nobody's, it is passed over with that.
 const Instruction* guard(Lanes& s, const Instruction* i) {
     std::uint32_t p = predicate_at(s, i->operand[0]);
     if (i->bits & Instruction::negated) p = ~p;
-    if ((s.mask & p) == 0) return i + 3;
+    const std::uint32_t taken = s.mask & p;
+    if (taken == 0) return next(s, i + i->immediate);
     s.unguarded = s.mask;
-    s.mask &= p;
-    s.write_mask = s.mask | s.dead;
-    return i + 1;
+    // A mask that stays is not written: where the next instructions' results go would wait for it.
+    if (taken != s.mask) {
+        s.mask = taken;
+        s.write_mask = taken | s.dead;
+    }
+    return next(s, i + 1);
 }
 
 const Instruction* unguard(Lanes& s, const Instruction* i) {
-    s.mask = s.unguarded;
-    s.write_mask = s.mask | s.dead;
-    return i + 1;
+    if (s.mask != s.unguarded) {
+        s.mask = s.unguarded;
+        s.write_mask = s.mask | s.dead;
+    }
+    return next(s, i + 1);
 }
 
 // Nobody can wait for these copies any more.

@@ -1,4 +1,4 @@
-// What the lanes of a warp do together: shuffles, votes, matches. They wait for each other as on Volta and
+// What the lanes of a warp do together: votes, matches, reductions. They wait for each other as on Volta and
 // later.
 #include "machine/groups.hpp"
 #include "machine/registry.hpp"
@@ -23,38 +23,6 @@ bool all_here(Lanes& s, const Instruction* i, u32 mask_slot) {
     const u32* members = lanes_at<u32>(s, mask_slot);
     each_lane(s.mask, [&](unsigned l) { required |= members[l]; });
     return meet(s, i, required);
-}
-
-// What a shuffle gives where the manual leaves it undefined, because the other lane is not in the mask or has ended: no
-// address, and a NaN as a number. The register there may have any leftover.
-constexpr u32 undefined_bits = ~0u;
-
-template <Flag Mode>
-const Instruction* shuffle(Lanes& s, const Instruction* i) {
-    if (!all_here(s, i, i->operand[5])) return nullptr;
-    const u32* members = lanes_at<u32>(s, i->operand[5]);
-    const u32* a = lanes_at<u32>(s, i->operand[2]);
-    const u32* b = lanes_at<u32>(s, i->operand[3]);
-    const u32* c = lanes_at<u32>(s, i->operand[4]);
-    u32 r[32], inside = 0;
-    each_lane(s.mask, [&](unsigned lane) {
-        const int l = static_cast<int>(lane), distance = static_cast<int>(b[lane] & 31);
-        const u32 segment = c[lane] >> 8 & 31, clamp = c[lane] & 31;
-        const int high = static_cast<int>((lane & segment) | (clamp & ~segment));
-        const int low = static_cast<int>(lane & segment);
-        const int from = Mode == Flag::up     ? l - distance
-                         : Mode == Flag::down ? l + distance
-                         : Mode == Flag::bfly ? l ^ distance
-                                              : low | (distance & ~static_cast<int>(segment));
-        const bool ok = Mode == Flag::up ? from >= high : from <= high;  // the bound of .up is the lower one
-        const bool takes_part = ok && (members[lane] & s.mask) >> from & 1;
-        r[lane] = takes_part ? a[from] : ok ? undefined_bits : a[l];
-        inside |= static_cast<u32>(ok) << lane;
-    });
-    u32* d = lanes_at<u32>(s, i->operand[0]);
-    each_lane(s.mask, [&](unsigned l) { d[l] = r[l]; });
-    write_predicate(s, i->operand[1], inside);
-    return i + 1;
 }
 
 template <Flag Mode>
@@ -156,8 +124,6 @@ const Instruction* is_space(Lanes& s, const Instruction* i) {
 
 void register_exchange(Registry& r) {
     const auto none = Type::none;
-    for_flags<Flag::up, Flag::down, Flag::bfly, Flag::idx>(
-        [&]<Flag F>() { r.add(Operation::shfl, Type::u32, none, {F}, shuffle<F>); });
     for_flags<Flag::all, Flag::any, Flag::uni>(
         [&]<Flag F>() { r.add(Operation::vote, Type::pred, none, {F}, vote<F>); });
     r.add(Operation::vote, Type::u32, none, {Flag::ballot}, vote<Flag::ballot>);

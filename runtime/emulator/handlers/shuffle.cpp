@@ -1,0 +1,53 @@
+// Shuffles of a warp at once: which lane each lane reads, then what that lane has.
+#include "handlers/simd.hpp"
+
+namespace emulated::machine::BASCULE_ISA {
+namespace {
+
+template <Flag Mode>
+const Instruction* shuffle(Lanes& s, const Instruction* i) {
+    const u32* members = lanes_at<u32>(s, i->operand[5]);
+    u32 required = 0;
+    for (u32 left = s.mask; left != 0; left &= left - 1) required |= members[__builtin_ctz(left)];
+    if (!meet(s, i, required)) return nullptr;
+    const u32* a = lanes_at<u32>(s, i->operand[2]);
+    const u32* b = lanes_at<u32>(s, i->operand[3]);
+    const u32* c = lanes_at<u32>(s, i->operand[4]);
+    const u32 mask = s.mask;
+    alignas(64) u32 from[32], undefined[32], inside[32], r[32];
+    BASCULE_LANE_LOOP
+    for (u32 l = 0; l < 32; ++l) {
+        const u32 distance = b[l] & 31, segment = c[l] >> 8 & 31, clamp = c[l] & 31;
+        const u32 low = l & segment, bound = low | (clamp & ~segment);
+        const s32 at = s32(Mode == Flag::up     ? l - distance
+                           : Mode == Flag::down ? l + distance
+                           : Mode == Flag::bfly ? l ^ distance
+                                                : low | (distance & ~segment));
+        const bool ok = Mode == Flag::up ? at >= s32(bound) : at <= s32(bound);  // .up: the lower bound
+        from[l] = ok ? u32(at) : l;
+        inside[l] = ok ? full_mask : 0u;
+        // What the manual leaves undefined, because the other lane is not in the mask or has ended, is all ones: no
+        // address, and a NaN as a number. The register there may have any leftover.
+        undefined[l] = ((members[l] & mask) >> from[l] & 1u) - 1u;
+    }
+    BASCULE_LANE_LOOP
+    for (u32 l = 0; l < 32; ++l) r[l] = a[from[l]] | (undefined[l] & inside[l]);
+    const u32 predicate = pack_mask(inside);
+    blend(lanes_at<u32>(s, i->operand[0]), r, s.write_mask);
+    write_predicate(s, i->operand[1], predicate);
+    return next(s, i + 1);
+}
+
+}  // namespace
+
+void register_shuffles(Registry& r) {
+    const auto add = [&](Flag mode, Handler handler) {
+        r.add(Operation::shfl, Type::u32, Type::none, {mode}, handler);
+    };
+    add(Flag::up, shuffle<Flag::up>);
+    add(Flag::down, shuffle<Flag::down>);
+    add(Flag::bfly, shuffle<Flag::bfly>);
+    add(Flag::idx, shuffle<Flag::idx>);
+}
+
+}  // namespace emulated::machine::BASCULE_ISA
