@@ -1,6 +1,5 @@
-#include <mma.h>
-
 // What tests/bench/emulator.py times on the emulated device; emulator_scalar.cpp is the same in plain C++.
+#include <mma.h>
 
 __global__ void saxpy(float a, const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -189,12 +189,12 @@ TEST_CASE("an initialiser that names what is not defined fails the module") {
 
 TEST_CASE("PTX for a newer architecture is refused, before anything that only that one has") {
     const auto text = [](const char* target) {
-        return std::string(".version 9.0\n.target ") + target + "\n.address_size 64\n.global .b128 new_type;";
+        return std::string(".version 9.0\n.target ") + target + "\n.address_size 64\n.global .b256 new_type;";
     };
     for (const char* target : {"sm_86", "sm_90", "sm_90a", "sm_100f", "sm_120"}) {
         CAPTURE(target);
         CHECK(says(error_of(text(target), 80), "and the device is sm_80: compile for compute_80 or older"));
-        CHECK(says(error_of(text(target)), ".b128"));
+        CHECK(says(error_of(text(target)), ".b256"));
     }
     CHECK(error_of(".version 8.0\n.target sm_75, debug\n.address_size 64\n", 80) == "");
 }

@@ -171,6 +171,18 @@ Program traps(const std::string& spelling, bool reached) {
     return made;
 }
 
+// Two allocations lie apart, and one after the stack was restored lies where the first did.
+Program allocates(const Opcode& opcode) {
+    const std::string type(opcode.type == Type::u32 ? "u32" : "u64");
+    return {".reg ." + type + " %top, %one, %two, %again;\n",
+            "stacksave." + type + " %top;\nalloca." + type +
+                " %one, 16;\nst.local.u32 [%one+12], %a;\nalloca." + type +
+                " %two, 40, 16;\nst.local.u32 [%two], 7;\nld.local.u32 %r, [%one+12];\nstackrestore." + type +
+                " %top;\nalloca." + type + " %again, 16;\nsetp.eq." + type +
+                " %p, %again, %one;\nselp.u32 %n, 5, 0, %p;\nadd.u32 %r, %r, %n;\n",
+            "", [](const auto& in, unsigned t) { return in[t] + 5; }};
+}
+
 std::vector<Program> programs_of(const std::string& spelling, const Opcode& opcode) {
     const std::string_view name = opcode.row->name;
     const bool uniform = opcode.flags.has(Flag::uni);
@@ -193,6 +205,7 @@ std::vector<Program> programs_of(const std::string& spelling, const Opcode& opco
     if (name == "ret") return {calls("call", spelling, uniform)};
     if (name == "exit") return {exits(spelling)};
     if (name == "trap") return {traps(spelling, false), traps(spelling, true)};
+    if (name == "alloca" || name == "stacksave" || name == "stackrestore") return {allocates(opcode)};
     throw std::logic_error("no program for " + spelling);
 }
 

@@ -100,6 +100,7 @@ constexpr const char* load_ab =
     "ld.global.b64 %a1, [%in];\nld.global.b64 %a2, [%in+8];\nld.global.b64 %b1, [%in+16];\nld.global.b64 %b2, [%in+24];\n";
 
 std::string space_of(const Opcode& opcode) {
+    if (opcode.flags.has(Flag::shared_cluster)) return "shared";
     for (const Flag space : {Flag::shared, Flag::local, Flag::constant, Flag::param}) {
         if (opcode.flags.has(space)) return std::string(spelling_of(space));
     }

@@ -96,14 +96,12 @@ Fault Worker::describe() {
             }
             break;
         case What::bad_free:
+        case What::bad_image:
         case What::misuse:
             fault.message = std::move(block_.message);
             break;
         case What::out_of_bounds:
             describe_shared(fault);
-            break;
-        case What::bad_image:
-            fault.message = std::move(block_.message);
             break;
         case What::idle:
         case What::over_time:

@@ -704,7 +704,10 @@ class Parser {
             made.kind = Operand::Kind::reg;
             return made;
         }
-        if (const std::size_t dot = name.rfind('.'); dot != name.npos) {  // %r1.b0
+        // %r1.b0; not %tid.x, where a register is called %tid.
+        const std::size_t dot = name.rfind('.');
+        if (dot != name.npos && name.find_first_not_of("01234567", dot + 2) == name.npos &&
+            (name.substr(dot, 2) == ".b" || name.substr(dot, 2) == ".h")) {
             made.index = find_register(name.substr(0, dot));
             if (made.index >= 0) {
                 made.kind = Operand::Kind::reg;

@@ -185,6 +185,12 @@ constexpr Syntax memory[] = {
     {"red{.relaxed|.release}{$scope}{.global|.shared|.shared::cluster}.add.noftz($half)"},
     {"red{.relaxed|.release}{$scope}{.global|.shared|.shared::cluster}(.and|.or|.xor)(.b32|.b64)"},
     {"red{.relaxed|.release}{$scope}{.global|.shared|.shared::cluster}(.inc|.dec).u32"},
+    {"(atom|red).global(.add|.min|.max).L2::cache_hint($wide)"},
+    {"(atom|red).global.add.noftz.L2::cache_hint($half)"},
+    {"(atom|red).global(.and|.or|.xor).L2::cache_hint(.b32|.b64)"},
+    {"(atom|red).global(.inc|.dec).L2::cache_hint.u32"},
+    {"atom.global.exch.L2::cache_hint(.b32|.b64)"},
+    {"atom.global.cas.L2::cache_hint($bits)"},
     {"prefetch{.global|.local}(.L1|.L2)"},
     {"prefetch.global(.L2::evict_last|.L2::evict_normal)"},
     {"prefetchu.L1"},
@@ -305,6 +311,7 @@ constexpr Syntax control[] = {
     {"ret{.uni}"},
     {"exit"},
     {"trap"},
+    {"(alloca|stacksave|stackrestore)(.u32|.u64)"},
 };
 
 constexpr Syntax tensor[] = {

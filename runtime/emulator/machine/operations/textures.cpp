@@ -33,7 +33,7 @@ using u64 = std::uint64_t;
 
 constexpr const char* name_of(bool is_surface) { return is_surface ? "surface" : "texture"; }
 
-const Instruction* misuse(Lanes& s, const Instruction* i, u32 lanes, std::string message) {
+const Instruction* bad_image(Lanes& s, const Instruction* i, u32 lanes, std::string message) {
     s.block->message = std::move(message);
     return fault(s, i, LaneFault::What::bad_image, lanes);
 }
@@ -54,7 +54,7 @@ bool open(Lanes& s, const Instruction* i, u64 handle, u32 lanes, bool is_surface
     opened.object = find_object(s, handle);
     const char* kind = name_of(is_surface);
     if (opened.object == nullptr) {
-        misuse(
+        bad_image(
             s, i, lanes,
             fmt::format(
                 "{:#x} is not a {} object: it was never one, or was destroyed before the kernel had finished",
@@ -62,7 +62,8 @@ bool open(Lanes& s, const Instruction* i, u64 handle, u32 lanes, bool is_surface
         return false;
     }
     if (opened.object->is_surface != is_surface) {
-        misuse(s, i, lanes, fmt::format("the kernel uses a {} object as a {}", name_of(!is_surface), kind));
+        bad_image(s, i, lanes,
+                  fmt::format("the kernel uses a {} object as a {}", name_of(!is_surface), kind));
         return false;
     }
     const Image& image = opened.object->image;
@@ -80,8 +81,9 @@ bool open(Lanes& s, const Instruction* i, u64 handle, u32 lanes, bool is_surface
         return false;
     }
     if (found->serial != image.serial) {
-        misuse(s, i, lanes,
-               fmt::format("the memory of this {} was freed: another allocation has its address now", kind));
+        bad_image(
+            s, i, lanes,
+            fmt::format("the memory of this {} was freed: another allocation has its address now", kind));
         return false;
     }
     opened.bytes = found->host + (image.address - found->base);
@@ -200,7 +202,7 @@ const Instruction* read_texture(Lanes& s, const Instruction* i) {
         for_objects(s, i, lanes_at<u64>(s, i->operand[5]), false, [&](const Opened& opened, u32 lanes) {
             const ImageObject& texture = *opened.object;
             if (std::string why = objection(texture, access, Gathers); !why.empty()) {
-                misuse(s, i, lanes, std::move(why));
+                bad_image(s, i, lanes, std::move(why));
                 return false;
             }
             const Texels texels{&texture, opened.bytes, s.log};
@@ -270,9 +272,9 @@ bool for_places(Lanes& s, const Instruction* i, u64* handles, const ImageAccess&
     return for_objects(s, i, handles, true, [&](const Opened& opened, u32 lanes) {
         const Image& image = opened.object->image;
         if (!fits(image, access.geometry, true)) {
-            misuse(s, i, lanes,
-                   fmt::format("the kernel uses the surface by .{}, and it is of {}",
-                               traits_of(access.geometry).name, shape_of(image)));
+            bad_image(s, i, lanes,
+                      fmt::format("the kernel uses the surface by .{}, and it is of {}",
+                                  traits_of(access.geometry).name, shape_of(image)));
             return false;
         }
         const u32 bytes = access_bytes_of(access, image);
@@ -284,7 +286,7 @@ bool for_places(Lanes& s, const Instruction* i, u64* handles, const ImageAccess&
             misaligned |= static_cast<u32>(!places[l].aligned) << l;
         });
         if (access.outside == Outside::trap && left != 0) {
-            misuse(
+            bad_image(
                 s, i, left,
                 fmt::format(
                     "an access of {} bytes outside of the surface, which has {} bytes x {} rows x {} slices "
@@ -293,9 +295,9 @@ bool for_places(Lanes& s, const Instruction* i, u64* handles, const ImageAccess&
             return false;
         }
         if (misaligned != 0) {
-            misuse(s, i, misaligned,
-                   fmt::format("an access of {} bytes to a surface needs an x that is a multiple of them",
-                               bytes));
+            bad_image(s, i, misaligned,
+                      fmt::format("an access of {} bytes to a surface needs an x that is a multiple of them",
+                                  bytes));
             return false;
         }
         each_lane(lanes, [&](unsigned l) {
@@ -372,7 +374,8 @@ const Instruction* store_surface(Lanes& s, const Instruction* i) {
             const TexelFormat& format = object->image.format;
             halves |= format.kind == TexelFormat::Kind::floating && format.channel_bytes == 2;
         });
-        if (halves) return misuse(s, i, s.mask, "sust.p to a surface of halves is not supported: use sust.b");
+        if (halves)
+            return bad_image(s, i, s.mask, "sust.p to a surface of halves is not supported: use sust.b");
     }
     if (!for_places(s, i, lanes_at<u64>(s, i->operand[1]), access, store, [](unsigned) {})) return nullptr;
     return i + 1;
@@ -416,7 +419,7 @@ const Instruction* reduce_surface(Lanes& s, const Instruction* i) {
             reduce_at(at, access.what, lanes_at<u32>(s, source)[l]);
     };
     if (!for_places(s, i, lanes_at<u64>(s, i->operand[1]), access, reduce, [](unsigned) {})) return nullptr;
-    if (wrong != 0) return misuse(s, i, wrong, "sured.p needs a surface of one 32-bit integer a texel");
+    if (wrong != 0) return bad_image(s, i, wrong, "sured.p needs a surface of one 32-bit integer a texel");
     return i + 1;
 }
 

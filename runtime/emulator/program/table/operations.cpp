@@ -68,8 +68,17 @@ constexpr FlagSet outside{F::trap, F::clamp, F::zero};
 constexpr FlagSet surface_reductions{F::add, F::min, F::max};
 constexpr FlagSet reduced = FlagSet{F::geometry_1d, F::geometry_2d, F::geometry_3d} | outside;
 constexpr FlagSet unformatted = FlagSet{F::b} | plain_geometries | outside;
-constexpr FlagSet surface_queries{F::width, F::height, F::depth, F::channel_data_type, F::channel_order, F::array_size, F::memory_layout};
-constexpr FlagSet texture_queries{F::width, F::height, F::depth, F::channel_data_type, F::channel_order, F::array_size, F::normalized_coords, F::num_mipmap_levels, F::num_samples};
+constexpr FlagSet surface_queries{F::width,         F::height,     F::depth,        F::channel_data_type,
+                                  F::channel_order, F::array_size, F::memory_layout};
+constexpr FlagSet texture_queries{F::width,
+                                  F::height,
+                                  F::depth,
+                                  F::channel_data_type,
+                                  F::channel_order,
+                                  F::array_size,
+                                  F::normalized_coords,
+                                  F::num_mipmap_levels,
+                                  F::num_samples};
 constexpr FlagSet extremes_and_sum{F::add, F::min, F::max};
 constexpr FlagSet extremes{F::min, F::max};
 constexpr FlagSet secondary{F::add, F::min, F::max};
@@ -90,7 +99,7 @@ constexpr FlagSet mma_shapes{F::m8n8k4,   F::m8n8k16,  F::m8n8k32,  F::m8n8k128,
 constexpr FlagSet wmma_tiles{F::m16n16k16, F::m8n32k16, F::m32n8k16};
 constexpr FlagSet wmma_shapes = wmma_tiles | FlagSet{F::m16n16k8, F::m8n8k4, F::m8n8k32, F::m8n8k128};
 constexpr FlagSet layouts{F::row, F::col};
-constexpr FlagSet shared_or_generic{F::shared};
+constexpr FlagSet shared_or_generic{F::shared}, shared_or_global{F::shared, F::global};
 constexpr FlagSet numbers_of_matrices{F::x1, F::x2, F::x4};
 constexpr FlagSet together{F::sync, F::aligned};
 // Asynchronous copies name two spaces. What completes them tells which is the destination.
@@ -266,7 +275,7 @@ constexpr Row table[] = {
     {"ld", O::ld, "*", memory_types, {}, spaces | vectors, load_hints | load_order},
     {"ldu", O::ld, "*", memory_types, {}, FlagSet{F::global} | vectors},
     {"ld", O::ld, "*", {b128}, {}, spaces, load_hints | load_order},
-    {"st", O::st, "*", {b128}, {}, stored_spaces, store_hints | store_order},
+    {"st", O::st, "*", {b128}, {}, stored_spaces.minus({F::param}), store_hints | store_order},
     {"st", O::st, "*", memory_types, {}, stored_spaces | vectors, store_hints | store_order},
     {"atom", O::atom, "*", integers_32_64 | floats | halves, {}, FlagSet{F::add} | atomic_spaces, atom_order | keeps_subnormals, {F::add}},
     {"atom", O::atom, "*", integers_32_64, {}, extremes | atomic_spaces, atom_order, extremes},
@@ -278,7 +287,7 @@ constexpr Row table[] = {
     {"red", O::red, "*", {u32}, {}, FlagSet{F::inc, F::dec} | atomic_spaces, red_order, {F::inc, F::dec}},
     {"atom", O::atom, "*", bits, {}, FlagSet{F::cas} | atomic_spaces, atom_order, {F::cas}},
     {"atom", O::atom, "*", sized_32_64, {}, FlagSet{F::exch} | atomic_spaces, atom_order, {F::exch}},
-    {"atom", O::atom_wide, "*", {b128}, {}, FlagSet{F::exch, F::cas} | atomic_spaces, atom_order.minus(policies), {F::exch, F::cas}},
+    {"atom", O::atom_wide, "*", {b128}, {}, FlagSet{F::exch, F::cas} | shared_or_global, atom_order.minus(policies), {F::exch, F::cas}},
     {"atom", O::atom_vector, "*", {f32}, {}, FlagSet{F::add} | vectors, atom_order | FlagSet{F::global}, vectors, {F::add}},
     {"atom", O::atom_vector, "*", halves, {}, secondary | vectors | FlagSet{F::v8}, atom_order | FlagSet{F::global, F::noftz}, secondary, {F::noftz}},
     {"red", O::red_vector, "*", {f32}, {}, FlagSet{F::add} | vectors, red_order | FlagSet{F::global}, vectors, {F::add}},
@@ -314,9 +323,9 @@ constexpr Row table[] = {
     {"mma", O::mma, "*", sums, factors, mma_shapes | layouts | FlagSet{F::satfinite, F::sp, F::sp_ordered, F::xor_, F::and_, F::popc}, together, mma_shapes, {}, factors, sums},
     {"wmma", O::mma, "*", {f16, f32}, {f16, f32}, wmma_tiles | layouts | FlagSet{F::mma}, together, wmma_tiles, {F::mma}},
     {"wmma", O::mma, "*", {f32, f64, s32}, wmma_factors, wmma_shapes | layouts | FlagSet{F::mma, F::satfinite, F::xor_, F::and_, F::popc, F::rz, F::rm, F::rp}, together | nearest, wmma_shapes, {F::mma}, wmma_factors, {f32, f64, s32}},
-    {"wmma", O::load_matrix, "*", wmma_factors | TypeSet{f16}, {}, wmma_shapes | layouts | atomic_spaces | FlagSet{F::load, F::a, F::b}, together, {F::a, F::b}, {F::load}},
-    {"wmma", O::load_matrix, "*", sums, {}, wmma_shapes | layouts | atomic_spaces | FlagSet{F::load, F::c}, together, wmma_shapes, {F::load, F::c}},
-    {"wmma", O::store_matrix, "*", sums, {}, wmma_shapes | layouts | atomic_spaces | FlagSet{F::store, F::d}, together, wmma_shapes, {F::store, F::d}},
+    {"wmma", O::load_matrix, "*", wmma_factors | TypeSet{f16}, {}, wmma_shapes | layouts | shared_or_global | FlagSet{F::load, F::a, F::b}, together, {F::a, F::b}, {F::load}},
+    {"wmma", O::load_matrix, "*", sums, {}, wmma_shapes | layouts | shared_or_global | FlagSet{F::load, F::c}, together, wmma_shapes, {F::load, F::c}},
+    {"wmma", O::store_matrix, "*", sums, {}, wmma_shapes | layouts | shared_or_global | FlagSet{F::store, F::d}, together, wmma_shapes, {F::store, F::d}},
     {"ldmatrix", O::ldmatrix, "*", {b16}, {}, numbers_of_matrices | shared_or_generic | FlagSet{F::m8n8, F::trans}, together, numbers_of_matrices, {F::m8n8}},
     {"stmatrix", O::stmatrix, "*", {b16}, {}, numbers_of_matrices | shared_or_generic | FlagSet{F::m8n8, F::trans}, together, numbers_of_matrices, {F::m8n8}},
     {"movmatrix", O::movmatrix, "*", {b16}, {}, {F::m8n8, F::trans}, together, {F::m8n8}, {F::m8n8, F::trans}},
