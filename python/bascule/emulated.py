@@ -66,7 +66,7 @@ def race_statistics() -> RaceStatistics:
 class Leak(NamedTuple):
     """Memory that one line of a kernel allocated, with malloc or new, and that nothing has freed.
 
-    kernel : the kernel's name. place : the file, the line and its text. allocations : their number. bytes : of all of them.
+    kernel : the kernel's name. place : the file, the line and its text. allocations : their number. bytes : of all.
     """
 
     kernel: str
@@ -76,7 +76,8 @@ class Leak(NamedTuple):
 
     def __str__(self) -> str:
         plural = "" if self.allocations == 1 else "s"
-        return f"{self.bytes} bytes in {self.allocations} allocation{plural}, made by kernel '{self.kernel}' at {self.place}"
+        made = f"made by kernel '{self.kernel}' at {self.place}"
+        return f"{self.bytes} bytes in {self.allocations} allocation{plural}, {made}"
 
 
 def leaks() -> list[Leak]:

@@ -4,8 +4,8 @@
 
 Unattended, without a network, in a few minutes. Libraries that are not installed are left out, and the reason is said.
 A round is short and waits for the device at its end, which is not measured: a full queue would be, otherwise. Without
-a GPU nothing is measured, which is not a failure; --smoke runs everything on the emulated device, where the figures mean
-nothing. A goal that is not met fails nothing.
+a GPU nothing is measured, which is not a failure; --smoke runs everything on the emulated device, where the figures
+mean nothing. A goal that is not met fails nothing.
 """
 
 from __future__ import annotations

@@ -96,19 +96,29 @@ TEST_CASE("a refusal names everything that the kernel and its functions lack, ea
 }
 
 TEST_CASE("no modifier is ignored") {
-    for (const char* text :
-         {"add.rm.s32 %r1, %r2, %r3;", "mul.s32 %r1, %r2, %r3;", "mul.lo.hi.s32 %r1, %r2, %r3;",
-          "setp.lt.b32 %p1, %r1, %r2;", "ld.global.L2::evict_last.u32 %r1, [%d1];",
-          "ld.global.L2::cache_hint.u32 %r1, [%d1];", "add.s32 %r1, %r2.b0, %r3;", "add.s32 %r1, %r2, -%r3;",
-          "vadd.s32.u32.s32 %r1, %r2.h2, %r3;", "vadd.s32.u32.s32 %r1, %r2, -%r3;",
-          "vadd2.s32.u32.s32.sat.add %r1, %r2, %r3, %r1;", "cvt.s32.f32 %r1, %f1;",
-          "cvt.rn.rni.f32.f32 %f1, %f2;", "wgmma.fence.sync.aligned;", "bar.red.popc.s32 %r1, 0, %p1;",
-          "min.xorsign.f32 %f1, %f2, %f3;", "st.const.u32 [%d1], %r1;", "fma.f32.f64 %f1, %f2, %f3, %f4;",
-          "tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%d1, %d2, {%f5,%f6}];",
-          "tex.base.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%d1, {%f5,%f6}], %f1;",
-          "tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%d1, {%f5,%f6}], {%r1,%r2};",
-          "tld4.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%d1, {%f5,%f6}];",
-          "suld.b.2d.b32 {%r1}, [%d1, {%r2,%r3}];"}) {
+    for (const char* text : {"add.rm.s32 %r1, %r2, %r3;",
+                             "mul.s32 %r1, %r2, %r3;",
+                             "mul.lo.hi.s32 %r1, %r2, %r3;",
+                             "setp.lt.b32 %p1, %r1, %r2;",
+                             "ld.global.L2::evict_last.u32 %r1, [%d1];",
+                             "ld.global.L2::cache_hint.u32 %r1, [%d1];",
+                             "add.s32 %r1, %r2.b0, %r3;",
+                             "add.s32 %r1, %r2, -%r3;",
+                             "vadd.s32.u32.s32 %r1, %r2.h2, %r3;",
+                             "vadd.s32.u32.s32 %r1, %r2, -%r3;",
+                             "vadd2.s32.u32.s32.sat.add %r1, %r2, %r3, %r1;",
+                             "cvt.s32.f32 %r1, %f1;",
+                             "cvt.rn.rni.f32.f32 %f1, %f2;",
+                             "wgmma.fence.sync.aligned;",
+                             "bar.red.popc.s32 %r1, 0, %p1;",
+                             "min.xorsign.f32 %f1, %f2, %f3;",
+                             "st.const.u32 [%d1], %r1;",
+                             "fma.f32.f64 %f1, %f2, %f3, %f4;",
+                             "tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%d1, %d2, {%f5,%f6}];",
+                             "tex.base.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%d1, {%f5,%f6}], %f1;",
+                             "tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%d1, {%f5,%f6}], {%r1,%r2};",
+                             "tld4.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%d1, {%f5,%f6}];",
+                             "suld.b.2d.b32 {%r1}, [%d1, {%r2,%r3}];"}) {
         INFO(text);
         CHECK(refusal_of(text).ends_with("\n  PTX line 6"));
     }

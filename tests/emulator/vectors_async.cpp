@@ -271,8 +271,7 @@ std::string writing_kernel(const std::string& spelling, const Opcode& opcode) {
     const bool bulk = opcode.flags.has(Flag::bulk), to_global = opcode.flags.has(Flag::bulk_group);
     const unsigned lanes = opcode.flags.has(Flag::v4) ? 4 : opcode.flags.has(Flag::v2) ? 2 : 1;
     const unsigned bytes = emulated::ptx::bytes_of(opcode.type);
-    const std::string type(register_type(bytes)),
-        policy = opcode.flags.has(Flag::policy) ? ", %policy" : "";
+    const std::string type(register_type(bytes)), policy = opcode.flags.has(Flag::policy) ? ", %policy" : "";
     std::string values, list, loads;
     for (unsigned k = 0; k < lanes; ++k) {
         const std::string name = "%v" + std::to_string(k);

@@ -34,9 +34,7 @@ std::size_t number_of(const Row& row) {
 
 }  // namespace
 
-std::string_view spelling_of(Flag flag) {
-    return spellings[static_cast<unsigned>(flag)];
-}
+std::string_view spelling_of(Flag flag) { return spellings[static_cast<unsigned>(flag)]; }
 
 std::string_view register_type(unsigned bytes) { return bytes <= 2 ? ".b16" : bytes == 4 ? ".b32" : ".b64"; }
 unsigned register_bytes(Type type) { return std::max(2u, emulated::ptx::bytes_of(type)); }

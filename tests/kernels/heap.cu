@@ -133,12 +133,6 @@ __global__ void alignments(unsigned long long* out, size_t bytes, size_t alignme
         alignment ? __nv_aligned_device_malloc(bytes, alignment) : malloc(bytes));
 }
 
-// How many allocations of so many bytes there is room for; they stay.
-__global__ void fill_the_heap(size_t bytes, int* made) {
-    int count = 0;
-    while (malloc(bytes)) ++count;
-    *made = count;
-}
 
 // Room on the thread's own stack, whose size is known when the kernel runs; in a function that calls itself.
 __device__ void* stack_room(int bytes) {

@@ -152,10 +152,10 @@ CUresult guarded(Arguments... arguments) noexcept {
     EMULATED_FUNCTION(name, , always, EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
 
 #define EMULATED_DEFINE(...) EMULATED_DEFINE_RENAMED(__VA_ARGS__)
-#define EMULATED_DEFINE_RENAMED(name, spelled, Type, version, variant, ready, arity, ...)             \
-    static auto name##_entry = ::emulated::driver::EntryPoint::of<Type>(                              \
-        spelled, version, &name, ::emulated::driver::variant<&name>);                                 \
-    EMULATED_FUNCTION(name, name##_entry.calls.fetch_add(1, std::memory_order_relaxed);               \
+#define EMULATED_DEFINE_RENAMED(name, spelled, Type, version, variant, ready, arity, ...)                    \
+    static auto name##_entry = ::emulated::driver::EntryPoint::of<Type>(spelled, version, &name,             \
+                                                                        ::emulated::driver::variant<&name>); \
+    EMULATED_FUNCTION(name, name##_entry.calls.fetch_add(1, std::memory_order_relaxed);                      \
                       , ready, arity, __VA_ARGS__)
 
 #define EMULATED_FUNCTION(...) EMULATED_FUNCTION_RENAMED(__VA_ARGS__)

@@ -221,7 +221,7 @@ class Process {
     std::unique_ptr<memory::Heap> heap_;
     std::unique_ptr<memory::HostPages> host_pages_;  // null unless kernels reach any host memory
     Handles handles_;
-    memory::ImageObjects images_;  // textures and surfaces
+    memory::ImageObjects images_;                     // textures and surfaces
     std::mutex mutex_;                                // of what follows
     std::vector<std::unique_ptr<Context>> contexts_;  // primary ones first
     struct Owned {

@@ -55,7 +55,7 @@ struct LaunchRequest {
     /// The address of each of the module's globals, by index.
     const memory::DeviceAddress* globals = nullptr;
     const memory::Memory* memory = nullptr;
-    DeviceHeap* heap = nullptr;       ///< of malloc in kernels; null: kernels get no memory
+    DeviceHeap* heap = nullptr;                    ///< of malloc in kernels; null: kernels get no memory
     const memory::ImageObjects* images = nullptr;  ///< textures and surfaces; null: there are none
     races::AccessLog* log = nullptr;  ///< what the grid reads and writes is added; null: not asked for
     /// Device memory of a cooperative grid, at least workspace_bytes that begin as zeros; 0: its blocks do

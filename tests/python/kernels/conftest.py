@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import multiprocessing
 import os
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import stands_in
 
 import bascule
 from bascule import _bascule
@@ -107,29 +104,6 @@ def find_kernel(name: str) -> bascule.Kernel:
 
 
 _modules: dict[str, bascule.Module] = {}
-
-
-def refused_when_emulated(instruction: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A test whose kernel only a GPU runs. The emulated device must refuse it with an error that names `instruction`;
-    the test is an expected failure there."""
-
-    def decorate(test: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(test)
-        def run(*arguments: Any, **named: Any) -> None:
-            if stands_in():
-                with pytest.raises(bascule.CudaError, match="CUDA_ERROR_NOT_SUPPORTED"):
-                    test(*arguments, **named)
-                pytest.skip(f"needs a GPU: the device in the driver's place refuses {instruction}")
-            if not bascule.current_device().emulated:
-                test(*arguments, **named)
-                return
-            with pytest.raises(bascule.CudaError, match=rf"{re.escape(instruction)}.* is not supported"):
-                test(*arguments, **named)
-            pytest.xfail(f"the emulated device refuses {instruction}")
-
-        return run
-
-    return decorate
 
 
 @pytest.fixture(scope="session")

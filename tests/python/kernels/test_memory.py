@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from .conftest import BLOCKS, SIZES, blocks_for, given, refused_when_emulated, wanted
+from .conftest import BLOCKS, SIZES, blocks_for, given, wanted
 
 sweep = pytest.mark.parametrize("size", SIZES[:-1])
 blocks = pytest.mark.parametrize("block", BLOCKS)
@@ -100,7 +100,6 @@ def test_loads_with_hints_load_the_same(kernel, rng, size, block):
     np.testing.assert_array_equal(sums.read(), pairs.sum(axis=1))
 
 
-@refused_when_emulated("malloc")
 @pytest.mark.parametrize("block", [32, 33])
 def test_threads_allocate_lists_of_their_own(kernel, rng, block):
     lengths = rng.integers(0, 20, 257, dtype="i4")

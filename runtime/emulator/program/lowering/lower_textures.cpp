@@ -118,7 +118,8 @@ void Lowering::surface(const ptx::Instruction& instruction, const Opcode& opcode
     access.formatted = opcode.flags.has(Flag::p);
     access.what = flag_in(opcode.flags, {Flag::add, Flag::min, Flag::max, Flag::and_, Flag::or_}, Flag::rn);
     const GeometryTraits& traits = traits_of(access.geometry);
-    if ((opcode.flags & FlagSet{Flag::geometry_1d, Flag::geometry_2d, Flag::geometry_3d, Flag::a1d, Flag::a2d})
+    if ((opcode.flags &
+         FlagSet{Flag::geometry_1d, Flag::geometry_2d, Flag::geometry_3d, Flag::a1d, Flag::a2d})
             .empty())
         refuse(fmt::format("{} has no geometry", instruction.opcode));
     const ptx::Operand& at = operand(instruction, loads ? 1 : 0);
