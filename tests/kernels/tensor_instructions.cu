@@ -36,37 +36,79 @@ __device__ unsigned pair_of(float low, float high) {
     return *reinterpret_cast<unsigned*>(&pair);
 }
 
-}  // namespace
+// Rows in shared memory are a little longer than the tile's, so that ldmatrix reads them without conflicts.
+struct Tiles {
+    __half a[64][32 + 8], b[32][32 + 8];
+};
 
-// C = A B of halves, row-major: 64 x 32 a block of four warps, each 16 x 32. Rows in shared memory are a little longer,
-// so that ldmatrix reads them without conflicts.
-__global__ void gemm_of_halves(const __half* a, const __half* b, float* c, int n, int k) {
-    __shared__ __align__(16) __half tile_a[64][32 + 8], tile_b[32][32 + 8];
+// Of a tile of 64 x 32 that four warps have, each 16 x 32.
+__device__ void multiply_tiles(float (&sum)[4][4], const Tiles& tiles) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    int first_row = blockIdx.y * 64, first_column = blockIdx.x * 32;
-    float sum[4][4] = {};
-    for (int at = 0; at < k; at += 32) {
-        for (int i = threadIdx.x; i < 64 * 4; i += blockDim.x)  // 16 bytes at a time
-            *reinterpret_cast<int4*>(&tile_a[i / 4][i % 4 * 8]) =
-                *reinterpret_cast<const int4*>(a + (first_row + i / 4) * k + at + i % 4 * 8);
-        for (int i = threadIdx.x; i < 32 * 4; i += blockDim.x)
-            *reinterpret_cast<int4*>(&tile_b[i / 4][i % 4 * 8]) =
-                *reinterpret_cast<const int4*>(b + (at + i / 4) * n + first_column + i % 4 * 8);
-        __syncthreads();
-        for (int step = 0; step < 32; step += 16) {
-            unsigned left[4], right[2];
-            load_rows4(left, &tile_a[warp * 16 + lane % 16][step + lane / 16 * 8]);
-            for (int j = 0; j < 4; ++j) {
-                load_columns2(right, &tile_b[step + lane % 16][j * 8]);
-                multiply_halves(sum[j], left, right);
-            }
+    for (int step = 0; step < 32; step += 16) {
+        unsigned left[4], right[2];
+        load_rows4(left, &tiles.a[warp * 16 + lane % 16][step + lane / 16 * 8]);
+        for (int j = 0; j < 4; ++j) {
+            load_columns2(right, &tiles.b[step + lane % 16][j * 8]);
+            multiply_halves(sum[j], left, right);
         }
-        __syncthreads();
     }
+}
+
+__device__ void store_sums(const float (&sum)[4][4], float* c, int n) {
+    int lane = threadIdx.x % 32, first_row = blockIdx.y * 64 + threadIdx.x / 32 * 16;
     for (int j = 0; j < 4; ++j)
         for (int e = 0; e < 4; ++e)
-            c[(first_row + warp * 16 + row_of(lane, e)) * n + first_column + j * 8 + column_of(lane, e)] =
-                sum[j][e];
+            c[(first_row + row_of(lane, e)) * n + blockIdx.x * 32 + j * 8 + column_of(lane, e)] = sum[j][e];
+}
+
+// The next 32 columns of A and rows of B, 16 bytes at a time: `copy` says how.
+template <class Copy>
+__device__ void fill_tiles(Tiles& tiles, const __half* a, const __half* b, int at, int n, int k, Copy copy) {
+    for (int i = threadIdx.x; i < 64 * 4; i += blockDim.x)
+        copy(&tiles.a[i / 4][i % 4 * 8], a + (blockIdx.y * 64 + i / 4) * k + at + i % 4 * 8);
+    for (int i = threadIdx.x; i < 32 * 4; i += blockDim.x)
+        copy(&tiles.b[i / 4][i % 4 * 8], b + (at + i / 4) * n + blockIdx.x * 32 + i % 4 * 8);
+}
+
+}  // namespace
+
+// C = A B of halves, row-major: 64 x 32 a block of four warps.
+__global__ void gemm_of_halves(const __half* a, const __half* b, float* c, int n, int k) {
+    __shared__ __align__(16) Tiles tiles;
+    float sum[4][4] = {};
+    for (int at = 0; at < k; at += 32) {
+        fill_tiles(tiles, a, b, at, n, k, [](__half* to, const __half* from) {
+            *reinterpret_cast<int4*>(to) = *reinterpret_cast<const int4*>(from);
+        });
+        __syncthreads();
+        multiply_tiles(sum, tiles);
+        __syncthreads();
+    }
+    store_sums(sum, c, n);
+}
+
+// The same, where the next tiles are copied while these are multiplied: two more are on their way.
+__global__ void pipelined_gemm_of_halves(const __half* a, const __half* b, float* c, int n, int k) {
+    __shared__ __align__(16) Tiles stages[3];
+    const auto begin = [&](int stage) {
+        if (stage * 32 < k) {
+            fill_tiles(stages[stage % 3], a, b, stage * 32, n, k, [](__half* to, const __half* from) {
+                asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
+                             : "memory");
+            });
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");  // an empty one at the end, which counts
+    };
+    float sum[4][4] = {};
+    begin(0);
+    begin(1);
+    for (int stage = 0; stage * 32 < k; ++stage) {
+        asm volatile("cp.async.wait_group 1;" ::: "memory");
+        __syncthreads();  // everyone's copies are here, and everyone has read the stage that is filled next
+        begin(stage + 2);
+        multiply_tiles(sum, stages[stage % 3]);
+    }
+    store_sums(sum, c, n);
 }
 
 // Attention of 16 queries a warp with softmax on the way: the sums of one product become an operand of the next

@@ -151,11 +151,12 @@ def test_one_instruction_multiplies_a_tile(kernel, rng):
     np.testing.assert_array_equal(c.read(), a.astype("f4") @ b.astype("f4"))
 
 
+@pytest.mark.parametrize("name", ["tensor_instructions.gemm_of_halves", "tensor_instructions.pipelined_gemm_of_halves"])
 @pytest.mark.parametrize(("m", "n", "k"), [(64, 32, 32), (128, 96, 160)])
-def test_gemm_through_shared_memory(kernel, rng, m, n, k):
+def test_gemm_through_shared_memory(kernel, rng, name, m, n, k):
     a, b = rng.standard_normal((m, k)).astype("f2"), rng.standard_normal((k, n)).astype("f2")
     c = wanted((m, n), "f4")
-    kernel("tensor_instructions.gemm_of_halves")[(n // 32, m // 64), 128](given(a), given(b), c, n, k)
+    kernel(name)[(n // 32, m // 64), 128](given(a), given(b), c, n, k)
     assert_product(c.read(), a, b)
 
 
