@@ -128,7 +128,9 @@ TEST_CASE(
                    "cudaTextureObject_t"));
     CHECK(contains(message_of([&] { read.typed<void(Surface, float*, float)>(); }), "bascule::Surface"));
     ArgumentPack pack(read.signature(Device::current()));
-    CHECK(contains(message_of([&] { pack.set(0, Scalar{.integer = 3}); }), "Pass a bascule::Texture"));
+    Scalar number;
+    number.integer = 3;
+    CHECK(contains(message_of([&] { pack.set(0, number); }), "Pass a bascule::Texture"));
     CHECK(contains(message_of([&] { pack.set(1, texture.argument()); }), "cudaTextureObject_t"));
 }
 
