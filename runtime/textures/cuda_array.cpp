@@ -139,7 +139,7 @@ struct CudaArray::State {
     State(std::span<const std::int64_t> asked, DType dtype, const CudaArrayOptions& how, StreamRef on)
         : shape(asked), format{dtype, how.channels}, options(how), stream(on) {
         CUDA_ARRAY3D_DESCRIPTOR description{};
-        description.Format = driver_format(format);
+        description.Format = static_cast<CUarray_format>(driver_format(format));
         description.NumChannels = static_cast<unsigned>(how.channels);
         extents = extents_of(texel_shape(shape, how.channels), how);
         if (how.gather && (how.layered || how.cube || extents.height == 0 || extents.depth != 0))

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <cuda.h>
+
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/textures/texels.hpp>
@@ -23,7 +25,7 @@ constexpr struct {
 
 }  // namespace
 
-CUarray_format driver_format(const TexelFormat& format) {
+int driver_format(const TexelFormat& format) {
     if (format.channels != 1 && format.channels != 2 && format.channels != 4) {
         reject_field(ErrorKind::value, "channels", "a texture has 1, 2 or 4 channels, got {}{}.",
                      format.channels, format.channels == 3 ? ": add a fourth, as float4 has it" : "");

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <span>
 
-#include <cuda.h>
-
 #include <bascule/interface/arrays/array_interface.hpp>
 
 namespace bascule {
@@ -20,8 +18,9 @@ struct TexelFormat {
     }
 };
 
-/// Throws: ArgumentError for what no texture has: 64 bits, complex numbers, 3 channels.
-CUarray_format driver_format(const TexelFormat& format);
+/// A CUarray_format; the driver's own headers are not installed. Throws: ArgumentError for what no texture has: 64 bits,
+/// complex numbers, 3 channels.
+int driver_format(const TexelFormat& format);
 
 /// The extents of the texels in an array whose last axis has the channels, where there are several. Throws:
 /// ArgumentError where it has not.

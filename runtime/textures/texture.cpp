@@ -45,7 +45,7 @@ CUDA_RESOURCE_DESC linear_resource(const ArrayView& array, const TexelFormat& fo
     CUDA_RESOURCE_DESC made{};
     made.resType = CU_RESOURCE_TYPE_LINEAR;
     made.res.linear.devPtr = array.pointer;
-    made.res.linear.format = driver_format(format);
+    made.res.linear.format = static_cast<CUarray_format>(driver_format(format));
     made.res.linear.numChannels = static_cast<unsigned>(format.channels);
     made.res.linear.sizeInBytes = texels * format.bytes();
     return made;
@@ -89,7 +89,7 @@ CUDA_RESOURCE_DESC pitched_resource(const ArrayView& array, const TexelFormat& f
     CUDA_RESOURCE_DESC made{};
     made.resType = CU_RESOURCE_TYPE_PITCH2D;
     made.res.pitch2D.devPtr = array.pointer;
-    made.res.pitch2D.format = driver_format(format);
+    made.res.pitch2D.format = static_cast<CUarray_format>(driver_format(format));
     made.res.pitch2D.numChannels = static_cast<unsigned>(format.channels);
     made.res.pitch2D.width = static_cast<std::size_t>(texels[1]);
     made.res.pitch2D.height = static_cast<std::size_t>(texels[0]);
