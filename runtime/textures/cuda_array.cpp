@@ -126,7 +126,7 @@ unsigned flags_of(const CudaArrayOptions& options) {
            (options.gather ? CUDA_ARRAY3D_TEXTURE_GATHER : 0u);
 }
 
-/// For whoever has a stream's work to be kept alive by.
+/// What keeps an object alive until an operation has finished.
 template <class T>
 Owner owner_of(const std::shared_ptr<T>& object) {
     using Kept = std::shared_ptr<T>;
@@ -240,7 +240,8 @@ const ArrayView& CudaArray::view() const noexcept { return state_->view; }
 
 void CudaArray::copy_from_device(StreamRef stream, std::uint64_t source, std::span<const Producer> producers,
                                  const Owners& owners) const {
-    const Owners own(owner_of(state_));
+    const Owner self = owner_of(state_);
+    const Owners own(self);  // borrows
     const OwnersKept kept(stream, owners), own_kept(stream, own);
     const ContextGuard context(stream.context());
     CUDA_MEMCPY3D copy = state_->whole();
@@ -252,7 +253,8 @@ void CudaArray::copy_from_device(StreamRef stream, std::uint64_t source, std::sp
 
 void CudaArray::copy_to_device(StreamRef stream, std::uint64_t destination,
                                std::span<const Producer> producers, const Owners& owners) const {
-    const Owners own(owner_of(state_));
+    const Owner self = owner_of(state_);
+    const Owners own(self);  // borrows
     const OwnersKept kept(stream, owners), own_kept(stream, own);
     const ContextGuard context(stream.context());
     CUDA_MEMCPY3D copy = state_->whole();
@@ -264,7 +266,8 @@ void CudaArray::copy_to_device(StreamRef stream, std::uint64_t destination,
 
 void CudaArray::copy_from_host(StreamRef stream, const void* source, std::span<const Producer> producers,
                                const Owners& owners) const {
-    const Owners own(owner_of(state_));
+    const Owner self = owner_of(state_);
+    const Owners own(self);  // borrows
     const OwnersKept kept(stream, owners), own_kept(stream, own);
     const ContextGuard context(stream.context());
     CUDA_MEMCPY3D copy = state_->whole();
@@ -278,7 +281,8 @@ void CudaArray::copy_from_host(StreamRef stream, const void* source, std::span<c
 
 void CudaArray::copy_to_host(StreamRef stream, void* destination, std::span<const Producer> producers,
                              const Owners& owners) const {
-    const Owners own(owner_of(state_));
+    const Owner self = owner_of(state_);
+    const Owners own(self);  // borrows
     const OwnersKept kept(stream, owners), own_kept(stream, own);
     const ResetWatch resets;
     const ContextGuard context(stream.context());

@@ -22,7 +22,8 @@ constexpr Limit default_limits[] = {
 };
 
 const Limit* default_limit(CUlimit which) noexcept {
-    const auto* found = std::ranges::find(default_limits, which, &Limit::which);
+    const auto number = [](const Limit& each) { return static_cast<int>(each.which); };
+    const auto* found = std::ranges::find(default_limits, static_cast<int>(which), number);
     return found == std::end(default_limits) ? nullptr : found;
 }
 

@@ -84,7 +84,8 @@ constexpr std::array rows = {
 
 CUresult look_up(CUresult code, const char** out, const char* Row::*member) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const auto row = std::ranges::find(rows, code, &Row::code);
+    const auto number = [](const Row& each) { return static_cast<int>(each.code); };
+    const auto row = std::ranges::find(rows, static_cast<int>(code), number);
     *out = row == rows.end() ? nullptr : (*row).*member;
     return row == rows.end() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }

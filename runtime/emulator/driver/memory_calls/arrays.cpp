@@ -123,7 +123,8 @@ CUresult create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& asked, const cha
 
 std::optional<TexelFormat> texel_format(CUarray_format format, unsigned channels) {
     if (channels != 1 && channels != 2 && channels != 4) return std::nullopt;
-    const auto* known = std::ranges::find(formats, format, [](const auto& each) { return each.format; });
+    const auto number = [](const auto& each) { return static_cast<int>(each.format); };
+    const auto* known = std::ranges::find(formats, static_cast<int>(format), number);
     if (known == std::end(formats)) return std::nullopt;
     return TexelFormat{known->kind, known->bytes, static_cast<std::uint8_t>(channels)};
 }

@@ -93,8 +93,10 @@ constexpr Attribute attributes[] = {
     {CU_MEMPOOL_ATTR_USED_MEM_HIGH, nullptr, &Numbers::used_high, Change::only_to_zero},
 };
 
+// By number: an enumeration that has another value may not be read through a reference.
 const Attribute* find(CUmemPool_attribute which) noexcept {
-    const auto* found = std::ranges::find(attributes, which, &Attribute::which);
+    const auto number = [](const Attribute& each) { return static_cast<int>(each.which); };
+    const auto* found = std::ranges::find(attributes, static_cast<int>(which), number);
     return found == std::end(attributes) ? nullptr : found;
 }
 
