@@ -230,7 +230,7 @@ TEST_CASE("copies that do not fit an array, or cut its texels, are refused") {
     CHECK(copied({CU_MEMORYTYPE_ARRAY, nullptr, 0, array, 2}, 4, 4, 1) == CUDA_ERROR_INVALID_VALUE);
     CHECK(copied({CU_MEMORYTYPE_ARRAY, nullptr, 0, array}, 6, 4, 1) == CUDA_ERROR_INVALID_VALUE);
     CHECK(copied({CU_MEMORYTYPE_ARRAY}, 32, 4, 1) == CUDA_ERROR_INVALID_HANDLE);
-    CHECK(copied({static_cast<CUmemorytype>(9)}, 32, 4, 1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(copied({static_cast<CUmemorytype>(7)}, 32, 4, 1) == CUDA_ERROR_INVALID_VALUE);
     CHECK(world.api.cuMemcpyHtoA(array, 0, host.data(), 16) ==
           CUDA_ERROR_INVALID_VALUE);  // it has two dimensions
     CHECK(world.api.cuArrayDestroy(array) == CUDA_SUCCESS);
@@ -323,8 +323,10 @@ TEST_CASE("combinations of options that no texture has are refused") {
           CUDA_ERROR_INVALID_VALUE);
     CHECK(texture(world, floats, with(point, CU_TRSF_SRGB)) == CUDA_ERROR_INVALID_VALUE);
     CHECK(texture(world, floats, with(point, 0x8000)) == CUDA_ERROR_INVALID_VALUE);
+#ifndef __SANITIZE_ADDRESS__  // which refuses enumerations of other values, and so these lines themselves
     CHECK(texture(world, floats, with(static_cast<CUfilter_mode>(2), 0)) == CUDA_ERROR_INVALID_VALUE);
     CHECK(texture(world, floats, with(point, 0, static_cast<CUaddress_mode>(4))) == CUDA_ERROR_INVALID_VALUE);
+#endif
     CUDA_TEXTURE_DESC colored = with(point, CU_TRSF_READ_AS_INTEGER, CU_TR_ADDRESS_MODE_BORDER);
     colored.borderColor[1] = 1;
     CHECK(texture(world, bytes, colored) == CUDA_ERROR_NOT_SUPPORTED);
