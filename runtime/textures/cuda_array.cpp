@@ -238,61 +238,61 @@ StreamRef CudaArray::stream() const noexcept { return state_->stream; }
 CUarray_st* CudaArray::handle() const noexcept { return state_->handle; }
 const ArrayView& CudaArray::view() const noexcept { return state_->view; }
 
+/// A copy of the whole array on a stream. What it needs is kept until the device has finished with it.
+struct CudaArray::Copy {
+    Copy(const CudaArray& array, StreamRef stream, const Owners& owners)
+        : self(owner_of(array.state_)),
+          self_kept(stream, own),
+          others_kept(stream, owners),
+          context(stream.context()),
+          description(array.state_->whole()) {}
+
+    Owner self;
+    Owners own{self};
+    OwnersKept self_kept, others_kept;
+    ContextGuard context;
+    CUDA_MEMCPY3D description;  ///< from the array to itself: one side is replaced
+};
+
 void CudaArray::copy_from_device(StreamRef stream, std::uint64_t source, std::span<const Producer> producers,
                                  const Owners& owners) const {
-    const Owner self = owner_of(state_);
-    const Owners own(self);  // borrows
-    const OwnersKept kept(stream, owners), own_kept(stream, own);
-    const ContextGuard context(stream.context());
-    CUDA_MEMCPY3D copy = state_->whole();
-    copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.srcArray = nullptr;
-    copy.srcDevice = source;
-    enqueue(stream, copy, CallKind::copy, producers, "copying to a CUDA array");
+    Copy copy(*this, stream, owners);
+    copy.description.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.description.srcArray = nullptr;
+    copy.description.srcDevice = source;
+    enqueue(stream, copy.description, CallKind::copy, producers, "copying to a CUDA array");
 }
 
 void CudaArray::copy_to_device(StreamRef stream, std::uint64_t destination,
                                std::span<const Producer> producers, const Owners& owners) const {
-    const Owner self = owner_of(state_);
-    const Owners own(self);  // borrows
-    const OwnersKept kept(stream, owners), own_kept(stream, own);
-    const ContextGuard context(stream.context());
-    CUDA_MEMCPY3D copy = state_->whole();
-    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.dstArray = nullptr;
-    copy.dstDevice = destination;
-    enqueue(stream, copy, CallKind::copy, producers, "copying from a CUDA array");
+    Copy copy(*this, stream, owners);
+    copy.description.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.description.dstArray = nullptr;
+    copy.description.dstDevice = destination;
+    enqueue(stream, copy.description, CallKind::copy, producers, "copying from a CUDA array");
 }
 
 void CudaArray::copy_from_host(StreamRef stream, const void* source, std::span<const Producer> producers,
                                const Owners& owners) const {
-    const Owner self = owner_of(state_);
-    const Owners own(self);  // borrows
-    const OwnersKept kept(stream, owners), own_kept(stream, own);
-    const ContextGuard context(stream.context());
-    CUDA_MEMCPY3D copy = state_->whole();
-    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-    copy.srcArray = nullptr;
-    copy.srcHost = source;
+    Copy copy(*this, stream, owners);
+    copy.description.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.description.srcArray = nullptr;
+    copy.description.srcHost = source;
     const bool captured = capture_of(stream).status == CaptureState::Status::active;
-    enqueue(stream, copy, CallKind::copy_to_device, producers, "copying to a CUDA array");
+    enqueue(stream, copy.description, CallKind::copy_to_device, producers, "copying to a CUDA array");
     if (!captured && !is_pinned(source)) stream.synchronize();
 }
 
 void CudaArray::copy_to_host(StreamRef stream, void* destination, std::span<const Producer> producers,
                              const Owners& owners) const {
-    const Owner self = owner_of(state_);
-    const Owners own(self);  // borrows
-    const OwnersKept kept(stream, owners), own_kept(stream, own);
     const ResetWatch resets;
-    const ContextGuard context(stream.context());
-    CUDA_MEMCPY3D copy = state_->whole();
-    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
-    copy.dstArray = nullptr;
-    copy.dstHost = destination;
+    Copy copy(*this, stream, owners);
+    copy.description.dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy.description.dstArray = nullptr;
+    copy.description.dstHost = destination;
     const bool waits = !is_pinned(destination);
     if (waits) require_no_capture(stream, "copying to memory that is not pinned");
-    enqueue(stream, copy, CallKind::copy_to_host, producers, "copying from a CUDA array");
+    enqueue(stream, copy.description, CallKind::copy_to_host, producers, "copying from a CUDA array");
     if (!waits) return;
     stream.synchronize();
     resets.check("copying from a CUDA array");

@@ -63,6 +63,7 @@ class CudaArray {
 
   private:
     struct State;
+    struct Copy;
     std::shared_ptr<State> state_;
 };
 

@@ -178,19 +178,6 @@ std::uint64_t make_texture(Device device, const CUDA_RESOURCE_DESC& resource, co
     return made;
 }
 
-/// `destroy` takes the driver's functions and the handle.
-template <class Destroy>
-void destroy_image(Device device, std::uint64_t handle, const char* doing, const Destroy& destroy) noexcept {
-    if (handle == 0) return;
-    const Driver& driver = *Driver::existing();
-    const ProgramLockReleased released;
-    try {
-        const ContextGuard context(device.context());
-        driver.report(destroy(driver.api(), handle), doing);
-    } catch (...) {  // the driver is gone, and the object with it
-    }
-}
-
 CUDA_RESOURCE_DESC array_resource(const CudaArray& array) {
     CUDA_RESOURCE_DESC made{};
     made.resType = CU_RESOURCE_TYPE_ARRAY;
@@ -200,15 +187,39 @@ CUDA_RESOURCE_DESC array_resource(const CudaArray& array) {
 
 }  // namespace
 
-Texture::Texture(const ArrayView& array, const TextureOptions& options, Device device) : device_(device) {
+ImageObject::~ImageObject() {
+    if (argument_.handle == 0) return;
+    const Driver& driver = *Driver::existing();
+    const ProgramLockReleased released;
+    try {
+        const ContextGuard context(device_.context());
+        if (argument_.is_surface)
+            driver.report(driver.api().cuSurfObjectDestroy(argument_.handle), "destroying a surface");
+        else
+            driver.report(driver.api().cuTexObjectDestroy(argument_.handle), "destroying a texture");
+    } catch (...) {  // the driver is gone, and the object with it
+    }
+}
+
+ImageObject::ImageObject(ImageObject&& other) noexcept
+    : device_(other.device_), argument_(std::exchange(other.argument_, {})) {}
+
+ImageObject& ImageObject::operator=(ImageObject&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(argument_, other.argument_);
+    return *this;
+}
+
+Texture::Texture(const ArrayView& array, const TextureOptions& options, Device device)
+    : ImageObject(device, false, array) {
     const CUDA_RESOURCE_DESC resource = memory_resource(array, options, device);
     const bool linear = resource.resType == CU_RESOURCE_TYPE_LINEAR;
     argument_.handle =
         make_texture(device, resource, texture_description(options, array.dtype, linear ? 1 : 2, linear));
-    argument_.array = array;
 }
 
-Texture::Texture(const CudaArray& array, const TextureOptions& options) : device_(array.stream().device()) {
+Texture::Texture(const CudaArray& array, const TextureOptions& options)
+    : ImageObject(array.stream().device(), false, array.view()) {
     if (options.channels != 1 && options.channels != array.format().channels) {
         reject_field(ErrorKind::value, "channels", "the CUDA array has {} channels, got {}.",
                      array.format().channels, options.channels);
@@ -219,25 +230,9 @@ Texture::Texture(const CudaArray& array, const TextureOptions& options) : device
                      (array.options().layered || array.options().cube ? 1 : 0);
     argument_.handle = make_texture(device_, array_resource(array),
                                     texture_description(how, array.format().dtype, axes, false));
-    argument_.array = array.view();
 }
 
-Texture::~Texture() {
-    destroy_image(
-        device_, argument_.handle, "destroying a texture",
-        [](const DriverFunctions& api, std::uint64_t handle) { return api.cuTexObjectDestroy(handle); });
-}
-
-Texture::Texture(Texture&& other) noexcept
-    : device_(other.device_), argument_(std::exchange(other.argument_, {})) {}
-
-Texture& Texture::operator=(Texture&& other) noexcept {
-    std::swap(device_, other.device_);
-    std::swap(argument_, other.argument_);
-    return *this;
-}
-
-Surface::Surface(const CudaArray& array) : device_(array.stream().device()) {
+Surface::Surface(const CudaArray& array) : ImageObject(array.stream().device(), true, array.view()) {
     if (!array.options().surface) {
         reject(ErrorKind::value, "the CUDA array was not made for surfaces: {}.",
                advice("pass surface=True to what makes it", "set CudaArrayOptions::surface"));
@@ -248,23 +243,6 @@ Surface::Surface(const CudaArray& array) : device_(array.stream().device()) {
     CUsurfObject made = 0;
     driver.check(driver.api().cuSurfObjectCreate(&made, &resource), "making a surface");
     argument_.handle = made;
-    argument_.is_surface = true;
-    argument_.array = array.view();
-}
-
-Surface::~Surface() {
-    destroy_image(
-        device_, argument_.handle, "destroying a surface",
-        [](const DriverFunctions& api, std::uint64_t handle) { return api.cuSurfObjectDestroy(handle); });
-}
-
-Surface::Surface(Surface&& other) noexcept
-    : device_(other.device_), argument_(std::exchange(other.argument_, {})) {}
-
-Surface& Surface::operator=(Surface&& other) noexcept {
-    std::swap(device_, other.device_);
-    std::swap(argument_, other.argument_);
-    return *this;
 }
 
 }  // namespace bascule

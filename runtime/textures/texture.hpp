@@ -39,51 +39,46 @@ struct TextureOptions {
     int channels = 1;  ///< of memory: 2 or 4 are its last axis. CUDA arrays know theirs
 };
 
-/// A texture object that this object owns. It borrows the array, which must outlive it, as it must outlive the launches
-/// that use it. Thread-safe: it does not change.
-///
-/// Of memory: an array of one dimension is read by tex1Dfetch, in one piece; one of two by tex2D, its rows
-/// CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT apart, its first element at a multiple of
-/// CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT. Of a CUDA array: everything else too.
-class Texture {
+/// An object of the driver over an array, which this object owns. It borrows the array, which must outlive it, as it must
+/// outlive the launches that use it. Thread-safe: it does not change.
+class ImageObject {
   public:
-    /// `device` is where the array lies. Throws: ArgumentError; CudaError.
-    Texture(const ArrayView& array, const TextureOptions& options = {}, Device device = Device::current());
-    explicit Texture(const CudaArray& array, const TextureOptions& options = {});
-    ~Texture();  // never throws
-    Texture(Texture&& other) noexcept;
-    Texture& operator=(Texture&& other) noexcept;
-    Texture(const Texture&) = delete;
-    Texture& operator=(const Texture&) = delete;
+    ImageObject(const ImageObject&) = delete;
+    ImageObject& operator=(const ImageObject&) = delete;
 
     std::uint64_t handle() const noexcept { return argument_.handle; }
     Device device() const noexcept { return device_; }
     /// For ArgumentPack::set and typed launches, which are ordered by the array's stream.
     const ImageArgument& argument() const noexcept { return argument_; }
 
-  private:
+  protected:
+    ImageObject(Device device, bool is_surface, const ArrayView& array) noexcept
+        : device_(device), argument_{0, is_surface, array} {}
+    ~ImageObject();  // never throws
+    ImageObject(ImageObject&& other) noexcept;
+    ImageObject& operator=(ImageObject&& other) noexcept;
+
     Device device_;
     ImageArgument argument_;
 };
 
-/// A surface object over a CUDA array that was made with `surface`. As Texture.
-class Surface {
+/// A texture.
+///
+/// Of memory: an array of one dimension is read by tex1Dfetch, in one piece; one of two by tex2D, its rows
+/// CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT apart, its first element at a multiple of
+/// CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT. Of a CUDA array: everything else too.
+class Texture : public ImageObject {
+  public:
+    /// `device` is where the array lies. Throws: ArgumentError; CudaError.
+    Texture(const ArrayView& array, const TextureOptions& options = {}, Device device = Device::current());
+    explicit Texture(const CudaArray& array, const TextureOptions& options = {});
+};
+
+/// A surface over a CUDA array that was made with `surface`.
+class Surface : public ImageObject {
   public:
     /// Throws: ArgumentError; CudaError.
     explicit Surface(const CudaArray& array);
-    ~Surface();  // never throws
-    Surface(Surface&& other) noexcept;
-    Surface& operator=(Surface&& other) noexcept;
-    Surface(const Surface&) = delete;
-    Surface& operator=(const Surface&) = delete;
-
-    std::uint64_t handle() const noexcept { return argument_.handle; }
-    Device device() const noexcept { return device_; }
-    const ImageArgument& argument() const noexcept { return argument_; }
-
-  private:
-    Device device_;
-    ImageArgument argument_;
 };
 
 }  // namespace bascule
