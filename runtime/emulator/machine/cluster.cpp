@@ -97,10 +97,8 @@ const Instruction* in_cluster(Lanes& s, const Instruction* i) {
 }
 
 const Instruction* elect(Lanes& s, const Instruction* i) {
+    if (!all_here(s, i, i->operand[2])) return nullptr;
     const u32* members = lanes_at<u32>(s, i->operand[2]);
-    u32 required = 0;
-    each_lane(s.mask, [&](unsigned l) { required |= members[l]; });
-    if (!meet(s, i, required)) return nullptr;
     u32* d = lanes_at<u32>(s, i->operand[0]);
     u32 elected = 0, leaders[32];
     each_lane(s.mask, [&](unsigned l) {
@@ -109,8 +107,7 @@ const Instruction* elect(Lanes& s, const Instruction* i) {
         elected |= static_cast<u32>(leaders[l] == l) << l;
     });
     each_lane(s.mask, [&](unsigned l) { d[l] = leaders[l]; });
-    u32& p = predicate_at(s, i->operand[1]);
-    p = (p & ~s.mask) | elected;
+    write_predicate(s, i->operand[1], elected);
     return i + 1;
 }
 

@@ -57,9 +57,23 @@ inline std::uint32_t& predicate_at(Lanes& s, std::uint32_t offset) {
     return *lanes_at<std::uint32_t>(s, offset);
 }
 
+/// The bits of the lanes that run are those of `value`.
+inline void write_predicate(Lanes& s, std::uint32_t offset, std::uint32_t value) {
+    std::uint32_t& d = predicate_at(s, offset);
+    d = (d & ~s.mask) | (value & s.mask);
+}
+
 template <class Visit>
 void each_lane(std::uint32_t mask, Visit&& visit) {
     for (; mask != 0; mask &= mask - 1) visit(static_cast<unsigned>(__builtin_ctz(mask)));
+}
+
+/// Whether all lanes are here that the running ones' member masks name; if not, the group parks.
+inline bool all_here(Lanes& s, const Instruction* i, std::uint32_t mask_slot) {
+    std::uint32_t required = 0;
+    const auto* members = lanes_at<std::uint32_t>(s, mask_slot);
+    each_lane(s.mask, [&](unsigned l) { required |= members[l]; });
+    return meet(s, i, required);
 }
 
 }  // namespace emulated::machine

@@ -88,9 +88,10 @@ const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next) {
     return s.code + next;
 }
 
-const Instruction* misuse(Lanes& s, const Instruction* i, std::uint32_t lanes, std::string message) {
+const Instruction* misuse(Lanes& s, const Instruction* i, std::uint32_t lanes, std::string message,
+                          LaneFault::What what) {
     s.block->message = std::move(message);
-    return fault(s, i, LaneFault::What::misuse, lanes);
+    return fault(s, i, what, lanes);
 }
 
 bool run_warp(Lanes& lanes, Warp& warp) {

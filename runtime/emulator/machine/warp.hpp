@@ -92,7 +92,8 @@ inline void part(Lanes& s, std::uint32_t lanes, std::uint32_t pc) {
 }
 
 /// A fault of `lanes` that this sentence describes.
-const Instruction* misuse(Lanes& s, const Instruction* i, std::uint32_t lanes, std::string message);
+const Instruction* misuse(Lanes& s, const Instruction* i, std::uint32_t lanes, std::string message,
+                          LaneFault::What what = LaneFault::What::misuse);
 
 /// Backward branches and calls between two looks at the clock at most, however short the code. Longer code looks
 /// after fewer, so that no more than `instructions_between_looks` or so run in between.

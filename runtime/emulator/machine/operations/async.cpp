@@ -257,8 +257,7 @@ const Instruction* test(Lanes& s, const Instruction* i) {
         else
             s.block->open_phase = OpenPhase{addresses[l], state->pending, state->bytes};
     }
-    u32& p = predicate_at(s, i->operand[0]);
-    p = (p & ~s.mask) | over;
+    write_predicate(s, i->operand[0], over);
     if (over == s.mask) {
         s.block->open_phase.reset();
         return i + 1;

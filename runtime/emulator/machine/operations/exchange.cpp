@@ -12,19 +12,6 @@ using program::Operation;
 using program::Type;
 using u32 = std::uint32_t;
 
-void write_predicate(Lanes& s, u32 offset, u32 value) {
-    u32& d = predicate_at(s, offset);
-    d = (d & ~s.mask) | (value & s.mask);
-}
-
-// All lanes that the running ones' member masks name are here.
-bool all_here(Lanes& s, const Instruction* i, u32 mask_slot) {
-    u32 required = 0;
-    const u32* members = lanes_at<u32>(s, mask_slot);
-    each_lane(s.mask, [&](unsigned l) { required |= members[l]; });
-    return meet(s, i, required);
-}
-
 template <Flag Mode>
 const Instruction* vote(Lanes& s, const Instruction* i) {
     if (!all_here(s, i, i->operand[2])) return nullptr;

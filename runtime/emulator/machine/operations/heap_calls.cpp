@@ -39,15 +39,16 @@ const Instruction* release(Lanes& s, const Instruction* i) {
     const auto* addresses = lanes_at<std::uint64_t>(s, i->operand[0]);
     const SourceLine line = line_of(s, i);
     std::uint32_t wrong = 0;
+    std::string message;
     each_lane(s.mask, [&](unsigned l) {
         if (addresses[l] == 0) return;
         std::string why = heap == nullptr ? "there is no heap" : heap->free(addresses[l], line);
         if (why.empty()) return;
-        if (wrong == 0) s.block->message = fmt::format("free({:#x}): {}", addresses[l], why);
+        if (wrong == 0) message = fmt::format("free({:#x}): {}", addresses[l], why);
         wrong |= 1u << l;
     });
     if (wrong == 0) return i + 1;
-    return fault(s, i, LaneFault::What::bad_free, wrong);
+    return misuse(s, i, wrong, std::move(message), LaneFault::What::bad_free);
 }
 
 }  // namespace

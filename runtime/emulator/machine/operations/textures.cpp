@@ -34,8 +34,7 @@ using u64 = std::uint64_t;
 constexpr const char* name_of(bool is_surface) { return is_surface ? "surface" : "texture"; }
 
 const Instruction* bad_image(Lanes& s, const Instruction* i, u32 lanes, std::string message) {
-    s.block->message = std::move(message);
-    return fault(s, i, LaneFault::What::bad_image, lanes);
+    return misuse(s, i, lanes, std::move(message), LaneFault::What::bad_image);
 }
 
 std::shared_ptr<const ImageObject> find_object(const Lanes& s, u64 handle) {
@@ -488,8 +487,7 @@ const Instruction* is_kind(Lanes& s, const Instruction* i) {
                          access.what != Flag::samplerref;
         truth |= static_cast<u32>(yes) << l;
     });
-    u32& d = predicate_at(s, i->operand[0]);
-    d = (d & ~s.mask) | (truth & s.mask);
+    write_predicate(s, i->operand[0], truth);
     return i + 1;
 }
 
