@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,70 +7,20 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/compile.hpp>
 #include <bascule/jit/compile/compile_plan.hpp>
+#include <bascule/jit/compile/nvrtc_arguments.hpp>
 #include <bascule/jit/compile/precompiled_header.hpp>
 #include <bascule/jit/compile/prelude.hpp>
 #include <bascule/jit/compile/view_probe.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
-#include <bascule/jit/diagnostics/diagnostics_rows.hpp>
-#include <bascule/jit/headers/include_directives.hpp>
 #include <bascule/jit/process/log.hpp>
 #include <bascule/jit/text/lexer.hpp>
-#include <bascule/jit/text/nvrtc_options.hpp>
 #include <bascule/jit/types/demangle.hpp>
 #include <bascule/jit/types/reflection.hpp>
 #include <bascule/jit/types/variable.hpp>
 
 namespace bascule {
 namespace {
-
-constexpr const char* defines_name = "bascule_defines.h";
-
-/// Views check every index, and say where one was wrong: on for debugging, unless it is defined as 0.
-constexpr const char* check_bounds = "BASCULE_CHECK_BOUNDS";
-
-/// Whether a macro may be meant for what precedes the user's text: NVRTC's own headers, and the prelude.
-bool configures_nvrtc(const std::string& macro) {
-    return macro.starts_with("_") || macro.starts_with("CUDA") || macro == "NDEBUG" || macro == check_bounds;
-}
-
-/// A define of T or type would break NVRTC's own headers: those that are for the user's text alone come
-/// behind.
-std::string defines_text(const CompileOptions& options) {
-    std::string text;
-    for (const auto& [name, value] : options.defines) {
-        if (configures_nvrtc(name)) continue;
-        text += fmt::format("#define {} {}\n", name, value.empty() ? "1" : value);
-    }
-    return text;
-}
-
-std::vector<std::string> all_options(const Program& program, const Nvrtc& nvrtc) {
-    std::vector<std::string> options;
-    options.push_back("-arch=" + to_string(program.arch));
-    options.push_back(fmt::format("-include={}", prelude_name));
-    options.push_back(fmt::format("-include={}", defines_name));
-    if (!program.source.directory.empty()) options.push_back("-I" + program.source.directory);
-    CompileOptions own = program.options;
-    std::erase_if(own.defines, [](const auto& define) { return !configures_nvrtc(define.first); });
-    const bool defined =
-        std::ranges::any_of(own.defines, [](const auto& define) { return define.first == check_bounds; });
-    if (own.debug && !defined) own.defines.emplace_back(check_bounds, "1");
-    for (std::string& argument : to_arguments(own)) options.push_back(std::move(argument));
-    for (const std::string& path : nvrtc.include_paths()) options.push_back("-I" + path);
-    return options;
-}
-
-std::vector<Nvrtc::Header> all_headers(const Program& program) {
-    std::vector<Nvrtc::Header> headers = {{prelude_name, prelude_for(program)},
-                                          {defines_name, defines_text(program.options)}};
-    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // NVRTC skips that of the program alone
-    for (auto& [name, text] : memory_headers(program.options)) {
-        if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
-        headers.push_back({name, std::move(text)});
-    }
-    return headers;
-}
 
 [[noreturn]] void fail(const std::string& message, const Program& program, std::vector<std::string> options,
                        std::string log, std::vector<Diagnostic> diagnostics = {}) {
@@ -91,44 +40,6 @@ void refuse_nul(const Program& program) {
     fail(fmt::format("{}:{}: the text contains a NUL character. Remove it.", program.source.name,
                      line + program.source.first_line),
          program, {}, {});
-}
-
-/// Options of nvcc and of host compilers.
-constexpr std::array options_elsewhere = {
-    NameRow{"-O*", "NVRTC always optimises: leave it out"},
-    NameRow{"-g", "for line numbers it is -lineinfo, for a debugger the option `debug`"},
-    NameRow{"-W* -X* -f* -m* -pthread -shared -c -x -ccbin* --compiler-options*",
-            "it is for a host compiler: leave it out"},
-    NameRow{"-lcu* -lnv* -lm -L* -rdynamic", "nothing is linked: leave it out"},
-};
-
-std::string explain_option(const std::string& log, const Program& program, const Nvrtc& nvrtc) {
-    static constexpr std::string_view unknown = "unrecognized option ";
-    std::string words = log;
-    while (words.ends_with('\n')) words.pop_back();
-    std::string text = fmt::format("NVRTC {} refused an option: {}", to_string(nvrtc.version()), words);
-    if (words.find("gpu-architecture") != words.npos) {
-        const std::vector<int>& archs = nvrtc.supported_archs();
-        text += fmt::format("; {} was requested, it supports {}", to_string(program.arch),
-                            fmt::join(archs, ", "));
-        const int wanted = 10 * program.arch.major + program.arch.minor;
-        if (nvrtc.version().major > 12 && !archs.empty() && wanted < archs.front()) {
-            text += fmt::format("; NVRTC 12 compiles for older devices: run `{}`", pip_command_for({12, -1}));
-        }
-    }
-    if (words.find("--std") != words.npos) {
-        text += fmt::format("; {} was requested; use c++17 or c++20: c++23 needs NVRTC 13.3",
-                            program.options.std);
-    }
-    if (const std::size_t at = words.find(unknown); at != words.npos) {
-        const std::string_view option = std::string_view(words).substr(
-            at + unknown.size(), words.find(' ', at + unknown.size()) - at - unknown.size());
-        const std::string nearest = nearest_option(option);
-        const std::string elsewhere = find_row(options_elsewhere, option);
-        if (!nearest.empty()) text += fmt::format("; did you mean {}?", nearest);
-        if (nearest.empty() && !elsewhere.empty()) text += "; " + elsewhere;
-    }
-    return text.ends_with('?') ? text : text + ".";
 }
 
 /// NVRTC accepts references, but the driver would pass the value where the kernel expects an address.
@@ -233,12 +144,6 @@ Image make_image(Nvrtc::Result result, const CompilePlan& plan, const Program& p
     return image;
 }
 
-/// Adds the option with which the compiler makes no code, where it has it.
-void make_no_code(std::vector<std::string>& options, const Nvrtc& nvrtc) {
-    const Nvrtc::Version version = nvrtc.version();
-    if (version.major > 12 || version.minor >= 4) options.push_back("-fdevice-syntax-only");
-}
-
 /// The image of one variable: no code, and the variable in the place of a kernel.
 Image image_of_variable(const Program& program, const Nvrtc& nvrtc, std::span<const Nvrtc::Header> headers,
                         std::vector<std::string> options) {
@@ -265,7 +170,8 @@ Image image_of_variable(const Program& program, const Nvrtc& nvrtc, std::span<co
         made.reflected = result.lowered_names[1];
         return image;
     }
-    if (result.bad_option) fail(explain_option(result.log, program, nvrtc), program, options, result.log);
+    if (result.bad_option)
+        fail(explain_refused_option(result.log, program, nvrtc), program, options, result.log);
     std::vector<Diagnostic> diagnostics = parse_log(result.log);
     std::erase_if(diagnostics, [](const Diagnostic& diagnostic) { return !diagnostic.is_error(); });
     // A name that is a function's, or of a type without a size, is refused where the prelude reads its type.
@@ -400,7 +306,8 @@ Image image_of_kernels(const Program& program, const Nvrtc& nvrtc, const std::ve
     while (true) {
         Nvrtc::Result result = run();
         if (result.succeeded) return make_image(std::move(result), plan, program, nvrtc);
-        if (result.bad_option) fail(explain_option(result.log, program, nvrtc), program, options, result.log);
+        if (result.bad_option)
+            fail(explain_refused_option(result.log, program, nvrtc), program, options, result.log);
         const std::vector<Diagnostic> diagnostics = parse_log(result.log);
         const bool only_names = std::ranges::all_of(diagnostics, [](const Diagnostic& diagnostic) {
             return !diagnostic.is_error() || concerns_name_expression(diagnostic);
@@ -421,8 +328,8 @@ Image image_of_kernels(const Program& program, const Nvrtc& nvrtc, const std::ve
 Image compile(const Program& program, const Nvrtc& nvrtc, const HeaderManifest* reached) {
     refuse_nul(program);
     to_arguments(program.options);  // checks the names of all defines
-    const std::vector<std::string> options = all_options(program, nvrtc);
-    const std::vector<Nvrtc::Header> headers = all_headers(program);
+    const std::vector<std::string> options = options_for(program, nvrtc);
+    const std::vector<Nvrtc::Header> headers = headers_for(program);
     if (program.purpose == Program::Purpose::variable)
         return image_of_variable(program, nvrtc, headers, options);
     Image image = image_of_kernels(program, nvrtc, headers, options, reached);
