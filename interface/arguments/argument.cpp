@@ -223,8 +223,7 @@ std::string describe(const ImageArgument& image) {
 void ArgumentPack::set(int index, const ImageArgument& image) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     const ParameterType& declared = parameter.type;
-    const DType handle{DType::Kind::unsigned_integer, 8};
-    if (declared.kind != Declared::scalar || declared.dtype != handle) {
+    if (!can_hold_handle(declared)) {
         fail(ErrorKind::type, index, parameter, describe(image),
              fmt::format("A kernel takes it as `{}`.",
                          image.is_surface ? "cudaSurfaceObject_t" : "cudaTextureObject_t"));

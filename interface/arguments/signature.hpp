@@ -120,6 +120,12 @@ inline bool takes_arrays(const ParameterType& declared) noexcept {
            declared.kind == Kind::masked_view || declared.kind == Kind::span;
 }
 
+/// Whether it can hold the handle of a texture or a surface: an integer of 64 bits.
+inline bool can_hold_handle(const ParameterType& declared) noexcept {
+    return declared.kind == ParameterType::Kind::scalar &&
+           declared.dtype == DType{DType::Kind::unsigned_integer, 8};
+}
+
 /// Whether a texture or a surface is what it takes, and nothing else.
 inline bool takes_images(const ParameterType& declared) noexcept {
     return declared.image != ParameterType::Image::none;

@@ -18,8 +18,10 @@ std::string spell(const HostType& type) {
             return fmt::format("{}{}*", type.constant ? "const " : "", element);
         case HostType::Kind::array:
             return "bascule::ArrayView";
-        case HostType::Kind::image:
-            return type.constant ? "bascule::Texture" : "bascule::Surface";
+        case HostType::Kind::texture:
+            return "bascule::Texture";
+        case HostType::Kind::surface:
+            return "bascule::Surface";
         case HostType::Kind::bytes:
             return fmt::format("a structure of {} bytes", type.bytes);
     }
@@ -32,8 +34,6 @@ bool fits_pointer(const HostType& type, const ParameterType& declared) {
     return type.dtype.itemsize == 0 || accepts(declared, type.dtype);
 }
 
-constexpr DType handle_dtype{DType::Kind::unsigned_integer, 8};
-
 bool fits(const HostType& type, const Parameter& parameter) {
     using Declared = ParameterType::Kind;
     const ParameterType& declared = parameter.type;
@@ -45,10 +45,10 @@ bool fits(const HostType& type, const Parameter& parameter) {
             return declared.kind == Declared::pointer && fits_pointer(type, declared);
         case HostType::Kind::array:
             return takes_arrays(declared);
-        case HostType::Kind::image:
-            return declared.kind == Declared::scalar && declared.dtype == handle_dtype &&
-                   declared.image !=
-                       (type.constant ? ParameterType::Image::surface : ParameterType::Image::texture);
+        case HostType::Kind::texture:
+            return can_hold_handle(declared) && declared.image != ParameterType::Image::surface;
+        case HostType::Kind::surface:
+            return can_hold_handle(declared) && declared.image != ParameterType::Image::texture;
         case HostType::Kind::bytes:
             return (declared.kind == Declared::structure || declared.kind == Declared::opaque ||
                     declared.kind == Declared::vector) &&
@@ -78,7 +78,8 @@ ArgumentValue example_of(const HostType& type) {
         scalar.dtype = type.dtype;
         return scalar;
     }
-    if (type.kind == HostType::Kind::image) return ImageArgument{0, !type.constant, {}};
+    if (type.kind == HostType::Kind::texture) return ImageArgument{0, false, {}};
+    if (type.kind == HostType::Kind::surface) return ImageArgument{0, true, {}};
     if (type.kind != HostType::Kind::pointer || type.dtype.itemsize == 0) return std::monostate{};
     ArrayView array;
     array.dtype = type.dtype;

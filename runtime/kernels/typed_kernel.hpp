@@ -25,13 +25,14 @@ struct HostType {
     enum class Kind : std::uint8_t {
         scalar,   ///< bool, integers, float, double
         pointer,  ///< T*: a device address
-        image,  ///< bascule::Texture or bascule::Surface: for cudaTextureObject_t, or the integer that it is
-        array,  ///< bascule::ArrayView: for a pointer or a view, checked like any array
-        bytes,  ///< any other trivially copyable type, for a structure of the same size
+        texture,  ///< bascule::Texture: for cudaTextureObject_t, or the integer that it is
+        surface,  ///< bascule::Surface: for cudaSurfaceObject_t
+        array,    ///< bascule::ArrayView: for a pointer or a view, checked like any array
+        bytes,    ///< any other trivially copyable type, for a structure of the same size
     };
     Kind kind = Kind::bytes;
     DType dtype;            ///< of the scalar or of the elements; itemsize 0 for void and for structures
-    bool constant = false;  ///< the elements are const; of an image: it is a texture
+    bool constant = false;  ///< the elements are const
     std::size_t bytes = 0;  ///< of the value itself
 };
 
@@ -41,8 +42,10 @@ template <class T>
 constexpr HostType host_type() noexcept {
     if constexpr (std::is_same_v<T, ArrayView>) {
         return {HostType::Kind::array, {}, false, 0};
-    } else if constexpr (std::is_same_v<T, Texture> || std::is_same_v<T, Surface>) {
-        return {HostType::Kind::image, {}, std::is_same_v<T, Texture>, 0};
+    } else if constexpr (std::is_same_v<T, Texture>) {
+        return {HostType::Kind::texture, {}, false, 0};
+    } else if constexpr (std::is_same_v<T, Surface>) {
+        return {HostType::Kind::surface, {}, false, 0};
     } else if constexpr (std::is_pointer_v<T>) {
         using Element = std::remove_pointer_t<T>;
         return {HostType::Kind::pointer, number_dtype<std::remove_cv_t<Element>>(), std::is_const_v<Element>,

@@ -68,6 +68,19 @@ enum class Flag : std::uint8_t {
 std::optional<Flag> flag_named(std::string_view part) noexcept;
 
 class FlagSet {
+    using Word = std::uint64_t;
+    static constexpr std::size_t index(Flag flag) { return static_cast<std::size_t>(flag); }
+    static constexpr Word bit(Flag flag) { return Word{1} << (index(flag) % 64); }
+    static constexpr std::size_t count = (static_cast<std::size_t>(Flag::count) + 63) / 64;
+
+    // Before its uses: old Clangs evaluate a constexpr variable's initialiser only by what stands above.
+    template <class Combine>
+    constexpr FlagSet combined(const FlagSet& b, Combine combine) const {
+        FlagSet made;
+        for (std::size_t i = 0; i < count; ++i) made.words_[i] = combine(words_[i], b.words_[i]);
+        return made;
+    }
+
   public:
     constexpr FlagSet() = default;
     constexpr FlagSet(std::initializer_list<Flag> flags) {
@@ -95,20 +108,9 @@ class FlagSet {
     }
 
   private:
-    using Word = std::uint64_t;
-    static constexpr std::size_t index(Flag flag) { return static_cast<std::size_t>(flag); }
-    static constexpr Word bit(Flag flag) { return Word{1} << (index(flag) % 64); }
-    static constexpr std::size_t count = (static_cast<std::size_t>(Flag::count) + 63) / 64;
-
     constexpr int size() const {
         int made = 0;
         for (const Word word : words_) made += std::popcount(word);
-        return made;
-    }
-    template <class Combine>
-    constexpr FlagSet combined(const FlagSet& b, Combine combine) const {
-        FlagSet made;
-        for (std::size_t i = 0; i < count; ++i) made.words_[i] = combine(words_[i], b.words_[i]);
         return made;
     }
 
