@@ -9,18 +9,27 @@
 namespace emulated::machine::BASCULE_ISA {
 namespace {
 
+// What is added to the lanes' addresses. Accesses of shared memory have no base.
+template <class A, Space Where = Space::generic>
+inline A displacement_of(Lanes& s, const Instruction* i) {
+    const A displacement = static_cast<A>(i->immediate);
+    if constexpr (Where == Space::shared) return displacement;
+    return i->bits & Instruction::has_base ? static_cast<A>(displacement + *lanes_at<A>(s, i->operand[2]))
+                                           : displacement;
+}
+
 // Addresses into s.offset. Inactive lanes get the first active one's, so that they pass every check.
 inline void read_addresses(Lanes& s, const Instruction* i, u32 slot) {
-    const u64 displacement = static_cast<u64>(i->immediate);
     if (i->bits & Instruction::narrow) {
         const u32* a = lanes_at<u32>(s, slot);
-        const u32 add = static_cast<u32>(displacement);
+        const u32 add = displacement_of<u32>(s, i);
         BASCULE_LANE_LOOP
         for (unsigned l = 0; l < 32; ++l) s.offset[l] = a[l] + add;
     } else {
         const u64* a = lanes_at<u64>(s, slot);
+        const u64 add = displacement_of<u64>(s, i);
         BASCULE_LANE_LOOP
-        for (unsigned l = 0; l < 32; ++l) s.offset[l] = a[l] + displacement;
+        for (unsigned l = 0; l < 32; ++l) s.offset[l] = a[l] + add;
     }
     if (s.mask == full_mask) return;
     const u64 first = s.offset[__builtin_ctz(s.mask)];

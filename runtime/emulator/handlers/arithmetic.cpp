@@ -403,12 +403,12 @@ void add_integers(Registry& r) {
     r.add(Operation::min, t, none, {}, binary<Min, T>);
     r.add(Operation::max, t, none, {}, binary<Max, T>);
     r.add(Operation::shr, t, none, {}, binary<Shr, T, T, u32>);
-    r.add(Operation::setp, t, none, {Flag::eq}, compare<Eq, T>);
-    r.add(Operation::setp, t, none, {Flag::ne}, compare<Ne, T>);
-    r.add(Operation::setp, t, none, {Flag::lt}, compare<Lt, T>);
-    r.add(Operation::setp, t, none, {Flag::le}, compare<Le, T>);
-    r.add(Operation::setp, t, none, {Flag::gt}, compare<Gt, T>);
-    r.add(Operation::setp, t, none, {Flag::ge}, compare<Ge, T>);
+    add_comparison<Eq, T>(r, Flag::eq);
+    add_comparison<Ne, T>(r, Flag::ne);
+    add_comparison<Lt, T>(r, Flag::lt);
+    add_comparison<Le, T>(r, Flag::le);
+    add_comparison<Gt, T>(r, Flag::gt);
+    add_comparison<Ge, T>(r, Flag::ge);
     if constexpr (sizeof(T) < 8) {
         r.add(Operation::mul, t, none, {Flag::wide}, binary<MulWide, Wide<T>, T, T>);
         r.add(Operation::mad, t, none, {Flag::wide}, ternary<MadWide, Wide<T>, T, T, Wide<T>>);

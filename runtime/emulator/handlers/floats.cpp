@@ -170,10 +170,10 @@ void add_unrounded(Registry& r, Operation operation, FlagSet flags = {}) {
 }
 
 template <class C>
-void add_comparison(Registry& r, Flag flag) {
-    r.add(Operation::setp, Type::f32, Type::none, {flag}, compare<C, float>);
+void add_comparisons(Registry& r, Flag flag) {
+    add_comparison<C, float>(r, flag);
+    add_comparison<C, double>(r, flag);
     r.add(Operation::setp, Type::f32, Type::none, {flag, Flag::ftz}, compare<FtzInputs<C>, float>);
-    r.add(Operation::setp, Type::f64, Type::none, {flag}, compare<C, double>);
     r.add(Operation::setp, Type::f16, Type::none, {flag}, compare<SmallCompare<C, Half>, Half>);
     r.add(Operation::setp, Type::f16, Type::none, {flag, Flag::ftz},
           compare<FtzInputs<SmallCompare<C, Half>>, Half>);
@@ -248,20 +248,20 @@ void register_floats(Registry& r) {
     add_extremes<FMin>(r, Operation::min);
     add_extremes<FMax>(r, Operation::max);
 
-    add_comparison<Eq>(r, Flag::eq);
-    add_comparison<CNe>(r, Flag::ne);
-    add_comparison<Lt>(r, Flag::lt);
-    add_comparison<Le>(r, Flag::le);
-    add_comparison<Gt>(r, Flag::gt);
-    add_comparison<Ge>(r, Flag::ge);
-    add_comparison<CEqu>(r, Flag::equ);
-    add_comparison<CNeu>(r, Flag::neu);
-    add_comparison<CLtu>(r, Flag::ltu);
-    add_comparison<CLeu>(r, Flag::leu);
-    add_comparison<CGtu>(r, Flag::gtu);
-    add_comparison<CGeu>(r, Flag::geu);
-    add_comparison<CNum>(r, Flag::num);
-    add_comparison<CNan>(r, Flag::is_nan);
+    add_comparisons<Eq>(r, Flag::eq);
+    add_comparisons<CNe>(r, Flag::ne);
+    add_comparisons<Lt>(r, Flag::lt);
+    add_comparisons<Le>(r, Flag::le);
+    add_comparisons<Gt>(r, Flag::gt);
+    add_comparisons<Ge>(r, Flag::ge);
+    add_comparisons<CEqu>(r, Flag::equ);
+    add_comparisons<CNeu>(r, Flag::neu);
+    add_comparisons<CLtu>(r, Flag::ltu);
+    add_comparisons<CLeu>(r, Flag::leu);
+    add_comparisons<CGtu>(r, Flag::gtu);
+    add_comparisons<CGeu>(r, Flag::geu);
+    add_comparisons<CNum>(r, Flag::num);
+    add_comparisons<CNan>(r, Flag::is_nan);
 
     for_flags<Flag::finite, Flag::infinite, Flag::number, Flag::notanumber, Flag::normal, Flag::subnormal>(
         [&]<Flag F>() {

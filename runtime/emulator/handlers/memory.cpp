@@ -102,7 +102,7 @@ inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction
             return !(write && cache.read_only) && within(cache.base, cache.bytes, cache.host);
         return false;
     };
-    const A displacement = static_cast<A>(i->immediate);
+    const A displacement = displacement_of<A, Where>(s, i);
     const A first = static_cast<A>(a[0] + displacement), second = static_cast<A>(a[16] + displacement);
     if (!inside(first, spot.half[0])) return false;
     if (whole) {
@@ -198,7 +198,7 @@ template <class A, class M, class R>
 inline bool gather_shared(Lanes& s, const Instruction* i, R* d) {
     if (s.shared_bytes < sizeof(M)) return false;
     const A* a = lanes_at<A>(s, i->operand[1]);
-    const A base = static_cast<A>(program::shared_window) - static_cast<A>(i->immediate);
+    const A base = static_cast<A>(program::shared_window) - displacement_of<A, Space::shared>(s, i);
     const A limit = static_cast<A>(s.shared_bytes - sizeof(M));
     alignas(64) u32 offset[32];
     A outside = 0, low = 0;

@@ -12,6 +12,7 @@
 #include <immintrin.h>
 #endif
 
+#include "machine/control.hpp"
 #include "machine/lanes.hpp"
 #include "machine/registry.hpp"
 
@@ -183,14 +184,26 @@ const Instruction* test(Lanes& s, const Instruction* i) {
 }
 
 template <class F, class T>
-const Instruction* compare(Lanes& s, const Instruction* i) {
+inline void write_comparison(Lanes& s, const Instruction* i) {
     const T* a = lanes_at<T>(s, i->operand[1]);
     const T* b = lanes_at<T>(s, i->operand[2]);
     alignas(64) std::uint32_t r[32];
     BASCULE_LANE_LOOP
     for (unsigned l = 0; l < 32; ++l) r[l] = F{}(a[l], b[l]) ? full_mask : 0u;
     write_predicate(s, i->operand[0], pack_mask(r));
+}
+
+template <class F, class T>
+const Instruction* compare(Lanes& s, const Instruction* i) {
+    write_comparison<F, T>(s, i);
     return next(s, i + 1);
+}
+
+/// And what looks at the predicate, in the same instruction.
+template <class F, class T, Handler Then>
+const Instruction* compare_then(Lanes& s, const Instruction* i) {
+    write_comparison<F, T>(s, i);
+    return Then(s, i);
 }
 
 using Eq = decltype([]<class T>(T a, T b) -> bool { return a == b; });
@@ -222,6 +235,15 @@ constexpr Type type_of = std::is_same_v<T, float>    ? Type::f32
                          : sizeof(T) == 2            ? (is_signed<T> ? Type::s16 : Type::u16)
                          : sizeof(T) == 4            ? (is_signed<T> ? Type::s32 : Type::u32)
                                                      : (is_signed<T> ? Type::s64 : Type::u64);
+
+template <class F, class T>
+void add_comparison(Registry& r, Flag flag) {
+    r.add(Operation::setp, type_of<T>, Type::none, {flag}, compare<F, T>);
+    if constexpr (sizeof(T) >= 4) {
+        r.add(Operation::compare_branch, type_of<T>, Type::none, {flag}, compare_then<F, T, branch>);
+        r.add(Operation::compare_guard, type_of<T>, Type::none, {flag}, compare_then<F, T, guard>);
+    }
+}
 
 /// Calls visit.operator()<T>() for each T.
 template <class... Ts, class Visit>

@@ -96,6 +96,7 @@ void Worker::begin(GridState& grid) {
     for (std::uint32_t w = 0; w < (own_registers_ ? count : 1); ++w) {
         for (const Code::SpecialSlot& slot : code_->specials) fill_special(warps_[w].registers, slot, w);
     }
+    find_stale_specials();
     lanes_.code = code_->instructions.data();
     lanes_.lists = code_->lists.data();
     lanes_.caches = caches_.data();
@@ -218,13 +219,15 @@ bool has_ready(const Warp& warp) {
 
 }  // namespace
 
-// Only what has changed since this register file last ran.
-void Worker::fill_specials(Warp& warp) const {
+// What changes between two warps that run in one register file.
+void Worker::find_stale_specials() {
+    for (auto& slots : stale_specials_) slots.clear();
     for (const Code::SpecialSlot& slot : code_->specials) {
         const Lifetime lifetime = lifetime_of(slot.special);
-        const bool stale = lifetime == Lifetime::none || (lifetime == Lifetime::warp && !own_registers_) ||
-                           (lifetime == Lifetime::block && (own_registers_ || warp.index == 0));
-        if (stale) fill_special(warp.registers, slot, warp.index);
+        const bool by_warp = lifetime == Lifetime::none || (lifetime == Lifetime::warp && !own_registers_);
+        const bool by_block = by_warp || lifetime == Lifetime::block;
+        if (by_block) stale_specials_[0].push_back(slot);
+        if (by_warp || (by_block && own_registers_)) stale_specials_[1].push_back(slot);
     }
 }
 
@@ -239,7 +242,8 @@ void Worker::start(Warp& warp) const {
     warp.met_after_exits = ~0u;
     warp.groups.clear();
     warp.groups.emplace_back().mask = warp.exists;
-    fill_specials(warp);
+    for (const Code::SpecialSlot& slot : stale_specials_[warp.index != 0])
+        fill_special(warp.registers, slot, warp.index);
 }
 
 bool Worker::run(Warp& warp) {

@@ -74,7 +74,7 @@ class Worker {
     void place_block(const Dim3& index, Cluster& cluster);
     void fill_constants(std::byte* registers) const;
     void fill_special(std::byte* registers, const program::Code::SpecialSlot& slot, std::uint32_t warp) const;
-    void fill_specials(Warp& warp) const;
+    void find_stale_specials();
     void start(Warp& warp) const;
     bool run(Warp& warp);
     bool run_all();
@@ -99,6 +99,8 @@ class Worker {
     Arena registers_, shared_, local_;
     races::AccessLog log_;
     std::vector<AllocationCache> caches_;
+    /// Special registers that the first warp of a block finds changed, and the others.
+    std::array<std::vector<program::Code::SpecialSlot>, 2> stale_specials_;
     std::vector<Warp> warps_;
     Lanes lanes_;
     Block block_;

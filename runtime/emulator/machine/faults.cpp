@@ -44,7 +44,9 @@ std::optional<std::uint32_t> innermost_loop(const program::Code& code, std::uint
         const Instruction& branch = code.instructions[i];
         const auto start = static_cast<std::uint32_t>(branch.immediate);
         const auto operation = code.keys[i].operation;
-        const bool branches = operation == program::Operation::bra || operation == program::Operation::branch;
+        const bool branches = operation == program::Operation::bra ||
+                              operation == program::Operation::branch ||
+                              operation == program::Operation::compare_branch;
         if (branches && (branch.bits & Instruction::backward) && start <= pc) return start;
     }
     return std::nullopt;

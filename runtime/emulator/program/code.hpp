@@ -39,6 +39,7 @@ struct Instruction {
     static constexpr std::uint16_t to_shared =
         1024;  ///< bulk_copy: the destination does, and an mbarrier counts
     static constexpr std::uint16_t multicast = 512;  ///< bulk_copy: to each block that a mask names
+    static constexpr std::uint16_t has_base = 2048;  ///< ld, st: operand[2] is added to all lanes' addresses
 
     mutable void (*handler)() = nullptr;  ///< set by the machine when it links the code; of its own type
     std::int64_t immediate = 0;           ///< address offset, branch target, table
@@ -46,7 +47,8 @@ struct Instruction {
     std::array<std::uint32_t, 6> operand{};
     std::uint16_t count = 1;  ///< vector length; of atom the bytes of the vector that it begins
     std::uint16_t bits = 0;
-    std::uint32_t extra = 0;  ///< memory: the index of this instruction's allocation cache
+    std::uint32_t extra =
+        0;  ///< memory: the index of this instruction's cache: the allocation and the pattern
 };
 
 /// Special registers that a warp finds in its register file.

@@ -59,6 +59,20 @@ Ref Layout::parameter(std::uint32_t offset, Type type, unsigned bytes) {
     return {Ref::Kind::fixed, known->second};
 }
 
+const Code::Constant* Layout::constant_at(const Ref& ref) const {
+    if (ref.kind != Ref::Kind::fixed) return nullptr;
+    const auto found = std::ranges::find(code_.constants, ref.index, &Code::Constant::offset);
+    return found == code_.constants.end() ? nullptr : &*found;
+}
+
+std::optional<std::uint64_t> Layout::value_of(const Ref& ref) const {
+    const Code::Constant* found = constant_at(ref);
+    if (!found || found->global >= 0 || found->parameter != Type::none) return std::nullopt;
+    const auto index = static_cast<std::size_t>(found - code_.constants.data());
+    if (std::ranges::find(dynamic_constants_, index) != dynamic_constants_.end()) return std::nullopt;
+    return found->value;
+}
+
 Ref Layout::special(Special special) {
     for (const Code::SpecialSlot& slot : code_.specials) {
         if (slot.special == special) return {Ref::Kind::fixed, slot.offset};

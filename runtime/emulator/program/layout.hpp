@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -29,6 +30,10 @@ class Layout {
     /// What stands at `offset` of the kernel's parameters, extended to `bytes` a lane.
     Ref parameter(std::uint32_t offset, Type type, unsigned bytes);
     Ref special(Special special);
+    /// Whether it is a place of `constant` or `parameter`: every lane has the same there, for the whole launch.
+    bool is_uniform(const Ref& ref) const { return constant_at(ref) != nullptr; }
+    /// What stands there, where that is known before a module is loaded.
+    std::optional<std::uint64_t> value_of(const Ref& ref) const;
     /// Throws: ptx::SyntaxError when the register file would be too large.
     std::uint32_t reserve(std::uint64_t bytes);
     std::uint32_t top() const { return top_; }
@@ -51,6 +56,8 @@ class Layout {
     void finish();
 
   private:
+    const Code::Constant* constant_at(const Ref& ref) const;
+
     Code& code_;
     const ptx::Function& entry_;
     std::uint32_t top_ = 0;

@@ -16,6 +16,31 @@ std::vector<std::uint32_t> count_definitions(const Body& body) {
     return counts;
 }
 
+void remove(Body& body, const std::vector<bool>& gone) {
+    std::vector<std::size_t> at(body.steps.size() + 1);
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < body.steps.size(); ++i) {
+        at[i] = kept;
+        if (gone[i]) continue;
+        if (kept != i) body.steps[kept] = std::move(body.steps[i]);
+        ++kept;
+    }
+    at[body.steps.size()] = kept;
+    body.steps.resize(kept);
+    for (std::size_t& label : body.labels) label = at[label];
+}
+
+// Where basic blocks begin.
+std::vector<bool> leaders(const Body& body) {
+    std::vector<bool> made(body.steps.size() + 1, false);
+    for (const std::size_t label : body.labels) made[label] = true;
+    return made;
+}
+
+bool is_access(const Step& step) {
+    return step.memory && (step.key.operation == Operation::ld || step.key.operation == Operation::st);
+}
+
 class Simplifier {
   public:
     Simplifier(Body& body, Layout& layout)
@@ -33,7 +58,7 @@ class Simplifier {
         }
         // A use may stand before the definition in the text: around a loop.
         for (Step& step : body_.steps) replace_sources(step);
-        remove(gone);
+        remove(body_, gone);
     }
 
   private:
@@ -63,20 +88,6 @@ class Simplifier {
         return std::nullopt;
     }
 
-    void remove(const std::vector<bool>& gone) {
-        std::vector<std::size_t> at(body_.steps.size() + 1);
-        std::size_t kept = 0;
-        for (std::size_t i = 0; i < body_.steps.size(); ++i) {
-            at[i] = kept;
-            if (gone[i]) continue;
-            if (kept != i) body_.steps[kept] = std::move(body_.steps[i]);
-            ++kept;
-        }
-        at[body_.steps.size()] = kept;
-        body_.steps.resize(kept);
-        for (std::size_t& label : body_.labels) label = at[label];
-    }
-
     Body& body_;
     Layout& layout_;
     std::vector<std::uint32_t> definitions_;
@@ -87,14 +98,71 @@ class Simplifier {
 
 void simplify(Body& body, Layout& layout) { Simplifier(body, layout).run(); }
 
+void join_addresses(Body& body, const Layout& layout) {
+    struct Sum {
+        Ref varying, uniform;
+        bool narrow = false;
+    };
+    // Shared memory's accesses, which are the shortest, have no base but a constant one.
+    const auto join = [&](Step& step, const Sum& sum) {
+        const auto value = layout.value_of(sum.uniform);
+        if (!value && step.key.flags.has(Flag::shared)) return false;
+        step.sources.back() = sum.varying;
+        if (value) {
+            step.immediate += static_cast<std::int64_t>(*value);
+        } else {
+            step.sources.push_back(sum.uniform);
+            step.bits |= Instruction::has_base;
+        }
+        return true;
+    };
+    const std::vector<bool> leader = leaders(body);
+    std::map<std::uint32_t, Sum> sums;  // by the register that holds one, in the basic block so far
+    std::vector<bool> joined(body.register_bytes.size(), false);
+    const auto forget = [&](std::uint32_t reg) {
+        std::erase_if(
+            sums, [&](const auto& entry) { return entry.first == reg || entry.second.varying.index == reg; });
+    };
+    for (std::size_t i = 0; i < body.steps.size(); ++i) {
+        Step& step = body.steps[i];
+        if (leader[i]) sums.clear();
+        if (is_access(step) && step.sources.back().kind == Ref::Kind::virtual_register) {
+            const Ref address = step.sources.back();
+            const auto known = sums.find(address.index);
+            if (known != sums.end() && known->second.narrow == ((step.bits & Instruction::narrow) != 0))
+                joined[address.index] = join(step, known->second) || joined[address.index];
+        }
+        if (!sums.empty()) step.each_result(forget);
+        if (step.partial || step.key != Key{Operation::add, step.key.type}) continue;
+        const bool narrow = step.key.type == Type::u32;
+        if ((!narrow && step.key.type != Type::u64) || step.results[0].kind != Ref::Kind::virtual_register)
+            continue;
+        for (const auto& [varying, uniform] :
+             {std::pair{step.sources[0], step.sources[1]}, std::pair{step.sources[1], step.sources[0]}}) {
+            if (varying.kind == Ref::Kind::virtual_register && varying.index != step.results[0].index &&
+                layout.is_uniform(uniform))
+                sums[step.results[0].index] = {varying, uniform, narrow};
+        }
+    }
+    // Sums that nothing else reads need not be made.
+    std::vector<bool> used(body.register_bytes.size(), false), gone(body.steps.size(), false);
+    for (const Step& step : body.steps) step.each_use([&](std::uint32_t reg) { used[reg] = true; });
+    for (std::size_t i = 0; i < body.steps.size(); ++i) {
+        const Step& step = body.steps[i];
+        gone[i] = step.key.operation == Operation::add && step.results.size() == 1 &&
+                  step.results[0].kind == Ref::Kind::virtual_register && joined[step.results[0].index] &&
+                  !used[step.results[0].index];
+    }
+    remove(body, gone);
+}
+
 void share_addresses(Body& body) {
-    std::vector<bool> leader(body.steps.size() + 1, false);
-    for (const std::size_t label : body.labels) leader[label] = true;
-    // (base, space, bytes, narrow) -> the step that last had them
-    using Kind = std::tuple<Ref::Kind, std::uint32_t, std::uint64_t, std::size_t, bool>;
+    const std::vector<bool> leader = leaders(body);
+    // (address, base that is added, space, bytes, narrow) -> the step that last had them
+    using Kind = std::tuple<Ref::Kind, std::uint32_t, std::uint32_t, std::uint64_t, std::size_t, bool>;
     std::map<Kind, std::int32_t> seen;
     const auto forget = [&](const Ref& ref) {
-        const auto first = seen.lower_bound({ref.kind, ref.index, 0, 0, false});
+        const auto first = seen.lower_bound({ref.kind, ref.index, 0, 0, 0, false});
         auto last = first;
         while (last != seen.end() && std::get<0>(last->first) == ref.kind &&
                std::get<1>(last->first) == ref.index)
@@ -106,11 +174,16 @@ void share_addresses(Body& body) {
         const Operation operation = step.key.operation;
         const bool may_part = operation >= Operation::shfl || step.label >= 0;  // others may run in between
         if (leader[i] || may_part) seen.clear();
-        if ((operation == Operation::ld || operation == Operation::st) && step.memory && !step.partial) {
-            const Ref& base = step.sources.back();
+        if (is_access(step) && !step.partial) {
+            const bool has_base = (step.bits & Instruction::has_base) != 0;
+            const Ref& address = step.sources[step.sources.size() - (has_base ? 2 : 1)];
             const std::size_t count = step.listed ? step.list.size() : 1;
-            const Kind kind{base.kind, base.index, step.key.flags.digest(),
-                            ptx::bytes_of(step.key.type) * count, (step.bits & Instruction::narrow) != 0};
+            const Kind kind{address.kind,
+                            address.index,
+                            has_base ? step.sources.back().index + 1 : 0,
+                            step.key.flags.digest(),
+                            ptx::bytes_of(step.key.type) * count,
+                            (step.bits & Instruction::narrow) != 0};
             const auto [known, is_new] = seen.try_emplace(kind, static_cast<std::int32_t>(i));
             if (!is_new) step.shares = known->second;
         }

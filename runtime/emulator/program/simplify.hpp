@@ -12,6 +12,9 @@ namespace emulated::program {
 /// for the place where that stands.
 void simplify(Body& body, Layout& layout);
 
+/// Loads and stores whose address is a sum with something that all lanes share, as an array's begin is, add it themselves.
+void join_addresses(Body& body, const Layout& layout);
+
 /// Loads and stores that differ from an earlier one of their basic block in the displacement alone learn of
 /// it.
 void share_addresses(Body& body);

@@ -17,6 +17,7 @@ struct Ref {
     enum class Kind : std::uint8_t { none, virtual_register, fixed };
     Kind kind = Kind::none;
     std::uint32_t index = 0;
+    bool operator==(const Ref&) const = default;
 };
 
 struct Step {

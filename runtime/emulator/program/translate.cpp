@@ -77,6 +77,12 @@ std::string describe_all(std::vector<Refused> refused, const Code& code) {
     return text;
 }
 
+// Types whose comparisons may be one instruction with what looks at their results.
+bool is_number(Type type) {
+    constexpr Type numbers[] = {Type::u32, Type::s32, Type::u64, Type::s64, Type::f32, Type::f64};
+    return std::ranges::find(numbers, type) != std::end(numbers);
+}
+
 // --- steps -> instructions ---------------------------------------------------------------------------------
 
 class Emitter {
@@ -115,6 +121,12 @@ class Emitter {
                 meet.immediate = static_cast<std::int64_t>(code_.instructions.size()) + 1;
                 push(meet, {Operation::bra}, step.line);
             }
+            if (i > 0 && !target[i] && !guards.contains(i) && joins(body.steps[i - 1], step)) {
+                join(step);
+                at[i] = static_cast<std::uint32_t>(code_.instructions.size()) - 1;
+                if (step.label >= 0) branches.emplace_back(at[i], step.label);
+                continue;
+            }
             at[i] = static_cast<std::uint32_t>(code_.instructions.size());
             if (step.label >= 0) branches.emplace_back(code_.instructions.size(), step.label);
             push(instruction(step, place), step.key, step.line);
@@ -129,6 +141,26 @@ class Emitter {
     }
 
   private:
+    // Whether a branch or guard looks at what the comparison before it has just written.
+    static bool joins(const Step& comparison, const Step& step) {
+        const Operation operation = step.key.operation;
+        if (operation != Operation::branch && operation != Operation::guard) return false;
+        const Key& key = comparison.key;
+        return key.operation == Operation::setp && key.second == Type::none && !comparison.partial &&
+               comparison.results.size() == 1 && comparison.sources.size() == 2 &&
+               comparison.results[0] == step.sources[0] && is_number(key.type) && key.flags.single();
+    }
+
+    // Both are the comparison's instruction.
+    void join(const Step& step) {
+        Instruction& made = code_.instructions.back();
+        made.bits |= step.bits;
+        made.immediate = step.immediate;
+        code_.keys.back().operation =
+            step.key.operation == Operation::branch ? Operation::compare_branch : Operation::compare_guard;
+        caches_.push_back(made.extra);
+    }
+
     Instruction instruction(const Step& step, const std::vector<std::uint32_t>& place) {
         const auto offset = [&](const Ref& ref) {
             return ref.kind == Ref::Kind::virtual_register ? place[ref.index] : ref.index;
@@ -205,6 +237,7 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
             Body body = Lowering(functions, i, files, parameters).run(refused);
             if (!refused.empty()) continue;  // only what else is missing
             simplify(body, layout);
+            join_addresses(body, layout);
             share_addresses(body);
             starts.push_back(emitter.emit(body, *functions.at(i).function, made.registers));
         }

@@ -1,4 +1,6 @@
 // Branches, exits, barriers, clocks.
+#include "machine/control.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -45,6 +47,8 @@ const Instruction* diverge(Lanes& s, const Instruction* i, std::uint32_t taken) 
     return proceed(s, i, jump_first ? target : next, jump_first);
 }
 
+}  // namespace
+
 const Instruction* branch(Lanes& s, const Instruction* i) {
     std::uint32_t p = predicate_at(s, i->operand[0]);
     if (i->bits & Instruction::negated) p = ~p;
@@ -54,7 +58,6 @@ const Instruction* branch(Lanes& s, const Instruction* i) {
     return diverge(s, i, taken);
 }
 
-// What follows is for the lanes whose predicate holds, up to `unguard`; nobody's, it is passed over with that.
 const Instruction* guard(Lanes& s, const Instruction* i) {
     std::uint32_t p = predicate_at(s, i->operand[0]);
     if (i->bits & Instruction::negated) p = ~p;
@@ -68,6 +71,8 @@ const Instruction* guard(Lanes& s, const Instruction* i) {
     }
     return next(s, i + 1);
 }
+
+namespace {
 
 const Instruction* unguard(Lanes& s, const Instruction* i) {
     if (s.mask != s.unguarded) {

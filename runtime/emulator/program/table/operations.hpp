@@ -50,7 +50,9 @@ enum class Operation : std::uint8_t {
     enter_frame,   ///< of local variables, on the lane's stack
     leave_frame,
     save_frame,  ///< what the caller still needs, before the callee may overwrite it
-    restore_frame, ret, exit, trap, guard, unguard, clock, global_timer, print, assertion,
+    restore_frame, ret, exit, trap, guard, unguard,
+    compare_branch, compare_guard,  ///< setp, and what looks at its result at once
+    clock, global_timer, print, assertion,
     heap_allocate, heap_free,               // malloc and free in kernels
     stack_allocate, stack_save, stack_restore,  // alloca
     // video instructions, of words and of two halves or four bytes
