@@ -195,9 +195,11 @@ def write(logs: Path, results: Path) -> None:
     temporary = target / f".results-{os.getpid()}.json"
     temporary.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     temporary.replace(file)
-    for log in [*logs.glob("bench-*.log"), *logs.glob("race.log"), *logs.glob("first.log")]:
+    for log in [*logs.glob("bench-*.log"), *(logs / f"{name}.log" for name in ("race", "first", "opcodes"))]:
+        if not log.exists():
+            continue
         shutil.copyfile(log, target / f"{log.stem}.txt")
-    for measured in logs.glob("bench-*.json"):
+    for measured in [*logs.glob("bench-*.json"), *logs.glob("opcodes.json")]:
         shutil.copyfile(measured, target / measured.name)
 
 

@@ -7,7 +7,8 @@
 #
 #     first      within a minute what tells the most (first.py): each step a process of its own
 #     race       race.py: 100,000 rounds against slow producers; no wrong value, and some with sync=False
-#     gpu        test_on_a_gpu.py: clusters, programmatic launches, graphs that others capture
+#     gpu        test_on_a_gpu.py: clusters, programmatic launches, graphs that others capture; and record.py: what each
+#                instruction gives, which the emulated device is compared with once it is committed
 #     cpp        the C++ tests that do not look into the emulated device
 #     python     every Python test, or one of its directories or files by name: ordering, lifetime, test_errors, ...
 #     bench      tests/bench/gpu.py on the driver, alone; tests/bench/all.py after it
