@@ -31,6 +31,11 @@ class Heap final : public Memory {
     /// allocated in stream order has an address at once, and is memory later.
     std::optional<DeviceAddress> reserve(int device, std::uint64_t bytes,
                                          std::shared_ptr<const PoolAccess> access = nullptr);
+    /// What is reserved there is so again after each `free`, until `end_keeping`: memory of graphs, which every launch
+    /// allocates at one address.
+    void keep(DeviceAddress address);
+    /// True when memory is there, which the next `free` frees; otherwise the address is given back now.
+    bool end_keeping(DeviceAddress address);
     /// False when `address` is not reserved.
     bool commit(DeviceAddress address);
     /// What a free was ordered by, for descriptions.

@@ -103,7 +103,7 @@ namespace {
 const Allocation* find(CUdeviceptr address) {
     const Allocation* known = Process::get().heap().find_known(address);
     if (known == nullptr || known->kind == Allocation::Kind::kernel_heap) return nullptr;
-    return Process::get().is_being_freed(known->base) ? nullptr : known;
+    return !known->kept && Process::get().is_being_freed(known->base) ? nullptr : known;
 }
 
 /// Zeros for what is not an allocation, but for its device.
@@ -139,8 +139,11 @@ void write(void* out, CUpointer_attribute which, const Allocation* known, CUdevi
             return give(std::size_t{allocation.bytes});
         case CU_POINTER_ATTRIBUTE_MAPPED:
             return give(1U);
-        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-            return give(static_cast<void*>(Process::get().pool_of(allocation.base).get()));
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
+            const PoolShare pool = Process::get().pool_of(allocation.base);
+            return give(find_object<MemoryPool>(pool.get()) == nullptr ? nullptr
+                                                                       : static_cast<void*>(pool.get()));
+        }
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
             return give(static_cast<unsigned>(current_context()->memory.sees(allocation)
                                                   ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "driver/capture.hpp"
+#include "driver/graph_nodes.hpp"
 #include "driver/interruption.hpp"
+#include "driver/memory_calls/graph_memory.hpp"
 #include "driver/memory_calls/transfers.hpp"
 
 namespace emulated::driver {
@@ -36,7 +38,7 @@ LockedPools pools_of(int device) {
     return found;
 }
 
-CUmemoryPool handle_of(const std::shared_ptr<MemoryPool>& pool) noexcept {
+CUmemoryPool pool_handle_of(const std::shared_ptr<MemoryPool>& pool) noexcept {
     return reinterpret_cast<CUmemoryPool>(pool.get());
 }
 
@@ -47,13 +49,30 @@ int device_at(const CUmemLocation* location) noexcept {
     return known ? location->id : -1;
 }
 
+/// "When this API is called on a capturing stream, it creates an allocation node", which has the pool's properties.
+CUresult capture_allocation(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr<MemoryPool>& pool,
+                            const CaptureGate& gate) {
+    CUDA_MEM_ALLOC_NODE_PARAMS allocation = {};
+    allocation.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    allocation.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    allocation.poolProps.location.id = pool->device;
+    allocation.bytesize = bytes;
+    const auto graph = gate.graph();
+    EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    streams::WorkNode node;
+    EMULATED_CHECK(make_allocation_node(node, allocation, gate.context(), *graph));
+    *address = allocation.dptr;
+    return gate.add(std::move(node));
+}
+
 CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr<MemoryPool>& pool,
                   const StreamTarget& target, CUstream handle, const char* name) {
-    EMULATED_REQUIRE(address != nullptr && bytes != 0, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(address != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_REQUIRE(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
-    if (gate.captures()) return detail::refuse_allocation(name);
+    if (bytes == 0) return answer(address, 0);  // unlike cuMemAlloc
+    if (gate.captures()) return capture_allocation(address, bytes, pool, gate);
     Process& process = Process::get();
     EMULATED_REQUIRE(pool->take(bytes), out_of_memory());
     PoolShare share = share_of(pool, bytes);
@@ -135,7 +154,13 @@ EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle)
     EMULATED_CHECK(target.state);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
-    if (gate.captures()) return detail::refuse_allocation("cuMemFreeAsync");
+    if (gate.captures()) {
+        const auto graph = gate.graph();
+        EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        streams::WorkNode node;
+        EMULATED_CHECK(make_free_node(node, address, *target.context, *graph));
+        return gate.add(std::move(node));
+    }
     Process& process = Process::get();
     const Allocation* known = process.heap().find_known(address);
     const bool is_base =
@@ -151,7 +176,12 @@ EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle)
         return CUDA_ERROR_INVALID_VALUE;
     }
     trace(BASCULE_EMULATED_FREE, handle, nullptr, 0, "cuMemFreeAsync");
-    target.context->graph.submit(*target.stream, [address, context = target.context] {
+    target.context->graph.submit(*target.stream, free_work(address, *target.context));
+    return CUDA_SUCCESS;
+}
+
+std::function<void()> free_work(CUdeviceptr address, Context& context) {
+    return [address, &context] {
         Process& here = Process::get();
         if (const Allocation* allocation = here.heap().find(address)) {
             note_write(address, allocation->bytes);
@@ -160,21 +190,20 @@ EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle)
         if (here.heap().free(address, Allocation::Kind::device, memory::Heap::FreedBy::stream)) {
             here.disown(address);
         } else {
-            context->fail(CUDA_ERROR_ILLEGAL_ADDRESS, fmt::format("cuMemFreeAsync: {:#x} is {}", address,
-                                                                  here.heap().describe(address, 1)));
+            context.fail(CUDA_ERROR_ILLEGAL_ADDRESS, fmt::format("cuMemFreeAsync: {:#x} is {}", address,
+                                                                 here.heap().describe(address, 1)));
         }
-    });
-    return CUDA_SUCCESS;
+    };
 }
 
 EMULATED_API(cuDeviceGetDefaultMemPool, 11020, CUmemoryPool* pool, CUdevice device) {
     EMULATED_CHECK(device_state(device));
-    return answer(pool, handle_of(pools_of(device).pools.initial));
+    return answer(pool, pool_handle_of(pools_of(device).pools.initial));
 }
 
 EMULATED_API(cuDeviceGetMemPool, 11020, CUmemoryPool* pool, CUdevice device) {
     EMULATED_CHECK(device_state(device));
-    return answer(pool, handle_of(pools_of(device).pools.current));
+    return answer(pool, pool_handle_of(pools_of(device).pools.current));
 }
 
 /// "The memory pool must be local to the specified device."
