@@ -171,6 +171,20 @@ namespace client {
     FUNCTION(cuDeviceGetMemPool, 11020)                         \
     FUNCTION(cuDeviceSetMemPool, 11020)                         \
     FUNCTION(cuMemPoolCreate, 11020)                            \
+    FUNCTION(cuMemPoolGetAccess, 11020)                         \
+    FUNCTION(cuMemGetMemPool, 13000)                            \
+    FUNCTION(cuMemGetDefaultMemPool, 13000)                     \
+    FUNCTION(cuMemSetMemPool, 13000)                            \
+    FUNCTION(cuLibraryGetModule, 12000)                         \
+    FUNCTION(cuFuncSetBlockShape, 2000)                         \
+    FUNCTION(cuFuncSetSharedSize, 2000)                         \
+    FUNCTION(cuParamSetSize, 2000)                              \
+    FUNCTION(cuParamSeti, 2000)                                 \
+    FUNCTION(cuParamSetv, 2000)                                 \
+    FUNCTION(cuLaunchGrid, 2000)                                \
+    FUNCTION(cuOccupancyAvailableDynamicSMemPerBlock, 10020)    \
+    FUNCTION(cuDeviceComputeCapability, 2000)                   \
+    FUNCTION(cuMemcpy3DPeer, 4000)                              \
     FUNCTION(cuMemPoolDestroy, 11020)                           \
     FUNCTION(cuMemPoolTrimTo, 11020)                            \
     FUNCTION(cuMemPoolSetAttribute, 11020)                      \

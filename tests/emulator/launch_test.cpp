@@ -303,3 +303,65 @@ TEST_CASE("device printf goes where the client says") {
     CHECK(printed == "Hi\nHi\n");
     device.api.cuLibraryUnload(library);
 }
+
+// Before CUDA 4. PyCUDA still sets the block before each launch.
+TEST_CASE("a function's block and parameters are set one by one, and are there at each cuLaunchGrid") {
+    Device device;
+    const CUdeviceptr x = device.floats(8, 1.0F);
+    const CUfunction increment = device.kernel("increment");
+    CUdeviceptr address = x;
+    CHECK(device.api.cuFuncSetBlockShape(increment, 4, 1, 1) == CUDA_SUCCESS);
+    CHECK(device.api.cuFuncSetBlockShape(increment, 0, 1, 1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(device.api.cuLaunchGrid(increment, 2, 1) == CUDA_ERROR_INVALID_VALUE);  // no parameters yet
+    CHECK(device.api.cuParamSetSize(increment, 8) == CUDA_SUCCESS);
+    CHECK(device.api.cuParamSetv(increment, 0, &address, sizeof address) == CUDA_SUCCESS);
+    for (int i = 0; i < 2; ++i) CHECK(device.api.cuLaunchGrid(increment, 2, 1) == CUDA_SUCCESS);
+    for (unsigned i = 0; i < 8; ++i) CHECK(device.read(x + 4 * i) == 3.0F);
+    CHECK(device.api.cuParamSeti(nullptr, 0, 1) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+// cuLibraryGetModule: "returns the module associated with the current context".
+TEST_CASE("a library has a module, whose functions run, and which is not unloaded") {
+    Device device;
+    CUlibrary library = nullptr;
+    REQUIRE(device.api.cuLibraryLoadData(&library, client::program, nullptr, nullptr, 0, nullptr, nullptr,
+                                         0) == CUDA_SUCCESS);
+    CUmodule module = nullptr;
+    REQUIRE(device.api.cuLibraryGetModule(&module, library) == CUDA_SUCCESS);
+    CUfunction increment = nullptr;
+    CHECK(device.api.cuModuleGetFunction(&increment, module, "increment") == CUDA_SUCCESS);
+    CUdeviceptr x = device.floats(1, 1.0F);
+    void* parameters[] = {&x};
+    CHECK(device.api.cuLaunchKernel(increment, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr) ==
+          CUDA_SUCCESS);
+    CHECK(device.read(x) == 2.0F);
+    CHECK(device.api.cuModuleUnload(module) == CUDA_ERROR_NOT_PERMITTED);
+    CHECK(device.api.cuLibraryGetModule(&module, nullptr) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(device.api.cuLibraryUnload(library) == CUDA_SUCCESS);
+}
+
+// CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: "the size in bytes of user-allocated constant memory required by this function".
+TEST_CASE("a kernel's constants are its module's") {
+    Device device;
+    int bytes = 0;
+    CHECK(device.api.cuKernelGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
+                                          reinterpret_cast<CUkernel>(device.kernel("twice")),
+                                          0) == CUDA_SUCCESS);
+    CHECK(bytes == 64);  // `table`
+}
+
+// cuOccupancyAvailableDynamicSMemPerBlock, of a kernel that may have no more than 48 KB unless it asks for more.
+TEST_CASE("available shared memory is not more than the kernel may have") {
+    Device device;
+    const CUfunction function = device.kernel("twice");
+    const auto kernel = reinterpret_cast<CUkernel>(function);
+    std::size_t bytes = 0;
+    CHECK(device.api.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function, 1, 32) == CUDA_SUCCESS);
+    CHECK(bytes == 48 * 1024);
+    constexpr auto limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    CHECK(device.api.cuKernelSetAttribute(limit, 100'000, kernel, 0) == CUDA_SUCCESS);
+    CHECK(device.api.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function, 1, 32) == CUDA_SUCCESS);
+    CHECK(bytes == 100'000);
+    CHECK(device.api.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function, 16, 32) == CUDA_SUCCESS);
+    CHECK(bytes < 12 * 1024);
+}

@@ -278,15 +278,16 @@ std::optional<DeviceAddress> Heap::allocate(int device, std::uint64_t bytes, All
 }
 
 std::optional<DeviceAddress> Heap::reserve(int device, std::uint64_t bytes,
-                                           std::shared_ptr<const PoolAccess> access) {
+                                           std::shared_ptr<const PoolAccess> access, Allocation::Kind kind) {
     State& state = *state_;
     auto allocation = std::make_unique<Allocation>();
     allocation->bytes = bytes;
+    allocation->kind = kind;
     allocation->device = device;
     allocation->space = Allocation::every_context;
     allocation->access = std::move(access);
     const std::unique_lock lock(state.mutex);
-    if (!state.place(*allocation, 512)) return std::nullopt;
+    if (!(is_in_window(kind) ? state.place(*allocation, 512) : state.map(*allocation))) return std::nullopt;
     allocation->serial = ++state.serial;
     const DeviceAddress base = allocation->base;
     state.reserved[base] = std::move(allocation);

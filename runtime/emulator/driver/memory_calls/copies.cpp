@@ -232,4 +232,49 @@ EMULATED_STREAM_API(cuMemcpy3DAsync, 3020, const CUDA_MEMCPY3D* copy, CUstream s
     return copy_3d(copy, stream, Wait::no, "cuMemcpy3DAsync");
 }
 
+namespace {
+
+/// Addresses tell the devices: the contexts need only be there.
+CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* given, CUstream stream, Wait wait, const char* name) {
+    EMULATED_CHECK(ready());
+    EMULATED_REQUIRE(given != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(state_of(given->srcContext));
+    EMULATED_CHECK(state_of(given->dstContext));
+    CUDA_MEMCPY3D copy = {};
+    copy.srcXInBytes = given->srcXInBytes;
+    copy.srcY = given->srcY;
+    copy.srcZ = given->srcZ;
+    copy.srcLOD = given->srcLOD;
+    copy.srcMemoryType = given->srcMemoryType;
+    copy.srcHost = given->srcHost;
+    copy.srcDevice = given->srcDevice;
+    copy.srcArray = given->srcArray;
+    copy.srcPitch = given->srcPitch;
+    copy.srcHeight = given->srcHeight;
+    copy.dstXInBytes = given->dstXInBytes;
+    copy.dstY = given->dstY;
+    copy.dstZ = given->dstZ;
+    copy.dstLOD = given->dstLOD;
+    copy.dstMemoryType = given->dstMemoryType;
+    copy.dstHost = given->dstHost;
+    copy.dstDevice = given->dstDevice;
+    copy.dstArray = given->dstArray;
+    copy.dstPitch = given->dstPitch;
+    copy.dstHeight = given->dstHeight;
+    copy.WidthInBytes = given->WidthInBytes;
+    copy.Height = given->Height;
+    copy.Depth = given->Depth;
+    return copy_3d(&copy, stream, wait, name);
+}
+
+}  // namespace
+
+EMULATED_STREAM_API(cuMemcpy3DPeer, 4000, const CUDA_MEMCPY3D_PEER* copy) {
+    return copy_3d_peer(copy, nullptr, Wait::yes, "cuMemcpy3DPeer");
+}
+
+EMULATED_STREAM_API(cuMemcpy3DPeerAsync, 4000, const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
+    return copy_3d_peer(copy, stream, Wait::no, "cuMemcpy3DPeerAsync");
+}
+
 }  // namespace emulated::driver

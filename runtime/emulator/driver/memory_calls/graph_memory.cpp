@@ -99,7 +99,8 @@ const std::shared_ptr<MemoryPool>& graph_pool(int device) {
     static auto& pools = *[] {
         auto* made = new std::array<std::shared_ptr<MemoryPool>, most_devices>;
         for (int i = 0; i < most_devices; ++i) {
-            (*made)[static_cast<std::size_t>(i)] = std::make_shared<MemoryPool>(i, true, 0);
+            (*made)[static_cast<std::size_t>(i)] =
+                std::make_shared<MemoryPool>(MemoryPool::Place{.device = i}, true, 0);
             (*made)[static_cast<std::size_t>(i)]->change([](MemoryPool::Numbers& numbers) {
                 numbers.release_threshold = std::numeric_limits<std::uint64_t>::max();
             });
