@@ -1,6 +1,8 @@
 // Code and launches through the driver's C ABI: libraries, kernels, what a launch may ask for.
 #include <array>
+#include <cstdint>
 #include <numeric>
+#include <string>
 
 #include <doctest/doctest.h>
 
@@ -364,4 +366,50 @@ TEST_CASE("available shared memory is not more than the kernel may have") {
     CHECK(bytes == 100'000);
     CHECK(device.api.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function, 16, 32) == CUDA_SUCCESS);
     CHECK(bytes < 12 * 1024);
+}
+
+// CU_JIT_MAX_REGISTERS: "max number of registers that a thread may use", of what is loaded and of what is linked.
+TEST_CASE("a limit of registers holds for kernels that have none of their own") {
+    Device device;
+    std::string text = ".version 7.0\n.target sm_80\n.address_size 64\n// .entry { none }\n";
+    for (const char* name : {"plain", "limited"}) {
+        text += std::string(".visible .entry ") + name + "(.param .u64 p)" +
+                (name[0] == 'l' ? " .maxnreg 64" : "") +
+                " {\n.reg .b32 %r<80>; .reg .b64 %d<2>; ld.param.u64 %d1, [p];\n";
+        for (const char* access : {"ld.global.u32 %r#, [%d1+@];\n", "st.global.u32 [%d1+@], %r#;\n"}) {
+            for (int i = 0; i < 80; ++i) {
+                std::string line = access;
+                line.replace(line.find('#'), 1, std::to_string(i));
+                line.replace(line.find('@'), 1, std::to_string(4 * i));
+                text += line;
+            }
+        }
+        text += "ret; }\n";
+    }
+    CUjit_option option = CU_JIT_MAX_REGISTERS;
+    void* value = reinterpret_cast<void*>(std::uintptr_t{40});
+    const auto registers = [&](const void* code, unsigned options, const char* name) {
+        CUlibrary library = nullptr;
+        REQUIRE(device.api.cuLibraryLoadData(&library, code, &option, &value, options, nullptr, nullptr, 0) ==
+                CUDA_SUCCESS);
+        CUkernel kernel = nullptr;
+        REQUIRE(device.api.cuLibraryGetKernel(&kernel, library, name) == CUDA_SUCCESS);
+        int count = 0;
+        CHECK(device.api.cuKernelGetAttribute(&count, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, 0) == CUDA_SUCCESS);
+        CHECK(device.api.cuLibraryUnload(library) == CUDA_SUCCESS);
+        return count;
+    };
+    CHECK(registers(text.c_str(), 0, "plain") > 64);
+    CHECK(registers(text.c_str(), 1, "plain") == 40);
+    CHECK(registers(text.c_str(), 1, "limited") == 64);
+
+    CUlinkState link = nullptr;
+    REQUIRE(device.api.cuLinkCreate(1, &option, &value, &link) == CUDA_SUCCESS);
+    CHECK(device.api.cuLinkAddData(link, CU_JIT_INPUT_PTX, text.data(), text.size() + 1, "text", 0, nullptr,
+                                   nullptr) == CUDA_SUCCESS);
+    void* image = nullptr;
+    std::size_t bytes = 0;
+    CHECK(device.api.cuLinkComplete(link, &image, &bytes) == CUDA_SUCCESS);
+    CHECK(registers(image, 0, "plain") == 40);
+    CHECK(device.api.cuLinkDestroy(link) == CUDA_SUCCESS);
 }

@@ -105,7 +105,10 @@ int attribute(CUdevice_attribute which, CUdevice device) noexcept {
     if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) return environment.architecture % 10;
     if (which == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) return environment.concurrent_managed ? 1 : 0;
     if (which == CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) return environment.pageable ? 1 : 0;
-    if (which == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) return environment.has_memory_pools ? 1 : 0;
+    if (which == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED ||
+        which == CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED ||
+        which == CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED)
+        return environment.has_memory_pools ? 1 : 0;
     if (which == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return device;
     if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE)
         return Process::get().is_busy(device) ? CU_COMPUTEMODE_EXCLUSIVE_PROCESS : CU_COMPUTEMODE_DEFAULT;

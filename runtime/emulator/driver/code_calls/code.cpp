@@ -167,7 +167,8 @@ CUresult load(void** out, const void* code, Context* context, unsigned int count
         return refusal.code;
     };
     if (is_machine_code(code)) return refuse(refusal_of_machine_code(code));
-    auto loaded = load_ptx(static_cast<const char*>(code));
+    const unsigned most_registers = number_of(CU_JIT_MAX_REGISTERS, count, options, values);
+    auto loaded = load_ptx(with_register_limit(static_cast<const char*>(code), most_registers));
     if (const auto* refusal = std::get_if<CodeRefusal>(&loaded)) return refuse(*refusal);
     free_if_idle();
     auto library = std::make_shared<Library>();
