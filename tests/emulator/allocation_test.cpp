@@ -1,5 +1,6 @@
 // Memory through the driver's C ABI.
 #include <array>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -75,4 +76,23 @@ TEST_CASE("a pointer tells where it points") {
     CHECK(type == 0);
     CHECK(device.api.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, unknown) ==
           CUDA_ERROR_INVALID_VALUE);
+}
+
+// Addresses are unique in the process: what is freed has a context whatever is current.
+TEST_CASE("memory is freed in a thread without a context") {
+    Device device;
+    CUdeviceptr x = 0;
+    void* host = nullptr;
+    REQUIRE(device.api.cuMemAlloc(&x, 64) == CUDA_SUCCESS);
+    REQUIRE(device.api.cuMemHostAlloc(&host, 64, 0) == CUDA_SUCCESS);
+    std::thread other([&] {
+        CUcontext current = nullptr;
+        CHECK(device.api.cuCtxGetCurrent(&current) == CUDA_SUCCESS);
+        CHECK(current == nullptr);
+        CHECK(device.api.cuMemFree(x) == CUDA_SUCCESS);
+        CHECK(device.api.cuMemFree(x) == CUDA_ERROR_INVALID_CONTEXT);
+        CHECK(device.api.cuMemFreeHost(host) == CUDA_SUCCESS);
+    });
+    other.join();
+    CHECK(device.api.cuMemFree(x) == CUDA_ERROR_INVALID_VALUE);
 }

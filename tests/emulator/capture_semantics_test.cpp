@@ -430,20 +430,6 @@ TEST_CASE("the older spellings ask and begin as the newer ones do") {
     check_intact(world, p);
 }
 
-// Memory nodes are not part of the emulated device, and say so.
-TEST_CASE("allocating in stream order on a capturing stream is refused clearly and disturbs nothing") {
-    under_each_policy([](World& world) {
-        const CUdeviceptr memory = world.device.floats(1, 1.0F);
-        const CUstream p = world.device.stream();
-        world.api.cuStreamBeginCapture(p, global_mode);
-        CUdeviceptr address = 0;
-        CHECK(world.api.cuMemAllocAsync(&address, 4, p) == CUDA_ERROR_NOT_SUPPORTED);
-        CHECK(world.api.report().find("before the capture") != std::string::npos);
-        CHECK(world.api.cuMemFreeAsync(memory, p) == CUDA_ERROR_NOT_SUPPORTED);
-        check_intact(world, p);
-    });
-}
-
 TEST_CASE("destroying a stream gives up the capture that it began") {
     under_each_policy([](World& world) {
         const CUstream q = world.device.stream();

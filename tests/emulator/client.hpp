@@ -171,6 +171,20 @@ namespace client {
     FUNCTION(cuDeviceGetMemPool, 11020)                         \
     FUNCTION(cuDeviceSetMemPool, 11020)                         \
     FUNCTION(cuMemPoolCreate, 11020)                            \
+    FUNCTION(cuMemPoolGetAccess, 11020)                         \
+    FUNCTION(cuMemGetMemPool, 13000)                            \
+    FUNCTION(cuMemGetDefaultMemPool, 13000)                     \
+    FUNCTION(cuMemSetMemPool, 13000)                            \
+    FUNCTION(cuLibraryGetModule, 12000)                         \
+    FUNCTION(cuFuncSetBlockShape, 2000)                         \
+    FUNCTION(cuFuncSetSharedSize, 2000)                         \
+    FUNCTION(cuParamSetSize, 2000)                              \
+    FUNCTION(cuParamSeti, 2000)                                 \
+    FUNCTION(cuParamSetv, 2000)                                 \
+    FUNCTION(cuLaunchGrid, 2000)                                \
+    FUNCTION(cuOccupancyAvailableDynamicSMemPerBlock, 10020)    \
+    FUNCTION(cuDeviceComputeCapability, 2000)                   \
+    FUNCTION(cuMemcpy3DPeer, 4000)                              \
     FUNCTION(cuMemPoolDestroy, 11020)                           \
     FUNCTION(cuMemPoolTrimTo, 11020)                            \
     FUNCTION(cuMemPoolSetAttribute, 11020)                      \
@@ -178,6 +192,53 @@ namespace client {
     FUNCTION(cuMemPrefetchAsync, 12020)                         \
     FUNCTION(cuMemAdvise, 12020)                                \
     FUNCTION(cuStreamAttachMemAsync, 6000)                      \
+    FUNCTION(cuGraphAddKernelNode, 12000)                       \
+    FUNCTION(cuGraphKernelNodeGetParams, 12000)                 \
+    FUNCTION(cuGraphKernelNodeSetParams, 12000)                 \
+    FUNCTION(cuGraphKernelNodeGetAttribute, 11000)              \
+    FUNCTION(cuGraphKernelNodeSetAttribute, 11000)              \
+    FUNCTION(cuGraphKernelNodeCopyAttributes, 11000)            \
+    FUNCTION(cuGraphAddMemcpyNode, 10000)                       \
+    FUNCTION(cuGraphMemcpyNodeGetParams, 10000)                 \
+    FUNCTION(cuGraphAddMemsetNode, 10000)                       \
+    FUNCTION(cuGraphMemsetNodeGetParams, 10000)                 \
+    FUNCTION(cuGraphMemsetNodeSetParams, 10000)                 \
+    FUNCTION(cuGraphAddHostNode, 10000)                         \
+    FUNCTION(cuGraphHostNodeGetParams, 10000)                   \
+    FUNCTION(cuGraphAddChildGraphNode, 10000)                   \
+    FUNCTION(cuGraphChildGraphNodeGetGraph, 10000)              \
+    FUNCTION(cuGraphAddEmptyNode, 10000)                        \
+    FUNCTION(cuGraphAddEventRecordNode, 11010)                  \
+    FUNCTION(cuGraphAddEventWaitNode, 11010)                    \
+    FUNCTION(cuGraphEventRecordNodeGetEvent, 11010)             \
+    FUNCTION(cuGraphAddMemAllocNode, 11040)                     \
+    FUNCTION(cuGraphMemAllocNodeGetParams, 11040)               \
+    FUNCTION(cuGraphAddMemFreeNode, 11040)                      \
+    FUNCTION(cuDeviceGraphMemTrim, 11040)                       \
+    FUNCTION(cuDeviceGetGraphMemAttribute, 11040)               \
+    FUNCTION(cuDeviceSetGraphMemAttribute, 11040)               \
+    FUNCTION(cuGraphAddNode, 12030)                             \
+    FUNCTION(cuGraphNodeSetParams, 12020)                       \
+    FUNCTION(cuGraphExecNodeSetParams, 12020)                   \
+    FUNCTION(cuGraphExecKernelNodeSetParams, 12000)             \
+    FUNCTION(cuGraphExecMemcpyNodeSetParams, 10020)             \
+    FUNCTION(cuGraphExecHostNodeSetParams, 10020)               \
+    FUNCTION(cuGraphExecChildGraphNodeSetParams, 11010)         \
+    FUNCTION(cuGraphExecEventWaitNodeSetEvent, 11010)           \
+    FUNCTION(cuGraphExecGetFlags, 12000)                        \
+    FUNCTION(cuGraphNodeSetEnabled, 11060)                      \
+    FUNCTION(cuGraphNodeGetEnabled, 11060)                      \
+    FUNCTION(cuGraphGetEdges, 12030)                            \
+    FUNCTION(cuGraphNodeGetDependentNodes, 12030)               \
+    FUNCTION(cuGraphAddDependencies, 12030)                     \
+    FUNCTION(cuGraphRemoveDependencies, 12030)                  \
+    FUNCTION(cuGraphDestroyNode, 10000)                         \
+    FUNCTION(cuGraphClone, 10000)                               \
+    FUNCTION(cuGraphNodeFindInClone, 10000)                     \
+    FUNCTION(cuGraphDebugDotPrint, 11030)                       \
+    FUNCTION(cuGraphConditionalHandleCreate, 12030)             \
+    FUNCTION(cuStreamBeginCaptureToGraph, 12030)                \
+    FUNCTION(cuStreamUpdateCaptureDependencies, 12030)          \
     FUNCTION(cuGetExportTable, 3000)
 
 /// One loaded copy of the library with a state of its own. Each copy reads the environment for itself, so one

@@ -99,6 +99,34 @@ TEST_CASE("every symbol that a client may link is exported under its plain name 
     }
 }
 
+// PyCUDA links these, among others: it cannot be imported where one is missing.
+TEST_CASE("what is not here is exported and refused, and not found by those who look it up") {
+    const Device device(shared());
+    for (const char* name :
+         {"cuTexRefCreate", "cuTexRefSetAddress2D_v3", "cuModuleGetTexRef", "cuModuleGetSurfRef",
+          "cuParamSetTexRef", "cuIpcGetMemHandle", "cuIpcOpenMemHandle_v2", "cuIpcOpenEventHandle",
+          "cuMemRangeGetAttribute", "cuStreamWaitValue32_v2", "cuCtxAttach", "cuProfilerInitialize"}) {
+        CAPTURE(name);
+        auto* const function = reinterpret_cast<CUresult (*)()>(shared().symbol(name));
+        const bool exported = function != nullptr;
+        REQUIRE(exported);
+        CHECK(function() == CUDA_ERROR_NOT_SUPPORTED);
+        CHECK(shared().report().starts_with(name));
+        void* found = nullptr;
+        CHECK(shared().get_proc_address(name, &found, 13000, 0, nullptr) == CUDA_ERROR_NOT_FOUND);
+    }
+    for (const char* name : {"cuLaunchGridAsync", "cuParamSetf", "cuCtxDetach", "cuDeviceGetProperties",
+                             "cuCtxGetSharedMemConfig", "cuFuncSetSharedMemConfig", "cuMemHostGetFlags",
+                             "cuMemcpy3DPeerAsync", "cuLibraryGetManaged"}) {
+        CAPTURE(name);
+        const bool exported = shared().symbol(name) != nullptr;
+        CHECK(exported);
+    }
+    int major = 0, minor = 0;
+    CHECK(shared().cuDeviceComputeCapability(&major, &minor, 0) == CUDA_SUCCESS);
+    CHECK(10 * major + minor == 80);
+}
+
 TEST_CASE("the CUDA runtime's private tables are refused") {
     const void* table = nullptr;
     const CUuuid id{};

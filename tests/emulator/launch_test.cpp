@@ -1,6 +1,8 @@
 // Code and launches through the driver's C ABI: libraries, kernels, what a launch may ask for.
 #include <array>
+#include <cstdint>
 #include <numeric>
+#include <string>
 
 #include <doctest/doctest.h>
 
@@ -302,4 +304,112 @@ TEST_CASE("device printf goes where the client says") {
     set_print(nullptr);
     CHECK(printed == "Hi\nHi\n");
     device.api.cuLibraryUnload(library);
+}
+
+// Before CUDA 4. PyCUDA still sets the block before each launch.
+TEST_CASE("a function's block and parameters are set one by one, and are there at each cuLaunchGrid") {
+    Device device;
+    const CUdeviceptr x = device.floats(8, 1.0F);
+    const CUfunction increment = device.kernel("increment");
+    CUdeviceptr address = x;
+    CHECK(device.api.cuFuncSetBlockShape(increment, 4, 1, 1) == CUDA_SUCCESS);
+    CHECK(device.api.cuFuncSetBlockShape(increment, 0, 1, 1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(device.api.cuLaunchGrid(increment, 2, 1) == CUDA_ERROR_INVALID_VALUE);  // no parameters yet
+    CHECK(device.api.cuParamSetSize(increment, 8) == CUDA_SUCCESS);
+    CHECK(device.api.cuParamSetv(increment, 0, &address, sizeof address) == CUDA_SUCCESS);
+    for (int i = 0; i < 2; ++i) CHECK(device.api.cuLaunchGrid(increment, 2, 1) == CUDA_SUCCESS);
+    for (unsigned i = 0; i < 8; ++i) CHECK(device.read(x + 4 * i) == 3.0F);
+    CHECK(device.api.cuParamSeti(nullptr, 0, 1) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+// cuLibraryGetModule: "returns the module associated with the current context".
+TEST_CASE("a library has a module, whose functions run, and which is not unloaded") {
+    Device device;
+    CUlibrary library = nullptr;
+    REQUIRE(device.api.cuLibraryLoadData(&library, client::program, nullptr, nullptr, 0, nullptr, nullptr,
+                                         0) == CUDA_SUCCESS);
+    CUmodule module = nullptr;
+    REQUIRE(device.api.cuLibraryGetModule(&module, library) == CUDA_SUCCESS);
+    CUfunction increment = nullptr;
+    CHECK(device.api.cuModuleGetFunction(&increment, module, "increment") == CUDA_SUCCESS);
+    CUdeviceptr x = device.floats(1, 1.0F);
+    void* parameters[] = {&x};
+    CHECK(device.api.cuLaunchKernel(increment, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr) ==
+          CUDA_SUCCESS);
+    CHECK(device.read(x) == 2.0F);
+    CHECK(device.api.cuModuleUnload(module) == CUDA_ERROR_NOT_PERMITTED);
+    CHECK(device.api.cuLibraryGetModule(&module, nullptr) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(device.api.cuLibraryUnload(library) == CUDA_SUCCESS);
+}
+
+// CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: "the size in bytes of user-allocated constant memory required by this function".
+TEST_CASE("a kernel's constants are its module's") {
+    Device device;
+    int bytes = 0;
+    CHECK(device.api.cuKernelGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
+                                          reinterpret_cast<CUkernel>(device.kernel("twice")),
+                                          0) == CUDA_SUCCESS);
+    CHECK(bytes == 64);  // `table`
+}
+
+// cuOccupancyAvailableDynamicSMemPerBlock, of a kernel that may have no more than 48 KB unless it asks for more.
+TEST_CASE("available shared memory is not more than the kernel may have") {
+    Device device;
+    const CUfunction function = device.kernel("twice");
+    const auto kernel = reinterpret_cast<CUkernel>(function);
+    std::size_t bytes = 0;
+    CHECK(device.api.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function, 1, 32) == CUDA_SUCCESS);
+    CHECK(bytes == 48 * 1024);
+    constexpr auto limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    CHECK(device.api.cuKernelSetAttribute(limit, 100'000, kernel, 0) == CUDA_SUCCESS);
+    CHECK(device.api.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function, 1, 32) == CUDA_SUCCESS);
+    CHECK(bytes == 100'000);
+    CHECK(device.api.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function, 16, 32) == CUDA_SUCCESS);
+    CHECK(bytes < 12 * 1024);
+}
+
+// CU_JIT_MAX_REGISTERS: "max number of registers that a thread may use", of what is loaded and of what is linked.
+TEST_CASE("a limit of registers holds for kernels that have none of their own") {
+    Device device;
+    std::string text = ".version 7.0\n.target sm_80\n.address_size 64\n// .entry { none }\n";
+    for (const char* name : {"plain", "limited"}) {
+        text += std::string(".visible .entry ") + name + "(.param .u64 p)" +
+                (name[0] == 'l' ? " .maxnreg 64" : "") +
+                " {\n.reg .b32 %r<80>; .reg .b64 %d<2>; ld.param.u64 %d1, [p];\n";
+        for (const char* access : {"ld.global.u32 %r#, [%d1+@];\n", "st.global.u32 [%d1+@], %r#;\n"}) {
+            for (int i = 0; i < 80; ++i) {
+                std::string line = access;
+                line.replace(line.find('#'), 1, std::to_string(i));
+                line.replace(line.find('@'), 1, std::to_string(4 * i));
+                text += line;
+            }
+        }
+        text += "ret; }\n";
+    }
+    CUjit_option option = CU_JIT_MAX_REGISTERS;
+    void* value = reinterpret_cast<void*>(std::uintptr_t{40});
+    const auto registers = [&](const void* code, unsigned options, const char* name) {
+        CUlibrary library = nullptr;
+        REQUIRE(device.api.cuLibraryLoadData(&library, code, &option, &value, options, nullptr, nullptr, 0) ==
+                CUDA_SUCCESS);
+        CUkernel kernel = nullptr;
+        REQUIRE(device.api.cuLibraryGetKernel(&kernel, library, name) == CUDA_SUCCESS);
+        int count = 0;
+        CHECK(device.api.cuKernelGetAttribute(&count, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, 0) == CUDA_SUCCESS);
+        CHECK(device.api.cuLibraryUnload(library) == CUDA_SUCCESS);
+        return count;
+    };
+    CHECK(registers(text.c_str(), 0, "plain") > 64);
+    CHECK(registers(text.c_str(), 1, "plain") == 40);
+    CHECK(registers(text.c_str(), 1, "limited") == 64);
+
+    CUlinkState link = nullptr;
+    REQUIRE(device.api.cuLinkCreate(1, &option, &value, &link) == CUDA_SUCCESS);
+    CHECK(device.api.cuLinkAddData(link, CU_JIT_INPUT_PTX, text.data(), text.size() + 1, "text", 0, nullptr,
+                                   nullptr) == CUDA_SUCCESS);
+    void* image = nullptr;
+    std::size_t bytes = 0;
+    CHECK(device.api.cuLinkComplete(link, &image, &bytes) == CUDA_SUCCESS);
+    CHECK(registers(image, 0, "plain") == 40);
+    CHECK(device.api.cuLinkDestroy(link) == CUDA_SUCCESS);
 }

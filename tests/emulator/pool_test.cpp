@@ -284,11 +284,91 @@ TEST_CASE("pools of what there is not are refused with a reason") {
     World world("lazy");
     CUmemPoolProps properties = {};
     properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location.type = CU_MEM_LOCATION_TYPE_HOST;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     CUmemoryPool pool = nullptr;
     CHECK(world.api.cuMemPoolCreate(&pool, &properties) == CUDA_ERROR_NOT_SUPPORTED);
-    CHECK(world.api.report().find("pools of device memory") != std::string::npos);
+    CHECK(world.api.report().find("other processes") != std::string::npos);
+    properties.location.type = CU_MEM_LOCATION_TYPE_HOST;  // "any other values will result in INVALID_VALUE"
+    CHECK(world.api.cuMemPoolCreate(&pool, &properties) == CUDA_ERROR_INVALID_VALUE);
+    properties.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
+    properties.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+    CHECK(world.api.cuMemPoolCreate(&pool, &properties) == CUDA_ERROR_INVALID_VALUE);
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     properties.location.id = 5;
     CHECK(world.api.cuMemPoolCreate(&pool, &properties) == CUDA_ERROR_INVALID_VALUE);
+}
+
+// cuMemGetMemPool, cuMemPoolCreate: "CU_MEM_LOCATION_TYPE_HOST", "CU_MEM_ALLOCATION_TYPE_MANAGED"; "their default
+// accessibility will be from the host CPU".
+TEST_CASE("pools of the host's memory, pinned and managed, allocate in stream order too") {
+    under_each_policy([](World& world) {
+        for (const auto type : {CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_ALLOCATION_TYPE_MANAGED}) {
+            CAPTURE(type);
+            CUmemLocation host = {};
+            host.type = CU_MEM_LOCATION_TYPE_HOST;
+            CUmemoryPool current = nullptr, initial = nullptr;
+            REQUIRE(world.api.cuMemGetMemPool(&current, &host, type) == CUDA_SUCCESS);
+            CHECK(world.api.cuMemGetDefaultMemPool(&initial, &host, type) == CUDA_SUCCESS);
+            CHECK(current == initial);
+            CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+            CHECK(world.api.cuMemPoolGetAccess(&flags, current, &host) == CUDA_SUCCESS);
+            CHECK(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+            const CUstream p = world.device.stream();
+            CUdeviceptr x = 0;
+            REQUIRE(world.api.cuMemAllocFromPoolAsync(&x, 4, current, p) == CUDA_SUCCESS);
+            CHECK(world.api.cuMemsetD32Async(x, 0x40000000, 1, p) == CUDA_SUCCESS);
+            CHECK(world.device.launch("increment", p, x) == CUDA_SUCCESS);
+            CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);
+            CHECK(*reinterpret_cast<const float*>(x) == 3.0F);
+            CUmemorytype kind{};
+            CHECK(world.api.cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, x) ==
+                  CUDA_SUCCESS);
+            CHECK(kind ==
+                  (type == CU_MEM_ALLOCATION_TYPE_PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE));
+            CHECK(world.api.cuMemFreeAsync(x, p) == CUDA_SUCCESS);
+            CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);
+            CHECK(world.api.cuMemFreeAsync(x, p) == CUDA_ERROR_INVALID_VALUE);
+            CHECK(number_of(world, current, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 0);
+        }
+    });
+}
+
+// cuMemSetMemPool: "the location and allocation type specified must match those of the pool".
+TEST_CASE("a location's current pool is set, and is its default one again when that is destroyed") {
+    World world("lazy");
+    CUmemLocation location = {};
+    location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    const auto current = [&] {
+        CUmemoryPool pool = nullptr;
+        CHECK(world.api.cuMemGetMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED) == CUDA_SUCCESS);
+        return pool;
+    };
+    const CUmemoryPool initial = current(), mine = make_pool(world);
+    CHECK(world.api.cuMemSetMemPool(&location, CU_MEM_ALLOCATION_TYPE_PINNED, mine) == CUDA_SUCCESS);
+    CHECK(current() == mine);
+    CUmemoryPool of_device = nullptr;
+    CHECK(world.api.cuDeviceGetMemPool(&of_device, 0) == CUDA_SUCCESS);
+    CHECK(of_device == mine);
+    CHECK(world.api.cuMemSetMemPool(&location, CU_MEM_ALLOCATION_TYPE_MANAGED, mine) ==
+          CUDA_ERROR_INVALID_VALUE);
+    CHECK(world.api.cuMemPoolDestroy(mine) == CUDA_SUCCESS);
+    CHECK(current() == initial);
+    location.id = 7;
+    CHECK(world.api.cuMemGetMemPool(&of_device, &location, CU_MEM_ALLOCATION_TYPE_PINNED) ==
+          CUDA_ERROR_INVALID_VALUE);
+    location = {};
+    CHECK(world.api.cuMemGetMemPool(&of_device, &location, CU_MEM_ALLOCATION_TYPE_PINNED) ==
+          CUDA_ERROR_INVALID_VALUE);
+    CHECK(world.api.cuMemGetMemPool(&of_device, &location, CU_MEM_ALLOCATION_TYPE_MANAGED) == CUDA_SUCCESS);
+}
+
+// Unlike cuMemAlloc's, cuMemAllocAsync's documentation has no error for no bytes.
+TEST_CASE("no bytes allocated in stream order are no memory, which may be freed") {
+    World world("lazy");
+    CUdeviceptr x = 77;
+    CHECK(world.api.cuMemAllocAsync(&x, 0, nullptr) == CUDA_SUCCESS);
+    CHECK(x == 0);
+    CHECK(world.api.cuMemFreeAsync(x, nullptr) == CUDA_SUCCESS);
+    CHECK(world.api.cuMemAlloc(&x, 0) == CUDA_ERROR_INVALID_VALUE);
 }

@@ -1,8 +1,6 @@
 // Between the driver's functions and captures: what each call asks before it does anything.
 #pragma once
 
-#include <array>
-#include <functional>
 #include <memory>
 
 #include "driver/call.hpp"
@@ -11,14 +9,22 @@
 namespace emulated::driver {
 
 /// What a CUgraph points to.
-struct GraphObject : streams::CapturedGraph {
-    static constexpr HandleKind kind = HandleKind::graph;
-};
+using GraphObject = streams::WorkGraph;
+template <>
+inline constexpr HandleKind kind_of<GraphObject> = HandleKind::graph;
+
+/// A new one that clients know.
+inline std::shared_ptr<GraphObject> make_graph() {
+    auto made = std::make_shared<GraphObject>();
+    made->is_client = true;
+    return made;
+}
 
 /// What a CUgraphExec points to.
 struct GraphExecObject : streams::ExecutableGraph {
     static constexpr HandleKind kind = HandleKind::graph_exec;
     using ExecutableGraph::ExecutableGraph;
+    unsigned long long flags = 0;
 };
 
 /// What a CUuserObject points to. It is found for as long as it has references.
@@ -41,18 +47,10 @@ class CaptureGate {
     CUresult state = CUDA_SUCCESS;  ///< or why the stream cannot be used
     /// The operation is to be handed to `add`, and not executed.
     bool captures() const noexcept { return captures_; }
-    CUresult add(streams::CapturedNode node) const;
-    /// What an executable graph cannot be updated to have otherwise: `operands` and `attributes`.
-    template <class Work>
-    CUresult add(streams::CapturedNode::Kind kind, Work work,
-                 const std::array<std::uint64_t, 8>& operands = {}, std::uint64_t attributes = 0) const {
-        streams::CapturedNode node;
-        node.kind = kind;
-        node.operands = operands;
-        node.attributes = attributes;
-        node.work = std::make_shared<const std::function<void()>>(std::move(work));
-        return add(std::move(node));
-    }
+    CUresult add(streams::WorkNode node) const;
+    Context& context() const noexcept { return *target_.context; }
+    /// That the stream is captured into; null when it is not any more.
+    std::shared_ptr<streams::WorkGraph> graph() const;
 
   private:
     void ask();
@@ -65,7 +63,6 @@ namespace detail {
 CUresult refuse_unsafe(const char* name);
 CUresult refuse_question(const StreamTarget& target, const char* name);
 CUresult refuse_question(const Context& context, const char* name);
-CUresult refuse_allocation(const char* name);
 }  // namespace detail
 
 /// CUDA_SUCCESS, or why the calling thread may not make a call that captures do not see ("potentially

@@ -195,6 +195,23 @@ EMULATED_CONTEXT_API(cuCtxGetCacheConfig, 3020, CUfunc_cache* config) {
     return answer(config, CU_FUNC_CACHE_PREFER_NONE);
 }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // what <cuda.h> advises against
+
+EMULATED_CONTEXT_API(cuCtxGetSharedMemConfig, 4020, CUsharedconfig* config) {
+    return answer(config, CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE);
+}
+
+/// A preference.
+EMULATED_CONTEXT_API(cuCtxSetSharedMemConfig, 4020, CUsharedconfig config) {
+    return config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/// The usage count is one, because cuCtxAttach, which raises it, is refused.
+EMULATED_API(cuCtxDetach, 2000, CUcontext context) { return cuCtxDestroy(context); }
+
+#pragma GCC diagnostic pop
+
 EMULATED_API(cuCtxSetCacheConfig, 3020, CUfunc_cache) {
     return ready();  // a preference: nothing to do
 }

@@ -105,7 +105,10 @@ int attribute(CUdevice_attribute which, CUdevice device) noexcept {
     if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) return environment.architecture % 10;
     if (which == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) return environment.concurrent_managed ? 1 : 0;
     if (which == CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) return environment.pageable ? 1 : 0;
-    if (which == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) return environment.has_memory_pools ? 1 : 0;
+    if (which == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED ||
+        which == CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED ||
+        which == CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED)
+        return environment.has_memory_pools ? 1 : 0;
     if (which == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return device;
     if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE)
         return Process::get().is_busy(device) ? CU_COMPUTEMODE_EXCLUSIVE_PROCESS : CU_COMPUTEMODE_DEFAULT;
@@ -175,5 +178,35 @@ EMULATED_API(cuProfilerStart, 4000) {
 }
 
 EMULATED_API(cuProfilerStop, 4000) { return CUDA_SUCCESS; }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // what <cuda.h> advises against
+
+EMULATED_API(cuDeviceComputeCapability, 2000, int* major, int* minor, CUdevice device) {
+    EMULATED_CHECK(device_state(device));
+    EMULATED_CHECK(answer(major, attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device)));
+    return answer(minor, attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
+}
+
+EMULATED_API(cuDeviceGetProperties, 2000, CUdevprop* properties, CUdevice device) {
+    EMULATED_CHECK(device_state(device));
+    EMULATED_REQUIRE(properties != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const auto ask = [&](CUdevice_attribute which) { return attribute(which, device); };
+    *properties = {ask(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+                   {ask(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), ask(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+                    ask(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
+                   {ask(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), ask(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+                    ask(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
+                   ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+                   ask(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
+                   ask(CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+                   ask(CU_DEVICE_ATTRIBUTE_MAX_PITCH),
+                   ask(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
+                   ask(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+                   ask(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)};
+    return CUDA_SUCCESS;
+}
+
+#pragma GCC diagnostic pop
 
 }  // namespace emulated::driver

@@ -24,6 +24,10 @@ enum class HandleKind : std::uint8_t {
     array
 };
 
+/// The kind of what a handle of this type names.
+template <class T>
+inline constexpr HandleKind kind_of = T::kind;
+
 /// Handle -> object. A destroyed or invented handle is found missing instead of being dereferenced; an object
 /// in use by another thread outlives its handle. Thread-safe.
 class Handles {
@@ -33,7 +37,7 @@ class Handles {
     T* add(std::shared_ptr<T> object) {
         T* handle = object.get();
         const std::lock_guard lock(mutex_);
-        entries_[handle] = {T::kind, std::move(object)};
+        entries_[handle] = {kind_of<T>, std::move(object)};
         return handle;
     }
 
@@ -42,7 +46,7 @@ class Handles {
     std::shared_ptr<T> find(const void* handle) {
         const std::lock_guard lock(mutex_);
         const auto entry = entries_.find(handle);
-        if (entry == entries_.end() || entry->second.kind != T::kind) return nullptr;
+        if (entry == entries_.end() || entry->second.kind != kind_of<T>) return nullptr;
         return std::static_pointer_cast<T>(entry->second.object);
     }
 
@@ -59,7 +63,7 @@ class Handles {
     std::shared_ptr<T> remove(const void* handle) {
         const std::lock_guard lock(mutex_);
         const auto entry = entries_.find(handle);
-        if (entry == entries_.end() || entry->second.kind != T::kind) return nullptr;
+        if (entry == entries_.end() || entry->second.kind != kind_of<T>) return nullptr;
         auto object = std::static_pointer_cast<T>(std::move(entry->second.object));
         entries_.erase(entry);
         removals_.fetch_add(1, std::memory_order_release);
@@ -76,7 +80,7 @@ class Handles {
         const std::lock_guard lock(mutex_);
         std::vector<std::shared_ptr<T>> found;
         for (const auto& [handle, entry] : entries_) {
-            if (entry.kind != T::kind) continue;
+            if (entry.kind != kind_of<T>) continue;
             auto object = std::static_pointer_cast<T>(entry.object);
             if (wanted(*object)) found.push_back(std::move(object));
         }
@@ -95,7 +99,7 @@ class Handles {
         template <class T>
         T* get(const void* handle) const {
             const auto entry = entries.find(handle);
-            const bool fits = entry != entries.end() && entry->second.kind == T::kind;
+            const bool fits = entry != entries.end() && entry->second.kind == kind_of<T>;
             return fits ? static_cast<T*>(entry->second.object.get()) : nullptr;
         }
     };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -16,15 +17,25 @@ class MemoryPool {
   public:
     static constexpr HandleKind kind = HandleKind::memory_pool;
 
-    /// `most` bytes; 0: as many as the device has.
-    MemoryPool(int of_device, bool as_default, std::uint64_t most)
-        : device(of_device), is_default(as_default), most_(most) {}
+    using Kind = memory::Allocation::Kind;
+    /// Where its memory is: a device's, or the host's, pinned or managed.
+    struct Place {
+        Kind memory = Kind::device;
+        int location = 0;  ///< a CUmemLocationType, of which the id is `device`
+        int device = 0;    ///< 0 elsewhere
+        auto operator<=>(const Place&) const = default;
+    };
 
+    /// `most` bytes; 0: as many as the device has.
+    MemoryPool(Place of, bool as_default, std::uint64_t most)
+        : place(of), device(of.device), is_default(as_default), most_(most) {}
+
+    const Place place;
     const int device;
     const bool is_default;
-    /// Which devices' kernels may use its memory, what is allocated already included.
-    const std::shared_ptr<memory::PoolAccess> access =
-        std::make_shared<memory::PoolAccess>(std::uint32_t{1} << device);
+    /// Which devices' kernels may use its memory, what is allocated already included. All reach the host's.
+    const std::shared_ptr<memory::PoolAccess> access = std::make_shared<memory::PoolAccess>(
+        place.memory == Kind::device ? std::uint32_t{1} << device : ~std::uint32_t{0});
 
     struct Numbers {
         std::uint64_t release_threshold = 0;

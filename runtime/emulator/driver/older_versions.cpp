@@ -44,6 +44,34 @@ EMULATED_OLDER_API(graph_dependencies_v1, CUgraphNode node, CUgraphNode* depende
     return cuGraphNodeGetDependencies_v2(node, dependencies, nullptr, count);
 }
 
+EMULATED_OLDER_API(graph_dependents_v1, CUgraphNode node, CUgraphNode* dependents, std::size_t* count) {
+    return cuGraphNodeGetDependentNodes_v2(node, dependents, nullptr, count);
+}
+
+EMULATED_OLDER_API(graph_edges_v1, CUgraph graph, CUgraphNode* from, CUgraphNode* to, std::size_t* count) {
+    return cuGraphGetEdges_v2(graph, from, to, nullptr, count);
+}
+
+EMULATED_OLDER_API(graph_add_dependencies_v1, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                   std::size_t count) {
+    return cuGraphAddDependencies_v2(graph, from, to, nullptr, count);
+}
+
+EMULATED_OLDER_API(graph_remove_dependencies_v1, CUgraph graph, const CUgraphNode* from,
+                   const CUgraphNode* to, std::size_t count) {
+    return cuGraphRemoveDependencies_v2(graph, from, to, nullptr, count);
+}
+
+EMULATED_OLDER_API(graph_add_node_v1, CUgraphNode* node, CUgraph graph, const CUgraphNode* before,
+                   std::size_t count, CUgraphNodeParams* values) {
+    return cuGraphAddNode_v2(node, graph, before, nullptr, count, values);
+}
+
+EMULATED_OLDER_API(update_capture_dependencies_v1, CUstream stream, CUgraphNode* nodes, std::size_t count,
+                   unsigned int flags) {
+    return cuStreamUpdateCaptureDependencies_v2(stream, nodes, nullptr, count, flags);
+}
+
 EMULATED_OLDER_API(cuCtxCreate_v2, CUcontext* context, unsigned int flags, CUdevice device) {
     return cuCtxCreate_v4(context, nullptr, flags, device);
 }

@@ -39,6 +39,29 @@ CUresult CUDAAPI begin_capture_v1(CUstream stream) asm("cuStreamBeginCapture");
 /// Without data of edges.
 CUresult CUDAAPI graph_dependencies_v1(CUgraphNode node, CUgraphNode* dependencies,
                                        size_t* count) asm("cuGraphNodeGetDependencies");
+CUresult CUDAAPI graph_dependents_v1(CUgraphNode node, CUgraphNode* dependents,
+                                     size_t* count) asm("cuGraphNodeGetDependentNodes");
+CUresult CUDAAPI graph_edges_v1(CUgraph graph, CUgraphNode* from, CUgraphNode* to,
+                                size_t* count) asm("cuGraphGetEdges");
+CUresult CUDAAPI graph_add_dependencies_v1(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                           size_t count) asm("cuGraphAddDependencies");
+CUresult CUDAAPI graph_remove_dependencies_v1(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                              size_t count) asm("cuGraphRemoveDependencies");
+CUresult CUDAAPI graph_add_node_v1(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,
+                                   CUgraphNodeParams* values) asm("cuGraphAddNode");
+CUresult CUDAAPI update_capture_dependencies_v1(CUstream stream, CUgraphNode* nodes, size_t count,
+                                                unsigned int flags) asm("cuStreamUpdateCaptureDependencies");
+
+/// Before CUDA 12: of a CUfunction alone.
+CUresult CUDAAPI add_kernel_node_v1(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, size_t count,
+                                    const CUDA_KERNEL_NODE_PARAMS_v1* given) asm("cuGraphAddKernelNode");
+CUresult CUDAAPI kernel_node_get_params_v1(CUgraphNode node,
+                                           CUDA_KERNEL_NODE_PARAMS_v1* out) asm("cuGraphKernelNodeGetParams");
+CUresult CUDAAPI kernel_node_set_params_v1(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* given) asm(
+    "cuGraphKernelNodeSetParams");
+CUresult CUDAAPI
+exec_kernel_node_set_params_v1(CUgraphExec exec, CUgraphNode node,
+                               const CUDA_KERNEL_NODE_PARAMS_v1* given) asm("cuGraphExecKernelNodeSetParams");
 
 /// Before CUDA 12: without the dependency that does not match.
 CUresult CUDAAPI graph_exec_update_v1(CUgraphExec exec, CUgraph graph, CUgraphNode* error,

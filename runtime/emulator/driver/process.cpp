@@ -176,6 +176,7 @@ void Process::destroy_context(Context& context) {
         const std::lock_guard lock(mutex_);
         std::erase_if(owners_, [&](const auto& entry) {
             if (entry.second.context != &context) return false;
+            if (entry.second.kept && !heap_->end_keeping(entry.first)) return true;
             heap_->free(entry.first, entry.second.kind);
             return true;
         });
@@ -231,7 +232,30 @@ void Process::own(memory::DeviceAddress address, memory::Allocation::Kind kind, 
 
 void Process::disown(memory::DeviceAddress address) {
     const std::lock_guard lock(mutex_);
-    owners_.erase(address);
+    const auto found = owners_.find(address);
+    if (found != owners_.end() && !found->second.kept) owners_.erase(found);
+}
+
+void Process::keep(memory::DeviceAddress address) {
+    heap_->keep(address);
+    const std::lock_guard lock(mutex_);
+    Owned& owned = owners_.at(address);
+    owned.kept = owned.being_freed = true;
+}
+
+void Process::end_keeping(memory::DeviceAddress address) {
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = owners_.find(address);
+        if (found != owners_.end()) found->second.kept = false;
+    }
+    if (!heap_->end_keeping(address)) disown(address);
+}
+
+bool Process::begin_use(memory::DeviceAddress address) {
+    const std::lock_guard lock(mutex_);
+    const auto found = owners_.find(address);
+    return found != owners_.end() && std::exchange(found->second.being_freed, false);
 }
 
 bool Process::begin_free(memory::DeviceAddress address) {

@@ -189,6 +189,11 @@ class Process {
     void own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context,
              PoolShare share = {});
     void disown(memory::DeviceAddress address);
+    /// Its address is a graph's, which stays its owner while it is allocated and freed. It counts as freed now.
+    void keep(memory::DeviceAddress address);
+    void end_keeping(memory::DeviceAddress address);
+    /// The launch of a graph allocates it. False when it is allocated already.
+    bool begin_use(memory::DeviceAddress address);
     Context* owner(memory::DeviceAddress address);
     /// A stream-ordered free was issued. False when one was before.
     bool begin_free(memory::DeviceAddress address);
@@ -229,6 +234,7 @@ class Process {
         memory::Allocation::Kind kind;
         PoolShare share;
         bool being_freed = false;
+        bool kept = false;
     };
     std::unordered_map<memory::DeviceAddress, Owned> owners_;  // by the allocation's base
     std::string report_;

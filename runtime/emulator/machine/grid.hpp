@@ -63,6 +63,8 @@ struct LaunchRequest {
     memory::DeviceAddress workspace = 0;
     unsigned workers = 1;                                 ///< threads that share the blocks out
     std::function<void(const char*, std::size_t)> print;  ///< where device printf goes; stdout when empty
+    /// Gives the condition of a handle a value; false where there is none. Empty: there are none.
+    std::function<bool(std::uint64_t, std::uint32_t)> set_condition;
     TimeLimits limits;
     /// Asked every few milliseconds, by any of the threads that run blocks or wait for them; true ends the grid.
     /// Never when empty.

@@ -278,19 +278,46 @@ std::optional<DeviceAddress> Heap::allocate(int device, std::uint64_t bytes, All
 }
 
 std::optional<DeviceAddress> Heap::reserve(int device, std::uint64_t bytes,
-                                           std::shared_ptr<const PoolAccess> access) {
+                                           std::shared_ptr<const PoolAccess> access, Allocation::Kind kind) {
     State& state = *state_;
     auto allocation = std::make_unique<Allocation>();
     allocation->bytes = bytes;
+    allocation->kind = kind;
     allocation->device = device;
     allocation->space = Allocation::every_context;
     allocation->access = std::move(access);
     const std::unique_lock lock(state.mutex);
-    if (!state.place(*allocation, 512)) return std::nullopt;
+    if (!(is_in_window(kind) ? state.place(*allocation, 512) : state.map(*allocation))) return std::nullopt;
     allocation->serial = ++state.serial;
     const DeviceAddress base = allocation->base;
     state.reserved[base] = std::move(allocation);
     return base;
+}
+
+void Heap::keep(DeviceAddress address) {
+    const std::unique_lock lock(state_->mutex);
+    state_->reserved.at(address)->kept = true;
+}
+
+bool Heap::end_keeping(DeviceAddress address) {
+    State& state = *state_;
+    const std::unique_lock lock(state.mutex);
+    if (const auto found = state.live.find(address); found != state.live.end()) {
+        found->second->kept = false;
+        return true;
+    }
+    auto found = state.reserved.extract(address);
+    if (!found.empty()) {
+        state.used[static_cast<std::size_t>(found.mapped()->device)] -= found.mapped()->bytes;
+    } else {
+        found = state.lost.extract(address);
+        if (found.empty()) return false;
+        --state.lost_count;
+    }
+    std::string name;
+    if (const auto known = state.names.extract(address)) name = std::move(known.mapped());
+    state.put_in_quarantine(std::move(found.mapped()), std::move(name), FreedBy::host);
+    return false;
 }
 
 bool Heap::commit(DeviceAddress address) {
@@ -312,6 +339,11 @@ bool Heap::free(DeviceAddress address, Allocation::Kind kind, FreedBy by) {
     if (found == among.end() || found->second->kind != kind || found->second->serial == 0) return false;
     std::unique_ptr<Allocation> allocation = std::move(found->second);
     among.erase(found);
+    if (allocation->kept && !is_lost) {
+        std::memset(allocation->host, freed_poison, allocation->bytes);
+        state.reserved[address] = std::move(allocation);
+        return true;
+    }
     std::string name;
     if (const auto known = state.names.extract(address)) name = std::move(known.mapped());
     if (is_lost) {
@@ -425,9 +457,11 @@ std::string Heap::describe(DeviceAddress address, std::uint64_t access_bytes) co
         return fmt::format("at byte {} of {}", offset, called(*inside));
     }
     if (const Allocation* later = State::containing(state.reserved, address)) {
-        return fmt::format(
-            "inside {}, whose stream-ordered allocation (cuMemAllocAsync) nothing orders before this",
-            called(*later));
+        return fmt::format("inside {}, {}", called(*later),
+                           later->kept
+                               ? "which a node of a graph allocates, and nothing orders that before this"
+                               : "whose stream-ordered allocation (cuMemAllocAsync) nothing orders "
+                                 "before this");
     }
     if (const Allocation* lost = State::containing(state.lost, address))
         return fmt::format("inside {}, which was lost when the device was reset", called(*lost));

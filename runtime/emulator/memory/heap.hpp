@@ -27,10 +27,16 @@ class Heap final : public Memory {
     /// block of 2 MiB with any other.
     std::optional<DeviceAddress> allocate(int device, std::uint64_t bytes, Allocation::Kind kind,
                                           std::uint64_t alignment = 256, std::uint64_t space = 0);
-    /// As `allocate`, of device memory, but nothing is found at the address before `commit`: what is
-    /// allocated in stream order has an address at once, and is memory later.
+    /// As `allocate`, but nothing is found at the address before `commit`: what is allocated in stream order has an
+    /// address at once, and is memory later.
     std::optional<DeviceAddress> reserve(int device, std::uint64_t bytes,
-                                         std::shared_ptr<const PoolAccess> access = nullptr);
+                                         std::shared_ptr<const PoolAccess> access = nullptr,
+                                         Allocation::Kind kind = Allocation::Kind::device);
+    /// What is reserved there is so again after each `free`, until `end_keeping`: memory of graphs, which every launch
+    /// allocates at one address.
+    void keep(DeviceAddress address);
+    /// True when memory is there, which the next `free` frees; otherwise the address is given back now.
+    bool end_keeping(DeviceAddress address);
     /// False when `address` is not reserved.
     bool commit(DeviceAddress address);
     /// What a free was ordered by, for descriptions.

@@ -26,6 +26,7 @@ struct Allocation {
     std::byte* host = nullptr;  ///< where `base` lies in this process
     Kind kind = Kind::device;
     bool read_only = false;    ///< a store is a fault (constants)
+    bool kept = false;         ///< its address stays reserved when it is freed (memory of graphs)
     std::uint64_t serial = 0;  ///< counts allocations; never reused
     int device = 0;
     /// The context whose kernels reach it, by number; 0: the device's primary one.

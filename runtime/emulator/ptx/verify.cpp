@@ -125,8 +125,12 @@ class Undefined {
 }  // namespace
 
 bool is_provided(std::string_view function) noexcept {
-    static constexpr std::string_view provided[] = {"vprintf", "__assertfail", "malloc", "free",
-                                                    "__cuda_syscall_aligned_malloc"};
+    static constexpr std::string_view provided[] = {"vprintf",
+                                                    "__assertfail",
+                                                    "malloc",
+                                                    "free",
+                                                    "__cuda_syscall_aligned_malloc",
+                                                    "cudaGraphSetConditional"};
     return std::ranges::find(provided, function) != std::end(provided);
 }
 

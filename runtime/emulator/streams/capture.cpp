@@ -15,31 +15,33 @@ struct CaptureSequence {
     std::uint64_t thread = 0;
     CapturingStream* origin = nullptr;
     std::vector<CapturingStream*> members;  // the origin among them
-    std::shared_ptr<CapturedGraph> graph;
+    std::shared_ptr<WorkGraph> graph;
+    std::vector<const WorkNode*> captured;  // what the streams have to join again
+    bool is_clients = false;                // the graph was there before, and stays
     bool valid = true;
     bool over = false;
 };
 
 namespace {
 
-void merge(std::vector<CapturedNode*>& into, const std::vector<CapturedNode*>& more) {
-    for (CapturedNode* node : more) {
+void merge(std::vector<WorkNode*>& into, const std::vector<WorkNode*>& more) {
+    for (WorkNode* node : more) {
         if (std::ranges::find(into, node) == into.end()) into.push_back(node);
     }
 }
 
-/// Whether every node is before one of `ends`, or is one.
-bool all_reach(const CapturedGraph& graph, const std::vector<CapturedNode*>& ends) {
-    std::unordered_set<const CapturedNode*> seen(ends.begin(), ends.end());
-    std::vector<const CapturedNode*> open(ends.begin(), ends.end());
+/// `ends` and everything before them.
+std::unordered_set<const WorkNode*> reached(const std::vector<WorkNode*>& ends) {
+    std::unordered_set<const WorkNode*> seen(ends.begin(), ends.end());
+    std::vector<const WorkNode*> open(ends.begin(), ends.end());
     while (!open.empty()) {
-        const CapturedNode* node = open.back();
+        const WorkNode* node = open.back();
         open.pop_back();
-        for (const CapturedNode* before : node->after) {
-            if (seen.insert(before).second) open.push_back(before);
+        for (const Dependency& before : node->after) {
+            if (seen.insert(before.node).second) open.push_back(before.node);
         }
     }
-    return seen.size() == graph.nodes.size();
+    return seen;
 }
 
 }  // namespace
@@ -54,17 +56,19 @@ Captures& Captures::get() {
 }
 
 Refusal Captures::begin(const CaptureTarget& target, CaptureMode mode, std::uint64_t thread,
-                        std::shared_ptr<CapturedGraph> graph) {
+                        std::shared_ptr<WorkGraph> graph, std::optional<std::vector<WorkNode*>> after) {
     const std::lock_guard lock(mutex_);
     if (target.stream == nullptr) return Refusal::unsupported;
-    if (target.stream->sequence_ != nullptr) return Refusal::illegal_state;
+    if (target.stream->sequence_ != nullptr || fills(*graph)) return Refusal::illegal_state;
     auto sequence = std::make_shared<CaptureSequence>();
     sequence->id = next_id_++;
     sequence->mode = mode;
     sequence->thread = thread;
     sequence->origin = target.stream;
+    sequence->is_clients = after.has_value();
     sequence->graph = std::move(graph);
     join(target, sequence);
+    if (after) target.stream->ends_ = *std::move(after);
     sequences_.push_back(std::move(sequence));
     ongoing_.fetch_add(1);
     return Refusal::none;
@@ -77,15 +81,16 @@ void Captures::join(const CaptureTarget& target, const std::shared_ptr<CaptureSe
     sequence->members.push_back(target.stream);
 }
 
-Refusal Captures::end(const CaptureTarget& target, std::uint64_t thread,
-                      std::shared_ptr<CapturedGraph>& graph) {
+Refusal Captures::end(const CaptureTarget& target, std::uint64_t thread, std::shared_ptr<WorkGraph>& graph) {
     const std::lock_guard lock(mutex_);
     graph = nullptr;
     if (target.stream == nullptr || target.stream->sequence_ == nullptr) return Refusal::illegal_state;
     const std::shared_ptr<CaptureSequence> sequence = target.stream->sequence_;
     if (sequence->origin != target.stream) return Refusal::unmatched;
     if (sequence->mode != CaptureMode::relaxed && sequence->thread != thread) return Refusal::wrong_thread;
-    const bool joined = all_reach(*sequence->graph, target.stream->ends_);
+    const auto joined_nodes = reached(target.stream->ends_);
+    const bool joined = std::ranges::all_of(
+        sequence->captured, [&](const WorkNode* node) { return joined_nodes.contains(node); });
     finish(*sequence);
     if (!sequence->valid) return Refusal::invalidated;
     if (!joined) return Refusal::unjoined;
@@ -147,13 +152,31 @@ Captures::Use Captures::use(const CaptureTarget& target) {
     return {sequence->valid ? Refusal::none : Refusal::invalidated, true};
 }
 
-Refusal Captures::add(const CaptureTarget& target, std::shared_ptr<CapturedNode> node) {
+Refusal Captures::add(const CaptureTarget& target, std::shared_ptr<WorkNode> node) {
     const std::lock_guard lock(mutex_);
     const auto& sequence = target.stream->sequence_;
     // Another thread may have ended it meanwhile.
     if (sequence == nullptr || !sequence->valid) return Refusal::invalidated;
-    node->after = std::exchange(target.stream->ends_, {node.get()});
-    sequence->graph->nodes.push_back(std::move(node));
+    for (WorkNode* each : std::exchange(target.stream->ends_, {node.get()}))
+        node->after.push_back({each, {}});
+    sequence->captured.push_back(node.get());
+    sequence->graph->add(std::move(node));
+    return Refusal::none;
+}
+
+/// What a stream leaves by that is its client's to join.
+Refusal Captures::come_after(const CaptureTarget& target, const std::vector<WorkNode*>& nodes, bool instead) {
+    const std::lock_guard lock(mutex_);
+    if (target.stream == nullptr || target.stream->sequence_ == nullptr) return Refusal::illegal_state;
+    CaptureSequence& sequence = *target.stream->sequence_;
+    if (!sequence.valid) return Refusal::invalidated;
+    std::vector<WorkNode*>& ends = target.stream->ends_;
+    if (instead) {
+        const auto left = reached(ends);
+        std::erase_if(sequence.captured, [&](const WorkNode* node) { return left.contains(node); });
+        ends.clear();
+    }
+    merge(ends, nodes);
     return Refusal::none;
 }
 
@@ -241,12 +264,12 @@ Refusal Captures::info(const CaptureTarget& target, CaptureInfo& info) {
     info.status = sequence->valid ? CaptureInfo::Status::active : CaptureInfo::Status::invalidated;
     info.id = sequence->id;
     info.graph = sequence->graph.get();
-    info.ends = target.stream->ends_.data();
-    info.end_count = target.stream->ends_.size();
+    info.is_clients = sequence->is_clients;
+    info.ends = target.stream->ends_;
     return Refusal::none;
 }
 
-bool Captures::fills(const CapturedGraph& graph) const noexcept {
+bool Captures::fills(const WorkGraph& graph) const noexcept {
     return std::ranges::any_of(sequences_, [&](const auto& each) { return each->graph.get() == &graph; });
 }
 

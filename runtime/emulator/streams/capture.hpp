@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
-#include "streams/captured_graph.hpp"
+#include "streams/work_graph.hpp"
 
 namespace emulated::streams {
 
@@ -43,7 +44,7 @@ class CapturingStream {
   private:
     friend class Captures;
     std::shared_ptr<CaptureSequence> sequence_;  // null: not capturing
-    std::vector<CapturedNode*> ends_;            // what its next operation comes after
+    std::vector<WorkNode*> ends_;                // what its next operation comes after
     const void* context_ = nullptr;
     bool blocking_ = true;
 };
@@ -57,7 +58,7 @@ class CapturedMark {
     friend class Captures;
     std::atomic<bool> exists_{false};
     std::shared_ptr<CaptureSequence> sequence_;
-    std::vector<CapturedNode*> ends_;
+    std::vector<WorkNode*> ends_;
 };
 
 /// A stream as a capture sees it.
@@ -72,9 +73,9 @@ struct CaptureInfo {
     enum class Status : std::uint8_t { none, active, invalidated };  ///< as CUstreamCaptureStatus
     Status status = Status::none;
     std::uint64_t id = 0;
-    const CapturedGraph* graph = nullptr;
-    CapturedNode* const* ends = nullptr;  ///< good until something is done with the stream
-    std::size_t end_count = 0;
+    const WorkGraph* graph = nullptr;
+    bool is_clients = false;  ///< the graph was there before the capture
+    std::vector<WorkNode*> ends;
 };
 
 /// All captures of the process. Thread-safe. What is refused invalidates the captures that it concerns,
@@ -86,12 +87,14 @@ class Captures {
     /// False: no stream is capturing, and nothing here need be asked but of events.
     static bool any() noexcept { return ongoing_.load(std::memory_order_relaxed) != 0; }
 
-    /// `graph` is empty and grows until the end. Refusing changes nothing.
+    /// `graph` grows until the end. It is new; or its client's, and what comes first is after `after` of it. Refusing
+    /// changes nothing.
     Refusal begin(const CaptureTarget& target, CaptureMode mode, std::uint64_t thread,
-                  std::shared_ptr<CapturedGraph> graph);
+                  std::shared_ptr<WorkGraph> graph,
+                  std::optional<std::vector<WorkNode*>> after = std::nullopt);
     /// Whatever it returns, but for a wrong thread, an unmatched stream and an illegal state, the capture is
     /// over. `graph` is null unless all went well.
-    Refusal end(const CaptureTarget& target, std::uint64_t thread, std::shared_ptr<CapturedGraph>& graph);
+    Refusal end(const CaptureTarget& target, std::uint64_t thread, std::shared_ptr<WorkGraph>& graph);
     /// The stream goes.
     void abandon(CapturingStream& stream);
 
@@ -102,7 +105,9 @@ class Captures {
     };
     Use use(const CaptureTarget& target);
     /// The next operation of a capturing stream.
-    Refusal add(const CaptureTarget& target, std::shared_ptr<CapturedNode> node);
+    Refusal add(const CaptureTarget& target, std::shared_ptr<WorkNode> node);
+    /// What comes next on a capturing stream is after `nodes` of the graph, too, or `instead` of what it was after.
+    Refusal come_after(const CaptureTarget& target, const std::vector<WorkNode*>& nodes, bool instead);
     /// On a capturing stream.
     Refusal record(const CaptureTarget& target, CapturedMark& mark);
     /// The event was recorded where nothing is captured.
@@ -131,7 +136,7 @@ class Captures {
         return work();
     }
     /// Whether a capture that goes on fills this graph. Within paused().
-    bool fills(const CapturedGraph& graph) const noexcept;
+    bool fills(const WorkGraph& graph) const noexcept;
 
   private:
     void join(const CaptureTarget& target, const std::shared_ptr<CaptureSequence>& sequence);

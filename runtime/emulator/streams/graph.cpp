@@ -131,17 +131,26 @@ void Graph::launch(Stream& stream, std::span<const Step> steps, Lanes& lanes) {
         Stream& lane = lanes[step.lane];
         Nodes after = step.after.empty() ? before : Nodes{};
         for (const std::size_t index : step.after) after.push_back(nodes[index]);
-        std::function<void()> work = [work = step.work] { (*work)(); };
-        if (timer != 0) work = Timers::get().timed(timer, std::move(work));
+        if (step.waits_for != nullptr) after.push_back(step.waits_for->node);
+        std::function<void()> work;
+        if (step.work != nullptr) work = [work = step.work] { (*work)(); };
+        if (timer != 0 && work != nullptr) work = Timers::get().timed(timer, std::move(work));
         if (watching) {
             if (step.after.empty()) detector_.join(lane.timeline.known, ours);
             for (const std::size_t index : step.after) detector_.join(lane.timeline.known, known[index]);
-            races::Detector::announce(step.announced.in_a_graph(launched));
-            work = watched(lane, std::move(work));
+            if (step.waits_for != nullptr) detector_.join(lane.timeline.known, step.waits_for->known);
+            if (work != nullptr) {
+                races::Detector::announce(step.announced.in_a_graph(launched));
+                work = watched(lane, std::move(work));
+            }
             known.push_back(lane.timeline.known);
         }
         append(lane, after, std::move(work));
         nodes.push_back(lane.tail);
+        if (step.records != nullptr) {
+            mark_now(*step.records, lane);
+            if (!is_done(lane.tail)) step.records->node = lane.tail;
+        }
         if (step.last) last.push_back(nodes.back());
     }
     if (last.empty()) return;
@@ -155,13 +164,18 @@ void Graph::launch(Stream& stream, std::span<const Step> steps, Lanes& lanes) {
     scheduler_.issued(lock, node);
 }
 
-void Graph::record(Event& event, Stream& stream) {
-    const auto lock = scheduler_.lock();
+/// Of what is known to be done now.
+void Graph::mark_now(Event& event, const Stream& stream) {
     event.recorded = true;
     event.node = nullptr;
     event.finished = device_time();
-    arrive(stream);
     if (detector_.on()) event.known = stream.timeline.known;
+}
+
+void Graph::record(Event& event, Stream& stream) {
+    const auto lock = scheduler_.lock();
+    arrive(stream);
+    mark_now(event, stream);
     const Nodes before = before_next(stream);
     if (before.empty()) return;
     append(stream, before, nullptr);

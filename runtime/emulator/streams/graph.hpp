@@ -32,13 +32,15 @@ struct Event {
 /// What an operation does; it may be done many times.
 using SharedWork = std::shared_ptr<const std::function<void()>>;
 
-/// One operation of a captured graph that is launched.
+/// One operation of a graph that is launched.
 struct Step {
-    SharedWork work;
+    SharedWork work;                 ///< null of one that only waits or marks
     std::vector<std::size_t> after;  ///< earlier steps; none: it comes after what is before the graph
     std::size_t lane = 0;            ///< steps of one lane follow each other
     bool last = true;                ///< no step comes after it
     races::Announcement announced;   ///< where it was captured
+    std::shared_ptr<Event> waits_for = nullptr;  ///< what this marks at the launch comes before it
+    std::shared_ptr<Event> records = nullptr;    ///< marks what the step comes after
 };
 
 /// The streams that a captured graph's operations run on, kept from launch to launch. No client sees them.
@@ -72,7 +74,7 @@ class Graph {
 
     /// Puts `work`, which does not throw, at the end of `stream`.
     void submit(Stream& stream, std::function<void()> work);
-    /// Puts all of a captured graph at the end of `stream`, behind its earlier launches: an operation a step.
+    /// Puts all of a graph at the end of `stream`, behind its earlier launches: an operation a step.
     void launch(Stream& stream, std::span<const Step> steps, Lanes& lanes);
     /// Marks the end of `stream`; an earlier mark is forgotten.
     void record(Event& event, Stream& stream);
@@ -107,6 +109,7 @@ class Graph {
     Nodes before_next(Stream& stream);
     std::function<void()> watched(Stream& stream, std::function<void()> work);
     void arrive(Stream& stream);
+    void mark_now(Event& event, const Stream& stream);
     void host_learns(Stream& stream);
     void run_all(Scheduler::Lock& lock);
     Nodes all_unfinished();

@@ -167,7 +167,8 @@ CUresult load(void** out, const void* code, Context* context, unsigned int count
         return refusal.code;
     };
     if (is_machine_code(code)) return refuse(refusal_of_machine_code(code));
-    auto loaded = load_ptx(static_cast<const char*>(code));
+    const unsigned most_registers = number_of(CU_JIT_MAX_REGISTERS, count, options, values);
+    auto loaded = load_ptx(with_register_limit(static_cast<const char*>(code), most_registers));
     if (const auto* refusal = std::get_if<CodeRefusal>(&loaded)) return refuse(*refusal);
     free_if_idle();
     auto library = std::make_shared<Library>();
@@ -297,6 +298,31 @@ EMULATED_CONTEXT_API(cuLibraryGetGlobal, 12000, CUdeviceptr* address, std::size_
     return find_global(address, bytes, library, name);
 }
 
+/// The library itself, which has a module in every context: "the module should not be unloaded".
+EMULATED_CONTEXT_API(cuLibraryGetModule, 12000, CUmodule* module, CUlibrary handle) {
+    EMULATED_FIND(library, find_object<Library>(handle));
+    EMULATED_REQUIRE(library->context == nullptr, CUDA_ERROR_INVALID_HANDLE);
+    return answer(module, reinterpret_cast<CUmodule>(library.get()));
+}
+
+namespace {
+
+/// There are no managed variables, and no functions for every device, in PTX for one.
+CUresult find_none(const void* library, const void* name) {
+    EMULATED_FIND(found, find_object<Library>(library));
+    return name == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
+}
+
+}  // namespace
+
+EMULATED_API(cuLibraryGetManaged, 12000, CUdeviceptr*, std::size_t*, CUlibrary library, const char* name) {
+    return find_none(library, name);
+}
+
+EMULATED_API(cuLibraryGetUnifiedFunction, 12000, void**, CUlibrary library, const char* name) {
+    return find_none(library, name);
+}
+
 EMULATED_CONTEXT_API(cuModuleLoadDataEx, 2010, CUmodule* module, const void* code, unsigned int count,
                      CUjit_option* options, void** values) {
     return load(slot(module), code, current_context(), count, options, values);
@@ -314,7 +340,11 @@ EMULATED_CONTEXT_API(cuModuleLoad, 2000, CUmodule* module, const char* path) {
     return load_file(slot(module), path, current_context(), 0, nullptr, nullptr);
 }
 
-EMULATED_API(cuModuleUnload, 2000, CUmodule module) { return unload(module); }
+EMULATED_API(cuModuleUnload, 2000, CUmodule module) {
+    const auto library = find_object<Library>(module);
+    const bool of_library = library != nullptr && library->context == nullptr;  // from cuLibraryGetModule
+    return of_library ? CUDA_ERROR_NOT_PERMITTED : unload(module);
+}
 
 EMULATED_CONTEXT_API(cuModuleGetFunction, 2000, CUfunction* function, CUmodule module, const char* name) {
     return find_kernel(slot(function), module, name, current_context());

@@ -1,4 +1,7 @@
 // What kernels and functions tell of themselves, and what can be set.
+#include <algorithm>
+#include <cstdint>
+
 #include "driver/call.hpp"
 #include "driver/code_calls/code.hpp"
 #include "driver/code_calls/occupancy.hpp"
@@ -24,6 +27,17 @@ CUresult load_function(const KernelHandle& handle, const char* call) {
     return load_kernel(handle, *context, call);
 }
 
+/// A module's constants lie together, and each of its kernels has all of them.
+int constant_bytes(const program::Module& module) noexcept {
+    std::uint64_t bytes = 0;
+    for (const program::Global& global : module.globals) {
+        if (!global.constant) continue;
+        const auto alignment = std::max<std::uint64_t>(global.alignment, 1);
+        bytes = (bytes + alignment - 1) / alignment * alignment + global.bytes;
+    }
+    return static_cast<int>(bytes);
+}
+
 int attribute(CUfunction_attribute which, const KernelHandle& handle, int device) {
     const program::Kernel& kernel = *handle.kernel;
     if (which == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK) return static_cast<int>(kernel.max_threads);
@@ -42,7 +56,8 @@ int attribute(CUfunction_attribute which, const KernelHandle& handle, int device
         return static_cast<int>(kernel.cluster[which - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH]);
     if (which == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
         return handle.settings->takes_large_clusters[static_cast<std::size_t>(device)] ? 1 : 0;
-    return 0;  // constants, which are the module's; caches
+    if (which == CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES) return constant_bytes(*handle.library->module);
+    return 0;  // caches
 }
 
 CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandle& handle, int device) {

@@ -13,6 +13,7 @@
 #include "driver/code_calls/code.hpp"
 #include "driver/code_calls/device_output.hpp"
 #include "driver/code_calls/occupancy.hpp"
+#include "driver/graph_nodes.hpp"
 #include "driver/interruption.hpp"
 #include "driver/limits.hpp"
 #include "driver/own_operation.hpp"
@@ -243,6 +244,7 @@ struct Job {
         request.heap = &kernel_heap;
         request.workers = process.environment().workers;
         request.print = device_output();
+        request.set_condition = streams::Condition::set;
         std::optional<Workspace> workspace;
         if (cooperative) request.workspace = workspace.emplace(*context).address;
         if (cooperative && request.workspace == 0)
@@ -354,6 +356,73 @@ CUresult wait_for_launch(const StreamTarget& target, const OwnOperation& operati
     return operation.error() != CUDA_SUCCESS ? operation.error() : target.context->take_error();
 }
 
+/// All checks, and what the launch will do.
+CUresult prepare(std::optional<Job>& job, const CUlaunchConfig& config, std::shared_ptr<KernelHandle> handle,
+                 Context& context, void** parameters, void** extra) {
+    EMULATED_REQUIRE(handle->context == nullptr || handle->context == &context, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_REQUIRE(fits(config, *handle, context.device), CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(check_attributes(config, *handle, context.device));
+    EMULATED_CHECK(load_kernel(*handle, context, "loading code for a launch"));
+    auto instance = instance_of(*handle->library, context);
+    EMULATED_REQUIRE(instance != nullptr, no_room_for_variables(*handle->library, context));
+
+    const ClusterChoice cluster = cluster_of(config, *handle, context.device);
+    job.emplace(Job{std::move(handle),
+                    std::move(instance),
+                    &context,
+                    {config.gridDimX, config.gridDimY, config.gridDimZ},
+                    {config.blockDimX, config.blockDimY, config.blockDimZ},
+                    cluster.size,
+                    cluster.is_explicit,
+                    config.sharedMemBytes,
+                    limit_of(context, CU_LIMIT_STACK_SIZE, 0),  // the machine has a minimum
+                    {},
+                    is_cooperative(config),
+                    reinterpret_cast<std::uint64_t>(config.hStream)});
+    EMULATED_CHECK(pack(job->parameters, *job->handle->kernel, parameters, extra));
+    EMULATED_CHECK(refuse_lost_memory(*job->handle->kernel, job->parameters));
+    if (job->handle->kernel->code->uses_heap)
+        context.kernel_heap.open(
+            limit_of(context, CU_LIMIT_MALLOC_HEAP_SIZE, heap::KernelHeap::default_limit));
+    return CUDA_SUCCESS;
+}
+
+/// What cuGraphKernelNodeGetParams answers.
+std::shared_ptr<const NodeParameters> describe(const CUlaunchConfig& config, const Job& job) {
+    auto made = std::make_shared<NodeParameters>();
+    made->argument_bytes = job.parameters;
+    for (const auto& parameter : job.handle->kernel->parameters)
+        made->arguments.push_back(made->argument_bytes.data() + parameter.offset);
+    made->attributes.assign(config.attrs, config.attrs + config.numAttrs);
+    made->values.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    CUDA_KERNEL_NODE_PARAMS_v3& kernel = made->values.kernel;
+    kernel = {};
+    auto* handle = const_cast<KernelHandle*>(job.handle.get());
+    if (handle->context != nullptr) {
+        kernel.func = reinterpret_cast<CUfunction>(handle);
+    } else {
+        kernel.kern = reinterpret_cast<CUkernel>(handle);
+    }
+    kernel.ctx = reinterpret_cast<CUcontext>(job.context);
+    kernel.gridDimX = config.gridDimX;
+    kernel.gridDimY = config.gridDimY;
+    kernel.gridDimZ = config.gridDimZ;
+    kernel.blockDimX = config.blockDimX;
+    kernel.blockDimY = config.blockDimY;
+    kernel.blockDimZ = config.blockDimZ;
+    kernel.sharedMemBytes = config.sharedMemBytes;
+    kernel.kernelParams = made->arguments.empty() ? nullptr : made->arguments.data();
+    return made;
+}
+
+void fill_node(streams::WorkNode& node, const CUlaunchConfig& config, Job job) {
+    node.kind = streams::WorkNode::Kind::kernel;
+    node.attributes = job.cooperative ? 1 : 0;
+    node.details = describe(config, job);
+    stamp(node, *job.context);
+    node.work = std::make_shared<const std::function<void()>>(std::move(job));
+}
+
 CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parameters, void** extra) {
     if (!Process::get().environment().executes && !streams::Captures::any()) return pretend(config, function);
     const std::uint64_t site = std::exchange(next_site(), 0);
@@ -364,40 +433,18 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
     Context& context = *target.context;
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
-    EMULATED_REQUIRE(handle->context == nullptr || handle->context == &context, CUDA_ERROR_INVALID_HANDLE);
-    EMULATED_REQUIRE(fits(config, *handle, context.device), CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(check_attributes(config, *handle, context.device));
-    EMULATED_CHECK(load_kernel(*handle, context, "loading code for a launch"));
-    auto instance = instance_of(*handle->library, context);
-    EMULATED_REQUIRE(instance != nullptr, no_room_for_variables(*handle->library, context));
-
-    const ClusterChoice cluster = cluster_of(config, *handle, context.device);
-    Job job{std::move(handle),
-            std::move(instance),
-            &context,
-            {config.gridDimX, config.gridDimY, config.gridDimZ},
-            {config.blockDimX, config.blockDimY, config.blockDimZ},
-            cluster.size,
-            cluster.is_explicit,
-            config.sharedMemBytes,
-            limit_of(context, CU_LIMIT_STACK_SIZE, 0),  // the machine has a minimum
-            {},
-            is_cooperative(config),
-            reinterpret_cast<std::uint64_t>(config.hStream),
-            site};
-    EMULATED_CHECK(pack(job.parameters, *job.handle->kernel, parameters, extra));
-    EMULATED_CHECK(refuse_lost_memory(*job.handle->kernel, job.parameters));
-    if (job.handle->kernel->code->uses_heap)
-        context.kernel_heap.open(
-            limit_of(context, CU_LIMIT_MALLOC_HEAP_SIZE, heap::KernelHeap::default_limit));
-    trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job.handle->kernel->name);
+    std::optional<Job> job;
+    EMULATED_CHECK(prepare(job, config, std::move(handle), context, parameters, extra));
+    job->site = site;
+    trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job->handle->kernel->name);
     if (gate.captures()) {
-        EMULATED_CHECK(gate.add(streams::CapturedNode::Kind::kernel, std::move(job), {},
-                                is_cooperative(config) ? 1 : 0));
+        streams::WorkNode node;
+        fill_node(node, config, *std::move(job));
+        EMULATED_CHECK(gate.add(std::move(node)));
         return record_events(config);
     }
     const OwnOperation operation;
-    context.graph.submit(*target.stream, std::move(job));
+    context.graph.submit(*target.stream, *std::move(job));
     Process::get().kernel_enqueued();
     EMULATED_CHECK(record_events(config));
     if (Process::get().environment().waits_for_launches) return wait_for_launch(target, operation);
@@ -405,6 +452,19 @@ CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parame
 }
 
 }  // namespace
+
+CUresult make_kernel_node(streams::WorkNode& node, const CUlaunchConfig& config, CUfunction function,
+                          Context& context, void** parameters, void** extra) {
+    auto handle = find_object<KernelHandle>(function);
+    EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    for (const CUlaunchAttribute& attribute : std::span(config.attrs, config.numAttrs))
+        EMULATED_REQUIRE(wish(attribute) != Wish::event, CUDA_ERROR_NOT_SUPPORTED);
+    std::optional<Job> job;
+    EMULATED_CHECK(prepare(job, config, std::move(handle), context, parameters, extra));
+    trace(BASCULE_EMULATED_LAUNCH, nullptr, nullptr, 0, job->handle->kernel->name);
+    fill_node(node, config, *std::move(job));
+    return CUDA_SUCCESS;
+}
 
 EMULATED_STREAM_API(cuLaunchKernelEx, 11060, const CUlaunchConfig* config, CUfunction function,
                     void** parameters, void** extra) {

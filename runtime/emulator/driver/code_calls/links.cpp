@@ -17,6 +17,7 @@ namespace {
 struct Link {
     static constexpr HandleKind kind = HandleKind::link;
     JitLog errors;
+    unsigned most_registers = 0;
     std::string text;   ///< of the one input
     std::string first;  ///< its name
     bool complete = false;
@@ -60,6 +61,7 @@ EMULATED_CONTEXT_API(cuLinkCreate, 6050, unsigned int count, CUjit_option* optio
     auto link = std::make_shared<Link>();
     link->errors =
         JitLog(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+    link->most_registers = number_of(CU_JIT_MAX_REGISTERS, count, options, values);
     *state = new_handle<CUlinkState>(std::move(link));
     return CUDA_SUCCESS;
 }
@@ -86,6 +88,7 @@ EMULATED_CONTEXT_API(cuLinkComplete, 5050, CUlinkState state, void** image, std:
     EMULATED_REQUIRE(!link->first.empty() && image != nullptr, CUDA_ERROR_INVALID_VALUE);
     link->complete = true;
     link->errors.write("");
+    link->text = with_register_limit(link->text, link->most_registers);
     *image = link->text.data();
     if (bytes != nullptr) *bytes = link->text.size() + 1;
     return CUDA_SUCCESS;

@@ -1,7 +1,9 @@
 #include "driver/code_calls/loadable_code.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -119,6 +121,55 @@ std::variant<std::shared_ptr<const program::Module>, CodeRefusal> load_ptx(std::
                            fmt::format("{}\n  PTX line {}", error->message, error->line)};
     }
     return std::get<std::shared_ptr<const program::Module>>(std::move(loaded));
+}
+
+namespace {
+
+/// Behind a comment or a string that begins at `at`; `at` where none does.
+std::size_t skip_unread(std::string_view ptx, std::size_t at) noexcept {
+    const auto behind = [&](std::string_view end, std::size_t from) {
+        const std::size_t found = ptx.find(end, from);
+        return found == ptx.npos ? ptx.size() : found + end.size();
+    };
+    if (ptx.substr(at, 2) == "//") return behind("\n", at);
+    if (ptx.substr(at, 2) == "/*") return behind("*/", at + 2);
+    return ptx[at] == '"' ? behind("\"", at + 1) : at;
+}
+
+}  // namespace
+
+std::string with_register_limit(std::string_view ptx, unsigned most) {
+    if (most == 0) return std::string(ptx);
+    constexpr std::string_view entry = ".entry";
+    std::string made;
+    std::size_t done = 0;
+    for (std::size_t at = 0; at < ptx.size();) {
+        if (const std::size_t next = skip_unread(ptx, at); next != at) {
+            at = next;
+            continue;
+        }
+        if (!ptx.substr(at).starts_with(entry)) {
+            ++at;
+            continue;
+        }
+        const std::size_t body = std::min(ptx.find_first_of("{;", at), ptx.size());
+        const std::string_view head = ptx.substr(at, body - at);
+        if (body < ptx.size() && ptx[body] == '{' && head.find(".maxnreg") == head.npos) {
+            made += ptx.substr(done, body - done);
+            made += fmt::format(" .maxnreg {} ", most);
+            done = body;
+        }
+        at = body;
+    }
+    return made += ptx.substr(done);
+}
+
+unsigned number_of(CUjit_option which, unsigned count, const CUjit_option* options,
+                   void* const* values) noexcept {
+    for (unsigned i = 0; i < count; ++i) {
+        if (options[i] == which) return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(values[i]));
+    }
+    return 0;
 }
 
 }  // namespace emulated::driver

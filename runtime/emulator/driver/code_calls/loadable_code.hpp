@@ -26,4 +26,11 @@ CodeRefusal refusal_of_machine_code(const void* code);
 /// Parses PTX, unless a driver of this version and device would refuse it.
 std::variant<std::shared_ptr<const program::Module>, CodeRefusal> load_ptx(std::string_view text);
 
+/// CU_JIT_MAX_REGISTERS: kernels that say nothing of it (.maxnreg) have at most so many registers a thread. 0: no limit.
+std::string with_register_limit(std::string_view ptx, unsigned most);
+
+/// The value of a JIT option; 0 where it is not given.
+unsigned number_of(CUjit_option which, unsigned count, const CUjit_option* options,
+                   void* const* values) noexcept;
+
 }  // namespace emulated::driver

@@ -182,7 +182,7 @@ EMULATED_API(cuOccupancyMaxPotentialBlockSizeWithFlags, 7000, int* grid_size, in
                                             dynamic_shared_bytes, block_limit);
 }
 
-/// What is left of a multiprocessor's shared memory when `blocks` share it.
+/// What is left of a multiprocessor's shared memory when `blocks` share it, and not more than a launch may ask for.
 EMULATED_CONTEXT_API(cuOccupancyAvailableDynamicSMemPerBlock, 10020, std::size_t* bytes, CUfunction function,
                      int blocks, int block_size) {
     EMULATED_FIND(handle, find_object<KernelHandle>(function));
@@ -193,7 +193,8 @@ EMULATED_CONTEXT_API(cuOccupancyAvailableDynamicSMemPerBlock, 10020, std::size_t
     const int left =
         std::min(each, has.shared_per_block_optin) - static_cast<int>(handle->kernel->static_shared_bytes);
     EMULATED_REQUIRE(left >= 0, CUDA_ERROR_INVALID_VALUE);
-    *bytes = static_cast<std::size_t>(left) / has.shared_granularity * has.shared_granularity;
+    const int most = max_dynamic_shared_bytes(*handle, current_context()->device);
+    *bytes = static_cast<std::size_t>(std::min(left / has.shared_granularity * has.shared_granularity, most));
     return CUDA_SUCCESS;
 }
 

@@ -51,20 +51,23 @@ CUresult ready_to_free() {
     const CUresult state = ready();
     const Context* context = current_context();
     const bool failed = context != nullptr && context->alive && state == context->error.load();
-    return failed ? CUDA_SUCCESS : state;
+    const bool none = context == nullptr && state == CUDA_ERROR_INVALID_CONTEXT;  // the memory has one
+    return failed || none ? CUDA_SUCCESS : state;
 }
 
 namespace {
 
 /// "This API will not perform any implicit synchronization when the pointer was allocated with cuMemAllocAsync or
 /// cuMemAllocFromPoolAsync. Callers must ensure that all accesses to these pointer have completed".
-CUresult release_to_pool(CUdeviceptr address) {
+CUresult release_to_pool(CUdeviceptr address, const Context& context) {
     Process& process = Process::get();
-    const bool freed = process.begin_free(address) && process.heap().free(address, Allocation::Kind::device);
-    if (!freed) return not_freeable(address);
-    process.disown(address);
+    const Allocation* allocation = process.heap().find(address);
+    const auto kind = allocation == nullptr ? Allocation::Kind::device : allocation->kind;
+    if (allocation == nullptr || !process.begin_free(address)) return not_freeable(address);
+    process.disown(address);  // first: host memory's address may be another's as soon as it is free
+    if (!process.heap().free(address, kind)) return not_freeable(address);
     trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
-    return current_context()->error.load();
+    return context.error.load();
 }
 
 }  // namespace
@@ -73,10 +76,12 @@ CUresult free_memory(CUdeviceptr address, std::initializer_list<Allocation::Kind
     EMULATED_CHECK(unsafe_now("cuMemFree"));
     if (ending()) return CUDA_SUCCESS;
     Process& process = Process::get();
+    const Context* context = current_context() != nullptr ? current_context() : process.owner(address);
+    EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     if (process.pool_of(address) != nullptr && !process.heap().is_lost(address))
-        return release_to_pool(address);
+        return release_to_pool(address, *context);
     synchronize_implicitly();
-    for (Context* context : process.contexts()) context->graph.drain();
+    for (Context* each : process.contexts()) each->graph.drain();
     const bool freed = process.scheduler().exclusively([&] {
         if (process.heap().is_lost(address)) {
             process.disown(address);
@@ -91,7 +96,7 @@ CUresult free_memory(CUdeviceptr address, std::initializer_list<Allocation::Kind
         process.disown(address);  // first: host memory's address may be another's as soon as it is free
         return process.heap().free(address, allocation->kind);
     });
-    EMULATED_CHECK(current_context()->error.load());
+    EMULATED_CHECK(context->error.load());
     if (!freed) return not_freeable(address);
     trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
     return CUDA_SUCCESS;
@@ -103,7 +108,7 @@ namespace {
 const Allocation* find(CUdeviceptr address) {
     const Allocation* known = Process::get().heap().find_known(address);
     if (known == nullptr || known->kind == Allocation::Kind::kernel_heap) return nullptr;
-    return Process::get().is_being_freed(known->base) ? nullptr : known;
+    return !known->kept && Process::get().is_being_freed(known->base) ? nullptr : known;
 }
 
 /// Zeros for what is not an allocation, but for its device.
@@ -139,8 +144,11 @@ void write(void* out, CUpointer_attribute which, const Allocation* known, CUdevi
             return give(std::size_t{allocation.bytes});
         case CU_POINTER_ATTRIBUTE_MAPPED:
             return give(1U);
-        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-            return give(static_cast<void*>(Process::get().pool_of(allocation.base).get()));
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
+            const PoolShare pool = Process::get().pool_of(allocation.base);
+            return give(find_object<MemoryPool>(pool.get()) == nullptr ? nullptr
+                                                                       : static_cast<void*>(pool.get()));
+        }
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
             return give(static_cast<unsigned>(current_context()->memory.sees(allocation)
                                                   ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
@@ -192,7 +200,8 @@ EMULATED_CONTEXT_API(cuMemHostAlloc, 2020, void** host, std::size_t bytes, unsig
 
 EMULATED_API(cuMemAllocHost, 3020, void** host, std::size_t bytes) { return cuMemHostAlloc(host, bytes, 0); }
 
-EMULATED_CONTEXT_API(cuMemFreeHost, 2000, void* host) {
+EMULATED_API(cuMemFreeHost, 2000, void* host) {
+    EMULATED_CHECK(ready_to_free());
     if (host == nullptr) return CUDA_SUCCESS;
     return free_memory(reinterpret_cast<CUdeviceptr>(host), {Allocation::Kind::pinned});
 }
@@ -222,6 +231,15 @@ EMULATED_CONTEXT_API(cuMemHostGetDevicePointer, 3020, CUdeviceptr* address, void
     const bool is_pinned = allocation != nullptr && allocation->kind == Allocation::Kind::pinned;
     EMULATED_REQUIRE(is_pinned, CUDA_ERROR_INVALID_VALUE);
     return answer(address, at);
+}
+
+/// Portable and mapped, as all pinned memory here is.
+EMULATED_CONTEXT_API(cuMemHostGetFlags, 2030, unsigned int* flags, void* host) {
+    const Allocation* allocation = Process::get().heap().find(reinterpret_cast<CUdeviceptr>(host));
+    const bool is_pinned =
+        allocation != nullptr && allocation->kind == Allocation::Kind::pinned && allocation->serial != 0;
+    EMULATED_REQUIRE(is_pinned, CUDA_ERROR_INVALID_VALUE);
+    return answer(flags, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
 }
 
 EMULATED_CONTEXT_API(cuMemGetInfo, 3020, std::size_t* free, std::size_t* total) {

@@ -12,7 +12,8 @@ namespace emulated::driver {
 
 CUresult allocate_memory(CUdeviceptr* address, std::size_t bytes, memory::Allocation::Kind kind);
 
-/// As `ready`, but a fault does not keep memory from being freed: its owner does not ask again.
+/// As `ready`, but neither a fault nor a thread without a context keeps memory from being freed: its owner does not ask
+/// again, and the memory has a context.
 CUresult ready_to_free();
 
 /// Of one of these kinds. Waits for everything that may still use it.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "driver/capture.hpp"
+#include "driver/graph_nodes.hpp"
 #include "driver/memory_calls/arrays.hpp"
 #include "driver/memory_calls/transfers.hpp"
 
@@ -67,35 +68,53 @@ CUresult to_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
     return CUDA_SUCCESS;
 }
 
-CUresult copy_box(const Side3D& to_side, const Side3D& from_side, Extent extent, CUstream stream, Wait wait,
-                  const char* name) {
-    CopyEnd to;
-    CopyEnd from;
-    EMULATED_CHECK(to_end(to, to_side, extent));
-    EMULATED_CHECK(to_end(from, from_side, extent));
-    return copy_rows(to, from, extent, stream, wait, name);
+/// A copy of a box: both ends found.
+CUresult to_ends(CopyEnd& to, CopyEnd& from, const CUDA_MEMCPY3D& copy) {
+    const Extent extent{copy.WidthInBytes, copy.Height, copy.Depth};
+    EMULATED_CHECK(to_end(to,
+                          {copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstArray, copy.dstXInBytes,
+                           copy.dstY, copy.dstZ, copy.dstPitch, copy.dstHeight},
+                          extent));
+    return to_end(from,
+                  {copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcArray, copy.srcXInBytes,
+                   copy.srcY, copy.srcZ, copy.srcPitch, copy.srcHeight},
+                  extent);
 }
 
-CUresult copy_2d(const CUDA_MEMCPY2D* copy, CUstream stream, Wait wait, const char* name) {
-    EMULATED_CHECK(ready());
-    EMULATED_REQUIRE(copy != nullptr, CUDA_ERROR_INVALID_VALUE);
-    return copy_box({copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, copy->dstXInBytes,
-                     copy->dstY, 0, copy->dstPitch, 0},
-                    {copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, copy->srcXInBytes,
-                     copy->srcY, 0, copy->srcPitch, 0},
-                    {copy->WidthInBytes, copy->Height}, stream, wait, name);
+bool is_plain(const CUDA_MEMCPY3D& copy) noexcept {
+    return copy.srcLOD == 0 && copy.dstLOD == 0 && copy.reserved0 == nullptr && copy.reserved1 == nullptr;
 }
 
 CUresult copy_3d(const CUDA_MEMCPY3D* copy, CUstream stream, Wait wait, const char* name) {
     EMULATED_CHECK(ready());
-    const bool plain = copy != nullptr && copy->srcLOD == 0 && copy->dstLOD == 0 &&
-                       copy->reserved0 == nullptr && copy->reserved1 == nullptr;
-    EMULATED_REQUIRE(plain, CUDA_ERROR_INVALID_VALUE);
-    return copy_box({copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, copy->dstXInBytes,
-                     copy->dstY, copy->dstZ, copy->dstPitch, copy->dstHeight},
-                    {copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, copy->srcXInBytes,
-                     copy->srcY, copy->srcZ, copy->srcPitch, copy->srcHeight},
-                    {copy->WidthInBytes, copy->Height, copy->Depth}, stream, wait, name);
+    EMULATED_REQUIRE(copy != nullptr && is_plain(*copy), CUDA_ERROR_INVALID_VALUE);
+    CopyEnd to, from;
+    EMULATED_CHECK(to_ends(to, from, *copy));
+    return copy_rows(to, from, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, wait, name, copy);
+}
+
+CUresult copy_2d(const CUDA_MEMCPY2D* given, CUstream stream, Wait wait, const char* name) {
+    EMULATED_CHECK(ready());
+    EMULATED_REQUIRE(given != nullptr, CUDA_ERROR_INVALID_VALUE);
+    CUDA_MEMCPY3D copy = {};
+    copy.srcXInBytes = given->srcXInBytes;
+    copy.srcY = given->srcY;
+    copy.srcMemoryType = given->srcMemoryType;
+    copy.srcHost = given->srcHost;
+    copy.srcDevice = given->srcDevice;
+    copy.srcArray = given->srcArray;
+    copy.srcPitch = given->srcPitch;
+    copy.dstXInBytes = given->dstXInBytes;
+    copy.dstY = given->dstY;
+    copy.dstMemoryType = given->dstMemoryType;
+    copy.dstHost = given->dstHost;
+    copy.dstDevice = given->dstDevice;
+    copy.dstArray = given->dstArray;
+    copy.dstPitch = given->dstPitch;
+    copy.WidthInBytes = given->WidthInBytes;
+    copy.Height = given->Height;
+    copy.Depth = 1;
+    return copy_3d(&copy, stream, wait, name);
 }
 
 /// A part of an array of one dimension.
@@ -117,6 +136,13 @@ CUresult state_of(CUcontext handle) {
 }
 
 }  // namespace
+
+CUresult make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& copy, Context& context) {
+    EMULATED_REQUIRE(is_plain(copy), CUDA_ERROR_INVALID_VALUE);
+    CopyEnd to, from;
+    EMULATED_CHECK(to_ends(to, from, copy));
+    return make_copy_node(node, to, from, {copy.WidthInBytes, copy.Height, copy.Depth}, copy, context);
+}
 
 /// Those of one kind: with a wait, where its documentation has one, and in a stream.
 #define EMULATED_COPIES(kind, version, To, to_end, From, from_end, wait)                                   \
@@ -204,6 +230,51 @@ EMULATED_STREAM_API(cuMemcpy3D, 3020, const CUDA_MEMCPY3D* copy) {
 
 EMULATED_STREAM_API(cuMemcpy3DAsync, 3020, const CUDA_MEMCPY3D* copy, CUstream stream) {
     return copy_3d(copy, stream, Wait::no, "cuMemcpy3DAsync");
+}
+
+namespace {
+
+/// Addresses tell the devices: the contexts need only be there.
+CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* given, CUstream stream, Wait wait, const char* name) {
+    EMULATED_CHECK(ready());
+    EMULATED_REQUIRE(given != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(state_of(given->srcContext));
+    EMULATED_CHECK(state_of(given->dstContext));
+    CUDA_MEMCPY3D copy = {};
+    copy.srcXInBytes = given->srcXInBytes;
+    copy.srcY = given->srcY;
+    copy.srcZ = given->srcZ;
+    copy.srcLOD = given->srcLOD;
+    copy.srcMemoryType = given->srcMemoryType;
+    copy.srcHost = given->srcHost;
+    copy.srcDevice = given->srcDevice;
+    copy.srcArray = given->srcArray;
+    copy.srcPitch = given->srcPitch;
+    copy.srcHeight = given->srcHeight;
+    copy.dstXInBytes = given->dstXInBytes;
+    copy.dstY = given->dstY;
+    copy.dstZ = given->dstZ;
+    copy.dstLOD = given->dstLOD;
+    copy.dstMemoryType = given->dstMemoryType;
+    copy.dstHost = given->dstHost;
+    copy.dstDevice = given->dstDevice;
+    copy.dstArray = given->dstArray;
+    copy.dstPitch = given->dstPitch;
+    copy.dstHeight = given->dstHeight;
+    copy.WidthInBytes = given->WidthInBytes;
+    copy.Height = given->Height;
+    copy.Depth = given->Depth;
+    return copy_3d(&copy, stream, wait, name);
+}
+
+}  // namespace
+
+EMULATED_STREAM_API(cuMemcpy3DPeer, 4000, const CUDA_MEMCPY3D_PEER* copy) {
+    return copy_3d_peer(copy, nullptr, Wait::yes, "cuMemcpy3DPeer");
+}
+
+EMULATED_STREAM_API(cuMemcpy3DPeerAsync, 4000, const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
+    return copy_3d_peer(copy, stream, Wait::no, "cuMemcpy3DPeerAsync");
 }
 
 }  // namespace emulated::driver

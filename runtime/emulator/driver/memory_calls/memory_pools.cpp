@@ -1,12 +1,15 @@
 // Stream-ordered allocation: memory that comes and goes in the order of a stream, out of pools.
 #include <algorithm>
-#include <array>
+#include <map>
 #include <mutex>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "driver/capture.hpp"
+#include "driver/graph_nodes.hpp"
 #include "driver/interruption.hpp"
+#include "driver/memory_calls/graph_memory.hpp"
 #include "driver/memory_calls/transfers.hpp"
 
 namespace emulated::driver {
@@ -14,29 +17,49 @@ using memory::Allocation;
 
 namespace {
 
-/// A device's default pool and the one that is current for it.
-struct DevicePools {
+/// A place's default pool and the one that is current for it.
+struct PlacePools {
     std::shared_ptr<MemoryPool> initial, current;
 };
 
 struct LockedPools {
     std::unique_lock<std::mutex> lock;
-    DevicePools& pools;
+    PlacePools& pools;
 };
 
 /// Made at first use. No other thread has them while the result lives.
-LockedPools pools_of(int device) {
+LockedPools pools_of(const MemoryPool::Place& place) {
     static auto& mutex = *new std::mutex;
-    static auto& all = *new std::array<DevicePools, most_devices>;
-    LockedPools found{std::unique_lock(mutex), all[static_cast<std::size_t>(device)]};
+    static auto& all = *new std::map<MemoryPool::Place, PlacePools>;
+    std::unique_lock lock(mutex);
+    LockedPools found{std::move(lock), all[place]};
     if (found.pools.initial == nullptr) {
-        found.pools.initial = found.pools.current = std::make_shared<MemoryPool>(device, true, 0);
+        found.pools.initial = found.pools.current = std::make_shared<MemoryPool>(place, true, 0);
         Process::get().handles().add(found.pools.initial);
     }
     return found;
 }
 
-CUmemoryPool handle_of(const std::shared_ptr<MemoryPool>& pool) noexcept {
+MemoryPool::Place on_device(int device) noexcept {
+    return {Allocation::Kind::device, CU_MEM_LOCATION_TYPE_DEVICE, device};
+}
+
+/// Where a client means: "CU_MEM_LOCATION_TYPE_DEVICE, HOST or HOST_NUMA", and NONE for managed memory. The host has one
+/// NUMA node here. Nothing for what is no place of a pool.
+std::optional<MemoryPool::Place> place_of(const CUmemLocation* location, CUmemAllocationType type) noexcept {
+    const bool managed = static_cast<int>(type) == CU_MEM_ALLOCATION_TYPE_MANAGED;
+    if (location == nullptr || (!managed && static_cast<int>(type) != CU_MEM_ALLOCATION_TYPE_PINNED))
+        return std::nullopt;
+    const int where = static_cast<int>(location->type);
+    const auto host = managed ? Allocation::Kind::managed : Allocation::Kind::pinned;
+    const bool on_host =
+        where == CU_MEM_LOCATION_TYPE_HOST || (where == CU_MEM_LOCATION_TYPE_HOST_NUMA && location->id == 0);
+    if (on_host || (managed && where == CU_MEM_LOCATION_TYPE_NONE)) return MemoryPool::Place{host, where, 0};
+    if (where != CU_MEM_LOCATION_TYPE_DEVICE || !Process::get().is_device(location->id)) return std::nullopt;
+    return MemoryPool::Place{managed ? host : Allocation::Kind::device, where, location->id};
+}
+
+CUmemoryPool pool_handle_of(const std::shared_ptr<MemoryPool>& pool) noexcept {
     return reinterpret_cast<CUmemoryPool>(pool.get());
 }
 
@@ -47,23 +70,46 @@ int device_at(const CUmemLocation* location) noexcept {
     return known ? location->id : -1;
 }
 
+/// "When this API is called on a capturing stream, it creates an allocation node", which has the pool's properties.
+CUresult capture_allocation(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr<MemoryPool>& pool,
+                            const CaptureGate& gate) {
+    CUDA_MEM_ALLOC_NODE_PARAMS allocation = {};
+    allocation.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    allocation.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    allocation.poolProps.location.id = pool->device;
+    allocation.bytesize = bytes;
+    const auto graph = gate.graph();
+    EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    EMULATED_REQUIRE(pool->place.memory == Allocation::Kind::device, CUDA_ERROR_NOT_SUPPORTED);
+    streams::WorkNode node;
+    EMULATED_CHECK(make_allocation_node(node, allocation, gate.context(), *graph));
+    *address = allocation.dptr;
+    return gate.add(std::move(node));
+}
+
+bool is_host(const CUmemLocation& location) noexcept {
+    return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+}
+
 CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr<MemoryPool>& pool,
                   const StreamTarget& target, CUstream handle, const char* name) {
-    EMULATED_REQUIRE(address != nullptr && bytes != 0, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(address != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_REQUIRE(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
-    if (gate.captures()) return detail::refuse_allocation(name);
+    if (bytes == 0) return answer(address, 0);  // unlike cuMemAlloc
+    if (gate.captures()) return capture_allocation(address, bytes, pool, gate);
     Process& process = Process::get();
     EMULATED_REQUIRE(pool->take(bytes), out_of_memory());
     PoolShare share = share_of(pool, bytes);
-    auto made = process.heap().reserve(pool->device, bytes, pool->access);
+    const auto kind = pool->place.memory;
+    auto made = process.heap().reserve(pool->device, bytes, pool->access, kind);
     if (!made) {  // frees that are pending may make room
         for (Context* context : process.contexts()) context->graph.drain();
-        made = process.heap().reserve(pool->device, bytes, pool->access);
+        made = process.heap().reserve(pool->device, bytes, pool->access, kind);
     }
     EMULATED_REQUIRE(made.has_value(), out_of_memory());
-    process.own(*made, Allocation::Kind::device, *target.context, std::move(share));
+    process.own(*made, kind, *target.context, std::move(share));
     *address = *made;
     trace(BASCULE_EMULATED_ALLOCATE, handle, nullptr, bytes, name);
     target.context->graph.submit(*target.stream, [at = *made, bytes] {
@@ -104,7 +150,7 @@ const Attribute* find(CUmemPool_attribute which) noexcept {
 
 EMULATED_STREAM_API(cuMemAllocAsync, 11020, CUdeviceptr* address, std::size_t bytes, CUstream handle) {
     EMULATED_STREAM(target, handle);
-    const auto pool = pools_of(target.context->device).pools.current;
+    const auto pool = pools_of(on_device(target.context->device)).pools.current;
     return allocate(address, bytes, pool, target, handle, "cuMemAllocAsync");
 }
 
@@ -116,11 +162,15 @@ EMULATED_STREAM_API(cuMemAllocFromPoolAsync, 11020, CUdeviceptr* address, std::s
     return allocate(address, bytes, pool, target, handle, "cuMemAllocFromPoolAsync");
 }
 
-/// In a context that has failed, where nothing runs that could use the memory; and of memory that a reset has lost. Its
-/// owner does not ask again.
-void free_at_once(CUdeviceptr address) {
-    if (Process::get().heap().free(address, Allocation::Kind::device, memory::Heap::FreedBy::stream))
-        Process::get().disown(address);
+/// False where there is no memory to free. Disowned first: host memory's address may be another's as soon as it is free.
+bool free_now(CUdeviceptr address) {
+    Process& process = Process::get();
+    const bool lost = process.heap().is_lost(address);
+    const Allocation* allocation = process.heap().find(address);
+    if (allocation == nullptr && !lost) return false;
+    const auto kind = lost ? Allocation::Kind::device : allocation->kind;
+    process.disown(address);
+    return process.heap().free(address, kind, memory::Heap::FreedBy::stream);
 }
 
 /// Of memory of cuMemAlloc too. What is issued later may not use it, whatever its stream.
@@ -129,19 +179,25 @@ EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle)
     const StreamTarget target(handle);
     const bool failed = target.context != nullptr && target.context->error.load() != CUDA_SUCCESS;
     if (failed || Process::get().heap().is_lost(address)) {
-        free_at_once(address);
+        free_now(address);  // nothing runs that could use it, and its owner does not ask again
         return target.state;
     }
     EMULATED_CHECK(target.state);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
-    if (gate.captures()) return detail::refuse_allocation("cuMemFreeAsync");
+    if (gate.captures()) {
+        const auto graph = gate.graph();
+        EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        streams::WorkNode node;
+        EMULATED_CHECK(make_free_node(node, address, *target.context, *graph));
+        return gate.add(std::move(node));
+    }
     Process& process = Process::get();
     const Allocation* known = process.heap().find_known(address);
-    const bool is_base =
-        known != nullptr && known->base == address && known->kind == Allocation::Kind::device;
+    const bool is_base = known != nullptr && known->base == address &&
+                         (known->kind == Allocation::Kind::device || process.pool_of(address) != nullptr);
     if (!is_base && process.heap().is_lost(address)) {  // since a moment ago
-        free_at_once(address);
+        free_now(address);
         return CUDA_SUCCESS;
     }
     if (!is_base || !process.begin_free(address)) {
@@ -151,57 +207,82 @@ EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle)
         return CUDA_ERROR_INVALID_VALUE;
     }
     trace(BASCULE_EMULATED_FREE, handle, nullptr, 0, "cuMemFreeAsync");
-    target.context->graph.submit(*target.stream, [address, context = target.context] {
+    target.context->graph.submit(*target.stream, free_work(address, *target.context));
+    return CUDA_SUCCESS;
+}
+
+std::function<void()> free_work(CUdeviceptr address, Context& context) {
+    return [address, &context] {
         Process& here = Process::get();
         if (const Allocation* allocation = here.heap().find(address)) {
             note_write(address, allocation->bytes);
             races::Detector::get().note_freed(address, allocation->bytes);
         }
-        if (here.heap().free(address, Allocation::Kind::device, memory::Heap::FreedBy::stream)) {
-            here.disown(address);
-        } else {
-            context->fail(CUDA_ERROR_ILLEGAL_ADDRESS, fmt::format("cuMemFreeAsync: {:#x} is {}", address,
-                                                                  here.heap().describe(address, 1)));
+        if (!free_now(address)) {
+            context.fail(CUDA_ERROR_ILLEGAL_ADDRESS, fmt::format("cuMemFreeAsync: {:#x} is {}", address,
+                                                                 here.heap().describe(address, 1)));
         }
-    });
-    return CUDA_SUCCESS;
+    };
 }
 
 EMULATED_API(cuDeviceGetDefaultMemPool, 11020, CUmemoryPool* pool, CUdevice device) {
     EMULATED_CHECK(device_state(device));
-    return answer(pool, handle_of(pools_of(device).pools.initial));
+    return answer(pool, pool_handle_of(pools_of(on_device(device)).pools.initial));
 }
 
 EMULATED_API(cuDeviceGetMemPool, 11020, CUmemoryPool* pool, CUdevice device) {
     EMULATED_CHECK(device_state(device));
-    return answer(pool, handle_of(pools_of(device).pools.current));
+    return answer(pool, pool_handle_of(pools_of(on_device(device)).pools.current));
 }
 
 /// "The memory pool must be local to the specified device."
 EMULATED_API(cuDeviceSetMemPool, 11020, CUdevice device, CUmemoryPool handle) {
     EMULATED_CHECK(device_state(device));
     auto pool = find_object<MemoryPool>(handle);
-    EMULATED_REQUIRE(pool != nullptr && pool->device == device, CUDA_ERROR_INVALID_VALUE);
-    pools_of(device).pools.current = std::move(pool);
+    EMULATED_REQUIRE(pool != nullptr && pool->place == on_device(device), CUDA_ERROR_INVALID_VALUE);
+    pools_of(on_device(device)).pools.current = std::move(pool);
     return CUDA_SUCCESS;
 }
 
 EMULATED_DRIVER_API(cuMemPoolCreate, 11020, CUmemoryPool* handle, const CUmemPoolProps* properties) {
     EMULATED_REQUIRE(handle != nullptr && properties != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_REQUIRE(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
-    const bool plain = properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
-                       properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-                       properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE;
-    if (!plain) {
+    const auto place = place_of(&properties->location, properties->allocType);
+    EMULATED_REQUIRE(place.has_value(), CUDA_ERROR_INVALID_VALUE);
+    if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
+        // "HOST are not IPC capable and handleTypes must be 0".
+        EMULATED_REQUIRE(place->location != CU_MEM_LOCATION_TYPE_HOST, CUDA_ERROR_INVALID_VALUE);
         Process::get().set_report(
-            "cuMemPoolCreate: the emulated device has pools of device memory alone "
-            "(CU_MEM_ALLOCATION_TYPE_PINNED at a device, without handle types)");
+            "cuMemPoolCreate: the emulated device shares no memory with other processes (handleTypes)");
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    const int device = device_at(&properties->location);
-    EMULATED_REQUIRE(device >= 0, CUDA_ERROR_INVALID_VALUE);
-    auto pool = std::make_shared<MemoryPool>(device, false, properties->maxSize);
-    *handle = new_handle<CUmemoryPool>(std::move(pool));
+    *handle = new_handle<CUmemoryPool>(std::make_shared<MemoryPool>(*place, false, properties->maxSize));
+    return CUDA_SUCCESS;
+}
+
+EMULATED_DRIVER_API(cuMemGetDefaultMemPool, 13000, CUmemoryPool* pool, CUmemLocation* location,
+                    CUmemAllocationType type) {
+    EMULATED_REQUIRE(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
+    const auto place = place_of(location, type);
+    EMULATED_REQUIRE(place.has_value(), CUDA_ERROR_INVALID_VALUE);
+    return answer(pool, pool_handle_of(pools_of(*place).pools.initial));
+}
+
+EMULATED_DRIVER_API(cuMemGetMemPool, 13000, CUmemoryPool* pool, CUmemLocation* location,
+                    CUmemAllocationType type) {
+    EMULATED_REQUIRE(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
+    const auto place = place_of(location, type);
+    EMULATED_REQUIRE(place.has_value(), CUDA_ERROR_INVALID_VALUE);
+    return answer(pool, pool_handle_of(pools_of(*place).pools.current));
+}
+
+/// "The location and allocation type specified must match those of the pool".
+EMULATED_DRIVER_API(cuMemSetMemPool, 13000, CUmemLocation* location, CUmemAllocationType type,
+                    CUmemoryPool handle) {
+    const auto place = place_of(location, type);
+    auto pool = find_object<MemoryPool>(handle);
+    EMULATED_REQUIRE(place.has_value() && pool != nullptr && pool->place == *place, CUDA_ERROR_INVALID_VALUE);
+    pools_of(*place).pools.current = std::move(pool);
     return CUDA_SUCCESS;
 }
 
@@ -210,22 +291,27 @@ EMULATED_DRIVER_API(cuMemPoolDestroy, 11020, CUmemoryPool handle) {
     const auto pool = find_object<MemoryPool>(handle);
     EMULATED_REQUIRE(pool != nullptr && !pool->is_default, CUDA_ERROR_INVALID_VALUE);
     Process::get().handles().remove<MemoryPool>(handle);
-    const LockedPools locked = pools_of(pool->device);
+    const LockedPools locked = pools_of(pool->place);
     if (locked.pools.current == pool) locked.pools.current = locked.pools.initial;
     return CUDA_SUCCESS;
 }
 
-/// Every device reaches every other's memory here: access is checked and need not be remembered.
+/// All devices reach the host's memory; the host reaches that of no device.
 EMULATED_DRIVER_API(cuMemPoolSetAccess, 11020, CUmemoryPool handle, const CUmemAccessDesc* accesses,
                     std::size_t count) {
     const auto pool = find_object<MemoryPool>(handle);
     EMULATED_REQUIRE(pool != nullptr && (accesses != nullptr || count == 0), CUDA_ERROR_INVALID_VALUE);
     for (std::size_t i = 0; i < count; ++i) {
+        const bool of_host = pool->place.memory != Allocation::Kind::device;
+        if (of_host && is_host(accesses[i].location) &&
+            accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            continue;
         const int device = device_at(&accesses[i].location);
         const bool none = accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
         EMULATED_REQUIRE(none || accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
                          CUDA_ERROR_INVALID_VALUE);
-        EMULATED_REQUIRE(device >= 0 && !(none && device == pool->device), CUDA_ERROR_INVALID_VALUE);
+        EMULATED_REQUIRE(device >= 0 && !(none && device == pool->device && !of_host),
+                         CUDA_ERROR_INVALID_VALUE);
         const std::uint32_t bit = std::uint32_t{1} << device;
         none ? pool->access->fetch_and(~bit) : pool->access->fetch_or(bit);
     }
@@ -236,7 +322,12 @@ EMULATED_DRIVER_API(cuMemPoolGetAccess, 11020, CUmemAccess_flags* flags, CUmemor
                     CUmemLocation* location) {
     const auto pool = find_object<MemoryPool>(handle);
     const int device = device_at(location);
-    EMULATED_REQUIRE(pool != nullptr && device >= 0, CUDA_ERROR_INVALID_VALUE);
+    const bool host = location != nullptr && is_host(*location);
+    EMULATED_REQUIRE(pool != nullptr && (device >= 0 || host), CUDA_ERROR_INVALID_VALUE);
+    if (host)
+        return answer(flags, pool->place.memory == Allocation::Kind::device
+                                 ? CU_MEM_ACCESS_FLAGS_PROT_NONE
+                                 : CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     const bool open = (pool->access->load() >> device & 1) != 0;
     return answer(flags, open ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE);
 }

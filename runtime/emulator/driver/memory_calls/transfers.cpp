@@ -3,8 +3,8 @@
 // operation runs: memory that is allocated and freed in stream order may come later and go earlier.
 #include "driver/memory_calls/transfers.hpp"
 
-#include <array>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "driver/capture.hpp"
+#include "driver/graph_nodes.hpp"
 
 namespace emulated::driver {
 namespace {
@@ -40,7 +41,8 @@ std::size_t span_of(const Rows& rows, const Extent& extent) noexcept {
 Place place_of_known(const Rows& rows, const Extent& extent) {
     Process& process = Process::get();
     const Allocation* known = process.heap().find_known(rows.address);
-    if (known == nullptr || process.is_being_freed(known->base)) return Place::nowhere;
+    // A graph's memory has an address before any launch, and after a free.
+    if (known == nullptr || (!known->kept && process.is_being_freed(known->base))) return Place::nowhere;
     if (known->kind == Allocation::Kind::kernel_heap) return Place::nowhere;  // for kernels alone
     if (span_of(rows, extent) > known->bytes - (rows.address - known->base)) return Place::nowhere;
     if (known->kind == Allocation::Kind::pinned) return Place::pinned;
@@ -139,57 +141,192 @@ void note_write(CUdeviceptr address, std::size_t bytes) {
     if (races::AccessLog* log = races::Running::log()) log->add(address, bytes, races::Access::write);
 }
 
-CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream handle, Wait wait,
+namespace {
+
+/// Finds both, or says which is not memory.
+CUresult find_ends(End& to, End& from, const CopyEnd& to_end, const CopyEnd& from_end, const Extent& extent,
                    const char* name) {
-    EMULATED_STREAM(target, handle);
-    if (wait == Wait::yes) EMULATED_CHECK(unsafe_now(name));
-    const CaptureGate gate(target);
-    EMULATED_CHECK(gate.state);
-    if (extent.empty()) return CUDA_SUCCESS;
-    const End to = look_up(to_end, extent);
-    const End from = look_up(from_end, extent);
+    to = look_up(to_end, extent);
+    from = look_up(from_end, extent);
     if (to.place == Place::nowhere) return refuse(name, "destination", to.rows, extent);
     if (from.place == Place::nowhere) return refuse(name, "source", from.rows, extent);
-    trace(BASCULE_EMULATED_COPY, handle, nullptr, extent.bytes(), name);
+    return CUDA_SUCCESS;
+}
 
-    Context& context = *target.context;
-    const bool device_to_device = to.place == Place::device && from.place == Place::device;
-    const auto is_host = [](const End& end) {
-        return end.place == Place::pageable || end.place == Place::pinned;
-    };
-    const bool host_to_host = is_host(to) && is_host(from);
-    const bool waits = !gate.captures() && (to.place == Place::pageable || host_to_host ||
-                                            (wait == Wait::yes && !device_to_device));
-    // Where the device reaches pageable memory, nothing promises that it is read before the call returns.
-    const bool stages = !Process::get().environment().pageable;
-    std::vector<std::byte> staged;
-    const Rows staged_rows{0, extent.width, extent.width * extent.height};
-    if (from.place == Place::pageable && stages && !waits && !gate.captures()) {
-        staged.resize(extent.bytes());
-        move_rows(staged.data(), staged_rows, reinterpret_cast<const std::byte*>(from.rows.address),
-                  from.rows, extent);
-    }
-    auto work = [&context, to, from, extent, name, staged_rows, staged = std::move(staged),
-                 resets = resets_before_call()] {
+/// Rows that were read before the copy is done; empty where they are read then.
+struct Staged {
+    Rows rows;
+    std::vector<std::byte> bytes;
+};
+
+std::function<void()> copy_work(Context& context, const End& to, const End& from, const Extent& extent,
+                                const char* name, Staged staged = {}) {
+    return [&context, to, from, extent, name, staged = std::move(staged), resets = resets_before_call()] {
         if (!context.executes(resets)) return;
         std::byte* target_bytes = bytes_of(to, extent, context, name, "destination");
         if (target_bytes == nullptr) return;
         note(to, extent, races::Access::write);
-        if (!staged.empty()) return move_rows(target_bytes, to.rows, staged.data(), staged_rows, extent);
+        if (!staged.bytes.empty())
+            return move_rows(target_bytes, to.rows, staged.bytes.data(), staged.rows, extent);
         const std::byte* source_bytes = bytes_of(from, extent, context, name, "source");
         if (source_bytes == nullptr) return;
         note(from, extent, races::Access::read);
         move_rows(target_bytes, to.rows, source_bytes, from.rows, extent);
     };
-    // A graph reads pageable memory when it is launched: nothing is copied before.
+}
+
+/// A graph reads pageable memory when it is launched: nothing is copied before.
+void fill_copy_node(streams::WorkNode& node, const End& to, const End& from, std::function<void()> work,
+                    const CUDA_MEMCPY3D& described, Context& context) {
+    node.kind = streams::WorkNode::Kind::copy;
+    node.operands = {number_of(to.place), device_of(to), number_of(from.place), device_of(from)};
+    node.work = std::make_shared<const std::function<void()>>(std::move(work));
+    auto parameters = std::make_shared<NodeParameters>();
+    parameters->values.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+    parameters->values.memcpy = {0, 0, reinterpret_cast<CUcontext>(&context), described};
+    node.details = std::move(parameters);
+    stamp(node, context);
+}
+
+CUDA_MEMCPY3D describe(const End& to, const End& from, const Extent& extent) {
+    CUDA_MEMCPY3D copy = {};
+    const auto is_host = [](const End& end) { return end.place == Place::pageable; };
+    copy.srcMemoryType = is_host(from) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    copy.srcHost = is_host(from) ? reinterpret_cast<const void*>(from.rows.address) : nullptr;
+    copy.srcDevice = is_host(from) ? 0 : from.rows.address;
+    copy.srcPitch = from.rows.pitch;
+    copy.dstMemoryType = is_host(to) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    copy.dstHost = is_host(to) ? reinterpret_cast<void*>(to.rows.address) : nullptr;
+    copy.dstDevice = is_host(to) ? 0 : to.rows.address;
+    copy.dstPitch = to.rows.pitch;
+    copy.WidthInBytes = extent.width;
+    copy.Height = extent.height;
+    copy.Depth = extent.depth;
+    return copy;
+}
+
+}  // namespace
+
+CUresult make_copy_node(streams::WorkNode& node, CopyEnd to_end, CopyEnd from_end, Extent extent,
+                        const CUDA_MEMCPY3D& described, Context& context) {
+    EMULATED_REQUIRE(!extent.empty(), CUDA_ERROR_INVALID_VALUE);
+    End to, from;
+    constexpr const char* name = "a memcpy node";
+    EMULATED_CHECK(find_ends(to, from, to_end, from_end, extent, name));
+    trace(BASCULE_EMULATED_COPY, nullptr, nullptr, extent.bytes(), name);
+    fill_copy_node(node, to, from, copy_work(context, to, from, extent, name), described, context);
+    return CUDA_SUCCESS;
+}
+
+CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream handle, Wait wait,
+                   const char* name, const CUDA_MEMCPY3D* described) {
+    EMULATED_STREAM(target, handle);
+    if (wait == Wait::yes) EMULATED_CHECK(unsafe_now(name));
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
+    if (extent.empty()) return CUDA_SUCCESS;
+    End to, from;
+    EMULATED_CHECK(find_ends(to, from, to_end, from_end, extent, name));
+    trace(BASCULE_EMULATED_COPY, handle, nullptr, extent.bytes(), name);
+
+    Context& context = *target.context;
     if (gate.captures()) {
-        return gate.add(streams::CapturedNode::Kind::copy, std::move(work),
-                        {number_of(to.place), device_of(to), number_of(from.place), device_of(from)});
+        streams::WorkNode node;
+        fill_copy_node(node, to, from, copy_work(context, to, from, extent, name),
+                       described != nullptr ? *described : describe(to, from, extent), context);
+        return gate.add(std::move(node));
     }
-    context.graph.submit(*target.stream, std::move(work));
+    const bool device_to_device = to.place == Place::device && from.place == Place::device;
+    const auto is_host = [](const End& end) {
+        return end.place == Place::pageable || end.place == Place::pinned;
+    };
+    const bool host_to_host = is_host(to) && is_host(from);
+    const bool waits =
+        to.place == Place::pageable || host_to_host || (wait == Wait::yes && !device_to_device);
+    // Where the device reaches pageable memory, nothing promises that it is read before the call returns.
+    const bool stages = !Process::get().environment().pageable;
+    Staged staged{{0, extent.width, extent.width * extent.height}, {}};
+    if (from.place == Place::pageable && stages && !waits) {
+        staged.bytes.resize(extent.bytes());
+        move_rows(staged.bytes.data(), staged.rows, reinterpret_cast<const std::byte*>(from.rows.address),
+                  from.rows, extent);
+    }
+    context.graph.submit(*target.stream, copy_work(context, to, from, extent, name, std::move(staged)));
     if (!waits) return CUDA_SUCCESS;
     context.graph.synchronize(*target.stream);
     return context.take_error();
+}
+
+namespace {
+
+/// A fill, checked.
+struct Fill {
+    End to;
+    Extent extent;
+    std::uint32_t value;
+    std::size_t element_bytes, width;
+};
+
+CUresult check_fill(Fill& fill, const Rows& to_rows, std::size_t height, const char* name) {
+    const std::size_t bytes = fill.element_bytes;
+    const bool aligned = to_rows.address % bytes == 0 && (height == 1 || to_rows.pitch % bytes == 0);
+    EMULATED_REQUIRE(aligned, CUDA_ERROR_INVALID_VALUE);
+    fill.extent = {0, height, 1};
+    EMULATED_REQUIRE(!__builtin_mul_overflow(fill.width, bytes, &fill.extent.width),
+                     CUDA_ERROR_INVALID_VALUE);
+    fill.to = look_up({Side::device, to_rows}, fill.extent);
+    if (fill.to.place == Place::nowhere) return refuse(name, "destination", to_rows, fill.extent);
+    return CUDA_SUCCESS;
+}
+
+std::function<void()> fill_work(Context& context, const Fill& fill, const char* name) {
+    return [&context, fill, name, resets = resets_before_call()] {
+        if (!context.executes(resets)) return;
+        std::byte* bytes = bytes_of(fill.to, fill.extent, context, name, "destination");
+        if (bytes == nullptr) return;
+        note(fill.to, fill.extent, races::Access::write);
+        for (std::size_t row = 0; row < fill.extent.height; ++row) {
+            std::byte* at = bytes + row * fill.to.rows.pitch;
+            if (fill.element_bytes == 1) std::memset(at, static_cast<int>(fill.value & 0xFF), fill.width);
+            if (fill.element_bytes == 2) fill_row<std::uint16_t>(at, fill.value, fill.width);
+            if (fill.element_bytes == 4) fill_row<std::uint32_t>(at, fill.value, fill.width);
+        }
+    };
+}
+
+void fill_fill_node(streams::WorkNode& node, const Fill& fill, const char* name, Context& context) {
+    const std::size_t height = fill.extent.height;
+    node.kind = streams::WorkNode::Kind::fill;
+    node.operands = {number_of(fill.to.place), device_of(fill.to), height};
+    // "For 2d memsets, only address and assigned value may be updated."
+    if (height > 1)
+        node.operands = {node.operands[0],   node.operands[1],  height,
+                         fill.to.rows.pitch, fill.extent.width, fill.element_bytes};
+    node.work = std::make_shared<const std::function<void()>>(fill_work(context, fill, name));
+    auto parameters = std::make_shared<NodeParameters>();
+    parameters->values.type = CU_GRAPH_NODE_TYPE_MEMSET;
+    parameters->values.memset = {fill.to.rows.address,
+                                 fill.to.rows.pitch,
+                                 fill.value,
+                                 static_cast<unsigned>(fill.element_bytes),
+                                 fill.width,
+                                 height,
+                                 reinterpret_cast<CUcontext>(&context)};
+    node.details = std::move(parameters);
+    stamp(node, context);
+}
+
+}  // namespace
+
+CUresult make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v2& given, Context& context) {
+    const bool element = given.elementSize == 1 || given.elementSize == 2 || given.elementSize == 4;
+    EMULATED_REQUIRE(element && given.width > 0 && given.height > 0, CUDA_ERROR_INVALID_VALUE);
+    constexpr const char* name = "a memset node";
+    Fill fill{{}, {}, given.value, given.elementSize, given.width};
+    EMULATED_CHECK(check_fill(fill, {given.dst, given.pitch}, given.height, name));
+    trace(BASCULE_EMULATED_FILL, nullptr, nullptr, fill.extent.width * given.height, name);
+    fill_fill_node(node, fill, name, context);
+    return CUDA_SUCCESS;
 }
 
 CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes, std::size_t width,
@@ -199,38 +336,19 @@ CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes,
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
     if (width == 0 || height == 0) return CUDA_SUCCESS;
-    const bool aligned =
-        to_rows.address % element_bytes == 0 && (height == 1 || to_rows.pitch % element_bytes == 0);
-    EMULATED_REQUIRE(aligned, CUDA_ERROR_INVALID_VALUE);
-    Extent extent{0, height, 1};
-    EMULATED_REQUIRE(!__builtin_mul_overflow(width, element_bytes, &extent.width), CUDA_ERROR_INVALID_VALUE);
-    const End to = look_up({Side::device, to_rows}, extent);
-    if (to.place == Place::nowhere) return refuse(name, "destination", to_rows, extent);
-    trace(BASCULE_EMULATED_FILL, handle, nullptr, extent.width * height, name);
+    Fill fill{{}, {}, value, element_bytes, width};
+    EMULATED_CHECK(check_fill(fill, to_rows, height, name));
+    trace(BASCULE_EMULATED_FILL, handle, nullptr, fill.extent.width * height, name);
 
     Context& context = *target.context;
-    auto work = [&context, to, extent, value, element_bytes, width, name, resets = resets_before_call()] {
-        if (!context.executes(resets)) return;
-        std::byte* bytes = bytes_of(to, extent, context, name, "destination");
-        if (bytes == nullptr) return;
-        note(to, extent, races::Access::write);
-        for (std::size_t row = 0; row < extent.height; ++row) {
-            std::byte* at = bytes + row * to.rows.pitch;
-            if (element_bytes == 1) std::memset(at, static_cast<int>(value & 0xFF), width);
-            if (element_bytes == 2) fill_row<std::uint16_t>(at, value, width);
-            if (element_bytes == 4) fill_row<std::uint32_t>(at, value, width);
-        }
-    };
     if (gate.captures()) {
-        std::array<std::uint64_t, 8> operands = {number_of(to.place), device_of(to), height};
-        // "For 2d memsets, only address and assigned value may be updated."
-        if (height > 1)
-            operands = {operands[0], operands[1], height, to.rows.pitch, extent.width, element_bytes};
-        return gate.add(streams::CapturedNode::Kind::fill, std::move(work), operands);
+        streams::WorkNode node;
+        fill_fill_node(node, fill, name, context);
+        return gate.add(std::move(node));
     }
-    context.graph.submit(*target.stream, std::move(work));
+    context.graph.submit(*target.stream, fill_work(context, fill, name));
     // "Asynchronous with respect to the host except when the target is pinned host memory or unified memory".
-    if (wait == Wait::no || to.place == Place::device) return CUDA_SUCCESS;
+    if (wait == Wait::no || fill.to.place == Place::device) return CUDA_SUCCESS;
     context.graph.synchronize(*target.stream);
     return context.take_error();
 }

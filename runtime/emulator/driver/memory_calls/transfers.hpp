@@ -6,6 +6,9 @@
 
 #include <cuda.h>
 
+#include "driver/process.hpp"
+#include "streams/work_graph.hpp"
+
 namespace emulated::driver {
 
 /// Rows of bytes, `pitch` apart, in slices that are `slice_pitch` apart; of one row, or one slice, it does not matter.
@@ -35,7 +38,12 @@ struct CopyEnd {
 /// Whether the host waits where the documentation leaves it to the function ("API synchronization behavior").
 enum class Wait : bool { no, yes };
 
-CUresult copy_rows(CopyEnd to, CopyEnd from, Extent extent, CUstream stream, Wait wait, const char* name);
+/// `described`: how a node of a captured graph tells of it; null: as a copy between addresses.
+CUresult copy_rows(CopyEnd to, CopyEnd from, Extent extent, CUstream stream, Wait wait, const char* name,
+                   const CUDA_MEMCPY3D* described = nullptr);
+/// A node that does the same at every launch.
+CUresult make_copy_node(streams::WorkNode& node, CopyEnd to, CopyEnd from, Extent extent,
+                        const CUDA_MEMCPY3D& described, Context& context);
 
 /// Elements of 1, 2 or 4 bytes; `width` counts them.
 CUresult fill_rows(Rows to, std::uint32_t value, std::size_t element_bytes, std::size_t width,

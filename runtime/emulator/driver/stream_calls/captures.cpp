@@ -1,11 +1,13 @@
 // Stream capture: beginning, ending, asking; and what other calls may do meanwhile.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "driver/capture.hpp"
+#include "driver/graph_nodes.hpp"
 #include "driver/older_versions.hpp"
 
 namespace emulated::driver {
@@ -14,6 +16,14 @@ using streams::Captures;
 using streams::Refusal;
 
 namespace {
+
+/// Whether what is captured next comes after all of each node: other edges cannot be captured here.
+bool is_plain(const CUgraphEdgeData* data, std::size_t count) noexcept {
+    const auto bytes = [](const CUgraphEdgeData& each) { return std::as_bytes(std::span(&each, 1)); };
+    return data == nullptr || std::all_of(data, data + count, [&](const CUgraphEdgeData& each) {
+               return std::ranges::all_of(bytes(each), [](std::byte byte) { return byte == std::byte{0}; });
+           });
+}
 
 thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
@@ -31,11 +41,6 @@ CUresult refuse(Refusal refusal, const char* name, const char* reason) {
     return to_result(refusal);
 }
 
-/// The functions that give a graph away do so by its base.
-CUgraph handle_of(const streams::CapturedGraph* graph) noexcept {
-    return reinterpret_cast<CUgraph>(const_cast<GraphObject*>(static_cast<const GraphObject*>(graph)));
-}
-
 }  // namespace
 
 streams::CaptureTarget capture_target(const StreamTarget& target) noexcept {
@@ -49,12 +54,15 @@ void CaptureGate::ask() {
     captures_ = use.captured;
 }
 
-CUresult CaptureGate::add(streams::CapturedNode node) const {
-    node.context = target_.context;
-    node.resets = Process::get().resets();
-    node.announced = races::Detector::take_announcement();
-    return to_result(Captures::get().add(capture_target(target_),
-                                         std::make_shared<streams::CapturedNode>(std::move(node))));
+CUresult CaptureGate::add(streams::WorkNode node) const {
+    return to_result(
+        Captures::get().add(capture_target(target_), std::make_shared<streams::WorkNode>(std::move(node))));
+}
+
+std::shared_ptr<streams::WorkGraph> CaptureGate::graph() const {
+    CaptureInfo info;
+    Captures::get().info(capture_target(target_), info);
+    return find_object<GraphObject>(info.graph);
 }
 
 CUresult detail::refuse_unsafe(const char* name) {
@@ -77,14 +85,6 @@ CUresult detail::refuse_question(const Context& context, const char* name) {
     return state == CUDA_SUCCESS ? refuse_unsafe(name) : state;
 }
 
-CUresult detail::refuse_allocation(const char* name) {
-    Process::get().set_report(
-        fmt::format("{}: the emulated device has no graph nodes that allocate or free memory: allocate "
-                    "before the capture",
-                    name));
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
 CUresult question_now(Event& event, const char* name) {
     if (event.capture.exists()) {
         const Refusal refusal = Captures::get().ask(event.capture);
@@ -98,10 +98,24 @@ CUresult question_now(Event& event, const char* name) {
 EMULATED_STREAM_API(cuStreamBeginCapture, 10010, CUstream handle, CUstreamCaptureMode mode) {
     EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(is_mode(&mode), CUDA_ERROR_INVALID_VALUE);
-    auto graph = std::make_shared<GraphObject>();
+    auto graph = make_graph();
     EMULATED_CHECK(to_result(Captures::get().begin(
         capture_target(target), static_cast<streams::CaptureMode>(mode), thread_number(), graph)));
     Process::get().handles().add(std::move(graph));
+    return CUDA_SUCCESS;
+}
+
+/// The graph stays the client's, whatever becomes of the capture.
+EMULATED_STREAM_API(cuStreamBeginCaptureToGraph, 12030, CUstream handle, CUgraph graph_handle,
+                    const CUgraphNode* dependencies, const CUgraphEdgeData* data, std::size_t count,
+                    CUstreamCaptureMode mode) {
+    EMULATED_STREAM(target, handle);
+    const auto graph = find_object<GraphObject>(graph_handle);
+    EMULATED_REQUIRE(graph != nullptr && is_mode(&mode) && is_plain(data, count), CUDA_ERROR_INVALID_VALUE);
+    const auto after = nodes_of(*graph, dependencies, count);
+    EMULATED_REQUIRE(after.has_value(), CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(to_result(Captures::get().begin(
+        capture_target(target), static_cast<streams::CaptureMode>(mode), thread_number(), graph, *after)));
     return CUDA_SUCCESS;
 }
 
@@ -112,14 +126,14 @@ EMULATED_STREAM_API(cuStreamEndCapture, 10000, CUstream handle, CUgraph* out) {
     *out = nullptr;
     CaptureInfo info;
     Captures::get().info(capture_target(target), info);
-    std::shared_ptr<streams::CapturedGraph> graph;
+    std::shared_ptr<streams::WorkGraph> graph;
     const CUresult result = to_result(Captures::get().end(capture_target(target), thread_number(), graph));
     const bool over = result != CUDA_ERROR_ILLEGAL_STATE && result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED &&
                       result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     if (result == CUDA_SUCCESS) {
         *out = handle_of(graph.get());
-    } else if (over) {
-        Process::get().handles().remove<GraphObject>(handle_of(info.graph));
+    } else if (over && !info.is_clients) {
+        if (const auto lost = find_object<GraphObject>(info.graph)) withdraw(*lost);
     }
     return result;
 }
@@ -137,7 +151,7 @@ EMULATED_STREAM_API(cuStreamIsCapturing, 10000, CUstream handle, CUstreamCapture
 }
 
 /// Without a capture that is going on well nothing but the status is written. All edges are of the ordinary kind, whose
-/// data is zeros: one a dependency, as long as the thread asks for no others.
+/// data is zeros. The arrays are there as long as the thread asks for no others.
 EMULATED_STREAM_API(cuStreamGetCaptureInfo, 12030, CUstream handle, CUstreamCaptureStatus* status,
                     cuuint64_t* id, CUgraph* graph, const CUgraphNode** dependencies,
                     const CUgraphEdgeData** edges, std::size_t* dependency_count) {
@@ -150,14 +164,31 @@ EMULATED_STREAM_API(cuStreamGetCaptureInfo, 12030, CUstream handle, CUstreamCapt
     if (info.status != CaptureInfo::Status::active) return CUDA_SUCCESS;
     if (id != nullptr) *id = info.id;
     if (graph != nullptr) *graph = handle_of(info.graph);
-    if (dependencies != nullptr) *dependencies = reinterpret_cast<const CUgraphNode*>(info.ends);
-    if (edges != nullptr) {
-        thread_local std::vector<CUgraphEdgeData> data;
-        data.resize(std::max(data.size(), info.end_count + 1));
-        *edges = data.data();
-    }
-    if (dependency_count != nullptr) *dependency_count = info.end_count;
+    thread_local std::vector<CUgraphNode> nodes;
+    thread_local std::vector<CUgraphEdgeData> data;
+    nodes.clear();
+    for (const streams::WorkNode* node : info.ends) nodes.push_back(handle_of(node));
+    nodes.push_back(nullptr);  // an array even where there are none
+    data.assign(nodes.size(), {});
+    if (dependencies != nullptr) *dependencies = nodes.data();
+    if (edges != nullptr) *edges = data.data();
+    if (dependency_count != nullptr) *dependency_count = info.ends.size();
     return CUDA_SUCCESS;
+}
+
+EMULATED_STREAM_API(cuStreamUpdateCaptureDependencies, 12030, CUstream handle, CUgraphNode* dependencies,
+                    const CUgraphEdgeData* data, std::size_t count, unsigned int flags) {
+    EMULATED_STREAM(target, handle);
+    EMULATED_REQUIRE(flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES && is_plain(data, count),
+                     CUDA_ERROR_INVALID_VALUE);
+    CaptureInfo info;
+    EMULATED_CHECK(to_result(Captures::get().info(capture_target(target), info)));
+    EMULATED_REQUIRE(info.status != CaptureInfo::Status::none, CUDA_ERROR_ILLEGAL_STATE);
+    EMULATED_REQUIRE(info.status == CaptureInfo::Status::active, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    const auto nodes = nodes_of(*info.graph, dependencies, count);
+    EMULATED_REQUIRE(nodes.has_value(), CUDA_ERROR_INVALID_VALUE);
+    return to_result(Captures::get().come_after(capture_target(target), *nodes,
+                                                flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 }
 
 EMULATED_API(cuThreadExchangeStreamCaptureMode, 10010, CUstreamCaptureMode* mode) {

@@ -1,7 +1,18 @@
 // Events.
 #include "driver/capture.hpp"
+#include "driver/graph_nodes.hpp"
 
 namespace emulated::driver {
+
+CUresult capture_event(const StreamTarget& target, streams::WorkNode::Kind kind, CUevent event) {
+    const CaptureGate gate(target);
+    EMULATED_CHECK(gate.state);
+    EMULATED_REQUIRE(gate.captures(), CUDA_ERROR_INVALID_VALUE);
+    streams::WorkNode node;
+    EMULATED_CHECK(make_event_node(node, kind, event));
+    return gate.add(std::move(node));
+}
+
 EMULATED_CONTEXT_API(cuEventCreate, 2000, CUevent* handle, unsigned int flags) {
     constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
     EMULATED_REQUIRE(handle != nullptr && flags <= (known | CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
@@ -26,9 +37,11 @@ EMULATED_STREAM_API(cuEventRecordWithFlags, 11010, CUevent event_handle, CUstrea
                     unsigned int flags) {
     EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(current_context() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    EMULATED_REQUIRE(flags == CU_EVENT_RECORD_DEFAULT, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(flags <= CU_EVENT_RECORD_EXTERNAL, CUDA_ERROR_INVALID_VALUE);
     const auto event = find_object<Event>(event_handle);
     EMULATED_REQUIRE(event != nullptr && event->context == target.context, CUDA_ERROR_INVALID_HANDLE);
+    if (flags == CU_EVENT_RECORD_EXTERNAL)
+        return capture_event(target, streams::WorkNode::Kind::record, event_handle);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
     trace(BASCULE_EMULATED_RECORD, handle, event_handle, 0, "cuEventRecord");

@@ -1,170 +1,182 @@
-// Graphs that were captured: asked, instantiated, launched, updated.
+// Graphs as a whole: made, cloned, instantiated, launched, updated.
+
 #include <algorithm>
 #include <vector>
 
-#include "driver/capture.hpp"
+#include "driver/graph_nodes.hpp"
 #include "driver/interruption.hpp"
+#include "driver/memory_calls/graph_memory.hpp"
 #include "driver/older_versions.hpp"
 #include "driver/own_operation.hpp"
 
 namespace emulated::driver {
-using streams::CapturedGraph;
-using streams::CapturedNode;
 using streams::Captures;
+using streams::WorkGraph;
+using streams::WorkNode;
 
 using Difference = streams::ExecutableGraph::Difference;
 
 namespace {
 
 /// Its operations would use memory that is lost.
-bool outlived_by_a_reset(const CapturedGraph& graph) {
+bool outlived_by_a_reset(const WorkGraph& graph) {
     const std::uint64_t resets = Process::get().resets();
-    const auto before = [&](const auto& node) {
-        return node->resets != resets || (node->child != nullptr && outlived_by_a_reset(*node->child));
-    };
-    if (resets == 0 || std::none_of(graph.nodes.begin(), graph.nodes.end(), before)) return false;
-    Process::get().set_report("this graph was captured before the device was reset: capture it again");
+    if (resets == 0 || !any_node(graph, [&](const WorkNode& node) { return node.resets != resets; }))
+        return false;
+    Process::get().set_report("this graph was made before the device was reset: make it again");
     return true;
 }
 
-CUgraphNode handle_of(const CapturedNode* node) noexcept {
-    return reinterpret_cast<CUgraphNode>(const_cast<CapturedNode*>(node));
-}
+/// Why a graph cannot be instantiated.
+struct Failure {
+    CUresult code = CUDA_SUCCESS;
+    CUgraphInstantiateResult reason = CUDA_GRAPH_INSTANTIATE_ERROR;
+    const WorkNode* node = nullptr;
+    const char* report = "";
+};
 
-/// "`nodes` may be NULL, in which case this function will return the number": the convention of every
-/// function that lists nodes.
-CUresult list(const std::vector<const CapturedNode*>& all, CUgraphNode* nodes, std::size_t* count) {
-    EMULATED_REQUIRE(count != nullptr, CUDA_ERROR_INVALID_VALUE);
-    if (nodes != nullptr) {
-        for (std::size_t i = 0; i < *count; ++i) nodes[i] = i < all.size() ? handle_of(all[i]) : nullptr;
-        *count = std::min(*count, all.size());
-    } else {
-        *count = all.size();
+/// "Allowed node types are kernel nodes, empty nodes, child graphs, memsets, memcopies, and conditionals."
+bool is_allowed_in_body(const WorkNode& node) noexcept {
+    switch (node.kind) {
+        case WorkNode::Kind::kernel:
+        case WorkNode::Kind::copy:
+        case WorkNode::Kind::fill:
+        case WorkNode::Kind::graph:
+        case WorkNode::Kind::empty:
+        case WorkNode::Kind::conditional:
+            return true;
+        default:
+            return false;
     }
-    return CUDA_SUCCESS;
 }
 
-/// The node behind a handle, kept while it is looked at; null for what is none of a live graph.
-std::shared_ptr<GraphObject> graph_with(CUgraphNode handle) {
-    const auto* wanted = reinterpret_cast<const CapturedNode*>(handle);
-    return Captures::get().paused([&]() -> std::shared_ptr<GraphObject> {
-        const auto found = Process::get().handles().all<GraphObject>(
-            [&](const GraphObject& graph) { return graph.has(wanted); });
-        return found.empty() ? nullptr : found.front();
+Failure check(const WorkGraph& graph, bool in_body) {
+    if (!graph.in_order())
+        return {CUDA_ERROR_INVALID_VALUE, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, nullptr,
+                "the edges of this graph go round in a circle"};
+    if (std::ranges::any_of(graph.conditions, [](const auto& each) { return !each->has_node; }))
+        return {CUDA_ERROR_INVALID_VALUE, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, nullptr,
+                "a conditional handle of this graph has no conditional node"};
+    for (const auto& node : graph.nodes) {
+        if (in_body && !is_allowed_in_body(*node))
+            return {CUDA_ERROR_INVALID_VALUE, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, node.get(),
+                    "the body of a conditional node has a node of a kind that is not allowed there"};
+        const bool bodies = in_body || node->kind == WorkNode::Kind::conditional;
+        for (const auto& child : node->children) {
+            const Failure inside = check(*child, bodies);
+            if (inside.code != CUDA_SUCCESS) return inside;
+        }
+    }
+    return {};
+}
+
+Failure instantiate(CUgraphExec* out, WorkGraph& graph, unsigned long long flags) {
+    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
+        return {CUDA_ERROR_NOT_SUPPORTED, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, nullptr,
+                "the emulated device does not launch graphs from kernels"};
+    return Captures::get().paused([&]() -> Failure {
+        if (Captures::get().fills(graph)) return {CUDA_ERROR_ILLEGAL_STATE};
+        const Failure found = check(graph, false);
+        if (found.code != CUDA_SUCCESS) return found;
+        const bool once = has_memory(graph) || has_conditions(graph);
+        if (once && !graph.instance.expired())
+            return {CUDA_ERROR_NOT_SUPPORTED, CUDA_GRAPH_INSTANTIATE_ERROR, nullptr,
+                    "a graph with memory or conditional nodes can be instantiated once at a time"};
+        auto exec = std::make_shared<GraphExecObject>(graph);
+        exec->flags = flags;
+        if (once) graph.instance = exec;
+        *out = new_handle<CUgraphExec>(std::move(exec));
+        return {};
     });
 }
 
-/// A snapshot; nothing for a graph that a capture still fills.
-std::optional<CapturedGraph> finished(const GraphObject& graph) {
-    return Captures::get().paused([&]() -> std::optional<CapturedGraph> {
-        if (Captures::get().fills(graph)) return std::nullopt;
-        return graph.copy();
-    });
-}
-
-CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags) {
+/// `info` may be null.
+CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags,
+                     CUDA_GRAPH_INSTANTIATE_PARAMS* info) {
+    if (info != nullptr) info->hErrNode_out = nullptr;
+    if (info != nullptr) info->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
     EMULATED_CHECK(initialised());
     constexpr unsigned long long known =
         CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
         CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
     const auto graph = find_object<GraphObject>(handle);
-    EMULATED_REQUIRE(out != nullptr && graph != nullptr && (flags & ~known) == 0, CUDA_ERROR_INVALID_VALUE);
-    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) {
-        Process::get().set_report("the emulated device does not launch graphs from kernels");
-        return CUDA_ERROR_NOT_SUPPORTED;
+    EMULATED_REQUIRE(out != nullptr && graph != nullptr && !graph->embedded && (flags & ~known) == 0,
+                     CUDA_ERROR_INVALID_VALUE);
+    const Failure failure = instantiate(out, *graph, flags);
+    if (failure.code != CUDA_SUCCESS) Process::get().set_report(failure.report);
+    if (info != nullptr) {
+        info->hErrNode_out = handle_of(failure.node);
+        info->result_out = failure.code == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : failure.reason;
     }
-    const auto snapshot = finished(*graph);
-    EMULATED_REQUIRE(snapshot.has_value(), CUDA_ERROR_ILLEGAL_STATE);
-    *out = new_handle<CUgraphExec>(std::make_shared<GraphExecObject>(*snapshot));
-    return CUDA_SUCCESS;
+    return failure.code;
 }
 
 }  // namespace
 
 EMULATED_DRIVER_API(cuGraphCreate, 10000, CUgraph* graph, unsigned int flags) {
     EMULATED_REQUIRE(graph != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
-    *graph = new_handle<CUgraph>(std::make_shared<GraphObject>());
+    *graph = new_handle<CUgraph>(make_graph());
     return CUDA_SUCCESS;
 }
 
-/// What was instantiated from it lives on. A graph that is being captured is its capture's.
+/// What was instantiated from it lives on. A graph that is being captured is its capture's, and one in a node its.
 EMULATED_API(cuGraphDestroy, 10000, CUgraph handle) {
     const streams::DueDestructors due;
     EMULATED_CHECK(initialised());
     const auto graph = find_object<GraphObject>(handle);
-    EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(graph != nullptr && !graph->embedded, CUDA_ERROR_INVALID_VALUE);
     const bool busy = Captures::get().paused([&] { return Captures::get().fills(*graph); });
     EMULATED_REQUIRE(!busy, CUDA_ERROR_ILLEGAL_STATE);
-    Process::get().handles().remove<GraphObject>(handle);
+    withdraw(*graph);
     graph->held.clear();  // events that were recorded in its capture may keep the rest
     return CUDA_SUCCESS;
 }
 
-EMULATED_API(cuGraphGetNodes, 10000, CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
+/// "All nodes in the original graph are cloned", and the graphs inside them.
+EMULATED_DRIVER_API(cuGraphClone, 10000, CUgraph* out, CUgraph handle) {
     const auto graph = find_object<GraphObject>(handle);
-    EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
-    std::vector<const CapturedNode*> all;
-    Captures::get().paused([&] {
-        for (const auto& node : graph->nodes) all.push_back(node.get());
-    });
-    return list(all, nodes, count);
-}
-
-EMULATED_API(cuGraphGetRootNodes, 10000, CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
-    const auto graph = find_object<GraphObject>(handle);
-    EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
-    std::vector<const CapturedNode*> roots;
-    Captures::get().paused([&] {
-        for (const auto& node : graph->nodes) {
-            if (node->after.empty()) roots.push_back(node.get());
+    EMULATED_REQUIRE(out != nullptr && graph != nullptr, CUDA_ERROR_INVALID_VALUE);
+    std::shared_ptr<WorkGraph> made;
+    EMULATED_CHECK(Captures::get().paused([&]() -> CUresult {
+        EMULATED_REQUIRE(!Captures::get().fills(*graph), CUDA_ERROR_ILLEGAL_STATE);
+        if (has_memory(*graph) || has_conditions(*graph)) {
+            Process::get().set_report("a graph with memory or conditional nodes cannot be cloned");
+            return CUDA_ERROR_NOT_SUPPORTED;
         }
-    });
-    return list(roots, nodes, count);
-}
-
-/// Edges have no data here: all of it is zero, which is what "no data" means.
-EMULATED_API(cuGraphNodeGetDependencies, 12030, CUgraphNode handle, CUgraphNode* dependencies,
-             CUgraphEdgeData* edges, std::size_t* count) {
-    const auto graph = graph_with(handle);
-    EMULATED_REQUIRE(graph != nullptr && count != nullptr, CUDA_ERROR_INVALID_VALUE);
-    std::vector<const CapturedNode*> before;
-    Captures::get().paused([&] {
-        const auto* node = reinterpret_cast<const CapturedNode*>(handle);
-        before.assign(node->after.begin(), node->after.end());
-    });
-    if (edges != nullptr) std::fill_n(edges, std::min(*count, before.size()), CUgraphEdgeData{});
-    return list(before, dependencies, count);
-}
-
-EMULATED_API(cuGraphNodeGetType, 10000, CUgraphNode handle, CUgraphNodeType* type) {
-    const auto graph = graph_with(handle);
-    EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
-    return answer(type, static_cast<CUgraphNodeType>(reinterpret_cast<const CapturedNode*>(handle)->kind));
+        made = graph->copy(true);
+        return CUDA_SUCCESS;
+    }));
+    publish(made);
+    *out = handle_of(made.get());
+    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuGraphInstantiateWithFlags, 11040, CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
     // "Only supported by cuGraphInstantiateWithParams."
     EMULATED_REQUIRE((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0, CUDA_ERROR_INVALID_VALUE);
-    return instantiate(exec, graph, flags);
+    return instantiate(exec, graph, flags, nullptr);
 }
 
 EMULATED_STREAM_API(cuGraphInstantiateWithParams, 12000, CUgraphExec* exec, CUgraph graph,
                     CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
     EMULATED_REQUIRE(parameters != nullptr, CUDA_ERROR_INVALID_VALUE);
-    const CUresult result = instantiate(exec, graph, parameters->flags);
-    parameters->hErrNode_out = nullptr;
-    parameters->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
-                             : result == CUDA_ERROR_NOT_SUPPORTED
-                                 ? CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED
-                                 : CUDA_GRAPH_INSTANTIATE_ERROR;
-    return result;
+    return instantiate(exec, graph, parameters->flags, parameters);
 }
 
 EMULATED_OLDER_API(cuGraphInstantiate_v2, CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
                    std::size_t log_bytes) {
-    if (error != nullptr) *error = nullptr;
-    if (log != nullptr && log_bytes > 0) *log = '\0';
-    return instantiate(exec, graph, 0);
+    CUDA_GRAPH_INSTANTIATE_PARAMS parameters = {};
+    const CUresult result = instantiate(exec, graph, 0, &parameters);
+    if (error != nullptr) *error = parameters.hErrNode_out;
+    if (log != nullptr && log_bytes > 0)
+        copy_text(result == CUDA_SUCCESS ? "" : Process::get().report(), log, log_bytes);
+    return result;
+}
+
+EMULATED_API(cuGraphExecGetFlags, 12000, CUgraphExec handle, cuuint64_t* flags) {
+    const auto exec = find_object<GraphExecObject>(handle);
+    EMULATED_REQUIRE(exec != nullptr, CUDA_ERROR_INVALID_VALUE);
+    return answer(flags, exec->flags & ~cuuint64_t{CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD});
 }
 
 /// What runs goes on, and is freed when it is done.
@@ -195,12 +207,18 @@ EMULATED_STREAM_API(cuGraphLaunch, 10000, CUgraphExec handle, CUstream stream) {
     const std::lock_guard lock(exec->mutex);
     EMULATED_REQUIRE(!outlived_by_a_reset(exec->graph()), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     if (gate.captures()) {
-        CapturedNode node;
-        node.kind = CapturedNode::Kind::graph;
-        node.child = std::make_shared<CapturedGraph>(exec->graph().copy());
-        return gate.add(std::move(node));
+        const WorkGraph& graph = exec->graph();
+        EMULATED_REQUIRE(!has_memory(graph) && !has_conditions(graph), CUDA_ERROR_NOT_SUPPORTED);
+        WorkNode node;
+        make_child_node(node, graph.copy(true), *target.context);
+        const std::shared_ptr<WorkGraph> child = node.children.front();
+        EMULATED_CHECK(gate.add(std::move(node)));
+        publish(child);
+        return CUDA_SUCCESS;
     }
     const OwnOperation operation;
+    EMULATED_CHECK(begin_memory(
+        exec->graph(), (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0, target));
     target.context->graph.launch(*target.stream, exec->steps(), exec->lanes());
     Process::get().kernel_enqueued();
     return operation.error();
@@ -213,13 +231,15 @@ EMULATED_API(cuGraphExecUpdate, 12000, CUgraphExec exec_handle, CUgraph graph_ha
     *info = {CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
     const auto exec = find_object<GraphExecObject>(exec_handle);
     const auto graph = find_object<GraphObject>(graph_handle);
-    EMULATED_REQUIRE(exec != nullptr && graph != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(exec != nullptr && graph != nullptr && !graph->embedded, CUDA_ERROR_INVALID_VALUE);
     const std::lock_guard lock(exec->mutex);
-    const auto difference = Captures::get().paused([&]() -> std::optional<Difference> {
-        if (Captures::get().fills(*graph)) return std::nullopt;
-        return exec->update(*graph);
-    });
-    EMULATED_REQUIRE(difference.has_value(), CUDA_ERROR_ILLEGAL_STATE);
+    std::optional<Difference> difference;
+    EMULATED_CHECK(Captures::get().paused([&]() -> CUresult {
+        EMULATED_REQUIRE(!Captures::get().fills(*graph), CUDA_ERROR_ILLEGAL_STATE);
+        EMULATED_REQUIRE(check(*graph, false).code == CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE);
+        difference = exec->update(*graph);
+        return CUDA_SUCCESS;
+    }));
     *info = {static_cast<CUgraphExecUpdateResult>(difference->what), handle_of(difference->node),
              handle_of(difference->from)};
     return difference->what == Difference::What::none ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;

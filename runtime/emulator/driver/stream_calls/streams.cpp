@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "driver/capture.hpp"
+#include "driver/graph_nodes.hpp"
 
 namespace emulated::driver {
 namespace {
@@ -57,8 +58,10 @@ EMULATED_STREAM_API(cuStreamQuery, 2000, CUstream handle) {
 
 EMULATED_STREAM_API(cuStreamWaitEvent, 3020, CUstream handle, CUevent event_handle, unsigned int flags) {
     EMULATED_STREAM(target, handle);
-    EMULATED_REQUIRE(flags == CU_EVENT_WAIT_DEFAULT, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(flags <= CU_EVENT_WAIT_EXTERNAL, CUDA_ERROR_INVALID_VALUE);
     EMULATED_FIND(event, find_object<Event>(event_handle));
+    if (flags == CU_EVENT_WAIT_EXTERNAL)
+        return capture_event(target, streams::WorkNode::Kind::wait, event_handle);
     if (drops()) {
         trace(BASCULE_EMULATED_WAIT, handle, event_handle, 0, "cuStreamWaitEvent");
         return CUDA_SUCCESS;
@@ -98,19 +101,18 @@ EMULATED_STREAM_API(cuStreamGetId, 12000, CUstream handle, unsigned long long* i
     return answer(id, target.properties().id);
 }
 
-/// Not called after a fault, as the documentation says of it.
 EMULATED_STREAM_API(cuLaunchHostFunc, 10000, CUstream handle, CUhostFn function, void* data) {
     EMULATED_REQUIRE(function != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_STREAM(target, handle);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
     trace(BASCULE_EMULATED_HOST_FUNCTION, handle, nullptr, 0, "cuLaunchHostFunc");
-    auto work = [function, data, context = target.context, resets = resets_before_call()] {
-        const streams::DriverLock lock;
-        if (context->executes(resets)) function(data);
-    };
-    if (gate.captures()) return gate.add(streams::CapturedNode::Kind::host, std::move(work));
-    target.context->graph.submit(*target.stream, std::move(work));
+    if (gate.captures()) {
+        streams::WorkNode node;
+        EMULATED_CHECK(make_host_node(node, function, data, *target.context));
+        return gate.add(std::move(node));
+    }
+    target.context->graph.submit(*target.stream, host_work(function, data, *target.context));
     return CUDA_SUCCESS;
 }
 

@@ -1,4 +1,4 @@
-// printf and assert: what CUDA gives kernels without a body in PTX.
+// printf, assert and cudaGraphSetConditional: what CUDA gives kernels without a body in PTX.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -216,11 +216,26 @@ const Instruction* assertion(Lanes& s, const Instruction* i) {
     return fault(s, i, LaneFault::What::assertion);
 }
 
+const Instruction* set_condition(Lanes& s, const Instruction* i) {
+    const auto& set = s.block->grid->request->set_condition;
+    const auto* handles = lanes_at<std::uint64_t>(s, i->operand[0]);
+    const auto* values = lanes_at<std::uint32_t>(s, i->operand[1]);
+    std::uint32_t unknown = 0;
+    each_lane(s.mask, [&](unsigned l) {
+        if (!set || !set(handles[l], values[l])) unknown |= 1u << l;
+    });
+    if (unknown == 0) return i + 1;
+    return misuse(s, i, unknown,
+                  "cudaGraphSetConditional: no graph has a conditional handle "
+                  "(cuGraphConditionalHandleCreate) of this number");
+}
+
 }  // namespace
 
 void register_external(Registry& r) {
     r.add(Operation::print, Type::none, Type::none, {}, print);
     r.add(Operation::assertion, Type::none, Type::none, {}, assertion);
+    r.add(Operation::set_condition, Type::none, Type::none, {}, set_condition);
 }
 
 }  // namespace emulated::machine

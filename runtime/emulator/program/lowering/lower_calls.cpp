@@ -254,6 +254,10 @@ void Lowering::call_external(std::string_view name, const ptx::Operand* results,
         emit({Operation::heap_free}, {}, {argument(0, 8)});
         return;
     }
+    if (name == "cudaGraphSetConditional") {
+        emit({Operation::set_condition}, {}, {argument(0, 8), argument(1, 4)});
+        return;
+    }
     refuse(fmt::format("the function '{}' is called and not declared", ptx::demangled(name)));
 }
 

@@ -69,7 +69,10 @@ enum class Operation : std::uint8_t {
     in_cluster,  ///< faults where an address is not in the cluster's shared memory
     cluster_bar, mapa, getctarank, elect,
     // textures and surfaces
-    tex, tld4, suld, sust, sured, txq, suq, istypep, count,
+    tex, tld4, suld, sust, sured, txq, suq, istypep,
+    // conditional nodes of graphs (external.cpp)
+    set_condition,  ///< cudaGraphSetConditional
+    count,
     // clang-format on
 };
 

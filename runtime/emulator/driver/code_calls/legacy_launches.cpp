@@ -1,0 +1,119 @@
+// Launches before CUDA 4: a function's block, shared memory and parameters are set one by one, and are there at each
+// cuLaunchGrid. Some clients still set the block before a launch of the newer kind, which ignores it.
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "driver/call.hpp"
+#include "driver/older_versions.hpp"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // <cuda.h> advises against them
+
+namespace emulated::driver {
+namespace {
+
+/// As clients set it.
+struct LegacySettings {
+    std::array<unsigned, 3> block = {1, 1, 1};
+    unsigned shared_bytes = 0;
+    std::vector<std::byte> parameters;
+};
+
+struct AllSettings {
+    std::mutex mutex;
+    std::unordered_map<const void*, LegacySettings> of;  // by handle, which is a live one's while it is asked
+    static AllSettings& get() {
+        static auto& made = *new AllSettings;
+        return made;
+    }
+};
+
+/// `change(settings)` of a function that is there.
+template <class Change>
+CUresult change(CUfunction function, const Change& change_it) {
+    EMULATED_CHECK(initialised());
+    EMULATED_REQUIRE(find_object<KernelHandle>(function) != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    AllSettings& all = AllSettings::get();
+    const std::lock_guard lock(all.mutex);
+    return change_it(all.of[function]);
+}
+
+CUresult set_parameter(CUfunction function, int offset, const void* value, std::size_t bytes) {
+    EMULATED_REQUIRE(offset >= 0 && value != nullptr, CUDA_ERROR_INVALID_VALUE);
+    return change(function, [&](LegacySettings& settings) {
+        const std::size_t end = static_cast<std::size_t>(offset) + bytes;
+        if (settings.parameters.size() < end) settings.parameters.resize(end);
+        std::memcpy(settings.parameters.data() + offset, value, bytes);
+        return CUDA_SUCCESS;
+    });
+}
+
+}  // namespace
+
+EMULATED_API(cuFuncSetBlockShape, 2000, CUfunction function, int x, int y, int z) {
+    EMULATED_REQUIRE(x > 0 && y > 0 && z > 0, CUDA_ERROR_INVALID_VALUE);
+    return change(function, [&](LegacySettings& settings) {
+        settings.block = {static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)};
+        return CUDA_SUCCESS;
+    });
+}
+
+EMULATED_API(cuFuncSetSharedSize, 2000, CUfunction function, unsigned int bytes) {
+    return change(function, [&](LegacySettings& settings) {
+        settings.shared_bytes = bytes;
+        return CUDA_SUCCESS;
+    });
+}
+
+/// A preference.
+EMULATED_API(cuFuncSetSharedMemConfig, 4020, CUfunction function, CUsharedconfig) {
+    return change(function, [](LegacySettings&) { return CUDA_SUCCESS; });
+}
+
+EMULATED_API(cuParamSetSize, 2000, CUfunction function, unsigned int bytes) {
+    EMULATED_REQUIRE(bytes <= 4096, CUDA_ERROR_INVALID_VALUE);
+    return change(function, [&](LegacySettings& settings) {
+        settings.parameters.resize(bytes);
+        return CUDA_SUCCESS;
+    });
+}
+
+EMULATED_API(cuParamSeti, 2000, CUfunction function, int offset, unsigned int value) {
+    return set_parameter(function, offset, &value, sizeof value);
+}
+
+EMULATED_API(cuParamSetf, 2000, CUfunction function, int offset, float value) {
+    return set_parameter(function, offset, &value, sizeof value);
+}
+
+EMULATED_API(cuParamSetv, 2000, CUfunction function, int offset, void* value, unsigned int bytes) {
+    return set_parameter(function, offset, value, bytes);
+}
+
+EMULATED_API(cuLaunchGridAsync, 2000, CUfunction function, int width, int height, CUstream stream) {
+    EMULATED_REQUIRE(width > 0 && height > 0, CUDA_ERROR_INVALID_VALUE);
+    LegacySettings settings;
+    EMULATED_CHECK(change(function, [&](const LegacySettings& now) {
+        settings = now;
+        return CUDA_SUCCESS;
+    }));
+    std::size_t bytes = settings.parameters.size();
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, settings.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
+                     &bytes, CU_LAUNCH_PARAM_END};
+    return cuLaunchKernel(function, static_cast<unsigned>(width), static_cast<unsigned>(height), 1,
+                          settings.block[0], settings.block[1], settings.block[2], settings.shared_bytes,
+                          stream, nullptr, extra);
+}
+
+EMULATED_API(cuLaunchGrid, 2000, CUfunction function, int width, int height) {
+    return cuLaunchGridAsync(function, width, height, nullptr);
+}
+
+EMULATED_API(cuLaunch, 2000, CUfunction function) { return cuLaunchGridAsync(function, 1, 1, nullptr); }
+
+}  // namespace emulated::driver
+
+#pragma GCC diagnostic pop

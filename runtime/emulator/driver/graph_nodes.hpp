@@ -1,0 +1,112 @@
+// Graphs as clients know them: handles, and what each node is told to do, whether it was captured or made by hand.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <cuda.h>
+
+#include "driver/capture.hpp"
+#include "streams/work_graph.hpp"
+
+namespace emulated::driver {
+
+/// A node's parameters as cuGraphAddNode takes them, with all that they point to.
+struct NodeParameters final : streams::NodeDetails {
+    CUgraphNodeParams values{};
+    std::vector<std::byte> argument_bytes;      ///< of a kernel
+    std::vector<void*> arguments;               ///< into `argument_bytes`
+    std::vector<CUlaunchAttribute> attributes;  ///< of a kernel
+    std::vector<CUmemAccessDesc> access;        ///< of an allocation
+    std::vector<CUgraph> bodies;                ///< of a conditional node
+    std::shared_ptr<const void> keeps;          ///< what the node lives with: memory
+};
+
+/// Null where a node has none.
+inline const NodeParameters* parameters_of(const streams::WorkNode& node) noexcept {
+    return static_cast<const NodeParameters*>(node.details.get());
+}
+
+// Each makes `node` an operation of one kind, in `context`, that is not in a graph yet, or says why it cannot be one.
+
+/// `config` without a stream. The parameters are copied.
+CUresult make_kernel_node(streams::WorkNode& node, const CUlaunchConfig& config, CUfunction function,
+                          Context& context, void** parameters, void** extra);
+CUresult make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& copy, Context& context);
+CUresult make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v2& fill, Context& context);
+std::function<void()> host_work(CUhostFn function, void* data, const Context& context);
+CUresult make_host_node(streams::WorkNode& node, CUhostFn function, void* data, Context& context);
+/// `child` is the node's own from now on.
+void make_child_node(streams::WorkNode& node, std::shared_ptr<streams::WorkGraph> child,
+                     const Context& context);
+CUresult make_event_node(streams::WorkNode& node, streams::WorkNode::Kind kind, CUevent event);
+/// For `graph` alone. The address is in `allocation` afterwards.
+CUresult make_allocation_node(streams::WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS& allocation,
+                              Context& context, const streams::WorkGraph& graph);
+CUresult make_free_node(streams::WorkNode& node, CUdeviceptr address, Context& context,
+                        const streams::WorkGraph& graph);
+
+/// "When using stream capture, create an event record node instead"; or a wait node. "This flag is invalid when used
+/// outside of capture."
+CUresult capture_event(const StreamTarget& target, streams::WorkNode::Kind kind, CUevent event);
+
+/// Of a node that was made just now.
+inline void stamp(streams::WorkNode& node, const Context& context) {
+    node.context = &context;
+    node.resets = Process::resets();
+    node.announced = races::Detector::take_announcement();
+}
+
+// Handles, and what they name.
+
+inline CUgraphNode handle_of(const streams::WorkNode* node) noexcept {
+    return reinterpret_cast<CUgraphNode>(const_cast<streams::WorkNode*>(node));
+}
+inline CUgraph handle_of(const streams::WorkGraph* graph) noexcept {
+    return reinterpret_cast<CUgraph>(const_cast<streams::WorkGraph*>(graph));
+}
+
+/// A node of a client's graph, which both live as long as this; null for what is none.
+struct FoundNode {
+    explicit FoundNode(CUgraphNode handle)
+        : node(reinterpret_cast<streams::WorkNode*>(handle)), graph(streams::WorkGraph::of(node)) {}
+    explicit operator bool() const noexcept { return graph != nullptr; }
+    streams::WorkNode* const node;
+    const std::shared_ptr<streams::WorkGraph> graph;
+};
+
+/// A graph, and those inside its nodes, get handles, or lose them.
+void publish(const std::shared_ptr<streams::WorkGraph>& graph);
+void withdraw(const streams::WorkGraph& graph);
+
+/// What `handles` name, each once and all of `graph`; nothing otherwise.
+std::optional<std::vector<streams::WorkNode*>> nodes_of(const streams::WorkGraph& graph,
+                                                        const CUgraphNode* handles, std::size_t count);
+
+/// A node at any depth for which `wanted(node)` holds.
+template <class Wanted>
+bool any_node(const streams::WorkGraph& graph, const Wanted& wanted) {
+    return graph.find(wanted) != nullptr;
+}
+inline bool has_memory(const streams::WorkGraph& graph) {
+    return any_node(graph, [](const streams::WorkNode& node) { return node.is_memory(); });
+}
+inline bool has_conditions(const streams::WorkGraph& graph) {
+    return any_node(graph, [](const streams::WorkNode& node) { return node.condition != nullptr; });
+}
+
+/// Edges as a client gives them.
+struct GivenEdges {
+    const CUgraphNode* from = nullptr;
+    const CUgraphEdgeData* data = nullptr;
+    std::size_t count = 0;
+};
+/// What an edge between such nodes is; nothing where there is no such edge.
+std::optional<streams::EdgeKind> edge_kind(const CUgraphEdgeData* data, const streams::WorkNode& from,
+                                           const streams::WorkNode& to);
+CUgraphEdgeData to_data(streams::EdgeKind kind) noexcept;
+
+}  // namespace emulated::driver

@@ -1,0 +1,260 @@
+// Semantics: <cuda.h>, cuGraphAddMemAllocNode and cuGraphAddMemFreeNode.
+#include "driver/memory_calls/graph_memory.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "driver/call.hpp"
+#include "driver/graph_nodes.hpp"
+#include "driver/memory_calls/transfers.hpp"
+
+namespace emulated::driver {
+using streams::WorkGraph;
+using streams::WorkNode;
+
+namespace {
+
+/// The address of an allocation node, for as long as the node or a copy of it is there.
+class GraphMemory {
+  public:
+    GraphMemory(CUdeviceptr address, std::uint64_t graph) : address_(address), graph_(graph) {
+        const std::lock_guard lock(all().mutex);
+        all().by_address[address] = this;
+    }
+    ~GraphMemory() {
+        {
+            const std::lock_guard lock(all().mutex);
+            all().by_address.erase(address_);
+        }
+        Process::get().end_keeping(address_);
+    }
+    GraphMemory(const GraphMemory&) = delete;
+    GraphMemory& operator=(const GraphMemory&) = delete;
+
+    /// Whether `graph` may have a free node of this memory; then it has one.
+    static bool claim_free(CUdeviceptr address, std::uint64_t graph) {
+        const std::lock_guard lock(all().mutex);
+        const auto found = all().by_address.find(address);
+        if (found == all().by_address.end()) return false;
+        GraphMemory& memory = *found->second;
+        const bool taken = memory.freed_by_ != 0 && (memory.freed_by_ == graph || graph == memory.graph_ ||
+                                                     memory.freed_by_ == memory.graph_);
+        if (!taken) memory.freed_by_ = graph;
+        return !taken;
+    }
+
+  private:
+    struct All {
+        std::mutex mutex;
+        std::unordered_map<CUdeviceptr, GraphMemory*> by_address;
+    };
+    static All& all() {
+        static auto& made = *new All;  // graphs may go at the very end
+        return made;
+    }
+
+    const CUdeviceptr address_;
+    const std::uint64_t graph_;   // whose node allocates it
+    std::uint64_t freed_by_ = 0;  // the newest graph that frees it
+};
+
+/// The devices whose kernels may use it; 0: the descriptions are not valid.
+std::uint32_t access_of(const CUDA_MEM_ALLOC_NODE_PARAMS& allocation) {
+    std::uint32_t devices = std::uint32_t{1} << allocation.poolProps.location.id;
+    for (std::size_t i = 0; i < allocation.accessDescCount; ++i) {
+        const CUmemAccessDesc& access = allocation.accessDescs[i];
+        const bool valid = access.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+                           Process::get().is_device(access.location.id) &&
+                           access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        if (!valid) return 0;
+        devices |= std::uint32_t{1} << access.location.id;
+    }
+    return devices;
+}
+
+/// What nodes at any depth allocate and free.
+struct Addresses {
+    std::vector<CUdeviceptr> allocated, freed;
+    explicit Addresses(const WorkGraph& graph) {
+        graph.find([&](const WorkNode& node) {
+            if (node.kind == WorkNode::Kind::allocate) allocated.push_back(node.operands[0]);
+            if (node.kind == WorkNode::Kind::free) freed.push_back(node.operands[0]);
+            return false;
+        });
+    }
+    static bool has(const std::vector<CUdeviceptr>& all, CUdeviceptr address) {
+        return std::ranges::find(all, address) != all.end();
+    }
+};
+
+}  // namespace
+
+const std::shared_ptr<MemoryPool>& graph_pool(int device) {
+    static auto& pools = *[] {
+        auto* made = new std::array<std::shared_ptr<MemoryPool>, most_devices>;
+        for (int i = 0; i < most_devices; ++i) {
+            (*made)[static_cast<std::size_t>(i)] =
+                std::make_shared<MemoryPool>(MemoryPool::Place{.device = i}, true, 0);
+            (*made)[static_cast<std::size_t>(i)]->change([](MemoryPool::Numbers& numbers) {
+                numbers.release_threshold = std::numeric_limits<std::uint64_t>::max();
+            });
+        }
+        return made;
+    }();
+    return pools[static_cast<std::size_t>(device)];
+}
+
+CUresult make_allocation_node(WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS& allocation, Context& context,
+                              const WorkGraph& graph) {
+    const CUmemPoolProps& properties = allocation.poolProps;
+    Process& process = Process::get();
+    EMULATED_REQUIRE(process.environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
+    if (properties.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+        process.set_report(
+            "a memory allocation node: the emulated device allocates device memory alone "
+            "(CU_MEM_ALLOCATION_TYPE_PINNED at a device)");
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    const int device = properties.location.id;
+    EMULATED_REQUIRE(process.is_device(device) && allocation.bytesize != 0 &&
+                         properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE &&
+                         (allocation.accessDescs != nullptr || allocation.accessDescCount == 0),
+                     CUDA_ERROR_INVALID_VALUE);
+    const std::uint32_t access = access_of(allocation);
+    EMULATED_REQUIRE(access != 0, CUDA_ERROR_INVALID_VALUE);
+    const std::uint64_t bytes = allocation.bytesize;
+    const auto made = process.heap().reserve(device, bytes, std::make_shared<memory::PoolAccess>(access));
+    EMULATED_REQUIRE(made.has_value(), out_of_memory());
+    const CUdeviceptr address = *made;
+    graph_pool(device)->take(bytes);
+    process.own(address, memory::Allocation::Kind::device, context, share_of(graph_pool(device), bytes));
+    process.keep(address);
+    trace(BASCULE_EMULATED_ALLOCATE, nullptr, nullptr, bytes, "a memory allocation node");
+
+    auto parameters = std::make_shared<NodeParameters>();
+    parameters->keeps = std::make_shared<GraphMemory>(address, graph.id);
+    allocation.dptr = address;
+    parameters->values.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+    static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) == sizeof(parameters->values.alloc));
+    parameters->access.assign(allocation.accessDescs, allocation.accessDescs + allocation.accessDescCount);
+    parameters->values.alloc = {properties, parameters->access.data(), allocation.accessDescCount, bytes,
+                                address};
+    node.kind = WorkNode::Kind::allocate;
+    node.operands = {address, bytes};
+    node.work = std::make_shared<const std::function<void()>>(
+        [address, bytes, &context, resets = resets_before_call()] {
+            if (!context.executes(resets)) return;
+            Process::get().heap().commit(address);
+            note_write(address, bytes);
+        });
+    node.details = std::move(parameters);
+    stamp(node, context);
+    return CUDA_SUCCESS;
+}
+
+CUresult make_free_node(WorkNode& node, CUdeviceptr address, Context& context, const WorkGraph& graph) {
+    if (!GraphMemory::claim_free(address, graph.id)) {
+        Process::get().set_report(fmt::format(
+            "a memory free node: {:#x} was not returned by an allocation node, or a node of a graph "
+            "frees it already",
+            address));
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "a memory free node");
+    auto parameters = std::make_shared<NodeParameters>();
+    parameters->values.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+    parameters->values.free.dptr = address;
+    node.kind = WorkNode::Kind::free;
+    node.operands = {address};
+    node.work = std::make_shared<const std::function<void()>>(
+        [free = free_work(address, context), &context, resets = resets_before_call()] {
+            if (context.executes(resets)) free();
+        });
+    node.details = std::move(parameters);
+    stamp(node, context);
+    return CUDA_SUCCESS;
+}
+
+CUresult begin_memory(const WorkGraph& graph, bool frees_first, const StreamTarget& target) {
+    const Addresses its(graph);
+    if (its.allocated.empty() && its.freed.empty()) return CUDA_SUCCESS;
+    Process& process = Process::get();
+    const auto is_there = [&](CUdeviceptr address) { return !process.is_being_freed(address); };
+    const auto refuse = [&](CUdeviceptr address, const char* why) {
+        process.set_report(fmt::format("this graph cannot be launched: {:#x} {}", address, why));
+        return CUDA_ERROR_INVALID_VALUE;
+    };
+    for (const CUdeviceptr address : its.allocated) {
+        if (is_there(address) && !frees_first)
+            return refuse(address,
+                          "is allocated by an earlier launch and not freed since "
+                          "(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH frees it)");
+    }
+    for (const CUdeviceptr address : its.freed) {
+        if (!Addresses::has(its.allocated, address) && !is_there(address))
+            return refuse(address, "is to be freed and not allocated");
+    }
+    for (const CUdeviceptr address : its.allocated) {
+        if (process.begin_free(address))
+            target.context->graph.submit(*target.stream, free_work(address, *target.context));
+        if (!Addresses::has(its.freed, address)) process.begin_use(address);
+    }
+    for (const CUdeviceptr address : its.freed) process.begin_free(address);
+    return CUDA_SUCCESS;
+}
+
+namespace {
+
+struct GraphMemoryAttribute {
+    CUgraphMem_attribute which;
+    std::uint64_t MemoryPool::Numbers::*bytes;
+    bool is_high;
+};
+/// Memory stays associated with graphs until it is trimmed, so that both counts are one.
+constexpr GraphMemoryAttribute graph_attributes[] = {
+    {CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &MemoryPool::Numbers::reserved, false},
+    {CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &MemoryPool::Numbers::used_high, true},
+    {CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &MemoryPool::Numbers::reserved, false},
+    {CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &MemoryPool::Numbers::reserved_high, true},
+};
+
+const GraphMemoryAttribute* find(CUgraphMem_attribute which) noexcept {
+    const auto number = [](const GraphMemoryAttribute& each) { return static_cast<int>(each.which); };
+    const auto* found = std::ranges::find(graph_attributes, static_cast<int>(which), number);
+    return found == std::end(graph_attributes) ? nullptr : found;
+}
+
+}  // namespace
+
+EMULATED_API(cuDeviceGraphMemTrim, 11040, CUdevice device) {
+    EMULATED_CHECK(device_state(device));
+    graph_pool(device)->trim_to(0);
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API(cuDeviceGetGraphMemAttribute, 11040, CUdevice device, CUgraphMem_attribute which, void* value) {
+    EMULATED_CHECK(device_state(device));
+    const GraphMemoryAttribute* attribute = find(which);
+    EMULATED_REQUIRE(attribute != nullptr && value != nullptr, CUDA_ERROR_INVALID_VALUE);
+    *static_cast<cuuint64_t*>(value) = graph_pool(device)->numbers().*attribute->bytes;
+    return CUDA_SUCCESS;
+}
+
+EMULATED_API(cuDeviceSetGraphMemAttribute, 11040, CUdevice device, CUgraphMem_attribute which, void* value) {
+    EMULATED_CHECK(device_state(device));
+    const GraphMemoryAttribute* attribute = find(which);
+    EMULATED_REQUIRE(attribute != nullptr && attribute->is_high && value != nullptr &&
+                         *static_cast<const cuuint64_t*>(value) == 0,
+                     CUDA_ERROR_INVALID_VALUE);
+    graph_pool(device)->change([&](MemoryPool::Numbers& numbers) { numbers.*attribute->bytes = 0; });
+    return CUDA_SUCCESS;
+}
+
+}  // namespace emulated::driver

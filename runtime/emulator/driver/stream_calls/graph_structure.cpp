@@ -1,0 +1,294 @@
+// Which nodes a graph has, and what they come after: asked and changed.
+#include <algorithm>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "driver/graph_nodes.hpp"
+#include "driver/older_versions.hpp"
+
+namespace emulated::driver {
+using streams::Captures;
+using streams::Dependency;
+using streams::EdgeKind;
+using streams::WorkGraph;
+using streams::WorkNode;
+
+void publish(const std::shared_ptr<WorkGraph>& graph) {
+    Process::get().handles().add(graph);
+    for (const auto& node : graph->nodes) {
+        for (const auto& child : node->children) publish(child);
+    }
+}
+
+void withdraw(const WorkGraph& graph) {
+    Process::get().handles().remove<GraphObject>(&graph);
+    for (const auto& node : graph.nodes) {
+        for (const auto& child : node->children) withdraw(*child);
+    }
+}
+
+std::optional<std::vector<WorkNode*>> nodes_of(const WorkGraph& graph, const CUgraphNode* handles,
+                                               std::size_t count) {
+    std::vector<WorkNode*> found;
+    if (handles == nullptr && count != 0) return std::nullopt;
+    for (std::size_t i = 0; i < count; ++i) {
+        const FoundNode each(handles[i]);
+        if (each.graph.get() != &graph || std::ranges::find(found, each.node) != found.end())
+            return std::nullopt;
+        found.push_back(each.node);
+    }
+    return found;
+}
+
+std::optional<EdgeKind> edge_kind(const CUgraphEdgeData* data, const WorkNode& from, const WorkNode& to) {
+    if (data == nullptr) return EdgeKind{};
+    const bool reserved = std::ranges::any_of(data->reserved, [](unsigned char byte) { return byte != 0; });
+    const bool programmatic = data->type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    const bool kernels = from.kind == WorkNode::Kind::kernel && to.kind == WorkNode::Kind::kernel;
+    const bool valid =
+        !reserved && data->to_port == 0 &&
+        (programmatic ? kernels && (data->from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC ||
+                                    data->from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER)
+                      : data->type == 0 && data->from_port == 0);
+    if (!valid) return std::nullopt;
+    return EdgeKind{data->from_port, data->to_port, data->type};
+}
+
+CUgraphEdgeData to_data(EdgeKind kind) noexcept {
+    CUgraphEdgeData data = {};
+    data.from_port = kind.from_port;
+    data.to_port = kind.to_port;
+    data.type = kind.type;
+    return data;
+}
+
+namespace {
+
+/// One row of a list of edges, or of the nodes at one end of them.
+struct Edge {
+    const WorkNode* from;
+    const WorkNode* to;
+    EdgeKind kind{};
+};
+
+/// "`nodes` may be NULL, in which case this function will return the number": the convention of every function that
+/// lists. Entries beyond the last are null.
+CUresult list(const std::vector<Edge>& all, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
+              std::size_t* count) {
+    EMULATED_REQUIRE(count != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const bool wanted = from != nullptr || to != nullptr;
+    const std::size_t room = wanted ? *count : 0;
+    *count = wanted ? std::min(room, all.size()) : all.size();
+    bool lossy = false;
+    for (std::size_t i = 0; i < room; ++i) {
+        const bool exists = i < all.size();
+        if (from != nullptr) from[i] = exists ? handle_of(all[i].from) : nullptr;
+        if (to != nullptr) to[i] = exists ? handle_of(all[i].to) : nullptr;
+        if (data != nullptr) data[i] = exists ? to_data(all[i].kind) : CUgraphEdgeData{};
+        lossy |= exists && data == nullptr && all[i].kind != EdgeKind{};
+    }
+    return lossy ? CUDA_ERROR_LOSSY_QUERY : CUDA_SUCCESS;
+}
+
+/// The nodes of a graph for which `wanted(node)` holds.
+template <class Wanted>
+CUresult list_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count, const Wanted& wanted) {
+    const auto graph = find_object<GraphObject>(handle);
+    EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
+    std::vector<Edge> found;
+    Captures::get().paused([&] {
+        for (const auto& node : graph->nodes) {
+            if (wanted(*node)) found.push_back({node.get(), nullptr});
+        }
+    });
+    return list(found, nodes, nullptr, nullptr, count);
+}
+
+/// The edges of a graph for which `wanted(from, to)` holds.
+template <class Wanted>
+std::vector<Edge> edges_of(const WorkGraph& graph, const Wanted& wanted) {
+    std::vector<Edge> found;
+    Captures::get().paused([&] {
+        for (const auto& node : graph.nodes) {
+            for (const Dependency& each : node->after) {
+                if (wanted(each.node, node.get())) found.push_back({each.node, node.get(), each.kind});
+            }
+        }
+    });
+    return found;
+}
+
+/// "Nodes and edges of the graph cannot be deleted."
+CUresult refuse_deletion(const WorkGraph& graph) {
+    const bool memory = std::ranges::any_of(graph.nodes, [](const auto& node) { return node->is_memory(); });
+    if (!memory) return CUDA_SUCCESS;
+    Process::get().set_report("nodes and edges of a graph that allocates or frees memory cannot be deleted");
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/// Finds the ends of all given edges before `change(from, to, kind)` is called for each.
+template <class Check, class Change>
+CUresult change_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to,
+                      const CUgraphEdgeData* data, std::size_t count, const Check& check,
+                      const Change& change) {
+    const auto graph = find_object<GraphObject>(handle);
+    EMULATED_REQUIRE(graph != nullptr && (count == 0 || (from != nullptr && to != nullptr)),
+                     CUDA_ERROR_INVALID_VALUE);
+    return Captures::get().paused([&]() -> CUresult {
+        std::vector<std::pair<WorkNode*, Dependency>> edges;  // by the node at the end
+        for (std::size_t i = 0; i < count; ++i) {
+            const FoundNode first(from[i]), second(to[i]);
+            const bool here = first.graph == graph && second.graph == graph && first.node != second.node;
+            EMULATED_REQUIRE(here, CUDA_ERROR_INVALID_VALUE);
+            const auto kind = edge_kind(data == nullptr ? nullptr : &data[i], *first.node, *second.node);
+            EMULATED_REQUIRE(kind.has_value(), CUDA_ERROR_INVALID_VALUE);
+            const bool twice = std::ranges::any_of(edges, [&](const auto& edge) {
+                return edge.first == second.node && edge.second.node == first.node;
+            });
+            EMULATED_REQUIRE(!twice, CUDA_ERROR_INVALID_VALUE);
+            edges.push_back({second.node, {first.node, *kind}});
+        }
+        for (const auto& [node, dependency] : edges) EMULATED_CHECK(check(*graph, *node, dependency));
+        for (const auto& [node, dependency] : edges) change(*node, dependency);
+        return CUDA_SUCCESS;
+    });
+}
+
+}  // namespace
+
+EMULATED_API(cuGraphGetNodes, 10000, CUgraph graph, CUgraphNode* nodes, std::size_t* count) {
+    return list_nodes(graph, nodes, count, [](const WorkNode&) { return true; });
+}
+
+EMULATED_API(cuGraphGetRootNodes, 10000, CUgraph graph, CUgraphNode* nodes, std::size_t* count) {
+    return list_nodes(graph, nodes, count, [](const WorkNode& node) { return node.after.empty(); });
+}
+
+EMULATED_API(cuGraphGetEdges, 12030, CUgraph handle, CUgraphNode* from, CUgraphNode* to,
+             CUgraphEdgeData* data, std::size_t* count) {
+    const auto graph = find_object<GraphObject>(handle);
+    const bool both = (from == nullptr) == (to == nullptr);
+    EMULATED_REQUIRE(graph != nullptr && both && (data == nullptr || from != nullptr),
+                     CUDA_ERROR_INVALID_VALUE);
+    return list(edges_of(*graph, [](auto*, auto*) { return true; }), from, to, data, count);
+}
+
+EMULATED_API(cuGraphNodeGetDependencies, 12030, CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* data,
+             std::size_t* count) {
+    const FoundNode found(handle);
+    EMULATED_REQUIRE(found && (data == nullptr || nodes != nullptr), CUDA_ERROR_INVALID_VALUE);
+    return list(edges_of(*found.graph, [&](auto*, auto* to) { return to == found.node; }), nodes, nullptr,
+                data, count);
+}
+
+EMULATED_API(cuGraphNodeGetDependentNodes, 12030, CUgraphNode handle, CUgraphNode* nodes,
+             CUgraphEdgeData* data, std::size_t* count) {
+    const FoundNode found(handle);
+    EMULATED_REQUIRE(found && (data == nullptr || nodes != nullptr), CUDA_ERROR_INVALID_VALUE);
+    return list(edges_of(*found.graph, [&](auto* from, auto*) { return from == found.node; }), nullptr, nodes,
+                data, count);
+}
+
+EMULATED_API(cuGraphNodeGetType, 10000, CUgraphNode handle, CUgraphNodeType* type) {
+    const FoundNode found(handle);
+    EMULATED_REQUIRE(found, CUDA_ERROR_INVALID_VALUE);
+    return answer(type, static_cast<CUgraphNodeType>(found.node->kind));
+}
+
+/// "Specifying an existing dependency will return an error." A circle is found at the instantiation.
+EMULATED_API(cuGraphAddDependencies, 12030, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+             const CUgraphEdgeData* data, std::size_t count) {
+    return change_edges(
+        graph, from, to, data, count,
+        [](const WorkGraph&, const WorkNode& node, const Dependency& added) {
+            return node.comes_after(added.node) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+        },
+        [](WorkNode& node, const Dependency& added) { node.after.push_back(added); });
+}
+
+/// "Specifying a non-existing dependency will return an error", and so does other data than the edge has.
+EMULATED_API(cuGraphRemoveDependencies, 12030, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+             const CUgraphEdgeData* data, std::size_t count) {
+    const auto same = [](const Dependency& one, const Dependency& other) {
+        return one.node == other.node && one.kind == other.kind;
+    };
+    return change_edges(
+        graph, from, to, data, count,
+        [&](const WorkGraph& its, const WorkNode& node, const Dependency& gone) {
+            const bool exists =
+                std::ranges::any_of(node.after, [&](const auto& each) { return same(each, gone); });
+            return exists ? refuse_deletion(its) : CUDA_ERROR_INVALID_VALUE;
+        },
+        [&](WorkNode& node, const Dependency& gone) {
+            std::erase_if(node.after, [&](const auto& each) { return same(each, gone); });
+        });
+}
+
+EMULATED_API(cuGraphDestroyNode, 10000, CUgraphNode handle) {
+    const streams::DueDestructors due;
+    const FoundNode found(handle);
+    EMULATED_REQUIRE(found, CUDA_ERROR_INVALID_VALUE);
+    std::vector<std::shared_ptr<WorkGraph>> children;
+    EMULATED_CHECK(Captures::get().paused([&]() -> CUresult {
+        EMULATED_REQUIRE(!Captures::get().fills(*found.graph), CUDA_ERROR_ILLEGAL_STATE);
+        EMULATED_CHECK(refuse_deletion(*found.graph));
+        children = found.node->children;
+        if (found.node->condition != nullptr) std::erase(found.graph->conditions, found.node->condition);
+        found.graph->remove(found.node);
+        return CUDA_SUCCESS;
+    }));
+    for (const auto& child : children) withdraw(*child);
+    return CUDA_SUCCESS;
+}
+
+/// "An error is returned" where the clone has no such node.
+EMULATED_API(cuGraphNodeFindInClone, 10000, CUgraphNode* out, CUgraphNode original, CUgraph clone) {
+    const FoundNode found(original);
+    const auto graph = find_object<GraphObject>(clone);
+    EMULATED_REQUIRE(out != nullptr && found && graph != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const WorkNode* made = Captures::get().paused(
+        [&] { return graph->find([&](const WorkNode& node) { return node.origin == found.node->id; }); });
+    EMULATED_REQUIRE(made != nullptr, CUDA_ERROR_INVALID_VALUE);
+    *out = handle_of(made);
+    return CUDA_SUCCESS;
+}
+
+namespace {
+
+constexpr const char* kind_names[] = {
+    "kernel",       "memcpy", "memset", "host",         "graph",       "empty", "event wait",
+    "event record", "",       "",       "memory alloc", "memory free", "",      "conditional"};
+
+void write_dot(std::ofstream& file, const WorkGraph& graph, std::string& edges) {
+    for (const auto& node : graph.nodes) {
+        file << fmt::format("  node{} [label=\"{} {}\"];\n", node->id,
+                            kind_names[static_cast<int>(node->kind)], node->id);
+        for (const Dependency& each : node->after)
+            edges += fmt::format("  node{} -> node{};\n", each.node->id, node->id);
+        for (const auto& child : node->children) {
+            file << fmt::format("  subgraph cluster{} {{ label=\"in {}\";\n", child->id, node->id);
+            write_dot(file, *child, edges);
+            file << "  }\n";
+        }
+    }
+}
+
+}  // namespace
+
+/// Kinds and edges, whatever is asked for beyond them.
+EMULATED_API(cuGraphDebugDotPrint, 11030, CUgraph handle, const char* path, unsigned int) {
+    const auto graph = find_object<GraphObject>(handle);
+    EMULATED_REQUIRE(graph != nullptr && path != nullptr, CUDA_ERROR_INVALID_VALUE);
+    std::ofstream file(path);
+    EMULATED_REQUIRE(file, CUDA_ERROR_OPERATING_SYSTEM);
+    return Captures::get().paused([&] {
+        std::string edges;
+        file << "digraph dot {\n";
+        write_dot(file, *graph, edges);
+        file << edges << "}\n";
+        return file ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+    });
+}
+
+}  // namespace emulated::driver
