@@ -55,6 +55,11 @@ def recipe(module: _bascule.Module) -> tuple[Any, ...]:
             "of this process, which a pickle does not carry. Compile the text in the receiving process and copy the "
             "values there, or pickle before the first get_global."
         )
+    if not _bascule._is_one_text(module):
+        raise _errors.ArgumentTypeError(
+            "this module is not one CUDA C++ text, and cannot be pickled: call bascule.link or bascule.load_module in the "
+            "receiving process."
+        )
     return _bascule._module_recipe(module)
 
 

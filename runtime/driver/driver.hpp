@@ -31,6 +31,10 @@ namespace bascule {
     FUNCTION(cuCtxSetCurrent, 4000)                    \
     FUNCTION(cuCtxGetDevice, 2000)                     \
     FUNCTION(cuCtxSynchronize, 2000)                   \
+    FUNCTION(cuLinkCreate, 6050)                       \
+    FUNCTION(cuLinkAddData, 6050)                      \
+    FUNCTION(cuLinkComplete, 5050)                     \
+    FUNCTION(cuLinkDestroy, 5050)                      \
     FUNCTION(cuLibraryLoadData, 12000)                 \
     FUNCTION(cuLibraryUnload, 12000)                   \
     FUNCTION(cuLibraryGetKernel, 12000)                \

@@ -1,0 +1,24 @@
+// Where a module's images come from when it is not one text: code from elsewhere, or several texts that are linked.
+#pragma once
+
+#include <vector>
+
+#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/probes/probed_program.hpp>
+#include <bascule/runtime/kernels/linking.hpp>
+
+namespace bascule {
+
+/// Immutable; any thread may use it.
+class ImageSource {
+  public:
+    virtual ~ImageSource() = default;
+    /// Throws: CompileError, LibraryError, CudaError.
+    virtual Cache::Lookup image(Arch arch) const = 0;
+    /// The texts in it, compiled for this architecture: of what they have, the compiler can be asked.
+    virtual std::vector<ProbedProgram> programs(Arch arch) const = 0;
+    /// What another link takes instead of the module.
+    virtual std::vector<LinkPart> parts() const = 0;
+};
+
+}  // namespace bascule
