@@ -16,8 +16,7 @@ constexpr std::array beginnings = {
     Beginning{"\x7f"
               "ELF"sv,
               CodeKind::cubin},
-    Beginning{"\xed\x43\x4e\x7f"sv, CodeKind::lto_ir},
-    Beginning{"\x50\xed\x55\xba"sv, CodeKind::fat_binary},
+    Beginning{"\xed\x43\x4e\x7f"sv, CodeKind::lto_ir}, Beginning{"\x50\xed\x55\xba"sv, CodeKind::fat_binary},
     Beginning{"\xb1\x43\x62\x46"sv, CodeKind::fat_binary},  // nvcc's wrapper around one
 };
 

@@ -12,7 +12,8 @@ std::vector<KernelImage> kernels_of(const CodeOutline& outline) {
     std::vector<KernelImage> kernels;
     std::map<std::string, int> of_name;
     for (const CodeSymbol& symbol : outline.symbols) {
-        if (symbol.kind != CodeSymbol::Kind::kernel || symbol.linkage == CodeSymbol::Linkage::external) continue;
+        if (symbol.kind != CodeSymbol::Kind::kernel || symbol.linkage == CodeSymbol::Linkage::external)
+            continue;
         KernelImage& kernel = kernels.emplace_back();
         kernel.lowered_name = symbol.name;
         kernel.signature = signature_from_name(symbol.name, symbol.parameters);

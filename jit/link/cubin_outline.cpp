@@ -41,14 +41,16 @@ static_assert(sizeof(FileHeader) == 64 && sizeof(SectionHeader) == 64 && sizeof(
 constexpr std::uint16_t machine_of_cuda = 190;
 constexpr std::size_t abi_in_identification = 7;
 constexpr unsigned char abi_of_cuda_13 = 0x41;
-constexpr std::uint32_t symbol_table = 2;   // SHT_SYMTAB
-constexpr std::uint8_t weak_binding = 2;    // STB_WEAK
-constexpr std::uint8_t global_binding = 1;  // STB_GLOBAL
-constexpr std::uint8_t object_type = 1;     // STT_OBJECT
-constexpr std::uint8_t function_type = 2;   // STT_FUNC
-constexpr std::uint8_t is_entry = 0x10;     // of a symbol's `other`
+constexpr std::uint32_t symbol_table = 2;      // SHT_SYMTAB
+constexpr std::uint8_t weak_binding = 2;       // STB_WEAK
+constexpr std::uint8_t global_binding = 1;     // STB_GLOBAL
+constexpr std::uint8_t object_type = 1;        // STT_OBJECT
+constexpr std::uint8_t cuda_object_type = 13;  // of code that is to be linked
+constexpr std::uint8_t function_type = 2;      // STT_FUNC
+constexpr std::uint8_t is_entry = 0x10;        // of a symbol's `other`
 constexpr std::uint8_t parameter_info = 0x17;
-constexpr std::uint8_t has_bytes_behind = 4;  // of an entry of .nv.info: its value is the size of what follows
+constexpr std::uint8_t has_bytes_behind =
+    4;  // of an entry of .nv.info: its value is the size of what follows
 
 /// One entry of .nv.info that tells of a parameter.
 struct ParameterInfo {
@@ -120,7 +122,8 @@ class Cubin {
     void add(CodeOutline& outline, const Symbol& symbol, const SectionHeader& strings,
              const SectionHeader& section_names,
              const std::map<std::string_view, SectionHeader>& infos) const {
-        const std::uint8_t type = symbol.info & 0xF;
+        const std::uint8_t told = symbol.info & 0xF;
+        const std::uint8_t type = told == cuda_object_type ? object_type : told;
         const std::uint8_t binding = symbol.info >> 4;
         if (type != object_type && type != function_type && symbol.section != 0) return;
         CodeSymbol made;
@@ -130,7 +133,7 @@ class Cubin {
         made.kind = type == object_type ? CodeSymbol::Kind::variable : CodeSymbol::Kind::function;
         made.linkage = binding == weak_binding     ? CodeSymbol::Linkage::weak
                        : binding == global_binding ? CodeSymbol::Linkage::global
-                                           : CodeSymbol::Linkage::local;
+                                                   : CodeSymbol::Linkage::local;
         if (symbol.section == 0) {
             made.linkage = CodeSymbol::Linkage::external;
             made.is_needed = true;

@@ -23,7 +23,8 @@ LinkedImage::LinkedImage(std::vector<Code> codes, std::vector<KernelImage> kerne
         key_ += fmt::format("\n{} {}", to_string(code.kind), to_string(digest_of(code.bytes)));
     // What is known of a kernel is part of the image: of equal code, parameters may have other names.
     for (const KernelImage& kernel : kernels_)
-        key_ += fmt::format("\n{} {} {}", kernel.expression, kernel.lowered_name, to_string(kernel.signature));
+        key_ +=
+            fmt::format("\n{} {} {}", kernel.expression, kernel.lowered_name, to_string(kernel.signature));
 }
 
 Image LinkedImage::make(Arch arch) const {

@@ -22,16 +22,16 @@ enum Result : int { success = 0 };
 enum InputType : int { cubin_input = 1, ptx_input = 2, lto_ir_input = 3 };
 
 // X(member, function, parameters)
-#define BASCULE_NVJITLINK_FUNCTIONS(X)                                                                       \
-    X(create, nvJitLinkCreate, (Handle*, std::uint32_t, const char**))                                       \
-    X(destroy, nvJitLinkDestroy, (Handle*))                                                                  \
-    X(add_data, nvJitLinkAddData, (Handle, InputType, const void*, std::size_t, const char*))                \
-    X(complete, nvJitLinkComplete, (Handle))                                                                 \
-    X(cubin_size, nvJitLinkGetLinkedCubinSize, (Handle, std::size_t*))                                       \
-    X(cubin, nvJitLinkGetLinkedCubin, (Handle, void*))                                                       \
-    X(ptx_size, nvJitLinkGetLinkedPtxSize, (Handle, std::size_t*))                                           \
-    X(ptx, nvJitLinkGetLinkedPtx, (Handle, char*))                                                           \
-    X(log_size, nvJitLinkGetErrorLogSize, (Handle, std::size_t*))                                            \
+#define BASCULE_NVJITLINK_FUNCTIONS(X)                                                        \
+    X(create, nvJitLinkCreate, (Handle*, std::uint32_t, const char**))                        \
+    X(destroy, nvJitLinkDestroy, (Handle*))                                                   \
+    X(add_data, nvJitLinkAddData, (Handle, InputType, const void*, std::size_t, const char*)) \
+    X(complete, nvJitLinkComplete, (Handle))                                                  \
+    X(cubin_size, nvJitLinkGetLinkedCubinSize, (Handle, std::size_t*))                        \
+    X(cubin, nvJitLinkGetLinkedCubin, (Handle, void*))                                        \
+    X(ptx_size, nvJitLinkGetLinkedPtxSize, (Handle, std::size_t*))                            \
+    X(ptx, nvJitLinkGetLinkedPtx, (Handle, char*))                                            \
+    X(log_size, nvJitLinkGetErrorLogSize, (Handle, std::size_t*))                             \
     X(log, nvJitLinkGetErrorLog, (Handle, char*))
 
 struct Functions {
@@ -40,7 +40,7 @@ struct Functions {
 #undef BASCULE_MEMBER
 
     explicit Functions(const DynamicLibrary& library) {
-#define BASCULE_FIND(member, function, parameters)                           \
+#define BASCULE_FIND(member, function, parameters)                        \
     member = reinterpret_cast<decltype(member)>(library.find(#function)); \
     if (member == nullptr) fail_lacking(library.path(), #function);
         BASCULE_NVJITLINK_FUNCTIONS(BASCULE_FIND)
@@ -49,8 +49,9 @@ struct Functions {
 
   private:
     [[noreturn]] static void fail_lacking(const std::string& path, const char* function) {
-        throw LibraryError(fmt::format("{} lacks {}: it is another library, or older than CUDA 12.", path, function),
-                           {.library = "nvJitLink", .paths_tried = {path}, .loader_message = {}});
+        throw LibraryError(
+            fmt::format("{} lacks {}: it is another library, or older than CUDA 12.", path, function),
+            {.library = "nvJitLink", .paths_tried = {path}, .loader_message = {}});
     }
 };
 
@@ -109,7 +110,8 @@ class NvJitLink final : public Linker {
         if (arch.is_virtual) options.emplace_back("-ptx");
         if (settings.lineinfo) options.emplace_back("-lineinfo");
         if (settings.debug) options.emplace_back("-g");
-        if (settings.max_registers) options.push_back(fmt::format("-maxrregcount={}", *settings.max_registers));
+        if (settings.max_registers)
+            options.push_back(fmt::format("-maxrregcount={}", *settings.max_registers));
         return options;
     }
 

@@ -127,7 +127,8 @@ Declared read_declaration(Tokens& tokens, std::string_view ends) {
                                                                ".local",  ".param", ".tex"};
     Declared declared;
     const auto ends_here = [&] {
-        return tokens.at_end() || (tokens.current().size() == 1 && ends.find(tokens.current()[0]) != ends.npos);
+        return tokens.at_end() ||
+               (tokens.current().size() == 1 && ends.find(tokens.current()[0]) != ends.npos);
     };
     while (!ends_here()) {
         const std::string_view token = tokens.current();
@@ -314,7 +315,8 @@ class Outliner {
         int uses = 0;
         for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + name.size())) {
             const std::size_t end = at + name.size();
-            const bool whole = (at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]));
+            const bool whole =
+                (at == 0 || !is_word(text[at - 1])) && (end == text.size() || !is_word(text[end]));
             if (whole && ++uses > 1) return true;
         }
         return false;

@@ -42,8 +42,8 @@ std::string described(const CodeSymbol& symbol) {
 }
 
 [[noreturn]] void fail(const std::string& message, const CodeSymbol& symbol) {
-    throw CompileError(message,
-                       {.log = {}, .name_expression = readable(symbol.name), .options = {}, .architecture = {}});
+    throw CompileError(
+        message, {.log = {}, .name_expression = readable(symbol.name), .options = {}, .architecture = {}});
 }
 
 std::string base_name(const std::string& name) {
@@ -59,9 +59,10 @@ std::string likely_meaning(const Place& needed, const std::vector<Place>& all, s
         if (each.symbol->name == needed.symbol->name) {
             return fmt::format(" {} has one that is static: remove `static`.", name);
         }
-        if (each.symbol->linkage != Linkage::local && readable(each.symbol->name) == readable(needed.symbol->name))
-            return fmt::format(" {} has it with another linkage: extern \"C\" on one side alone.", name);
         if (base_name(each.symbol->name) == base_name(needed.symbol->name)) {
+            if (each.symbol->name.starts_with("_Z") != needed.symbol->name.starts_with("_Z"))
+                return fmt::format(" {} has {}: extern \"C\" stands in one of the two alone.", name,
+                                   described(*each.symbol));
             return fmt::format(" {} has {}: the declarations differ.", name, described(*each.symbol));
         }
     }
@@ -88,9 +89,10 @@ void check_symbols(std::span<const Code> codes) {
             const auto [known, added] = defined.try_emplace(symbol.name, Place{&symbol, i});
             if (added) continue;
             if (symbol.linkage == Linkage::global && known->second.symbol->linkage == Linkage::global) {
-                fail(fmt::format("{} is defined in {} and in {}. Define it in one text and declare it `extern` in "
-                                 "the others, or make it `static`.",
-                                 described(symbol), codes[known->second.code].name, codes[i].name),
+                fail(fmt::format(
+                         "{} is defined in {} and in {}. Define it in one text and declare it `extern` in "
+                         "the others, or make it `static`.",
+                         described(symbol), codes[known->second.code].name, codes[i].name),
                      symbol);
             }
             if (symbol.linkage == Linkage::global) known->second = {&symbol, i};
@@ -103,8 +105,9 @@ void check_symbols(std::span<const Code> codes) {
         const CodeSymbol& symbol = *place.symbol;
         if (symbol.linkage != Linkage::external || !symbol.is_needed) continue;
         if (defined.contains(symbol.name) || comes_with_device(symbol.name)) continue;
-        fail(fmt::format("{} is used in {}, and none of the linked texts defines it ({}).{}", described(symbol),
-                         codes[place.code].name, names_of(codes), likely_meaning(place, all, codes)),
+        fail(fmt::format("{} is used in {}, and none of the linked texts defines it ({}).{}",
+                         described(symbol), codes[place.code].name, names_of(codes),
+                         likely_meaning(place, all, codes)),
              symbol);
     }
 }

@@ -138,7 +138,7 @@ bool name_element(const DemangledType& type, TypeFacts facts, ParameterType& out
     if (facts.form >= TypeForm::signed_enumeration && facts.form <= TypeForm::bool_enumeration) {
         const DTypeKind kind = facts.form == TypeForm::signed_enumeration     ? DTypeKind::signed_integer
                                : facts.form == TypeForm::unsigned_enumeration ? DTypeKind::unsigned_integer
-                                                                          : DTypeKind::boolean;
+                                                                              : DTypeKind::boolean;
         out.dtype = {kind, facts.bytes};
         return true;
     }
@@ -299,8 +299,8 @@ TypeFacts facts_of_name(const DemangledType& type) {
     const auto lane = scalar_named(vector.lane);
     if (!lane) return {};
     const std::uint32_t bytes = lane->dtype.itemsize;
-    return {bytes * static_cast<std::uint32_t>(vector.lanes), alignment_of_vector(type.name, bytes, vector.lanes),
-            TypeForm::structure};
+    return {bytes * static_cast<std::uint32_t>(vector.lanes),
+            alignment_of_vector(type.name, bytes, vector.lanes), TypeForm::structure};
 }
 
 }  // namespace bascule

@@ -78,11 +78,12 @@ Parameter read_parameter(const DemangledType* type, const CodeParameter& code) {
     parameter.alignment = code.alignment;
     const TypeFacts named = type == nullptr ? TypeFacts{} : facts_of_name(*type);
     if (named.bytes == code.bytes || (type != nullptr && is_own_or_cccl_view(*type))) {
-        parameter.type = describe_parameter(*type, {code.bytes, code.alignment, named.form},
-                                            element_facts(*type));
+        parameter.type =
+            describe_parameter(*type, {code.bytes, code.alignment, named.form}, element_facts(*type));
         // Of a class that only its name is known of: any array goes there, as to void*.
         ParameterType& made = parameter.type;
-        if (takes_arrays(made) && made.element_kind == ParameterType::Element::opaque && made.dtype.itemsize == 0)
+        if (takes_arrays(made) && made.element_kind == ParameterType::Element::opaque &&
+            made.dtype.itemsize == 0)
             made.element_kind = ParameterType::Element::any;
     } else {
         parameter.type = describe_code(code);

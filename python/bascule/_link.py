@@ -110,8 +110,7 @@ def link(
     """
     if isinstance(parts, (str, bytes, os.PathLike, _bascule.Module)):
         raise _errors.ArgumentTypeError(
-            "bascule.link takes a list of what is linked: bascule.link([text, other_text]); "
-            f"got {type(parts).__name__}"
+            f"bascule.link takes a list of what is linked: bascule.link([text, other_text]); got {type(parts).__name__}"
         )
     frame = sys._getframe(1)
     return _bascule._link([_to_part(part, frame) for part in parts], _compile._checked(options))

@@ -79,9 +79,10 @@ Global locate(Global global, const Library& library, const std::string& name_the
               Device device) {
     const std::optional<LoadedVariable> loaded = library.variable(name_there, device);
     if (!loaded || loaded->bytes != global.variable.bytes()) {
-        throw Error(fmt::format("variable '{}' has {} bytes on the device, but its type has {}. Please report this "
-                                "with your NVRTC's version.",
-                                global.variable.name, loaded ? loaded->bytes : 0, global.variable.bytes()));
+        throw Error(
+            fmt::format("variable '{}' has {} bytes on the device, but its type has {}. Please report this "
+                        "with your NVRTC's version.",
+                        global.variable.name, loaded ? loaded->bytes : 0, global.variable.bytes()));
     }
     global.address = loaded->address;
     global.in_constant_memory = is_in_constant_memory(name_there, ptx);
@@ -89,8 +90,8 @@ Global locate(Global global, const Library& library, const std::string& name_the
 }
 
 /// A variable that one of the linked texts declares: that text's compiler knows its type.
-std::optional<Global> find_in_texts(const ImageSource& images, const Library& library, const std::string& name,
-                                    Arch arch, Device device) {
+std::optional<Global> find_in_texts(const ImageSource& images, const Library& library,
+                                    const std::string& name, Arch arch, Device device) {
     for (const ProbedProgram& text : images.programs(arch)) {
         const std::vector<std::string> known = find_variables(text.program.source.text);
         const std::string_view base = std::string_view(name).substr(0, name.find('<'));
@@ -105,7 +106,8 @@ std::optional<Global> find_in_texts(const ImageSource& images, const Library& li
         const CodeSymbol* const symbol = outline.find(name_there);
         if (symbol == nullptr || symbol->linkage == CodeSymbol::Linkage::external) continue;
         if (symbol->linkage == CodeSymbol::Linkage::local) {
-            fail(name, image, "variable '{}' is static in {}, and a linked program has no name for it: remove `static`.",
+            fail(name, image,
+                 "variable '{}' is static in {}, and a linked program has no name for it: remove `static`.",
                  name, text.program.source.name);
         }
         return locate(std::move(global), library, name_there, image.ptx, device);
@@ -117,11 +119,12 @@ std::optional<Global> find_in_texts(const ImageSource& images, const Library& li
 Global find_in_code(const Library& library, const std::string& name, Device device) {
     const Image& image = library.image();
     const bool is_text = !image.ptx.empty();
-    const CodeOutline outline = outline_of({"the module's code", is_text ? image.ptx : image.cubin,
-                                            is_text ? CodeKind::ptx : CodeKind::cubin});
+    const CodeOutline outline = outline_of(
+        {"the module's code", is_text ? image.ptx : image.cubin, is_text ? CodeKind::ptx : CodeKind::cubin});
     std::vector<std::string> known;
     for (const CodeSymbol& symbol : outline.symbols) {
-        if (symbol.kind != CodeSymbol::Kind::variable || symbol.linkage == CodeSymbol::Linkage::external) continue;
+        if (symbol.kind != CodeSymbol::Kind::variable || symbol.linkage == CodeSymbol::Linkage::external)
+            continue;
         const std::string readable = symbol.name.starts_with("_Z") ? demangle(symbol.name) : symbol.name;
         known.push_back(readable);
         if (name != readable && name != symbol.name && last_component(readable) != name) continue;

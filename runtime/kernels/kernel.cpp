@@ -102,17 +102,18 @@ void fit_by_size(const ArgumentPack& args) {
         naming_argument(claim.argument, parameter.name, [&] {
             if (claim.layout->bytes == parameter.bytes) return;
             reject(ErrorKind::value, {.expected = parameter.spelling, .got = to_string(*claim.layout)},
-                   "the kernel declares `{}` of {} bytes, got {} of {} bytes.", parameter.spelling, parameter.bytes,
-                   to_string(*claim.layout), claim.layout->bytes);
+                   "the kernel declares `{}` of {} bytes, got {} of {} bytes.", parameter.spelling,
+                   parameter.bytes, to_string(*claim.layout), claim.layout->bytes);
         });
     }
     for (const TupleClaim& claim : args.tuple_claims()) {
         const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
         naming_argument(claim.argument, parameter.name, [&] {
-            reject(ErrorKind::type, {.expected = parameter.spelling, .got = "a tuple"},
-                   "the kernel declares `{}`, got a tuple. The code does not tell the members of a struct: pass a "
-                   "structured scalar of {} bytes.",
-                   parameter.spelling, parameter.bytes);
+            reject(
+                ErrorKind::type, {.expected = parameter.spelling, .got = "a tuple"},
+                "the kernel declares `{}`, got a tuple. The code does not tell the members of a struct: pass a "
+                "structured scalar of {} bytes.",
+                parameter.spelling, parameter.bytes);
         });
     }
 }
@@ -177,10 +178,12 @@ const LoadedKernel* Kernel::existing(Device device) const {
 ProbedProgram Kernel::probed(Device device) const {
     Unit& unit = function().unit;
     const Arch arch = module_.state_->options.arch.value_or(device.arch());
-    if (std::optional<ProbedProgram> program = unit.probed(function().expression, arch)) return *std::move(program);
-    throw Error(fmt::format("kernel '{}' of {} was compiled elsewhere: its text is not known, and the compiler cannot "
-                            "be asked about it.",
-                            name(), module_.source().name));
+    if (std::optional<ProbedProgram> program = unit.probed(function().expression, arch))
+        return *std::move(program);
+    throw Error(fmt::format(
+        "kernel '{}' of {} was compiled elsewhere: its text is not known, and the compiler cannot "
+        "be asked about it.",
+        name(), module_.source().name));
 }
 
 bool Kernel::has_text(Device device) const {

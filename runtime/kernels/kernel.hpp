@@ -72,7 +72,7 @@ class Module {
     std::vector<Instance> instances() const;            ///< the same
     /// Where its images come from when it is not one text, else null.
     std::shared_ptr<const ImageSource> images() const noexcept;
-    Cache& cache() const noexcept;                      ///< where its images come from
+    Cache& cache() const noexcept;  ///< where its images come from
     /// The __global__ functions of the text, templates included, in order.
     const std::vector<KernelDeclaration>& declarations() const noexcept;
     /// Whether all kernels are templates, and no instance is part of the module's image: then there is nothing to

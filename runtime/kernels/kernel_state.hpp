@@ -22,6 +22,7 @@
 #include <bascule/jit/types/specialization.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/kernels/image_source.hpp>
+#include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 
 namespace bascule {
@@ -81,7 +82,7 @@ class Unit {
     std::vector<Instance> instances_;
     bool functions_too_;
     const ImageSource* images_made_by_ = nullptr;  // null: the compiler, from the text
-    mutable std::mutex compiling_;  // guards `images_`; not held while compiling
+    mutable std::mutex compiling_;                 // guards `images_`; not held while compiling
     std::vector<Compiled> images_;
     std::mutex loading_;
     std::array<std::atomic<const Loaded*>, max_devices> loaded_{};
@@ -109,7 +110,7 @@ struct KernelFunction {
     enum class Text : std::uint8_t { not_asked, known, unknown };
     std::atomic<Text> text{Text::not_asked};  // of a module that is not one text
     std::mutex comparing;                     // guards what follows; not held while asking the compiler
-    std::deque<Structs> structs;  // never moved
+    std::deque<Structs> structs;              // never moved
 };
 
 struct KernelFamily;

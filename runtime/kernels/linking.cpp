@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -17,16 +18,16 @@
 #include <bascule/runtime/kernels/code_choice.hpp>
 #include <bascule/runtime/kernels/driver_linker.hpp>
 #include <bascule/runtime/kernels/image_source.hpp>
+#include <bascule/runtime/kernels/linking.hpp>
 
 namespace bascule {
 namespace {
 
 [[noreturn]] void fail_without_nvjitlink(const std::string& what) {
-    throw LibraryError(
-        fmt::format("{} needs nvJitLink, which was not found beside NVRTC. Install it with "
-                    "`pip install nvidia-nvjitlink`, in NVRTC's version.",
-                    what),
-        {.library = "nvJitLink", .paths_tried = {}, .loader_message = {}});
+    throw LibraryError(fmt::format("{} needs nvJitLink, which was not found beside NVRTC. Install it with "
+                                   "`pip install nvidia-nvjitlink`, in NVRTC's version.",
+                                   what),
+                       {.library = "nvJitLink", .paths_tried = {}, .loader_message = {}});
 }
 
 // --- Code from elsewhere
@@ -34,11 +35,12 @@ namespace {
 /// What is known of one code, for every architecture that is asked for: it is for its own.
 class LoadedCode final : public ImageSource {
   public:
-    LoadedCode(Code code, std::shared_ptr<const Image> image) : code_(std::move(code)), image_(std::move(image)) {}
+    LoadedCode(Code code, std::shared_ptr<const Image> image)
+        : code_(std::move(code)), image_(std::move(image)) {}
 
     Cache::Lookup image(Arch) const override { return {.image = image_, .origin = Origin::memory}; }
     std::vector<ProbedProgram> programs(Arch) const override { return {}; }
-    std::vector<LinkPart> parts() const override { return {code_}; }
+    std::vector<LinkedPart> parts() const override { return {code_}; }
 
   private:
     Code code_;
@@ -71,14 +73,6 @@ void refuse_unfit(const Code& code, Arch arch, Device device) {
 
 // --- Several texts
 
-/// One text of a link, with the name expressions of its module.
-struct LinkedText {
-    Source source;
-    CompileOptions options;
-    std::vector<Instance> instances;
-};
-using Part = std::variant<LinkedText, Code>;
-
 constexpr const char* relocatable = "-rdc=true";
 
 LinkedText text_of(Source source, CompileOptions options, std::vector<Instance> instances) {
@@ -88,18 +82,35 @@ LinkedText text_of(Source source, CompileOptions options, std::vector<Instance> 
     return {std::move(source), std::move(options), std::move(instances)};
 }
 
+/// How messages about symbols tell texts of one file apart.
+std::string place_of(const Source& source) {
+    return source.first_line > 1 ? fmt::format("{}:{}", source.name, source.first_line) : source.name;
+}
+
+/// Of codes with one name, the second one is called NAME (2).
+void number_equal_names(std::vector<Code>& codes) {
+    std::map<std::string, int> uses;
+    for (Code& code : codes) {
+        if (const int number = ++uses[code.name]; number > 1) code.name += fmt::format(" ({})", number);
+    }
+}
+
 /// The parts of a program, in order: what is linked for each architecture.
 class LinkedTexts final : public ImageSource {
   public:
-    LinkedTexts(std::vector<Part> parts, Source place, const CompileOptions& options, Cache& cache,
+    LinkedTexts(std::vector<LinkedPart> parts, Source place, const CompileOptions& options, Cache& cache,
                 Device device)
-        : parts_(std::move(parts)), place_(std::move(place)), options_(options), cache_(cache), device_(device) {}
+        : parts_(std::move(parts)),
+          place_(std::move(place)),
+          options_(options),
+          cache_(cache),
+          device_(device) {}
 
     Cache::Lookup image(Arch arch) const override {
         std::vector<Code> codes;
         std::vector<KernelImage> kernels;
         bool is_older = false;  // NVRTC does not know the device yet: what it made is PTX
-        for (const Part& part : parts_) {
+        for (const LinkedPart& part : parts_) {
             if (const Code* code = std::get_if<Code>(&part)) {
                 codes.push_back(*code);
                 continue;
@@ -108,10 +119,11 @@ class LinkedTexts final : public ImageSource {
             const std::shared_ptr<const Image> image = cache_.image(program).image;
             is_older = is_older || image->arch != arch;
             const bool takes_machine_code = !image->cubin.empty();
-            codes.push_back({program.source.name, takes_machine_code ? image->cubin : image->ptx,
+            codes.push_back({place_of(program.source), takes_machine_code ? image->cubin : image->ptx,
                              takes_machine_code ? CodeKind::cubin : CodeKind::ptx});
             kernels.insert(kernels.end(), image->kernels.begin(), image->kernels.end());
         }
+        number_equal_names(codes);
         const LinkSettings settings{options_.lineinfo, options_.debug, options_.max_registers};
         Program link{.source = place_, .options = options_, .arch = arch};
         link.purpose = Program::Purpose::made;
@@ -122,7 +134,7 @@ class LinkedTexts final : public ImageSource {
 
     std::vector<ProbedProgram> programs(Arch arch) const override {
         std::vector<ProbedProgram> programs;
-        for (const Part& part : parts_) {
+        for (const LinkedPart& part : parts_) {
             if (const auto* text = std::get_if<LinkedText>(&part)) {
                 Program program = program_of(*text, arch);
                 Cache::Lookup made = cache_.image(program);
@@ -132,20 +144,7 @@ class LinkedTexts final : public ImageSource {
         return programs;
     }
 
-    std::vector<LinkPart> parts() const override {
-        std::vector<LinkPart> parts;
-        for (const Part& part : parts_) {
-            if (const Code* code = std::get_if<Code>(&part)) {
-                parts.emplace_back(*code);
-            } else {
-                const auto& text = std::get<LinkedText>(part);
-                std::vector<std::string> expressions;
-                for (const Instance& each : text.instances) expressions.push_back(each.expression);
-                parts.emplace_back(Module(text.source, text.options, cache_, expressions));
-            }
-        }
-        return parts;
-    }
+    std::vector<LinkedPart> parts() const override { return parts_; }
 
   private:
     static Program program_of(const LinkedText& text, Arch arch) {
@@ -166,19 +165,19 @@ class LinkedTexts final : public ImageSource {
         if (nvjitlink != nullptr) return nvjitlink;
         if (has_lto_ir) fail_without_nvjitlink("linking LTO-IR");
         if (!arch.is_virtual && arch != device_.capability())
-            fail_without_nvjitlink(fmt::format("linking for {}, which is not the device's architecture,",
-                                               to_string(arch)));
+            fail_without_nvjitlink(
+                fmt::format("linking for {}, which is not the device's architecture,", to_string(arch)));
         return std::make_shared<DriverLinker>(device_);
     }
 
-    std::vector<Part> parts_;
+    std::vector<LinkedPart> parts_;
     Source place_;
     CompileOptions options_;
     Cache& cache_;
     Device device_;
 };
 
-void add_parts(const LinkPart& part, const CompileOptions& options, std::vector<Part>& parts) {
+void add_parts(const LinkPart& part, const CompileOptions& options, std::vector<LinkedPart>& parts) {
     if (const auto* source = std::get_if<Source>(&part)) {
         parts.emplace_back(text_of(*source, options, {}));
     } else if (const auto* code = std::get_if<Code>(&part)) {
@@ -186,33 +185,16 @@ void add_parts(const LinkPart& part, const CompileOptions& options, std::vector<
     } else {
         const auto& module = std::get<Module>(part);
         if (const std::shared_ptr<const ImageSource> images = module.images()) {
-            for (const LinkPart& each : images->parts()) add_parts(each, options, parts);
+            for (LinkedPart& each : images->parts()) parts.push_back(std::move(each));
         } else {
             parts.emplace_back(text_of(module.source(), module.options(), module.instances()));
         }
     }
 }
 
-const std::string& name_of(const Part& part) {
+const std::string& name_of(const LinkedPart& part) {
     const auto* code = std::get_if<Code>(&part);
     return code != nullptr ? code->name : std::get<LinkedText>(part).source.name;
-}
-
-/// Messages tell parts by their names: the second <string> is <string 2>.
-void number_equal_names(std::vector<Part>& parts) {
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-        const std::string name = name_of(parts[i]);
-        int number = 1;
-        for (std::size_t j = i + 1; j < parts.size(); ++j) {
-            if (name_of(parts[j]) != name || !name.ends_with('>')) continue;
-            const std::string other = fmt::format("{} {}>", name.substr(0, name.size() - 1), ++number);
-            if (auto* code = std::get_if<Code>(&parts[j])) {
-                code->name = other;
-            } else {
-                std::get<LinkedText>(parts[j]).source.name = other;
-            }
-        }
-    }
 }
 
 }  // namespace
@@ -221,8 +203,7 @@ Code code_from_bytes(std::string bytes, std::string name) {
     const CodeKind kind = kind_of_code(bytes);
     if (kind == CodeKind::ptx) bytes.resize(std::min(bytes.find('\0'), bytes.size()));
     if (kind == CodeKind::unknown) {
-        reject(ErrorKind::value,
-               "{} is neither PTX nor a cubin nor LTO-IR{}.", name,
+        reject(ErrorKind::value, "{} is neither PTX nor a cubin nor LTO-IR{}.", name,
                bytes.find("__global__") != bytes.npos ? ": it is CUDA C++, which is compiled" : "");
     }
     if (kind == CodeKind::fat_binary) {
@@ -237,7 +218,8 @@ Code code_from_bytes(std::string bytes, std::string name) {
 Code read_code(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     std::error_code error;
-    if (!file || std::filesystem::is_directory(path, error)) read_source(path);  // throws with the system's reason
+    if (!file || std::filesystem::is_directory(path, error))
+        read_source(path);  // throws with the system's reason
     std::string bytes{std::istreambuf_iterator<char>(file), {}};
     return code_from_bytes(std::move(bytes), path);
 }
@@ -260,13 +242,13 @@ Module load_module(Code code, Device device) {
 Module load_module(const std::string& path, Device device) { return load_module(read_code(path), device); }
 
 Module link(const std::vector<LinkPart>& given, const CompileOptions& options, Cache& cache, Device device) {
-    if (given.empty()) reject(ErrorKind::value, "there is nothing to link: pass at least one text, module or code.");
-    std::vector<Part> parts;
+    if (given.empty())
+        reject(ErrorKind::value, "there is nothing to link: pass at least one text, module or code.");
+    std::vector<LinkedPart> parts;
     for (const LinkPart& part : given) add_parts(part, options, parts);
-    number_equal_names(parts);
     std::vector<std::string> names;
-    for (const Part& part : parts) {
-        names.push_back(name_of(part));
+    for (const LinkedPart& part : parts) {
+        if (std::ranges::find(names, name_of(part)) == names.end()) names.push_back(name_of(part));
         if (const auto* text = std::get_if<LinkedText>(&part)) remember_place(text->source, text->options);
     }
     Source place;

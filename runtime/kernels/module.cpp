@@ -95,8 +95,9 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
     ModuleState& state = *state_;
     state.declarations = find_kernels(state.source.text);
     if (kind_of_code(state.source.text) == CodeKind::ptx) {
-        throw CompileError(fmt::format("{} is PTX, which is compiled already: {}.", state.source.name,
-                                       advice("bascule.load_module loads it", "bascule::load_module loads it")));
+        throw CompileError(
+            fmt::format("{} is PTX, which is compiled already: {}.", state.source.name,
+                        advice("bascule.load_module loads it", "bascule::load_module loads it")));
     }
     // Without a directive there is neither a macro nor an include that could make one. A text with the word is the
     // compiler's to refuse.
@@ -199,7 +200,7 @@ std::vector<std::string> Module::kernel_names() const {
     for (const KernelFamily& family : state_->families) {
         if (!is_absent(family.name)) names.push_back(family.name);
     }
-    if (image == nullptr) return names;
+    if (image == nullptr || state_->images != nullptr) return names;
     for (const KernelImage& kernel : image->kernels) {
         if (std::find(names.begin(), names.end(), kernel.name) == names.end()) names.push_back(kernel.name);
     }
@@ -216,7 +217,8 @@ Kernel Module::kernel_of_images(const std::string& wanted) const {
         if (is_exact) return Kernel(*this, &family, family.sole, &family.choices);
         const std::string_view declared = kernel == nullptr ? family.name : kernel->name;
         const std::string_view base = declared.substr(0, declared.find_first_of("<("));
-        if (base != wanted && last_component(base) != wanted && !declared.ends_with("::" + wanted)) continue;
+        if (base != wanted && last_component(base) != wanted && !family.name.ends_with("::" + wanted))
+            continue;
         matches.push_back(family.name);
         match = &family;
     }

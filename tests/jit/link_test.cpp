@@ -39,6 +39,9 @@ const Image& compiled(const char* arch) {
     Program asked = program(kernels);
     asked.arch = parse_arch(arch);
     asked.options.extra = {"-rdc=true"};
+    for (const char* instance : {"ns::many<float, 3>", "ns::many<long long, -1>"})
+        asked.instances.push_back({"ns::many", instance});
+    asked.functions_too = true;
     return images[arch] = compiler().compile(asked);
 }
 
@@ -201,7 +204,8 @@ Code code_of(const char* name, const char* text, const char* arch) {
     asked.options.extra = {"-rdc=true"};
     asked.functions_too = true;
     const Image image = compiler().compile(asked);
-    return asked.arch.is_virtual ? Code{name, image.ptx, CodeKind::ptx} : Code{name, image.cubin, CodeKind::cubin};
+    return asked.arch.is_virtual ? Code{name, image.ptx, CodeKind::ptx}
+                                 : Code{name, image.cubin, CodeKind::cubin};
 }
 
 std::string link_error(std::vector<Code> codes) {
@@ -210,26 +214,34 @@ std::string link_error(std::vector<Code> codes) {
 
 TEST_CASE("names that do not fit are told with their texts, of PTX and of machine code") {
     for (const char* arch : {"compute_80", "sm_80"}) {
-        INFO(arch);
+        const std::string name = arch;
+        INFO(name);
         const Code user = code_of("caller.cu", caller, arch), other = code_of("callee.cu", callee, arch);
-        CHECK(link_error({user, other}).empty());
+        CHECK(link_error({user, other}) == "");
         CHECK(link_error({other, user}).empty());
-        CHECK(contains(link_error({user}), "is used in caller.cu, and none of the linked texts defines it (caller.cu)"));
+        CHECK(contains(link_error({user}),
+                       "is used in caller.cu, and none of the linked texts defines it (caller.cu)"));
         Code again = other;
         again.name = "again.cu";
         CHECK(contains(link_error({user, other, again}), "is defined in callee.cu and in again.cu"));
-        const Code differs = code_of("other.cu", "__device__ float table[4]; __device__ float twice(double) { return 1; }", arch);
-        CHECK(contains(link_error({user, differs}), "other.cu has function 'twice(double)': the declarations differ"));
+        const Code differs = code_of(
+            "other.cu", "__device__ float table[4]; __device__ float twice(double) { return 1; }", arch);
+        CHECK(contains(link_error({user, differs}),
+                       "other.cu has function 'twice(double)': the declarations differ"));
     }
 }
 
 TEST_CASE("nvJitLink links machine code, PTX and both without a device") {
     const std::shared_ptr<const Linker> linker = find_nvjitlink(*compiler().nvrtc());
-    if (linker == nullptr) return MESSAGE("no nvJitLink beside this NVRTC");
+    if (linker == nullptr) {
+        MESSAGE("no nvJitLink beside this NVRTC");
+        return;
+    }
     for (const char* first : {"sm_80", "compute_80"}) {
         for (const char* second : {"sm_80", "compute_80"}) {
-            const LinkedImage made({code_of("caller.cu", caller, first), code_of("callee.cu", callee, second)}, {},
-                                   {.lineinfo = true}, linker);
+            const LinkedImage made(
+                {code_of("caller.cu", caller, first), code_of("callee.cu", callee, second)}, {},
+                {.lineinfo = true}, linker);
             const Image image = made.make(parse_arch("sm_80"));
             REQUIRE(image.kernels.size() == 1);
             CHECK(image.kernels[0].name == "apply");
@@ -241,15 +253,22 @@ TEST_CASE("nvJitLink links machine code, PTX and both without a device") {
             }
         }
     }
-    const Code broken{"broken.ptx", ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { nonsense; }",
+    const Code broken{"broken.ptx",
+                      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { nonsense; }",
                       CodeKind::ptx};
-    CHECK(contains(message_of<CompileError>([&] { linker->link({&broken, 1}, parse_arch("sm_80"), {}); }), "broken.ptx"));
+    CHECK(contains(message_of<CompileError>([&] {
+                       linker->link({&broken, 1}, parse_arch("sm_80"), {});
+                   }),
+                   "broken.ptx"));
     CHECK_THROWS_AS(linker->link({&broken, 1}, {1, 2, '\0', false}, {}), CompileError);
 }
 
 TEST_CASE("the key of a link is what is linked, in order, and how") {
     const std::shared_ptr<const Linker> linker = find_nvjitlink(*compiler().nvrtc());
-    if (linker == nullptr) return MESSAGE("no nvJitLink beside this NVRTC");
+    if (linker == nullptr) {
+        MESSAGE("no nvJitLink beside this NVRTC");
+        return;
+    }
     const Code a{"a", "1", CodeKind::ptx}, b{"b", "2", CodeKind::ptx};
     const auto key = [&](std::vector<Code> codes, LinkSettings settings = {}) {
         return LinkedImage(std::move(codes), {}, settings, linker).key();

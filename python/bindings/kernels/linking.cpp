@@ -1,11 +1,11 @@
 // What bascule.load_module and bascule.link call.
-#include <bascule/runtime/kernels/linking.hpp>
-
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <pybind11/stl.h>
+
+#include <bascule/runtime/kernels/linking.hpp>
 
 #include "context/device_object.hpp"
 #include "parts.hpp"
@@ -30,7 +30,8 @@ Module load_code(const py::bytes& code, const std::string& name) {
 LinkPart to_part(const py::handle& part) {
     if (py::isinstance<Module>(part)) return part.cast<Module>();
     const auto values = part.cast<py::tuple>();
-    if (values.size() == 2) return code_from_bytes(values[0].cast<py::bytes>(), values[1].cast<std::string>());
+    if (values.size() == 2)
+        return code_from_bytes(values[0].cast<py::bytes>(), values[1].cast<std::string>());
     Source source;
     source.text = values[0].cast<std::string>();
     source.name = values[1].cast<std::string>();
@@ -56,7 +57,8 @@ void bind_linking(py::module_& module) {
     module.def("_is_code", [](const py::bytes& code) {
         return kind_of_code(std::string_view(code)) != CodeKind::unknown;
     });
-    module.def("_is_one_text", [](const Module& self) { return self.images() == nullptr; }, "module"_a);
+    module.def(
+        "_is_one_text", [](const Module& self) { return self.images() == nullptr; }, "module"_a);
 }
 
 }  // namespace bascule::python

@@ -84,9 +84,9 @@ std::optional<ArgumentValue> read_ctypes_number(PyObject* object) {
         std::string_view letters;
         DType::Kind kind;
     };
-    static constexpr std::array rows = {Row{"?", DType::Kind::boolean}, Row{"bhilq", DType::Kind::signed_integer},
-                                        Row{"BHILQ", DType::Kind::unsigned_integer},
-                                        Row{"fd", DType::Kind::floating}};
+    static constexpr std::array rows = {
+        Row{"?", DType::Kind::boolean}, Row{"bhilq", DType::Kind::signed_integer},
+        Row{"BHILQ", DType::Kind::unsigned_integer}, Row{"fd", DType::Kind::floating}};
     const char letter = letter_of(Py_TYPE(object));
     if (letter == 0) return std::nullopt;
     const Bytes bytes = bytes_of(object);

@@ -165,7 +165,8 @@ class Joined {
     bool define(const Statement& statement) {
         using Linkage = Statement::Linkage;
         if (statement.linkage == Linkage::local) return true;
-        const auto [found, added] = known_.defined.try_emplace(statement.name, Known::Definition{statement.linkage, text_.name});
+        const auto [found, added] =
+            known_.defined.try_emplace(statement.name, Known::Definition{statement.linkage, text_.name});
         if (added) return true;
         if (statement.linkage == Linkage::weak) return false;
         if (found->second.linkage != Linkage::weak) {

@@ -123,14 +123,16 @@ def test_options_hold_for_the_texts() -> None:
 
 
 def test_structs_and_constants_of_linked_texts(program: bascule.Module) -> None:
-    linked = bascule.link([
-        "struct P { float a; int b; };\n__device__ float sum(P);\n__global__ void f(P p, float* out) { *out = sum(p); }",
-        "struct P { float a; int b; };\n__device__ float sum(P p) { return p.a + p.b; }",
-    ])
+    linked = bascule.link(
+        [
+            "struct P { float a; int b; };\n__device__ float sum(P);\n__global__ void f(P p, float* out) { *out = sum(p); }",
+            "struct P { float a; int b; };\n__device__ float sum(P p) { return p.a + p.b; }",
+        ]
+    )
     out = bascule.zeros(1, "f4")
     linked.f[1, 1]((1.5, 4), out)
     assert out.copy_to_host()[0] == 5.5
-    with pytest.raises(bascule.ArgumentValueError, match="b"):
+    with pytest.raises(bascule.ArgumentTypeError, match="field 'b' is `int` in the kernel's `P` and float32"):
         wrong = np.zeros((), dtype=[("a", "f4"), ("b", "f4")])[()]
         linked.f[1, 1](wrong, out)
     np.testing.assert_array_equal(program.get_global("steps").copy_to_host(), [3, 4])
@@ -155,33 +157,60 @@ def test_printf_and_static_functions_of_several_texts(capfd: pytest.CaptureFixtu
     ("texts", "message"),
     [
         (
-            ["__device__ float f(float); __global__ void k(float* x) { *x = f(*x); }", "__device__ int g() { return 1; }"],
-            r"function 'f\(float\)' is used in <string.*, and none of the linked texts defines it",
+            [
+                "__device__ float f(float); __global__ void k(float* x) { *x = f(*x); }",
+                "__device__ int g() { return 1; }",
+            ],
+            r"function 'f\(float\)' is used in .*test_link.py.*, and none of the linked texts defines it",
         ),
         (
-            ["__device__ float f(float); __global__ void k(float* x) { *x = f(*x); }", "__device__ float f(double) { return 1; }"],
-            r"<string.* has function 'f\(double\)': the declarations differ",
+            [
+                "__device__ float f(float); __global__ void k(float* x) { *x = f(*x); }",
+                "__device__ float f(double) { return 1; }",
+            ],
+            r"test_link.py:\d+ \(2\) has function 'f\(double\)': the declarations differ",
         ),
         (
-            ["extern __device__ int n; __global__ void k(int* x) { *x = n; }", "static __device__ int n = 3; __global__ void j(int* x) { *x = n; }"],
+            [
+                "extern __device__ int n; __global__ void k(int* x) { *x = n; }",
+                "static __device__ int n = 3; __global__ void j(int* x) { *x = n; }",
+            ],
             "variable 'n' is used in .* has one that is static: remove `static`",
         ),
         (
-            ["__device__ int n = 1; __global__ void k(int* x) { *x = n; }", "__device__ int n = 2; __global__ void j(int* x) { *x = n; }"],
-            "variable 'n' is defined in <string.*> and in <string.*2>. Define it in one text",
+            [
+                "__device__ int n = 1; __global__ void k(int* x) { *x = n; }",
+                "__device__ int n = 2; __global__ void j(int* x) { *x = n; }",
+            ],
+            r"variable 'n' is defined in .*test_link.py:\d+ and in .*test_link.py:\d+ \(2\)\. Define it in one text",
         ),
         (
-            ["__device__ int f() { return 1; }", "__device__ int f() { return 2; } __global__ void k(int* x) { *x = f(); }"],
+            [
+                "__device__ int f() { return 1; }",
+                "__device__ int f() { return 2; } __global__ void k(int* x) { *x = f(); }",
+            ],
             r"function 'f\(\)' is defined in",
         ),
         (["__global__ void k() {}", "__global__ void k() {}"], r"kernel 'k\(\)' is defined in"),
         (
-            ['extern "C" __device__ int f(); __global__ void k(int* x) { *x = f(); }', "__device__ int f() { return 2; }"],
-            'extern "C" on one side alone',
+            [
+                'extern "C" __device__ int f(); __global__ void k(int* x) { *x = f(); }',
+                "__device__ int f() { return 2; }",
+            ],
+            r'has function .f\(\).: extern "C" stands in one of the two alone',
         ),
         (["__device__ int f() { return 1; }", "__device__ int g() { return 1; }"], "has no kernel"),
     ],
-    ids=["undefined", "other parameters", "static", "two variables", "two functions", "two kernels", "linkage", "no kernel"],
+    ids=[
+        "undefined",
+        "other parameters",
+        "static",
+        "two variables",
+        "two functions",
+        "two kernels",
+        "linkage",
+        "no kernel",
+    ],
 )
 def test_names_that_do_not_fit(texts: list[str], message: str) -> None:
     with pytest.raises(bascule.CompileError, match=message):
@@ -198,7 +227,9 @@ def test_a_fault_names_the_line_of_its_text(tmp_path: Path) -> None:
     if not bascule.current_device().emulated:
         pytest.skip("a GPU does not tell lines")
     (tmp_path / "writes.cu").write_text("__device__ void put(int* p) {\n\n  p[1000000] = 1;\n}")
-    program = bascule.link([tmp_path / "writes.cu", "__device__ void put(int*);\n__global__ void k(int* p) { put(p); }"])
+    program = bascule.link(
+        [tmp_path / "writes.cu", "__device__ void put(int*);\n__global__ void k(int* p) { put(p); }"]
+    )
     with pytest.raises(bascule.CudaError, match=r"writes\.cu:3|line 3 of .*writes\.cu"):
         program.k[1, 1](bascule.zeros(1, "i4"))
         bascule.synchronize()

@@ -111,7 +111,9 @@ def test_a_mangled_name_finds_its_kernel(loaded: bascule.Module) -> None:
 def test_arguments_are_checked_by_the_types_in_the_names(loaded: bascule.Module) -> None:
     scale = loaded["ns::scale<float>"]
     assert scale.signature == "void ns::scale<float>(float* arg1, float arg2, int arg3)"
-    with pytest.raises(bascule.ArgumentTypeError, match=r"argument 1 'arg1': the kernel declares `float\*`, got a float64"):
+    with pytest.raises(
+        bascule.ArgumentTypeError, match=r"argument 1 'arg1': the kernel declares `float\*`, got a float64"
+    ):
         scale[1, 1](bascule.zeros(3, "f8"), 1.0, 3)
     with pytest.raises(bascule.ArgumentTypeError, match="takes 3 arguments, got 2"):
         scale[1, 1](bascule.zeros(3, "f4"), 1.0)
@@ -169,7 +171,11 @@ def test_a_number_with_a_type_goes_to_a_parameter_without_one(loaded: bascule.Mo
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (1, 3, r"argument 2 'arg2': the kernel declares `4 bytes`, got 3. .*NumPy scalar or a ctypes number of 4 bytes"),
+        (
+            1,
+            3,
+            r"argument 2 'arg2': the kernel declares `4 bytes`, got 3. .*NumPy scalar or a ctypes number of 4 bytes",
+        ),
         (1, 3.0, "does not say the parameter's type"),
         (1, np.int64(3), r"got 3 \(int64\)"),
         (4, np.float32(1), r"`2 bytes`, got the float 1\.0 \(float32\)"),
@@ -180,9 +186,7 @@ def test_a_number_with_a_type_goes_to_a_parameter_without_one(loaded: bascule.Mo
         (2, "x", "the kernel declares `float`"),
     ],
 )
-def test_what_the_size_leaves_open_is_refused(
-    loaded: bascule.Module, place: int, value: object, message: str
-) -> None:
+def test_what_the_size_leaves_open_is_refused(loaded: bascule.Module, place: int, value: object, message: str) -> None:
     given = arguments(bascule.zeros(1, "f4"))
     given[place] = value
     with pytest.raises((bascule.ArgumentTypeError, bascule.ArgumentValueError), match=message):
@@ -277,7 +281,9 @@ def test_a_loaded_module_is_not_pickled(loaded: bascule.Module) -> None:
     import pickle
 
     for each in (loaded, loaded.plain):
-        with pytest.raises(bascule.ArgumentTypeError, match="cannot be pickled: call bascule.link or bascule.load_module"):
+        with pytest.raises(
+            bascule.ArgumentTypeError, match="cannot be pickled: call bascule.link or bascule.load_module"
+        ):
             pickle.dumps(each)
 
 

@@ -69,7 +69,8 @@ CUresult complete(Link& link) {
         }
     }
     const auto loaded = load_ptx(link.text);
-    if (const auto* refusal = std::get_if<CodeRefusal>(&loaded)) return refuse(link, refusal->code, refusal->message);
+    if (const auto* refusal = std::get_if<CodeRefusal>(&loaded))
+        return refuse(link, refusal->code, refusal->message);
     return CUDA_SUCCESS;
 }
 
