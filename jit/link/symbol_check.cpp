@@ -1,3 +1,5 @@
+// Whether the names of what is linked fit, before a linker sees it: nvJitLink crashes where machine code defines a name
+// twice, and linkers do not name the user's texts.
 #include <algorithm>
 #include <array>
 #include <map>

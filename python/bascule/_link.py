@@ -25,17 +25,19 @@ def load_module(code: _Path | bytes | bytearray | memoryview, *, name: str | Non
     Returns
     -------
     Module
-        Its kernels are launched like any. They are found by the names that C++ has for them, `module["ns::scale<float>"]`,
-        of overloaded ones with the parameters, `module["add(float*, int)"]`, and by their mangled names.
+        Its kernels are launched like any. They are found by the names that C++ has for them,
+        `module["ns::scale<float>"]`, of overloaded ones with the parameters, `module["add(float*, int)"]`, and by their
+        mangled names.
 
     Notes
     -----
-    The parameter types come from the mangled names. A kernel that is `extern "C"`, or a parameter of a type that the name
-    does not tell, is checked by size: a parameter of 8 bytes takes an array; for a number pass a NumPy scalar or a ctypes
-    number, whose type is what is passed. PTX tells `float` and `double` by itself. Variables of the code are arrays of bytes:
-    `module.get_global("table").view("f4")`.
+    The parameter types come from the mangled names. A kernel that is `extern "C"`, and a parameter of a type that the
+    name does not tell, are checked by size: a parameter of 8 bytes takes an array; for a number pass a NumPy scalar or a
+    ctypes number, whose type is what is passed. PTX tells `float` and `double` by itself. Variables of the code are
+    arrays of bytes: `module.get_global("table").view("f4")`.
 
-    LTO-IR becomes machine code by nvJitLink, where that is installed. The emulated device runs PTX, and LTO-IR by way of it.
+    LTO-IR becomes machine code by nvJitLink, where that is installed. The emulated device runs PTX, and LTO-IR by way of
+    it.
 
     Raises
     ------
@@ -75,8 +77,8 @@ def link(
     Parameters
     ----------
     parts : list of str, path, bytes or Module
-        CUDA C++ texts, and files of them; modules, of which the text, the options and the name expressions are taken; PTX,
-        cubins and LTO-IR, as `load_module` takes them.
+        CUDA C++ texts, and files of them; modules, of which the text, the options and the name expressions are taken;
+        PTX, cubins and LTO-IR, as `load_module` takes them.
     options : CompileOptions, dict or list of str, optional
         How the texts are compiled, as in `bascule.compile`; modules keep their own. -rdc=true is added.
 
@@ -95,8 +97,8 @@ def link(
     Raises
     ------
     CompileError
-        NVRTC rejected a text; or two parts define a name, or none defines one that is used: the message names the symbol
-        and the texts.
+        NVRTC rejected a text; or two parts define a name, or none defines one that is used: the message names the
+        symbol and the texts.
     LibraryError, FileError, ArgumentTypeError, ArgumentValueError
         As for `compile` and `load_module`.
 

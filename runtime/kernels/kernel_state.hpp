@@ -22,7 +22,6 @@
 #include <bascule/jit/types/specialization.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/kernels/image_source.hpp>
-#include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 
 namespace bascule {

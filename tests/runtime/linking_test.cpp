@@ -5,7 +5,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/kernels/global.hpp>
-#include <bascule/runtime/kernels/linking.hpp>
+#include <bascule/runtime/linking/linking.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>
 
 #include "support.hpp"

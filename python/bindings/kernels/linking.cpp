@@ -5,7 +5,7 @@
 
 #include <pybind11/stl.h>
 
-#include <bascule/runtime/kernels/linking.hpp>
+#include <bascule/runtime/linking/linking.hpp>
 
 #include "context/device_object.hpp"
 #include "parts.hpp"

@@ -41,13 +41,13 @@ def program() -> bascule.Module:
 
 
 def expected(x: np.ndarray, table: np.ndarray) -> np.ndarray:
-    return (np.float32(2) * x + np.float32(5)) + table[np.arange(len(x)) % 8] + np.float32(3)
+    return np.asarray(np.float32(2) * x + np.float32(5) + table[np.arange(len(x)) % 8] + np.float32(3))
 
 
 def test_functions_and_variables_of_another_text(program: bascule.Module) -> None:
     host, values = RNG.integers(0, 99, 1000).astype("f4"), RNG.integers(0, 9, 8).astype("f4")
     table, calls = program.get_global("table"), program.get_global("calls")
-    assert (table.shape, table.dtype, calls.dtype) == ((8,), np.float32, np.int32)
+    assert (table.shape, str(table.dtype), str(calls.dtype)) == ((8,), "float32", "int32")
     calls[...] = 0
     table.copy_from_host(values)
     x = bascule.to_device(host)
@@ -76,7 +76,11 @@ def test_files_modules_ptx_and_bytes_are_parts(tmp_path: Path) -> None:
         "__device__ int two(int x) { return x * 7; } __global__ void unused() {}", options=["-rdc=true"]
     ).unused.ptx
     module = bascule.compile(
-        "__device__ int two(int); __device__ int one(int x) { return two(x) + N; }\n__global__ void g(int* x) { *x = N; }",
+        """
+        __device__ int two(int);
+        __device__ int one(int x) { return two(x) + N; }
+        __global__ void g(int* x) { *x = N; }
+        """,
         options={"defines": {"N": 5}, "extra": ["-rdc=true"]},
     )
     parts = [tmp_path / "uses.cu", module, ptx]
@@ -123,17 +127,18 @@ def test_options_hold_for_the_texts() -> None:
 
 
 def test_structs_and_constants_of_linked_texts(program: bascule.Module) -> None:
+    struct = "struct P { float a; int b; };"
     linked = bascule.link(
         [
-            "struct P { float a; int b; };\n__device__ float sum(P);\n__global__ void f(P p, float* out) { *out = sum(p); }",
-            "struct P { float a; int b; };\n__device__ float sum(P p) { return p.a + p.b; }",
+            struct + "__device__ float sum(P); __global__ void f(P p, float* out) { *out = sum(p); }",
+            struct + "__device__ float sum(P p) { return p.a + p.b; }",
         ]
     )
     out = bascule.zeros(1, "f4")
     linked.f[1, 1]((1.5, 4), out)
     assert out.copy_to_host()[0] == 5.5
+    wrong = np.zeros((), dtype=[("a", "f4"), ("b", "f4")])[()]
     with pytest.raises(bascule.ArgumentTypeError, match="field 'b' is `int` in the kernel's `P` and float32"):
-        wrong = np.zeros((), dtype=[("a", "f4"), ("b", "f4")])[()]
         linked.f[1, 1](wrong, out)
     np.testing.assert_array_equal(program.get_global("steps").copy_to_host(), [3, 4])
 
@@ -153,68 +158,62 @@ def test_printf_and_static_functions_of_several_texts(capfd: pytest.CaptureFixtu
 # --- Errors
 
 
+CALLS = "__device__ float f(float); __global__ void k(float* x) { *x = f(*x); }"
+
+
 @pytest.mark.parametrize(
-    ("texts", "message"),
+    ("first", "second", "message"),
     [
-        (
-            [
-                "__device__ float f(float); __global__ void k(float* x) { *x = f(*x); }",
-                "__device__ int g() { return 1; }",
-            ],
+        pytest.param(
+            CALLS,
+            "__device__ int g() { return 1; }",
             r"function 'f\(float\)' is used in .*test_link.py.*, and none of the linked texts defines it",
+            id="undefined",
         ),
-        (
-            [
-                "__device__ float f(float); __global__ void k(float* x) { *x = f(*x); }",
-                "__device__ float f(double) { return 1; }",
-            ],
-            r"test_link.py:\d+ \(2\) has function 'f\(double\)': the declarations differ",
+        pytest.param(
+            CALLS,
+            "__device__ float f(double) { return 1; }",
+            r"test_link.py:\d+ has function 'f\(double\)': the declarations differ",
+            id="other parameters",
         ),
-        (
-            [
-                "extern __device__ int n; __global__ void k(int* x) { *x = n; }",
-                "static __device__ int n = 3; __global__ void j(int* x) { *x = n; }",
-            ],
+        pytest.param(
+            "extern __device__ int n; __global__ void k(int* x) { *x = n; }",
+            "static __device__ int n = 3; __global__ void j(int* x) { *x = n; }",
             "variable 'n' is used in .* has one that is static: remove `static`",
+            id="static",
         ),
-        (
-            [
-                "__device__ int n = 1; __global__ void k(int* x) { *x = n; }",
-                "__device__ int n = 2; __global__ void j(int* x) { *x = n; }",
-            ],
-            r"variable 'n' is defined in .*test_link.py:\d+ and in .*test_link.py:\d+ \(2\)\. Define it in one text",
+        pytest.param(
+            "__device__ int n = 1; __global__ void k(int* x) { *x = n; }",
+            "__device__ int n = 2; __global__ void j(int* x) { *x = n; }",
+            r"variable 'n' is defined in .*test_link.py:\d+ and in .*test_link.py:\d+\. Define it in one text",
+            id="two variables",
         ),
-        (
-            [
-                "__device__ int f() { return 1; }",
-                "__device__ int f() { return 2; } __global__ void k(int* x) { *x = f(); }",
-            ],
+        pytest.param(
+            "__device__ int f() { return 1; }",
+            "__device__ int f() { return 2; } __global__ void k(int* x) { *x = f(); }",
             r"function 'f\(\)' is defined in",
+            id="two functions",
         ),
-        (["__global__ void k() {}", "__global__ void k() {}"], r"kernel 'k\(\)' is defined in"),
-        (
-            [
-                'extern "C" __device__ int f(); __global__ void k(int* x) { *x = f(); }',
-                "__device__ int f() { return 2; }",
-            ],
+        pytest.param(
+            "__global__ void k() {}",
+            "__global__ void k() {}",
+            r"kernel 'k\(\)' is defined in .* and in .*test_link.py:\d+ \(2\)",  # equal texts have one place
+            id="two kernels",
+        ),
+        pytest.param(
+            'extern "C" __device__ int f(); __global__ void k(int* x) { *x = f(); }',
+            "__device__ int f() { return 2; }",
             r'has function .f\(\).: extern "C" stands in one of the two alone',
+            id="linkage",
         ),
-        (["__device__ int f() { return 1; }", "__device__ int g() { return 1; }"], "has no kernel"),
-    ],
-    ids=[
-        "undefined",
-        "other parameters",
-        "static",
-        "two variables",
-        "two functions",
-        "two kernels",
-        "linkage",
-        "no kernel",
+        pytest.param(
+            "__device__ int f() { return 1; }", "__device__ int g() { return 1; }", "has no kernel", id="no kernel"
+        ),
     ],
 )
-def test_names_that_do_not_fit(texts: list[str], message: str) -> None:
+def test_names_that_do_not_fit(first: str, second: str, message: str) -> None:
     with pytest.raises(bascule.CompileError, match=message):
-        bascule.link(texts)
+        bascule.link([first, second])
 
 
 def test_a_syntax_error_is_at_the_users_line(tmp_path: Path) -> None:
@@ -227,11 +226,9 @@ def test_a_fault_names_the_line_of_its_text(tmp_path: Path) -> None:
     if not bascule.current_device().emulated:
         pytest.skip("a GPU does not tell lines")
     (tmp_path / "writes.cu").write_text("__device__ void put(int* p) {\n\n  p[1000000] = 1;\n}")
-    program = bascule.link(
-        [tmp_path / "writes.cu", "__device__ void put(int*);\n__global__ void k(int* p) { put(p); }"]
-    )
+    caller = "__device__ void put(int*);\n__global__ void k(int* p) { put(p); }"
+    bascule.link([tmp_path / "writes.cu", caller]).k[1, 1](bascule.zeros(1, "i4"))
     with pytest.raises(bascule.CudaError, match=r"writes\.cu:3|line 3 of .*writes\.cu"):
-        program.k[1, 1](bascule.zeros(1, "i4"))
         bascule.synchronize()
 
 

@@ -46,14 +46,6 @@ extern "C" __global__ void plain(float* x, int n, float f, double d, short s, un
 """
 
 
-def ptx_of(text: str, **options: object) -> str:
-    return next(iter(kernels_of(bascule.compile(text, **options)))).ptx
-
-
-def kernels_of(module: bascule.Module) -> list[bascule.Kernel]:
-    return [module[name] for name in module.kernels]
-
-
 @pytest.fixture(scope="module")
 def ptx() -> str:
     module = bascule.compile(KERNELS)
@@ -133,8 +125,8 @@ def test_vector_types_and_structs_by_value(loaded: bascule.Module) -> None:
     assert out.copy_to_host()[0] == 1 + 4 + w[1, 1] + 2.5 + 7 + 1
     with pytest.raises(bascule.ArgumentTypeError, match="does not tell the members of a struct"):
         loaded.lanes[1, 1]((1, 2, 3, 4), bascule.to_device(w), (2.5, 7), np.int32(1), out)
+    wrong = np.zeros((), dtype=[("a", "f4"), ("b", "i4"), ("c", "i4")])[()]
     with pytest.raises(bascule.ArgumentValueError, match="12 bytes"):
-        wrong = np.zeros((), dtype=[("a", "f4"), ("b", "i4"), ("c", "i4")])[()]
         loaded.lanes[1, 1]((1, 2, 3, 4), bascule.to_device(w), wrong, np.int32(1), out)
 
 
@@ -174,7 +166,7 @@ def test_a_number_with_a_type_goes_to_a_parameter_without_one(loaded: bascule.Mo
         (
             1,
             3,
-            r"argument 2 'arg2': the kernel declares `4 bytes`, got 3. .*NumPy scalar or a ctypes number of 4 bytes",
+            r"argument 2 'arg2': .* `4 bytes`, got 3\. .*NumPy scalar or a ctypes number of 4 bytes",
         ),
         (1, 3.0, "does not say the parameter's type"),
         (1, np.int64(3), r"got 3 \(int64\)"),
@@ -204,7 +196,7 @@ def test_an_array_for_an_untyped_parameter_is_contiguous_and_writable(loaded: ba
 
 def test_variables_are_arrays_of_bytes(loaded: bascule.Module) -> None:
     table = loaded.get_global("table")
-    assert (table.shape, table.dtype) == ((16,), np.uint8)
+    assert (table.shape, str(table.dtype)) == ((16,), "uint8")
     np.testing.assert_array_equal(table.copy_to_host().view("i4"), [1, 2, 3, 4])
     with pytest.raises(bascule.CompileError, match="no variable 'tables'. Did you mean 'table'"):
         loaded.get_global("tables")
@@ -281,9 +273,7 @@ def test_a_loaded_module_is_not_pickled(loaded: bascule.Module) -> None:
     import pickle
 
     for each in (loaded, loaded.plain):
-        with pytest.raises(
-            bascule.ArgumentTypeError, match="cannot be pickled: call bascule.link or bascule.load_module"
-        ):
+        with pytest.raises(bascule.ArgumentTypeError, match="cannot be pickled: call bascule.link"):
             pickle.dumps(each)
 
 

@@ -6,7 +6,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/kernels/driver_linker.hpp>
+#include <bascule/runtime/linking/driver_linker.hpp>
 #include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {

@@ -16,9 +16,9 @@
 #include <bascule/jit/link/nvjitlink.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/kernels/code_choice.hpp>
-#include <bascule/runtime/kernels/driver_linker.hpp>
 #include <bascule/runtime/kernels/image_source.hpp>
-#include <bascule/runtime/kernels/linking.hpp>
+#include <bascule/runtime/linking/driver_linker.hpp>
+#include <bascule/runtime/linking/linking.hpp>
 
 namespace bascule {
 namespace {
