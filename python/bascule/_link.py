@@ -32,12 +32,12 @@ def load_module(code: _Path | bytes | bytearray | memoryview, *, name: str | Non
     Notes
     -----
     The parameter types come from the mangled names. A kernel that is `extern "C"`, and a parameter of a type that the
-    name does not tell, are checked by size: a parameter of 8 bytes takes an array; for a number pass a NumPy scalar or a
-    ctypes number, whose type is what is passed. PTX tells `float` and `double` by itself. Variables of the code are
+    name does not tell, are checked by size: a parameter of 8 bytes takes an array; for a number pass a NumPy scalar or
+    a ctypes number, whose type is what is passed. PTX tells `float` and `double` by itself. Variables of the code are
     arrays of bytes: `module.get_global("table").view("f4")`.
 
-    LTO-IR becomes machine code by nvJitLink, where that is installed. The emulated device runs PTX, and LTO-IR by way of
-    it.
+    LTO-IR becomes machine code by nvJitLink, where that is installed. The emulated device runs PTX, and LTO-IR by way
+    of it.
 
     Raises
     ------

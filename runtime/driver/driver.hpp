@@ -42,6 +42,7 @@ namespace bascule {
     FUNCTION(cuKernelGetFunction, 12000)               \
     FUNCTION(cuKernelGetAttribute, 12000)              \
     FUNCTION(cuKernelSetAttribute, 12000)              \
+    FUNCTION(cuKernelSetCacheConfig, 12000)            \
     FUNCTION(cuLaunchKernelEx, 11060)                  \
     FUNCTION(cuOccupancyMaxPotentialBlockSize, 6050)   \
     FUNCTION(cuMemAlloc, 3020)                         \

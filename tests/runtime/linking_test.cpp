@@ -5,8 +5,8 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/kernels/global.hpp>
-#include <bascule/runtime/linking/linking.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>
+#include <bascule/runtime/linking/linking.hpp>
 
 #include "support.hpp"
 

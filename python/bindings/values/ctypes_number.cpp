@@ -21,7 +21,7 @@ char letter_of(PyTypeObject* type) {
     return letter.cast<std::string>()[0];
 }
 
-/// The bytes of a number, at most 8; their count is 0 where there are others.
+/// The bytes of a number, at most 8; their count is 0 where there are others, or in another order.
 struct Bytes {
     std::array<std::byte, 8> bytes{};
     std::size_t count = 0;
@@ -37,11 +37,12 @@ struct Bytes {
 Bytes bytes_of(PyObject* object) {
     Bytes bytes;
     Py_buffer buffer{};
-    if (PyObject_GetBuffer(object, &buffer, PyBUF_SIMPLE) != 0) {
+    if (PyObject_GetBuffer(object, &buffer, PyBUF_FORMAT) != 0) {
         PyErr_Clear();
         return bytes;
     }
-    if (static_cast<std::size_t>(buffer.len) <= bytes.bytes.size()) {
+    const bool is_swapped = buffer.format != nullptr && buffer.format[0] == '>';
+    if (!is_swapped && static_cast<std::size_t>(buffer.len) <= bytes.bytes.size()) {
         bytes.count = static_cast<std::size_t>(buffer.len);
         std::memcpy(bytes.bytes.data(), buffer.buf, bytes.count);
     }
