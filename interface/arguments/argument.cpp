@@ -25,6 +25,16 @@ using Declared = ParameterType::Kind;
     throw error.with_argument(index, parameter.name);
 }
 
+/// What a parameter without a type takes. The size alone does not say how to convert a number.
+std::string untyped_value(const Parameter& parameter) {
+    const std::string number =
+        advice(fmt::format("a NumPy scalar or a ctypes number of {} bytes, whose type is what is passed, or "
+                           "bascule.raw_bytes(its {} bytes)",
+                           parameter.bytes, parameter.bytes),
+               fmt::format("bascule::RawBytes of its {} bytes", parameter.bytes));
+    return may_be_pointer(parameter.type) ? "a device array for a pointer; for a value " + number : number;
+}
+
 }  // namespace
 
 std::string what_to_pass(const Parameter& parameter) {
@@ -54,6 +64,8 @@ std::string what_to_pass(const Parameter& parameter) {
                                       "bytes)",
                                       parameter.bytes),
                           fmt::format("a struct of {} bytes that is trivially copyable", parameter.bytes));
+        case Declared::untyped:
+            return untyped_value(parameter);
         case Declared::opaque:
             break;
     }
@@ -80,7 +92,17 @@ Parameter complex_of(const Parameter& vector) {
 
 bool is_class(const ParameterType& declared) noexcept {
     return declared.kind == Declared::opaque || declared.kind == Declared::structure ||
-           declared.kind == Declared::vector || declared.kind == Declared::span;
+           declared.kind == Declared::vector || declared.kind == Declared::span ||
+           declared.kind == Declared::untyped;
+}
+
+/// A number that says its type, for a parameter that does not. Nothing where it says none, or one of another size.
+std::optional<Parameter> typed_as(const Scalar& scalar, const Parameter& untyped) {
+    if (!scalar.dtype || scalar.dtype->itemsize != untyped.bytes) return std::nullopt;
+    Parameter number = untyped;
+    number.type.kind = Declared::scalar;
+    number.type.dtype = *scalar.dtype;
+    return number;
 }
 
 }  // namespace
@@ -148,6 +170,15 @@ void ArgumentPack::set(int index, const Scalar& scalar) {
             }
         });
     }
+    if (declared.kind == Declared::untyped) {
+        if (const std::optional<Parameter> number = typed_as(scalar, parameter))
+            return naming_argument(index, parameter.name,
+                                   [&] { write_scalar(scalar, *number, slot(index)); });
+        fail(ErrorKind::type, index, parameter,
+             scalar.dtype ? fmt::format("{} ({})", describe(scalar), to_string(*scalar.dtype))
+                          : describe(scalar),
+             fmt::format("The code does not say the parameter's type: pass {}.", what_to_pass(parameter)));
+    }
     const bool address =
         declared.kind == Declared::pointer && declared.element_kind != ParameterType::Element::function;
     fail(
@@ -204,6 +235,8 @@ void ArgumentPack::set(int index, const StructuredScalar& structure) {
         }
     } else if (declared.kind == Declared::structure) {
         more().layout_claims.push_back({index, structure.layout, structure.source});
+    } else if (declared.kind == Declared::untyped) {
+        return set(index, RawBytes{structure.bytes});
     } else {
         fail(ErrorKind::type, index, parameter, got, fmt::format("Pass {}.", what_to_pass(parameter)));
     }
@@ -237,7 +270,7 @@ void ArgumentPack::set(int index, const ImageArgument& image) {
 
 void ArgumentPack::set(int index, RawPointer pointer) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
-    if (parameter.type.kind != Declared::pointer) {
+    if (parameter.type.kind != Declared::pointer && !may_be_pointer(parameter.type)) {
         const bool view = takes_arrays(parameter.type);
         fail(ErrorKind::type, index, parameter, fmt::format("the raw pointer {:#x}", pointer.address),
              view                           ? "A view needs a shape too: pass a device array."
@@ -264,7 +297,7 @@ void ArgumentPack::set_null(int index) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (takes_images(parameter.type))
         fail(ErrorKind::type, index, parameter, "None", fmt::format("Pass {}.", what_to_pass(parameter)));
-    if (parameter.type.kind != Declared::pointer) {
+    if (parameter.type.kind != Declared::pointer && !may_be_pointer(parameter.type)) {
         fail(ErrorKind::type, index, parameter, "None",
              fmt::format("None is a null pointer, and this is not a pointer: pass {}.",
                          what_to_pass(parameter)));

@@ -178,7 +178,9 @@ void check_access(const Parameter& parameter, const ArrayView& array) {
                  "pass a copy.");
         }
         fail(ErrorKind::value, parameter, array,
-             "The kernel could write to it: declare the elements const, or pass a copy.");
+             parameter.type.kind == Declared::untyped
+                 ? "The kernel could write to it, since its code does not say: pass a copy."
+                 : "The kernel could write to it: declare the elements const, or pass a copy.");
     }
     const std::uint32_t alignment = parameter.type.alignment;
     if (!array.empty() && alignment > 1 && array.pointer % alignment != 0) {
@@ -361,7 +363,7 @@ void write_span(const Parameter& parameter, const ArrayView& seen, const ArrayVi
 
 void write(const ArrayView& seen, const ArrayView& array, const Parameter& parameter, std::byte* out) {
     const ParameterType& declared = parameter.type;
-    if (declared.kind == Declared::pointer) {
+    if (declared.kind == Declared::pointer || may_be_pointer(declared)) {
         check_contiguous(parameter, seen, array);
         check_access(parameter, array);
         std::memcpy(out, &seen.pointer, sizeof seen.pointer);

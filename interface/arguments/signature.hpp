@@ -39,6 +39,7 @@ struct ParameterType {
         span,         ///< cuda::std::span, cuda::std::mdspan with a layout of CCCL's
         structure,    ///< a trivially copyable class
         opaque,       ///< anything else passed by value: bytes
+        untyped,      ///< of code without C++ types: dtype.itemsize bytes of whatever they are
     };
     /// The elements of a pointer or a view, where they have no dtype.
     enum class Element : std::uint8_t {
@@ -113,17 +114,23 @@ struct Signature {
     int find(std::string_view name) const noexcept;
 };
 
+/// Whether nothing but its size is known, and an address has that size.
+inline bool may_be_pointer(const ParameterType& declared) noexcept {
+    return declared.kind == ParameterType::Kind::untyped && declared.dtype.itemsize == sizeof(std::uint64_t);
+}
+
 /// Whether arrays are what it takes.
 inline bool takes_arrays(const ParameterType& declared) noexcept {
     using Kind = ParameterType::Kind;
     return declared.kind == Kind::pointer || declared.kind == Kind::array_view ||
-           declared.kind == Kind::masked_view || declared.kind == Kind::span;
+           declared.kind == Kind::masked_view || declared.kind == Kind::span || may_be_pointer(declared);
 }
 
 /// Whether it can hold the handle of a texture or a surface: an integer of 64 bits.
 inline bool can_hold_handle(const ParameterType& declared) noexcept {
-    return declared.kind == ParameterType::Kind::scalar &&
-           declared.dtype == DType{DType::Kind::unsigned_integer, 8};
+    return (declared.kind == ParameterType::Kind::scalar &&
+            declared.dtype == DType{DType::Kind::unsigned_integer, 8}) ||
+           may_be_pointer(declared);
 }
 
 /// Whether a texture or a surface is what it takes, and nothing else.

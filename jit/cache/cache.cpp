@@ -36,6 +36,7 @@ constexpr int most_compiles_in_a_row = 3;
 void print(const std::string& warning) { std::fprintf(stderr, "bascule: %s\n", warning.c_str()); }
 
 HeaderScan scan_headers_of(const Program& program, const Nvrtc& nvrtc) {
+    if (program.maker != nullptr) return {};  // it reads none
     std::vector<SearchPath> toolkit;
     for (const std::string& path : nvrtc.include_paths())
         toolkit.push_back({path, nvrtc.found_include_paths() ? installed_ns(path) : 0});
@@ -212,11 +213,16 @@ struct Cache::Search final : MemoryCache::Job, std::enable_shared_from_this<Sear
         }
     }
 
+    Image make_image(const HeaderManifest* reached) const {
+        return program.maker != nullptr ? program.maker->make(program.arch)
+                                        : compile(program, *nvrtc, reached);
+    }
+
     /// `reached`: for precompiled headers, or null.
     Lookup compile_from(const HeaderScan& scan, const HeaderManifest* reached) const {
         if (program.headers != nullptr && scan.certain && !scan.manifest.is_equivalent(*program.headers))
             fail_changed(program, program.headers->difference(scan.manifest.directory));
-        Lookup made{.image = std::make_shared<const Image>(compile(program, *nvrtc, reached))};
+        Lookup made{.image = std::make_shared<const Image>(make_image(reached))};
         state->compiled.fetch_add(1, std::memory_order_relaxed);  // here: the wait for it may have ended
         // A header that was edited during the compile: the image may be of either text.
         made.headers_known = scan.certain && scan.manifest.untouched();
@@ -279,7 +285,8 @@ Cache::Lookup Cache::image(const Program& program) {
 Cache::Lookup Cache::find_or_compile(const Program& asked) {
     const std::shared_ptr<const Nvrtc> compiler = nvrtc();
     // A device's architecture, which the user did not name, may be newer than the compiler.
-    const Arch arch = asked.options.arch ? asked.arch : compiler->nearest(asked.arch);
+    const bool is_chosen = asked.options.arch || asked.maker != nullptr;
+    const Arch arch = is_chosen ? asked.arch : compiler->nearest(asked.arch);
     std::optional<Program> changed;
     if (arch != asked.arch) changed.emplace(asked).arch = arch;
     const Program& program = changed ? *changed : asked;

@@ -49,8 +49,9 @@ CacheKey key_of(const Program& program, const Nvrtc& nvrtc) {
     const std::string arch = to_string(program.arch);
     // All of it: which part a program gets is decided by what is in the key already.
     static const std::string prelude = to_string(digest_of(whole_prelude()));
+    const std::string made = program.maker == nullptr ? std::string() : program.maker->key();
     KeyFields fields{.schema = schema(),
-                     .text = program.source.text,
+                     .text = program.maker == nullptr ? program.source.text : made,
                      .arguments = {arguments.begin(), arguments.end()},
                      .headers = {program.options.headers.begin(), program.options.headers.end()},
                      .instances = {},

@@ -31,7 +31,7 @@ void pass_members(R& record, ViewLayout& layout) {
 }
 template <class R>
 void pass_members(R& record, ParameterType& type) {
-    record.template choice<ParameterType::Kind::opaque>(type.kind);
+    record.template choice<ParameterType::Kind::untyped>(type.kind);
     record.template choice<ParameterType::Image::surface>(type.image);
     record.template choice<ParameterType::Element::function>(type.element_kind);
     record.template choice<ParameterType::Order::strided>(type.order);

@@ -15,7 +15,7 @@
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/process/log.hpp>
 #include <bascule/jit/text/lexer.hpp>
-#include <bascule/jit/types/demangle.hpp>
+#include <bascule/jit/types/mangled_signature.hpp>
 #include <bascule/jit/types/reflection.hpp>
 #include <bascule/jit/types/variable.hpp>
 
@@ -210,17 +210,10 @@ struct EntryName {
 
 /// "ns::scale<float>" of "void ns::scale<float>(float*)"; empty where C++ has no name for it.
 std::string name_of_entry(const std::string& entry) {
-    if (!entry.starts_with("_Z")) return entry;  // extern "C"
-    std::string text = demangle(entry);
-    if (text.find("(anonymous") != text.npos) return {};
-    if (text.starts_with("void ")) text.erase(0, 5);  // of a template, the return type is part of the name
-    int depth = 0;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] == '<') ++depth;
-        if (text[i] == '>') --depth;
-        if (text[i] == '(' && depth == 0) return text.substr(0, i);
-    }
-    return {};
+    DemangledKernel kernel = demangle_kernel(entry);
+    const bool is_unnamed = (kernel.name + kernel.parameters).find("(anonymous") != std::string::npos;
+    const bool is_named = kernel.is_typed ? !is_unnamed : !entry.starts_with("_Z");  // extern "C"
+    return is_named ? std::move(kernel.name) : std::string();
 }
 
 /// The entries of `ptx` that are not among `known`, by their lowered names, and are of none of the kernels that the

@@ -11,6 +11,17 @@
 namespace bascule {
 
 struct HeaderManifest;
+struct Image;
+
+/// Makes an image otherwise than by compiling a text. Immutable; any thread may use it.
+class ImageMaker {
+  public:
+    virtual ~ImageMaker() = default;
+    /// All that decides what it makes, beside the architecture.
+    virtual std::string key() const = 0;
+    /// Throws: CompileError, LibraryError.
+    virtual Image make(Arch arch) const = 0;
+};
 
 /// A kernel that a compile is asked for by a name of its own: an instance of a template.
 struct Instance {
@@ -26,6 +37,7 @@ struct Program {
         code,
         signatures,  ///< the instances' signatures alone: their bodies are not looked at
         variable,    ///< one variable's type and lowered name; `instances` has its name twice (variable.hpp)
+        made,        ///< what `maker` makes
     };
 
     Source source;
@@ -36,6 +48,8 @@ struct Program {
     bool functions_too = false;  ///< beside the instances every function that is not a template
     /// The headers that it must be made from, because another image was; null: those of here and now.
     std::shared_ptr<const HeaderManifest> headers{};
+    /// Makes the image instead of NVRTC; `source` has a name and no text then. Null: the text is compiled.
+    std::shared_ptr<const ImageMaker> maker{};
 };
 
 }  // namespace bascule

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bascule._benchmark import BenchmarkResult, benchmark
     from bascule._explain import ArgumentExplanation, Explanation
     from bascule._launch_hooks import LaunchHook, LaunchRecord, add_launch_hook
+    from bascule._link import link, load_module
     from bascule._trace import Trace, trace
     from bascule._trace_plot import plot_timeline
 
@@ -85,6 +86,8 @@ __all__ = [
     "is_cuda_array",
     "kernel",
     "legacy_default_stream",
+    "link",
+    "load_module",
     "managed_array",
     "memory_pool",
     "ones",
@@ -119,6 +122,7 @@ _LAZY = {
     "_benchmark": ("BenchmarkResult", "benchmark"),
     "_explain": ("ArgumentExplanation", "Explanation"),
     "_launch_hooks": ("LaunchHook", "LaunchRecord", "add_launch_hook"),
+    "_link": ("link", "load_module"),
     "_notebook": ("load_ipython_extension", "unload_ipython_extension"),
     "_trace": ("Trace", "trace"),
     "_trace_plot": ("plot_timeline",),

@@ -13,6 +13,7 @@ from bascule._remembered import modules, with_options
 collected: list[Any] | None = None
 
 _FILES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
+_CODE_FILES = (".ptx", ".cubin", ".fatbin", ".ltoir")
 
 
 @_bascule._public_with(modules)
@@ -77,7 +78,10 @@ def compile(
         )
     if source is not None and not isinstance(source, str):
         hint = "; for a file use bascule.compile(file=...)" if isinstance(source, os.PathLike) else ""
-        hint = ": decode them, source.decode()" if isinstance(source, bytes) else hint
+        if isinstance(source, bytes):
+            if _bascule._is_code(source):
+                raise _compiled_already("code", "these bytes are")
+            hint = ": decode them, source.decode()"
         raise _errors.ArgumentTypeError(f"bascule.compile takes CUDA C++ as a str, got {type(source).__name__}{hint}")
     name_expressions = checked_name_expressions(name_expressions)
     if file is not None:
@@ -92,6 +96,8 @@ def compile(
         raise _errors.ArgumentValueError(
             f"bascule.compile takes CUDA C++ text, and {text!r} is the name of a file: bascule.compile(file={text!r})"
         )
+    if text.endswith(_CODE_FILES) and "\n" not in text:
+        raise _compiled_already(repr(text))
     module = module_at(_places.place_of(text, sys._getframe(1)), text, options, name_expressions)
     _compile_module(module)
     # A dict or a list may be another one by the next call.
@@ -102,6 +108,14 @@ def compile(
     ):
         _remembered.keep(source, options, module)
     return module
+
+
+def _compiled_already(what: str, subject: str = "") -> _errors.ArgumentValueError:
+    """The error for PTX and machine code."""
+    subject = subject or f"{what} is a file of"
+    return _errors.ArgumentValueError(
+        f"bascule.compile takes CUDA C++, and {subject} compiled code: bascule.load_module({what})"
+    )
 
 
 def _compile_module(module: _bascule.Module) -> None:
@@ -146,6 +160,8 @@ def _text_of(path: str) -> str:
     try:
         return _bascule._read_source(path)
     except UnicodeDecodeError as error:
+        if _bascule._is_code(error.object):
+            raise _compiled_already(repr(path)) from None
         encoding = "utf-16" if error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
         raise _errors.ArgumentValueError(
             f"the file {path} is not UTF-8 text: byte {error.start} is 0x{error.object[error.start]:02x}. If it is "

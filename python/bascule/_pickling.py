@@ -49,6 +49,11 @@ def _reduce_launcher(launcher: _bascule.Launcher) -> Reduced:
 
 def recipe(module: _bascule.Module) -> tuple[Any, ...]:
     """The arguments of `shared_module`."""
+    if not _bascule._is_one_text(module):
+        raise _errors.ArgumentTypeError(
+            "this module is not one CUDA C++ text, and cannot be pickled: call bascule.link or bascule.load_module in "
+            "the receiving process."
+        )
     if _bascule._exposes_variables(module):
         raise _errors.ArgumentTypeError(
             "this module cannot be pickled after get_global: its __device__ and __constant__ variables may have values "

@@ -52,6 +52,7 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     bind_producer_streams(module);
     bind_kernels(module);
     bind_globals(module);
+    bind_linking(module);
     bind_cache(module);
     log_by_python();
     bind_emulated(module);

@@ -69,6 +69,8 @@ void register_launcher(pybind11::module_& module);
 void register_bound_launch(pybind11::module_& module);
 /// `get_global` of bascule.Kernel and bascule.Module; after bind_kernels and bind_arrays.
 void bind_globals(pybind11::module_& module);
+/// `bascule.load_module` and `bascule.link`; after bind_kernels.
+void bind_linking(pybind11::module_& module);
 
 /// After all classes: gives them `__reduce__`, and those that do not change `__copy__` and `__deepcopy__`.
 void bind_pickling(pybind11::module_& module);

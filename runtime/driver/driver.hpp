@@ -31,6 +31,10 @@ namespace bascule {
     FUNCTION(cuCtxSetCurrent, 4000)                    \
     FUNCTION(cuCtxGetDevice, 2000)                     \
     FUNCTION(cuCtxSynchronize, 2000)                   \
+    FUNCTION(cuLinkCreate, 6050)                       \
+    FUNCTION(cuLinkAddData, 6050)                      \
+    FUNCTION(cuLinkComplete, 5050)                     \
+    FUNCTION(cuLinkDestroy, 5050)                      \
     FUNCTION(cuLibraryLoadData, 12000)                 \
     FUNCTION(cuLibraryUnload, 12000)                   \
     FUNCTION(cuLibraryGetKernel, 12000)                \
@@ -38,6 +42,7 @@ namespace bascule {
     FUNCTION(cuKernelGetFunction, 12000)               \
     FUNCTION(cuKernelGetAttribute, 12000)              \
     FUNCTION(cuKernelSetAttribute, 12000)              \
+    FUNCTION(cuKernelSetCacheConfig, 12000)            \
     FUNCTION(cuLaunchKernelEx, 11060)                  \
     FUNCTION(cuOccupancyMaxPotentialBlockSize, 6050)   \
     FUNCTION(cuMemAlloc, 3020)                         \

@@ -7,7 +7,9 @@
 #include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/rejection.hpp>
+#include <bascule/jit/link/code.hpp>
 #include <bascule/jit/probes/variable_probe.hpp>
+#include <bascule/jit/types/demangle.hpp>
 #include <bascule/runtime/kernels/global.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 #include <bascule/runtime/streams/capture.hpp>
@@ -71,7 +73,88 @@ ArrayView Global::view() const {
     return view;
 }
 
+namespace {
+
+Global locate(Global global, const Library& library, const std::string& name_there, std::string_view ptx,
+              Device device) {
+    const std::optional<LoadedVariable> loaded = library.variable(name_there, device);
+    if (!loaded || loaded->bytes != global.variable.bytes()) {
+        throw Error(
+            fmt::format("variable '{}' has {} bytes on the device, but its type has {}. Please report this "
+                        "with your NVRTC's version.",
+                        global.variable.name, loaded ? loaded->bytes : 0, global.variable.bytes()));
+    }
+    global.address = loaded->address;
+    global.in_constant_memory = is_in_constant_memory(name_there, ptx);
+    return global;
+}
+
+/// A variable that one of the linked texts declares: that text's compiler knows its type.
+std::optional<Global> find_in_texts(const ImageSource& images, const Library& library,
+                                    const std::string& name, Arch arch, Device device) {
+    for (const ProbedProgram& text : images.programs(arch)) {
+        const std::vector<std::string> known = find_variables(text.program.source.text);
+        const std::string_view base = std::string_view(name).substr(0, name.find('<'));
+        const bool declares = std::ranges::any_of(
+            known, [&](const std::string& each) { return each == base || last_component(each) == base; });
+        if (!declares) continue;
+        const Image& image = *text.made.image;
+        Global global{{}, 0, device};
+        global.variable = reflect_variable(text, qualified(name, known, text.program.source, image));
+        const std::string name_there = name_in_image(global.variable, image.ptx);
+        const CodeOutline outline = outline_of_ptx({text.program.source.name, image.ptx, CodeKind::ptx});
+        const CodeSymbol* const symbol = outline.find(name_there);
+        if (symbol == nullptr || symbol->linkage == CodeSymbol::Linkage::external) continue;
+        if (symbol->linkage == CodeSymbol::Linkage::local) {
+            fail(name, image,
+                 "variable '{}' is static in {}, and a linked program has no name for it: remove `static`.",
+                 name, text.program.source.name);
+        }
+        return locate(std::move(global), library, name_there, image.ptx, device);
+    }
+    return std::nullopt;
+}
+
+/// One whose type is not known: bytes.
+Global find_in_code(const Library& library, const std::string& name, Device device) {
+    const Image& image = library.image();
+    const bool is_text = !image.ptx.empty();
+    const CodeOutline outline = outline_of(
+        {"the module's code", is_text ? image.ptx : image.cubin, is_text ? CodeKind::ptx : CodeKind::cubin});
+    std::vector<std::string> known;
+    for (const CodeSymbol& symbol : outline.symbols) {
+        if (symbol.kind != CodeSymbol::Kind::variable || symbol.linkage == CodeSymbol::Linkage::external)
+            continue;
+        const std::string readable = symbol.name.starts_with("_Z") ? demangle(symbol.name) : symbol.name;
+        known.push_back(readable);
+        if (name != readable && name != symbol.name && last_component(readable) != name) continue;
+        Global global{{}, 0, device};
+        global.variable.name = readable;
+        global.variable.lowered_name = symbol.name;
+        global.variable.dtype = {DType::Kind::unsigned_integer, 1};
+        global.variable.shape.push_back(static_cast<std::int64_t>(symbol.bytes));
+        global = locate(std::move(global), library, symbol.name, image.ptx, device);
+        global.in_constant_memory = symbol.is_constant;
+        return global;
+    }
+    const std::string nearest = nearest_name(name, known);
+    fail(name, image, "the code has no variable '{}'.{}{}", name,
+         nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest),
+         known.empty() ? "" : fmt::format(" Its variables: {}.", fmt::join(known, ", ")));
+}
+
+Global find_global_of_images(const Module& module, const std::string& name, Device device) {
+    const std::shared_ptr<const Library> library = module.library(device);
+    module.note_exposed_variables();
+    const Arch arch = module.options().arch.value_or(device.arch());
+    if (auto found = find_in_texts(*module.images(), *library, name, arch, device)) return *std::move(found);
+    return find_in_code(*library, name, device);
+}
+
+}  // namespace
+
 Global find_global(const Kernel& kernel, const std::string& name, Device device) {
+    if (kernel.module().images() != nullptr) return find_global_of_images(kernel.module(), name, device);
     if (kernel.existing(device) == nullptr) require_loadable(std::nullopt, kernel.name());
     const Library& library = *kernel.loaded(device).library;
     kernel.module().note_exposed_variables();
@@ -105,6 +188,7 @@ Global find_global(const Kernel& kernel, const std::string& name, Device device)
 }
 
 Global find_global(const Module& module, const std::string& name, Device device) {
+    if (module.images() != nullptr) return find_global_of_images(module, name, device);
     const auto& declarations = module.declarations();
     const auto found = std::ranges::find_if(declarations, &KernelDeclaration::is_template);
     if (found != declarations.end()) {

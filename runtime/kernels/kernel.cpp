@@ -95,6 +95,29 @@ void write_tuple(KernelFunction& function, KernelFunction::Structs& structs, Laz
     structs.members.emplace(claim.argument, std::move(members));
 }
 
+/// Of code whose text is not known. (Arrays of a struct of unknown size are taken as any arrays are.)
+void fit_by_size(const ArgumentPack& args) {
+    for (const LayoutClaim& claim : args.layout_claims()) {
+        const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
+        naming_argument(claim.argument, parameter.name, [&] {
+            if (claim.layout->bytes == parameter.bytes) return;
+            reject(ErrorKind::value, {.expected = parameter.spelling, .got = to_string(*claim.layout)},
+                   "the kernel declares `{}` of {} bytes, got {} of {} bytes.", parameter.spelling,
+                   parameter.bytes, to_string(*claim.layout), claim.layout->bytes);
+        });
+    }
+    for (const TupleClaim& claim : args.tuple_claims()) {
+        const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
+        naming_argument(claim.argument, parameter.name, [&] {
+            reject(
+                ErrorKind::type, {.expected = parameter.spelling, .got = "a tuple"},
+                "the kernel declares `{}`, got a tuple. The code does not tell the members of a struct: pass a "
+                "structured scalar of {} bytes.",
+                parameter.spelling, parameter.bytes);
+        });
+    }
+}
+
 }  // namespace
 
 Kernel::Kernel(Source source, const std::string& name, CompileOptions options, Cache& cache)
@@ -155,11 +178,28 @@ const LoadedKernel* Kernel::existing(Device device) const {
 ProbedProgram Kernel::probed(Device device) const {
     Unit& unit = function().unit;
     const Arch arch = module_.state_->options.arch.value_or(device.arch());
-    return {unit.program(arch), unit.compile(arch), module_.state_->cache};
+    if (std::optional<ProbedProgram> program = unit.probed(function().expression, arch))
+        return *std::move(program);
+    throw Error(fmt::format(
+        "kernel '{}' of {} was compiled elsewhere: its text is not known, and the compiler cannot "
+        "be asked about it.",
+        name(), module_.source().name));
+}
+
+bool Kernel::has_text(Device device) const {
+    if (module_.state_->images == nullptr) return true;
+    KernelFunction& function = this->function();
+    using Text = KernelFunction::Text;
+    if (function.text.load(std::memory_order_relaxed) == Text::not_asked) {
+        const Arch arch = module_.state_->options.arch.value_or(device.arch());
+        function.text = function.unit.probed(function.expression, arch) ? Text::known : Text::unknown;
+    }
+    return function.text.load(std::memory_order_relaxed) == Text::known;
 }
 
 void Kernel::fit_structures(ArgumentPack& args, Device device) const {
     if (!args.has_claims()) return;
+    if (!has_text(device)) return fit_by_size(args);
     LazyProbe probe(*this, device);
     KernelFunction& function = this->function();
     KernelFunction::Structs& structs = structs_of(function, device, probe);

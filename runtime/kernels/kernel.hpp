@@ -20,6 +20,7 @@
 
 namespace bascule {
 
+class ImageSource;  // image_source.hpp
 class Kernel;
 struct KernelChoices;  // kernel_state.hpp
 struct KernelFamily;
@@ -59,10 +60,19 @@ class Module {
     explicit Module(Source source, CompileOptions options = {}, Cache& cache = Cache::process_default(),
                     const std::vector<std::string>& name_expressions = {});
 
-    const Source& source() const noexcept;
+    /// Of images that are not compiled from one text: `load_module` and `link` (linking.hpp) make one. `place` has the
+    /// name for messages. Makes the image for `device`, or for the architecture of the options. Throws: what the images
+    /// do; CompileError where they have no kernel.
+    Module(std::shared_ptr<const ImageSource> images, Source place, CompileOptions options, Cache& cache,
+           Device device);
+
+    const Source& source() const noexcept;  ///< without a text where there is not one alone
     const CompileOptions& options() const noexcept;
     std::vector<std::string> name_expressions() const;  ///< the instances in the module's own image
-    Cache& cache() const noexcept;                      ///< where its images come from
+    std::vector<Instance> instances() const;            ///< the same
+    /// Where its images come from when it is not one text, else null.
+    std::shared_ptr<const ImageSource> images() const noexcept;
+    Cache& cache() const noexcept;  ///< where its images come from
     /// The __global__ functions of the text, templates included, in order.
     const std::vector<KernelDeclaration>& declarations() const noexcept;
     /// Whether all kernels are templates, and no instance is part of the module's image: then there is nothing to
@@ -104,6 +114,7 @@ class Module {
     friend class Kernel;
     Instance instance_of(const NamedInstance& wanted) const;
     std::optional<Kernel> undeclared_kernel(const std::string& name) const;
+    Kernel kernel_of_images(const std::string& name) const;
 
     std::shared_ptr<ModuleState> state_;
 };
@@ -201,6 +212,8 @@ class Kernel {
     Kernel(Module module, KernelFamily* family, KernelFunction* function, KernelChoices* choices) noexcept
         : module_(std::move(module)), family_(family), function_(function), choices_(choices) {}
     KernelFunction& function() const;
+    /// Whether the compiler can be asked about it.
+    bool has_text(Device device) const;
     /// The instance that these arguments name; nothing where they leave something open.
     std::optional<Instance> instance_for(const TemplateArguments& given) const;
 

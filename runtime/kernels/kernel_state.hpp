@@ -21,6 +21,7 @@
 #include <bascule/jit/text/tokenizer.hpp>
 #include <bascule/jit/types/specialization.hpp>
 #include <bascule/runtime/driver/device.hpp>
+#include <bascule/runtime/kernels/image_source.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 
 namespace bascule {
@@ -47,10 +48,15 @@ class Unit {
           cache_(cache),
           instances_(std::move(instances)),
           functions_too_(functions_too) {}
+    /// Of what `images` makes.
+    Unit(const Source& place, const CompileOptions& options, Cache& cache, const ImageSource& images)
+        : source_(place), options_(options), cache_(cache), functions_too_(true), images_made_by_(&images) {}
 
     const std::vector<Instance>& instances() const noexcept { return instances_; }
     Program program(Arch arch) const;
     Cache::Lookup compile(Arch arch);
+    /// For questions about the text that has this function; nothing of code from elsewhere.
+    std::optional<ProbedProgram> probed(const std::string& expression, Arch arch);
     /// Whether a compile now would read the headers of all that was compiled.
     bool is_current() const;
     std::shared_ptr<const Image> compiled(Arch arch) const;
@@ -74,7 +80,8 @@ class Unit {
     Cache& cache_;
     std::vector<Instance> instances_;
     bool functions_too_;
-    mutable std::mutex compiling_;  // guards `images_`; not held while compiling
+    const ImageSource* images_made_by_ = nullptr;  // null: the compiler, from the text
+    mutable std::mutex compiling_;                 // guards `images_`; not held while compiling
     std::vector<Compiled> images_;
     std::mutex loading_;
     std::array<std::atomic<const Loaded*>, max_devices> loaded_{};
@@ -99,8 +106,10 @@ struct KernelFunction {
             compared;  ///< with the layout that parameter `first` declares
         std::map<int, std::shared_ptr<const std::vector<StructMember>>> members;
     };
-    std::mutex comparing;         // guards what follows; not held while asking the compiler
-    std::deque<Structs> structs;  // never moved
+    enum class Text : std::uint8_t { not_asked, known, unknown };
+    std::atomic<Text> text{Text::not_asked};  // of a module that is not one text
+    std::mutex comparing;                     // guards what follows; not held while asking the compiler
+    std::deque<Structs> structs;              // never moved
 };
 
 struct KernelFamily;
@@ -146,6 +155,7 @@ struct ModuleState {
     Source source;
     CompileOptions options;
     Cache& cache;
+    std::shared_ptr<const ImageSource> images;  // null: the text is compiled
     std::vector<KernelDeclaration> declarations;
     std::deque<KernelFamily> families;  // one for each name; never moved
     Unit* main =

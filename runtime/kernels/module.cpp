@@ -9,6 +9,7 @@
 
 #include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/choice/function_choice.hpp>
 #include <bascule/jit/choice/kernel_declaration.hpp>
@@ -67,6 +68,17 @@ void add_families(const std::vector<KernelDeclaration>& declarations, std::deque
     }
 }
 
+/// Of a kernel that no text declares where it could be read.
+KernelDeclaration declaration_of(const KernelImage& kernel) {
+    KernelDeclaration declaration;
+    declaration.name = kernel.name;
+    for (const Parameter& parameter : kernel.signature.parameters) {
+        declaration.parameters.push_back(parameter.name);
+        declaration.parameter_types.push_back(parameter.spelling);
+    }
+    return declaration;
+}
+
 /// A byte order mark is not part of the text: editors put it there, and NVRTC refuses it.
 Source without_mark(Source source) {
     if (source.text.starts_with("\ufeff")) source.text.erase(0, 3);
@@ -82,6 +94,11 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
     : state_(std::make_shared<ModuleState>(without_mark(std::move(source)), std::move(options), cache)) {
     ModuleState& state = *state_;
     state.declarations = find_kernels(state.source.text);
+    if (kind_of_code(state.source.text) == CodeKind::ptx) {
+        throw CompileError(
+            fmt::format("{} is PTX, which is compiled already: {}.", state.source.name,
+                        advice("bascule.load_module loads it", "bascule::load_module loads it")));
+    }
     // Without a directive there is neither a macro nor an include that could make one. A text with the word is the
     // compiler's to refuse.
     const auto has = [&](const char* word) { return state.source.text.find(word) != std::string::npos; };
@@ -106,7 +123,31 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
     }
 }
 
+Module::Module(std::shared_ptr<const ImageSource> images, Source place, CompileOptions options, Cache& cache,
+               Device device)
+    : state_(std::make_shared<ModuleState>(std::move(place), std::move(options), cache)) {
+    ModuleState& state = *state_;
+    state.images = std::move(images);
+    describe_failures();
+    state.cache.set_driver_limit(driver_limit());
+    state.main = &state.units.emplace_back(state.source, state.options, cache, *state.images);
+    const std::shared_ptr<const Image> image =
+        state.main->compile(state.options.arch.value_or(device.arch())).image;
+    if (image->kernels.empty()) {
+        throw CompileError(fmt::format("{} has no kernel. Code with device functions alone is for {}.",
+                                       state.source.name, advice("bascule.link", "bascule::link")));
+    }
+    for (const KernelImage& kernel : image->kernels) {
+        KernelFamily& family = state.families.emplace_back();
+        family.name = kernel.expression;
+        family.declarations.push_back(declaration_of(kernel));
+        family.sole = &state.function({{}, kernel.expression});
+    }
+}
+
 const Source& Module::source() const noexcept { return state_->source; }
+std::shared_ptr<const ImageSource> Module::images() const noexcept { return state_->images; }
+std::vector<Instance> Module::instances() const { return state_->main->instances(); }
 const CompileOptions& Module::options() const noexcept { return state_->options; }
 Cache& Module::cache() const noexcept { return state_->cache; }
 
@@ -121,7 +162,7 @@ bool Module::is_current() const {
 
 bool Module::is_stateless() const {
     const std::shared_ptr<const Image> image = state_->main->any_compiled();
-    if (image == nullptr || has_variables(image->ptx)) return false;
+    if (image == nullptr || state_->images != nullptr || has_variables(image->ptx)) return false;
     // An instance is an image of its own, which may have variables.
     const auto may_have_template = [](const std::string& text) {
         return std::ranges::any_of(std::array{"template", "##", "%:", "\\"},
@@ -159,14 +200,35 @@ std::vector<std::string> Module::kernel_names() const {
     for (const KernelFamily& family : state_->families) {
         if (!is_absent(family.name)) names.push_back(family.name);
     }
-    if (image == nullptr) return names;
+    if (image == nullptr || state_->images != nullptr) return names;
     for (const KernelImage& kernel : image->kernels) {
         if (std::find(names.begin(), names.end(), kernel.name) == names.end()) names.push_back(kernel.name);
     }
     return names;
 }
 
+Kernel Module::kernel_of_images(const std::string& wanted) const {
+    const std::shared_ptr<const Image> image = state_->main->any_compiled();
+    std::vector<std::string> matches;
+    KernelFamily* match = nullptr;
+    for (KernelFamily& family : state_->families) {
+        const KernelImage* const kernel = image->find(family.name);
+        const bool is_exact = family.name == wanted || (kernel != nullptr && kernel->lowered_name == wanted);
+        if (is_exact) return Kernel(*this, &family, family.sole, &family.choices);
+        const std::string_view declared = kernel == nullptr ? family.name : kernel->name;
+        const std::string_view base = declared.substr(0, declared.find_first_of("<("));
+        if (base != wanted && last_component(base) != wanted && !family.name.ends_with("::" + wanted))
+            continue;
+        matches.push_back(family.name);
+        match = &family;
+    }
+    if (matches.size() > 1) fail_ambiguous(state_->source, wanted, matches);
+    if (match == nullptr) fail_name(state_->source, wanted, kernel_names());
+    return Kernel(*this, match, match->sole, &match->choices);
+}
+
 Kernel Module::kernel(const std::string& name) const {
+    if (state_->images != nullptr) return kernel_of_images(name);
     const std::string wanted = name.rfind("::", 0) == 0 ? name.substr(2) : name;
     const auto named_so = [&](std::deque<KernelFamily>& families) -> std::optional<Kernel> {
         std::vector<std::string> matches;
@@ -225,15 +287,9 @@ KernelFamily* ModuleState::undeclared_family(const std::string& name, const Imag
     const std::lock_guard lock(growing);
     const auto known = std::ranges::find(undeclared, in_image->name, &KernelFamily::name);
     if (known != undeclared.end()) return &*known;
-    KernelDeclaration declaration;
-    declaration.name = in_image->name;
-    for (const Parameter& parameter : in_image->signature.parameters) {
-        declaration.parameters.push_back(parameter.name);
-        declaration.parameter_types.push_back(parameter.spelling);
-    }
     KernelFamily& family = undeclared.emplace_back();
     family.name = in_image->name;
-    family.declarations.push_back(std::move(declaration));
+    family.declarations.push_back(declaration_of(*in_image));
     family.sole = &sole;
     return &family;
 }
@@ -332,6 +388,14 @@ std::shared_ptr<const Library> Module::library(Device device) const {
     return state_->main->loaded(device).library;
 }
 
+std::optional<ProbedProgram> Unit::probed(const std::string& expression, Arch arch) {
+    if (images_made_by_ == nullptr) return ProbedProgram{program(arch), compile(arch), cache_};
+    for (ProbedProgram& each : images_made_by_->programs(arch)) {
+        if (each.made.image->find(expression) != nullptr) return std::move(each);
+    }
+    return std::nullopt;
+}
+
 Program Unit::program(Arch arch) const {
     Program program{.source = source_,
                     .options = options_,
@@ -350,6 +414,8 @@ bool Unit::is_current() const {
         images = images_;
     }
     return std::all_of(images.begin(), images.end(), [&](const Compiled& each) {
+        if (images_made_by_ != nullptr)
+            return std::ranges::all_of(images_made_by_->programs(each.asked), &ProbedProgram::is_current);
         return ProbedProgram{program(each.asked), each.lookup, cache_}.is_current();
     });
 }
@@ -364,8 +430,9 @@ Cache::Lookup Unit::compile(Arch arch) {
         const std::lock_guard lock(compiling_);
         if (const Compiled* known = find(arch)) return known->lookup;
     }
-    keep_source(source_, options_);
-    Cache::Lookup lookup = cache_.image(program(arch));
+    if (images_made_by_ == nullptr) keep_source(source_, options_);
+    Cache::Lookup lookup =
+        images_made_by_ == nullptr ? cache_.image(program(arch)) : images_made_by_->image(arch);
     const std::lock_guard lock(compiling_);
     if (const Compiled* known = find(arch)) return known->lookup;
     images_.push_back({arch, lookup});

@@ -1,6 +1,7 @@
 // A kernel's attributes as compiled, and how many of its blocks run at once.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -19,6 +20,10 @@ struct KernelAttributes {
     int shared_carveout = -1;                    ///< percent that is preferred; -1: the driver chooses
     int ptx_version = 0;                         ///< 80 is compute_80
     int binary_version = 0;                      ///< 90 is sm_90
+    bool caches_globals_in_l1 = false;           ///< as if it were compiled with -Xptxas --dlcm=ca
+    bool needs_cluster = false;                  ///< it is launched in clusters alone
+    std::array<int, 3> cluster{};                ///< blocks of its clusters, where it says them; else 0
+    bool non_portable_cluster = false;           ///< clusters of more than 8 blocks are allowed
 
     bool operator==(const KernelAttributes&) const = default;
 };
@@ -30,6 +35,7 @@ KernelAttributes attributes_of(const LoadedKernel& kernel, Device device);
 struct Occupancy {
     std::uint32_t blocks = 0;  ///< resident at once on a multiprocessor
     double warps = 0;          ///< resident warps over the maximum of a multiprocessor, 0 to 1
+    std::uint32_t grid = 0;    ///< resident at once on the device: the least grid that fills it
 
     bool operator==(const Occupancy&) const = default;
 };
@@ -39,8 +45,21 @@ struct Occupancy {
 Occupancy occupancy_of(const LoadedKernel& kernel, Device device, std::uint32_t threads,
                        std::uint32_t shared_bytes);
 
-/// The block size with the best occupancy for this kernel with this much dynamic shared memory, in threads,
-/// as the driver computes it. Throws: CudaError.
-std::uint32_t best_block_size(const LoadedKernel& kernel, Device device, std::uint32_t shared_bytes);
+/// The block size with the best occupancy for this kernel with this much dynamic shared memory, in threads, of those
+/// up to `limit` (0: all), as the driver computes it. Throws: CudaError.
+std::uint32_t best_block_size(const LoadedKernel& kernel, Device device, std::uint32_t shared_bytes,
+                              std::uint32_t limit = 0);
+
+/// The most dynamic shared memory, in bytes, with which `blocks` blocks of `threads` threads are resident at once on a
+/// multiprocessor; 0 also where so many are not without any. Throws: ArgumentError for a block that the kernel cannot
+/// have; CudaError.
+std::uint32_t most_shared_bytes(const LoadedKernel& kernel, Device device, std::uint32_t blocks,
+                                std::uint32_t threads);
+
+/// How on-chip memory is best divided where a launch does not say it (LaunchConfig::shared_carveout).
+enum class CachePreference : std::uint8_t { none, shared, l1, equal };
+
+/// For later launches on `device`. A hint: the driver may not follow it. Throws: CudaError.
+void prefer_cache(const LoadedKernel& kernel, Device device, CachePreference preference);
 
 }  // namespace bascule

@@ -39,10 +39,12 @@ bool fits(const HostType& type, const Parameter& parameter) {
     const ParameterType& declared = parameter.type;
     switch (type.kind) {
         case HostType::Kind::scalar:
-            return declared.kind == Declared::scalar && declared.dtype == type.dtype &&
-                   declared.image == ParameterType::Image::none;
+            return (declared.kind == Declared::scalar && declared.dtype == type.dtype &&
+                    declared.image == ParameterType::Image::none) ||
+                   (declared.kind == Declared::untyped && parameter.bytes == type.bytes);
         case HostType::Kind::pointer:
-            return declared.kind == Declared::pointer && fits_pointer(type, declared);
+            return may_be_pointer(declared) ||
+                   (declared.kind == Declared::pointer && fits_pointer(type, declared));
         case HostType::Kind::array:
             return takes_arrays(declared);
         case HostType::Kind::texture:
@@ -51,7 +53,7 @@ bool fits(const HostType& type, const Parameter& parameter) {
             return can_hold_handle(declared) && declared.image != ParameterType::Image::texture;
         case HostType::Kind::bytes:
             return (declared.kind == Declared::structure || declared.kind == Declared::opaque ||
-                    declared.kind == Declared::vector) &&
+                    declared.kind == Declared::vector || declared.kind == Declared::untyped) &&
                    parameter.bytes == type.bytes;
     }
     return false;

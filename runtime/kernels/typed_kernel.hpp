@@ -84,7 +84,9 @@ void set_host_value(ArgumentPack& pack, int index, const T& value) {
     } else if constexpr (std::is_pointer_v<T>) {
         pack.set(index, RawPointer{reinterpret_cast<std::uint64_t>(value)});
     } else if constexpr (std::is_arithmetic_v<T>) {
-        pack.set(index, host_scalar(value));
+        Scalar scalar = host_scalar(value);
+        scalar.dtype = number_dtype<T>();
+        pack.set(index, scalar);
     } else {
         pack.set(index, RawBytes{std::as_bytes(std::span(&value, 1))});
     }
@@ -121,7 +123,9 @@ class Passed {
     template <class Value>
     static Given hold(const Value& value) {
         if constexpr (std::is_arithmetic_v<Parameter> && std::is_arithmetic_v<Value>) {
-            return Given(std::in_place_index<2>, host_scalar(value));
+            Scalar scalar = host_scalar(value);
+            scalar.dtype = number_dtype<Parameter>();  // for code that does not say its parameters' types
+            return Given(std::in_place_index<2>, scalar);
         } else {
             return Given(std::in_place_index<0>, value);
         }

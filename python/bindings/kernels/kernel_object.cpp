@@ -1,5 +1,6 @@
 // bascule.Kernel and bascule.Module.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -189,11 +190,44 @@ py::object occupancy(const KernelObject& self, py::handle block, std::uint32_t s
     return py::cast(without_gil([&] { return occupancy_of(loaded, device, threads, shared_bytes); }));
 }
 
-std::uint32_t best_block(const KernelObject& self, std::uint32_t shared_bytes) {
+std::uint32_t best_block(const KernelObject& self, std::uint32_t shared_bytes,
+                         std::optional<std::uint32_t> limit) {
+    if (limit && *limit == 0)
+        reject_field(ErrorKind::value, "limit", "`limit` is at least one thread, got 0.");
     const Device device = current_device();
     const LoadedKernel& loaded = load_for(self, device);
     check({.grid = {}, .block = {}, .shared_bytes = shared_bytes}, loaded.limits);
-    return without_gil([&] { return best_block_size(loaded, device, shared_bytes); });
+    return without_gil([&] { return best_block_size(loaded, device, shared_bytes, limit.value_or(0)); });
+}
+
+std::uint32_t shared_bytes_for(const KernelObject& self, std::uint32_t blocks, py::handle block) {
+    const Device device = current_device();
+    const LoadedKernel& loaded = load_for(self, device);
+    const std::uint32_t threads = threads_of(block);
+    return without_gil([&] { return most_shared_bytes(loaded, device, blocks, threads); });
+}
+
+void set_cache_preference(const KernelObject& self, const std::optional<std::string>& preference) {
+    static constexpr std::array names = {"none", "shared", "l1", "equal"};  // as CachePreference has them
+    const auto found = std::ranges::find(names, preference.value_or("none"));
+    if (found == names.end()) {
+        reject_field(ErrorKind::value, "preference",
+                     "`preference` is \"shared\", \"l1\", \"equal\" or None, got {}.",
+                     "'" + *preference + "'");
+    }
+    const Device device = current_device();
+    const LoadedKernel& loaded = load_for(self, device);
+    without_gil([&] { prefer_cache(loaded, device, static_cast<CachePreference>(found - names.begin())); });
+}
+
+/// Throws what says how to choose one function of several.
+py::list parameter_layout_of(const KernelObject& self) {
+    const std::optional<KernelImage> image = compiled(self);
+    if (!image) self.kernel.expression();
+    py::list layout;
+    for (const Parameter& parameter : image->signature.parameters)
+        layout.append(py::make_tuple(parameter.offset, parameter.bytes));
+    return layout;
 }
 
 void bind_kernel_values(py::module_& module) {
@@ -218,23 +252,43 @@ void bind_kernel_values(py::module_& module) {
             "Percent of the on-chip memory that is preferred as shared memory; None: the driver chooses.")
         .def_readonly("ptx_version", &KernelAttributes::ptx_version, "80 is compute_80.")
         .def_readonly("binary_version", &KernelAttributes::binary_version, "90 is sm_90.")
+        .def_readonly("caches_globals_in_l1", &KernelAttributes::caches_globals_in_l1,
+                      "Whether global loads are cached in L1, by -Xptxas=--dlcm=ca.")
+        .def_readonly("needs_cluster", &KernelAttributes::needs_cluster,
+                      "Whether it is launched in clusters alone.")
+        .def_property_readonly(
+            "cluster",
+            [](const KernelAttributes& self) {
+                return self.cluster[0] == 0
+                           ? py::object(py::none())
+                           : py::make_tuple(self.cluster[0], self.cluster[1], self.cluster[2]);
+            },
+            "Blocks of its clusters in x, y and z, by __cluster_dims__; None where the text does not say it.")
+        .def_readonly("non_portable_cluster", &KernelAttributes::non_portable_cluster,
+                      "Whether clusters of more than 8 blocks are allowed.")
         .def(py::self == py::self)
         .def("__repr__", [](const KernelAttributes& self) {
             return fmt::format(
                 "KernelAttributes(registers={}, static_shared_bytes={}, local_bytes={}, constant_bytes={}, "
                 "max_threads_per_block={}, max_dynamic_shared_bytes={}, shared_carveout={}, ptx_version={}, "
-                "binary_version={})",
+                "binary_version={}, caches_globals_in_l1={}, needs_cluster={}, cluster={}, "
+                "non_portable_cluster={})",
                 self.registers, self.static_shared_bytes, self.local_bytes, self.constant_bytes,
                 self.max_threads_per_block, self.max_dynamic_shared_bytes,
                 self.shared_carveout < 0 ? "None" : std::to_string(self.shared_carveout), self.ptx_version,
-                self.binary_version);
+                self.binary_version, self.caches_globals_in_l1 ? "True" : "False",
+                self.needs_cluster ? "True" : "False",
+                self.cluster[0] == 0 ? "None" : fmt::format("({})", fmt::join(self.cluster, ", ")),
+                self.non_portable_cluster ? "True" : "False");
         });
     py::class_<Occupancy>(module, "Occupancy", "Occupancy of a kernel with one block size. Does not change.")
         .def_readonly("blocks", &Occupancy::blocks, "Resident blocks per SM.")
         .def_readonly("warps", &Occupancy::warps, "Resident warps over the most that an SM holds: 0 to 1.")
+        .def_readonly("grid", &Occupancy::grid,
+                      "Resident blocks on the device: the least grid that fills it.")
         .def(py::self == py::self)
         .def("__repr__", [](const Occupancy& self) {
-            return fmt::format("Occupancy(blocks={}, warps={})", self.blocks, self.warps);
+            return fmt::format("Occupancy(blocks={}, warps={}, grid={})", self.blocks, self.warps, self.grid);
         });
 }
 
@@ -314,6 +368,9 @@ the arrays decide first, then NumPy scalars, then Python numbers (bool, int, dou
             "The parameter list as the compiler sees it; of a template, as the text declares it.")
         .def_property_readonly("parameters", &named_parameters_of, "A list of (name, C++ type).")
         .def_property_readonly(
+            "parameter_layout", &parameter_layout_of,
+            "A list of (offset, size), in bytes: where each parameter lies in the buffer that a launch passes.")
+        .def_property_readonly(
             "attributes", &attributes_of_kernel,
             "A KernelAttributes: registers, shared, local and constant memory, limits, versions.")
         .def(
@@ -322,8 +379,20 @@ the arrays decide first, then NumPy scalars, then Python numbers (bool, int, dou
 
 >>> kernel.occupancy(256).blocks)")
         .def(
-            "best_block", &best_block, "shared_bytes"_a = 0,
-            "The number of threads a block that fills the device best, with this much dynamic shared memory.")
+            "best_block", &best_block, "shared_bytes"_a = 0, py::kw_only(), "limit"_a = py::none(),
+            R"(The number of threads a block that fills the device best, with this much dynamic shared memory, and at most `limit`
+threads. `kernel.occupancy(block).grid` is the least grid that fills the device.)")
+        .def(
+            "shared_bytes_for", &shared_bytes_for, "blocks"_a, "block"_a,
+            R"(The most dynamic shared memory, in bytes, with which `blocks` blocks of `block` threads (an int, or up to three extents) run on
+a multiprocessor at once; 0 also where so many do not run without any.
+
+>>> kernel.shared_bytes_for(2, 256))")
+        .def(
+            "set_cache_preference", &set_cache_preference, "preference"_a,
+            R"(How the on-chip memory is divided for later launches on the current device: "shared", "l1", "equal", or None.
+
+A hint to the driver, which shared_carveout in a launch's configuration overrides.)")
         .def_property_readonly(
             "lowered_name", &lowered_name_of,
             "The function's name in `ptx` and `cubin`, for programs that load those themselves.")

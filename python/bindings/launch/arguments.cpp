@@ -23,6 +23,7 @@
 #include "support/names.hpp"
 #include "textures/texture_object.hpp"
 #include "types/tensor_state.hpp"
+#include "values/ctypes_number.hpp"
 #include "values/dtype_object.hpp"
 #include "values/scalars.hpp"
 
@@ -161,6 +162,7 @@ std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
     }
     if (is_numpy_scalar(argument) && is_void(argument)) return read_void(argument);
     if (is_ctypes_structure(argument)) return read_ctypes(argument);
+    if (auto number = read_ctypes_number(argument)) return number;
     if (PyTuple_Check(argument) || PyList_CheckExact(argument)) {
         if (auto tuple = read_tuple(argument)) return *std::move(tuple);
     }

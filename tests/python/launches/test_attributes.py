@@ -169,7 +169,8 @@ def test_occupancy_is_what_threads_blocks_and_shared_memory_allow(kernels, emula
     expected = min(32, 2048 // threads, by_shared)
     assert occupancy.blocks == expected
     assert occupancy.warps == expected * threads / 2048
-    assert repr(occupancy) == f"Occupancy(blocks={expected}, warps={occupancy.warps:g})"
+    assert occupancy.grid == expected * bascule.current_device().multiprocessors
+    assert repr(occupancy) == f"Occupancy(blocks={expected}, warps={occupancy.warps:g}, grid={occupancy.grid})"
 
 
 def test_a_block_that_cannot_be_has_no_occupancy(kernels):
@@ -183,6 +184,75 @@ def test_the_best_block_has_the_most_active_warps(kernels):
         sizes = range(32, kernel.attributes.max_threads_per_block + 1, 32)
         most = max(kernel.occupancy(size, shared_bytes).warps for size in sizes)
         assert kernel.occupancy(best, shared_bytes).warps == most
+
+
+@pytest.mark.parametrize("limit", [32, 100, 256, 2000])
+def test_the_best_block_up_to_a_limit(kernels, limit):
+    best = kernels.add.best_block(limit=limit)
+    assert best <= limit
+    sizes = range(32, min(limit, 1024) + 1, 32)
+    assert kernels.add.occupancy(best).warps == max(kernels.add.occupancy(size).warps for size in sizes)
+
+
+def test_a_limit_of_no_threads_is_refused(kernels):
+    with pytest.raises(ValueError, match="`limit` is at least one thread"):
+        kernels.add.best_block(limit=0)
+
+
+@pytest.mark.parametrize(("blocks", "block"), [(1, 64), (2, 256), (7, (16, 8)), (32, 64)])
+def test_the_most_shared_memory_with_which_so_many_blocks_run_at_once(kernels, emulated, blocks, block):
+    """Of compute capability 8.0: 164 KiB, of which a block has 1 KiB more than it asks for, and at most 163."""
+    most = kernels.add.shared_bytes_for(blocks, block)
+    assert most == min(164 * 1024 // blocks // 128 * 128 - 1024, kernels.add.attributes.max_dynamic_shared_bytes)
+    assert kernels.add.occupancy(block, most).blocks >= blocks
+    if most < kernels.add.attributes.max_dynamic_shared_bytes:
+        assert kernels.add.occupancy(block, most + 1).blocks < blocks
+
+
+def test_static_memory_counts(kernels, emulated):
+    static = kernels.shared.attributes.static_shared_bytes
+    assert kernels.shared.shared_bytes_for(2, 64) == 164 * 1024 // 2 - 1024 - static
+
+
+@pytest.mark.parametrize(("blocks", "block"), [(33, 64), (3, 1024), (0, 64)])
+def test_more_blocks_than_run_at_once_have_no_shared_memory(kernels, emulated, blocks, block):
+    assert kernels.add.shared_bytes_for(blocks, block) == 0
+
+
+@pytest.mark.parametrize("preference", ["shared", "l1", "equal", "none", None])
+def test_a_cache_preference_is_a_hint(kernels, x, preference):
+    kernels.add.set_cache_preference(preference)
+    kernels.add[1, 64](x, 2)
+    np.testing.assert_array_equal(x.copy_to_host(), np.full(64, 2, "f4"))
+
+
+def test_another_cache_preference_is_refused(kernels):
+    with pytest.raises(ValueError, match="`preference` is \"shared\".*got 'L2'"):
+        kernels.add.set_cache_preference("L2")
+
+
+def test_attributes_of_clusters_and_caches(kernels):
+    attributes = kernels.add.attributes
+    assert (attributes.cluster, attributes.needs_cluster, attributes.non_portable_cluster) == (None, False, False)
+    assert attributes.caches_globals_in_l1 in (False, True)
+    assert "cluster=None" in repr(attributes)
+
+
+def test_where_parameters_lie():
+    """By the rules of C++ for the members of a struct, as NumPy lays them out with align=True."""
+    kernel = bascule.compile(
+        "struct P { double a; char b; };\n"
+        "__global__ void k(char a, double b, short c, int* d, char e, float4 f, P p, bool g) {}"
+    ).k
+    like = np.dtype(
+        [("a", "i1"), ("b", "f8"), ("c", "i2"), ("d", "u8"), ("e", "i1"), ("pad", "V15"), ("f", "V16"), ("p", "f8", 2)],
+        align=True,
+    )
+    expected = [(like.fields[name][1], like.fields[name][0].itemsize) for name in "abcdefp"]
+    assert kernel.parameter_layout == [*expected, (expected[-1][0] + 16, 1)]
+    template = bascule.compile("template <class T> __global__ void t(T* x) {}").t
+    with pytest.raises(bascule.ArgumentTypeError, match="is a template"):
+        template.parameter_layout  # noqa: B018
 
 
 OPAQUE = np.dtype({"names": ["a", "b"], "formats": [("<i4", 6), "<i8"], "offsets": [0, 24], "itemsize": 32})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -321,3 +322,93 @@ def test_what_the_wheels_lack_comes_from_the_toolkit_that_cuda_home_names(tmp_pa
 def test_a_header_that_nothing_has_says_where_it_comes_from() -> None:
     with pytest.raises(bascule.CompileError, match=r"pip install nvidia-mathdx.*toolkit.*CUDA_HOME"):
         bascule.compile("#include <cufftdx.hpp>\n" + NOTHING)
+
+
+# --- Against the host's own standard library
+
+TYPES = """
+struct Plain { int a; double b; };
+struct Empty {};
+struct Final final { int a; };
+struct Abstract { FUNCTION virtual int f() = 0; FUNCTION virtual ~Abstract() {} };
+struct NoDefault { FUNCTION NoDefault(int) {} NoDefault(const NoDefault&) = delete; int a; };
+struct Throws {
+    FUNCTION Throws() noexcept(false) {}
+    FUNCTION Throws(const Throws&) {}
+    FUNCTION ~Throws() {}
+};
+union Both { int a; float b; };
+enum Plainly { one };
+enum class Scoped : short { two };
+struct Callable {
+    FUNCTION int operator()(int x) const { return x + 1; }
+    FUNCTION float operator()() noexcept { return 2; }
+};
+"""
+OF_A_TYPE = """
+is_null_pointer is_fundamental is_compound is_object is_member_pointer is_member_function_pointer
+is_member_object_pointer is_scalar is_bounded_array is_unbounded_array is_polymorphic is_final is_aggregate is_trivial
+has_virtual_destructor is_default_constructible is_copy_constructible is_move_constructible is_copy_assignable
+is_move_assignable is_trivially_default_constructible is_trivially_copy_constructible is_nothrow_default_constructible
+is_trivially_destructible rank extent
+"""
+SOME_TYPES = [
+    *("int", "const float", "void", "decltype(nullptr)", "int*", "int&", "int[3]", "int[2][5]", "int[]", "int(int)"),
+    *("int Plain::*", "int (Plain::*)(int)", "Plain", "Empty", "Abstract", "Final", "NoDefault", "Throws", "Both"),
+    *("Plainly", "Scoped", "Callable"),
+]
+EXPRESSIONS = [
+    *(f"std::{name}_v<{kind}>" for name in OF_A_TYPE.split() for kind in SOME_TYPES),
+    *(f"std::{name}<Plain>::value" for name in OF_A_TYPE.split()),
+    "std::alignment_of_v<double>",
+    "std::extent_v<int[2][5], 1>",
+    "sizeof(std::remove_all_extents_t<short[2][3]>)",
+    "alignof(std::aligned_storage_t<24, 8>) + sizeof(std::aligned_storage_t<24, 8>)",
+    "std::is_same_v<std::add_lvalue_reference_t<int>, int&>",
+    "std::is_same_v<std::add_lvalue_reference_t<void>, void>",
+    "std::is_same_v<std::add_rvalue_reference_t<int&>, int&>",
+    "std::is_same_v<std::add_cv_t<int>, const volatile int>",
+    "std::is_same_v<std::invoke_result_t<Callable, int>, int>",
+    "std::is_same_v<std::invoke_result_t<Callable>, float>",
+    "std::is_invocable_r_v<double, Callable, int>",
+    "std::is_invocable_r_v<void, Callable, int>",
+    "std::is_invocable_r_v<Plain, Callable, int>",
+    "std::is_invocable_r_v<int, Callable, Plain>",
+    "std::is_nothrow_invocable_v<Callable>",
+    "std::is_nothrow_invocable_v<Callable, int>",
+    "std::is_assignable_v<int&, float>",
+    "std::is_assignable_v<int, float>",
+    "std::is_trivially_constructible_v<Plain, const Plain&>",
+    "std::is_nothrow_constructible_v<NoDefault, int>",
+    "std::modulus<int>{}(17, 5) + std::modulus<>{}(17, 5)",
+    "std::not_equal_to<int>{}(3, 4) + std::less_equal<>{}(4, 4) + std::greater_equal<int>{}(3, 4)",
+    "std::logical_and<bool>{}(true, false) + std::logical_or<>{}(1, 0) + std::logical_not<bool>{}(false)",
+    "std::bit_and<int>{}(12, 10) + 100 * std::bit_or<>{}(12, 10) + 10000 * std::bit_xor<int>{}(12, 10)",
+    "std::negate<int>{}(3) + std::bit_not<int>{}(7)",
+    "std::invoke(Callable{}, 41)",
+]
+
+
+def test_traits_and_functions_are_those_of_the_hosts_library(tmp_path: Path) -> None:
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.skip("needs a host compiler to compare with")
+    includes = "#include <type_traits>\n#include <functional>\n"
+    printed = "".join(f'std::printf("%lld\\n", (long long)({each}));\n' for each in EXPRESSIONS)
+    program = f"#include <cstdio>\n{includes}#define FUNCTION\n{TYPES}int main() {{ {printed} }}"
+    (tmp_path / "traits.cpp").write_text(program)
+    subprocess.run([compiler, "-std=c++20", "-w", "traits.cpp", "-o", "traits"], cwd=tmp_path, check=True)
+    expected = subprocess.run([tmp_path / "traits"], capture_output=True, text=True, check=True).stdout.split()
+    written = "".join(f"out[{i}] = (long long)({each});\n" for i, each in enumerate(EXPRESSIONS))
+    text = f"{includes}#define FUNCTION __device__\n{TYPES}__global__ void k(long long* out) {{ {written} }}"
+    out = bascule.zeros(len(EXPRESSIONS), "i8")
+    bascule.compile(text, options={"std": "c++20"}).k[1, 1](out)
+    got = out.copy_to_host()
+    different = {each: (int(g), e) for each, g, e in zip(EXPRESSIONS, got, expected, strict=True) if int(g) != int(e)}
+    assert different == {}
+
+
+def test_reference_wrappers_refer() -> None:
+    body = """int x = 3; std::reference_wrapper<int> r = x; r.get() = 5; std::ref(x).get() += 2; out[0] = x;
+              out[1] = std::cref(x); out[2] = std::is_same_v<std::result_of_t<std::negate<int>(int)>, int>;"""
+    assert values(body, "i4", 2 + 1, "functional type_traits").tolist() == [7, 7, 1]

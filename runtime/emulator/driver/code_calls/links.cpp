@@ -1,14 +1,18 @@
-// cuLink*: what numba and others do with PTX before they load it. One PTX text goes through unchanged; cubins
-// and several texts are refused with the reason in the caller's log.
+// cuLink*: what numba and others do with PTX before they load it. One PTX text goes through unchanged, several become
+// one; cubins are refused with the reason in the caller's log.
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "driver/call.hpp"
 #include "driver/code_calls/jit_log.hpp"
 #include "driver/code_calls/loadable_code.hpp"
+#include "ptx/join.hpp"
+#include "ptx/lexer.hpp"
+#include "ptx/parser.hpp"
 
 namespace emulated::driver {
 namespace {
@@ -16,10 +20,13 @@ namespace {
 /// What a CUlinkState points to.
 struct Link {
     static constexpr HandleKind kind = HandleKind::link;
+    struct Input {
+        std::string name, text;
+    };
     JitLog errors;
     unsigned most_registers = 0;
-    std::string text;   ///< of the one input
-    std::string first;  ///< its name
+    std::vector<Input> inputs;
+    std::string text;  ///< of all of them
     bool complete = false;
 };
 
@@ -38,18 +45,33 @@ CUresult add(Link& link, CUjitInputType type, std::string text, const char* name
                                   "compute_80 and link that",
                                   called));
     }
-    if (!link.first.empty()) {
-        return refuse(link, CUDA_ERROR_NOT_SUPPORTED,
-                      fmt::format("the emulated device links one PTX text, and '{}' is a second one after "
-                                  "'{}': compile them as one program",
-                                  called, link.first));
-    }
     while (!text.empty() && text.back() == '\0') text.pop_back();  // the size may count the terminator
-    const auto loaded = load_ptx(text);
+    try {
+        // What it uses of other texts they may define; the rest of it must be right by itself.
+        ptx::parse(text, Process::get().environment().architecture);
+    } catch (const ptx::SyntaxError& error) {
+        return refuse(link, CUDA_ERROR_INVALID_PTX,
+                      fmt::format("{}: {}\n  PTX line {}", called, error.what(), error.line));
+    }
+    link.inputs.push_back({called, std::move(text)});
+    return CUDA_SUCCESS;
+}
+
+CUresult complete(Link& link) {
+    if (link.inputs.size() == 1) {
+        link.text = std::move(link.inputs[0].text);
+    } else {
+        std::vector<ptx::Text> texts;
+        for (const Link::Input& input : link.inputs) texts.push_back({input.name, input.text});
+        try {
+            link.text = ptx::join(texts);
+        } catch (const ptx::SyntaxError& error) {
+            return refuse(link, CUDA_ERROR_INVALID_PTX, error.what());
+        }
+    }
+    const auto loaded = load_ptx(link.text);
     if (const auto* refusal = std::get_if<CodeRefusal>(&loaded))
-        return refuse(link, refusal->code, fmt::format("{}: {}", called, refusal->message));
-    link.text = std::move(text);
-    link.first = called;
+        return refuse(link, refusal->code, refusal->message);
     return CUDA_SUCCESS;
 }
 
@@ -85,10 +107,13 @@ EMULATED_CONTEXT_API(cuLinkAddFile, 6050, CUlinkState state, CUjitInputType type
 /// The image is the PTX itself, and lives as long as the link does.
 EMULATED_CONTEXT_API(cuLinkComplete, 5050, CUlinkState state, void** image, std::size_t* bytes) {
     EMULATED_FIND(link, find_object<Link>(state));
-    EMULATED_REQUIRE(!link->first.empty() && image != nullptr, CUDA_ERROR_INVALID_VALUE);
-    link->complete = true;
-    link->errors.write("");
-    link->text = with_register_limit(link->text, link->most_registers);
+    EMULATED_REQUIRE(!link->inputs.empty() && image != nullptr, CUDA_ERROR_INVALID_VALUE);
+    if (!link->complete) {
+        if (const CUresult result = complete(*link); result != CUDA_SUCCESS) return result;
+        link->complete = true;
+        link->errors.write("");
+        link->text = with_register_limit(link->text, link->most_registers);
+    }
     *image = link->text.data();
     if (bytes != nullptr) *bytes = link->text.size() + 1;
     return CUDA_SUCCESS;

@@ -1,0 +1,117 @@
+// Whether the names of what is linked fit, before a linker sees it: nvJitLink crashes where machine code defines a name
+// twice, and linkers do not name the user's texts.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/link/linker.hpp>
+#include <bascule/jit/types/demangle.hpp>
+
+namespace bascule {
+namespace {
+
+using Linkage = CodeSymbol::Linkage;
+
+/// A symbol, and which of the codes has it.
+struct Place {
+    const CodeSymbol* symbol;
+    std::size_t code;
+};
+
+/// Functions that the driver or the device's runtime library brings.
+bool comes_with_device(std::string_view name) noexcept {
+    static constexpr std::array<std::string_view, 4> exact = {"vprintf", "malloc", "free", "__assertfail"};
+    static constexpr std::array<std::string_view, 3> prefixes = {"cuda", "__cuda", "__nv_"};
+    return std::ranges::find(exact, name) != exact.end() ||
+           std::ranges::any_of(prefixes, [&](std::string_view each) { return name.starts_with(each); });
+}
+
+/// As a person writes it: "twice(float)".
+std::string readable(const std::string& name) {
+    const std::string text = name.starts_with("_Z") ? demangle(name) : std::string();
+    return text.empty() ? name : text;
+}
+
+std::string described(const CodeSymbol& symbol) {
+    static constexpr const char* kinds[] = {"kernel", "function", "variable"};
+    return fmt::format("{} '{}'", kinds[static_cast<std::size_t>(symbol.kind)], readable(symbol.name));
+}
+
+[[noreturn]] void fail(const std::string& message, const CodeSymbol& symbol) {
+    throw CompileError(
+        message, {.log = {}, .name_expression = readable(symbol.name), .options = {}, .architecture = {}});
+}
+
+std::string base_name(const std::string& name) {
+    const std::string text = readable(name);
+    return text.substr(0, text.find('('));
+}
+
+/// What most likely was meant by a name that nothing defines, as a sentence; empty when nothing is like it.
+std::string likely_meaning(const Place& needed, const std::vector<Place>& all, std::span<const Code> codes) {
+    for (const Place& each : all) {
+        if (each.symbol->linkage == Linkage::external || each.code == needed.code) continue;
+        const std::string& name = codes[each.code].name;
+        if (each.symbol->name == needed.symbol->name) {
+            return fmt::format(" {} has one that is static: remove `static`.", name);
+        }
+        if (base_name(each.symbol->name) == base_name(needed.symbol->name)) {
+            if (each.symbol->name.starts_with("_Z") != needed.symbol->name.starts_with("_Z"))
+                return fmt::format(" {} has {}: extern \"C\" stands in one of the two alone.", name,
+                                   described(*each.symbol));
+            return fmt::format(" {} has {}: the declarations differ.", name, described(*each.symbol));
+        }
+    }
+    return {};
+}
+
+std::string names_of(std::span<const Code> codes) {
+    std::vector<std::string_view> names;
+    for (const Code& code : codes) names.push_back(code.name);
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+void check_symbols(std::span<const Code> codes) {
+    std::vector<CodeOutline> outlines;
+    for (const Code& code : codes) outlines.push_back(outline_of(code));
+    std::vector<Place> all;
+    std::map<std::string_view, Place> defined;
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+        for (const CodeSymbol& symbol : outlines[i].symbols) {
+            all.push_back({&symbol, i});
+            if (symbol.linkage != Linkage::global && symbol.linkage != Linkage::weak) continue;
+            const auto [known, added] = defined.try_emplace(symbol.name, Place{&symbol, i});
+            if (added) continue;
+            if (symbol.linkage == Linkage::global && known->second.symbol->linkage == Linkage::global) {
+                fail(fmt::format(
+                         "{} is defined in {} and in {}. Define it in one text and declare it `extern` in "
+                         "the others, or make it `static`.",
+                         described(symbol), codes[known->second.code].name, codes[i].name),
+                     symbol);
+            }
+            if (symbol.linkage == Linkage::global) known->second = {&symbol, i};
+        }
+    }
+    const bool has_unknown =
+        std::ranges::any_of(codes, [](const Code& code) { return code.kind == CodeKind::lto_ir; });
+    if (has_unknown) return;
+    for (const Place& place : all) {
+        const CodeSymbol& symbol = *place.symbol;
+        if (symbol.linkage != Linkage::external || !symbol.is_needed) continue;
+        if (defined.contains(symbol.name) || comes_with_device(symbol.name)) continue;
+        fail(fmt::format("{} is used in {}, and none of the linked texts defines it ({}).{}",
+                         described(symbol), codes[place.code].name, names_of(codes),
+                         likely_meaning(place, all, codes)),
+             symbol);
+    }
+}
+
+}  // namespace bascule

@@ -1,0 +1,64 @@
+// What bascule.load_module and bascule.link call.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pybind11/stl.h>
+
+#include <bascule/runtime/linking/linking.hpp>
+
+#include "context/device_object.hpp"
+#include "parts.hpp"
+#include "support/gil.hpp"
+#include "support/toolkit.hpp"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace bascule::python {
+namespace {
+
+Module load_code(const py::bytes& code, const std::string& name) {
+    Code made = code_from_bytes(code, name);
+    const Device device = current_device();
+    if (made.kind == CodeKind::lto_ir) prepare_toolkit();
+    const GilReleased released;
+    return load_module(std::move(made), device);
+}
+
+/// A module; (bytes, name) for code; (text, name, first line, directory) for a text.
+LinkPart to_part(const py::handle& part) {
+    if (py::isinstance<Module>(part)) return part.cast<Module>();
+    const auto values = part.cast<py::tuple>();
+    if (values.size() == 2)
+        return code_from_bytes(values[0].cast<py::bytes>(), values[1].cast<std::string>());
+    Source source;
+    source.text = values[0].cast<std::string>();
+    source.name = values[1].cast<std::string>();
+    source.first_line = values[2].cast<int>();
+    source.directory = values[3].cast<std::string>();
+    return source;
+}
+
+Module link_parts(const py::list& given, const CompileOptions& options) {
+    std::vector<LinkPart> parts;
+    for (const py::handle part : given) parts.push_back(to_part(part));
+    const Device device = current_device();
+    prepare_toolkit();
+    const GilReleased released;
+    return link(parts, options, Cache::process_default(), device);
+}
+
+}  // namespace
+
+void bind_linking(py::module_& module) {
+    module.def("_load_module", &load_code, "code"_a, "name"_a);
+    module.def("_link", &link_parts, "parts"_a, "options"_a);
+    module.def("_is_code", [](const py::bytes& code) {
+        return kind_of_code(std::string_view(code)) != CodeKind::unknown;
+    });
+    module.def(
+        "_is_one_text", [](const Module& self) { return self.images() == nullptr; }, "module"_a);
+}
+
+}  // namespace bascule::python

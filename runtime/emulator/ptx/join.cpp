@@ -1,0 +1,213 @@
+#include "ptx/join.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "ptx/lexer.hpp"
+#include "ptx/names.hpp"
+
+namespace emulated::ptx {
+namespace {
+
+/// A declaration at module scope: tokens [first, last).
+struct Statement {
+    enum class Linkage : std::uint8_t { local, global, weak, external };
+    std::string name;  // empty: no declaration
+    Linkage linkage = Linkage::local;
+    bool defines = false;
+    std::size_t first = 0, last = 0;
+};
+
+class Statements {
+  public:
+    explicit Statements(const std::vector<Token>& tokens) : tokens_(tokens) {}
+
+    std::vector<Statement> read() {
+        std::vector<Statement> statements;
+        while (tokens_[at_].kind != Token::Kind::end) statements.push_back(next());
+        return statements;
+    }
+
+  private:
+    bool is(std::string_view what) const { return tokens_[at_].is(what); }
+    bool at_end() const { return tokens_[at_].kind == Token::Kind::end; }
+
+    void skip_block(std::string_view open, std::string_view close) {
+        int depth = 0;
+        do {
+            if (is(open)) ++depth;
+            if (is(close)) --depth;
+            ++at_;
+        } while (depth > 0 && !at_end());
+    }
+
+    Statement next() {
+        using Linkage = Statement::Linkage;
+        static const std::map<std::string_view, Linkage> linkages = {{".visible", Linkage::global},
+                                                                     {".weak", Linkage::weak},
+                                                                     {".common", Linkage::weak},
+                                                                     {".extern", Linkage::external}};
+        Statement made;
+        made.first = at_;
+        for (auto found = linkages.find(tokens_[at_].text); found != linkages.end();
+             found = linkages.find(tokens_[++at_].text))
+            made.linkage = found->second;
+        const bool is_function = is(".entry") || is(".func");
+        const bool is_variable = is(".global") || is(".const") || is(".shared") || is(".local") || is(".tex");
+        if (is_function) {
+            function(made);
+        } else if (is_variable) {
+            variable(made);
+        } else if (is(".section")) {
+            while (!is("{") && !at_end()) ++at_;
+            skip_block("{", "}");
+        } else {
+            ++at_;
+        }
+        made.last = at_;
+        return made;
+    }
+
+    void function(Statement& made) {
+        while (tokens_[at_].kind != Token::Kind::word && !at_end()) {
+            if (is("(")) {
+                skip_block("(", ")");
+            } else {
+                ++at_;
+            }
+        }
+        made.name = tokens_[at_].text;
+        while (!is("{") && !is(";") && !at_end()) ++at_;
+        made.defines = is("{");
+        if (made.defines) {
+            skip_block("{", "}");
+        } else if (!at_end()) {
+            ++at_;
+        }
+    }
+
+    void variable(Statement& made) {
+        made.defines = made.linkage != Statement::Linkage::external;
+        for (; !is(";") && !at_end(); ++at_) {
+            if (is("{")) skip_block("{", "}");
+            if (is(";")) break;
+            if (made.name.empty() && tokens_[at_].kind == Token::Kind::word) made.name = tokens_[at_].text;
+        }
+        if (!at_end()) ++at_;
+    }
+
+    const std::vector<Token>& tokens_;
+    std::size_t at_ = 0;
+};
+
+/// What earlier texts have.
+struct Known {
+    struct Definition {
+        Statement::Linkage linkage;
+        std::string_view text;  // its name
+    };
+    std::map<std::string, Definition> defined;
+    std::set<std::string> names;     // local ones too
+    std::uint64_t largest_file = 0;  // index of a .file
+};
+
+/// One text, behind those that are known.
+class Joined {
+  public:
+    Joined(const Text& text, std::size_t number, Known& known)
+        : text_(text), tokens_(tokenize(text.ptx)), number_(number), known_(known) {}
+
+    std::string write() {
+        const std::vector<Statement> statements = Statements(tokens_).read();
+        std::set<std::string> own;
+        std::vector<const Statement*> dropped;
+        for (const Statement& each : statements) {
+            if (each.name.empty()) continue;
+            own.insert(each.name);
+            if (each.linkage == Statement::Linkage::local && known_.names.contains(each.name))
+                renamed_[each.name] = fmt::format("{}${}", each.name, number_);
+            if (each.defines && !define(each)) dropped.push_back(&each);
+        }
+        known_.names.merge(own);
+        std::string out;
+        std::size_t next_dropped = 0;
+        const std::uint64_t offset = known_.largest_file;
+        for (std::size_t i = 0; tokens_[i].kind != Token::Kind::end; ++i) {
+            if (next_dropped < dropped.size() && dropped[next_dropped]->first == i) {
+                copy_until(tokens_[i], out);
+                i = dropped[next_dropped++]->last - 1;
+                skip_past(tokens_[i]);
+                continue;
+            }
+            const bool counts_files =
+                tokens_[i].is(".file") || tokens_[i].is(".loc") || tokens_[i].is("inlined_at");
+            if (counts_files && tokens_[i + 1].kind == Token::Kind::integer) {
+                const std::uint64_t index = tokens_[i + 1].bits + offset;
+                if (tokens_[i].is(".file")) known_.largest_file = std::max(known_.largest_file, index);
+                replace(tokens_[i + 1], std::to_string(index), out);
+            } else if (tokens_[i].kind == Token::Kind::word) {
+                const auto renamed = renamed_.find(std::string(tokens_[i].text));
+                if (renamed != renamed_.end()) replace(tokens_[i], renamed->second, out);
+            }
+        }
+        out += text_.ptx.substr(copied_);
+        return out + "\n";
+    }
+
+  private:
+    /// False where it is one more weak definition.
+    bool define(const Statement& statement) {
+        using Linkage = Statement::Linkage;
+        if (statement.linkage == Linkage::local) return true;
+        const auto [found, added] =
+            known_.defined.try_emplace(statement.name, Known::Definition{statement.linkage, text_.name});
+        if (added) return true;
+        if (statement.linkage == Linkage::weak) return false;
+        if (found->second.linkage != Linkage::weak) {
+            throw SyntaxError(tokens_[statement.first].line,
+                              fmt::format("'{}' is defined in '{}' and in '{}'", demangled(statement.name),
+                                          found->second.text, text_.name));
+        }
+        found->second = {statement.linkage, text_.name};  // what is parsed last counts
+        return true;
+    }
+
+    std::size_t place_of(const Token& token) const {
+        return static_cast<std::size_t>(token.text.data() - text_.ptx.data());
+    }
+    void copy_until(const Token& token, std::string& out) {
+        out += text_.ptx.substr(copied_, place_of(token) - copied_);
+        copied_ = place_of(token);
+    }
+    void skip_past(const Token& token) { copied_ = place_of(token) + token.text.size(); }
+    void replace(const Token& token, const std::string& by, std::string& out) {
+        copy_until(token, out);
+        out += by;
+        skip_past(token);
+    }
+
+    const Text& text_;
+    std::vector<Token> tokens_;
+    std::size_t number_;
+    Known& known_;
+    std::map<std::string, std::string> renamed_;
+    std::size_t copied_ = 0;
+};
+
+}  // namespace
+
+std::string join(std::span<const Text> texts) {
+    Known known;
+    std::string joined;
+    std::size_t number = 0;
+    for (const Text& text : texts) joined += Joined(text, number++, known).write();
+    return joined;
+}
+
+}  // namespace emulated::ptx

@@ -1,0 +1,124 @@
+// cuLink* of several PTX texts: names that one text uses and another one defines, and names that both have.
+#include <array>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "client.hpp"
+
+namespace client {
+namespace {
+
+std::string text(const std::string& body) { return ".version 8.0\n.target sm_80\n.address_size 64\n" + body; }
+
+const std::string caller = text(R"(
+.file 1 "caller.cu"
+.extern .func (.param .b32 r) twice (.param .b32 x);
+.extern .global .align 4 .b32 table[2];
+.global .align 4 .u32 own = 100;
+.weak .func (.param .b32 r) shared_by_both (.param .b32 x) {
+  .reg .b32 %r<2>; ld.param.b32 %r0, [x]; add.u32 %r0, %r0, 1000; st.param.b32 [r], %r0; ret;
+}
+.visible .entry apply(.param .u64 p) {
+  .reg .b32 %r<6>; .reg .b64 %rd<2>;
+  .loc 1 7 1
+  ld.param.u64 %rd0, [p];
+  ld.global.u32 %r0, [%rd0];
+  { .param .b32 a; .param .b32 b; st.param.b32 [a], %r0; call.uni (b), twice, (a); ld.param.b32 %r1, [b]; }
+  { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call.uni (b), shared_by_both, (a); ld.param.b32 %r1, [b]; }
+  ld.global.u32 %r2, [table+4];
+  ld.global.u32 %r3, [own];
+  add.u32 %r1, %r1, %r2;
+  add.u32 %r1, %r1, %r3;
+  st.global.u32 [%rd0], %r1;
+  ret;
+}
+)");
+const std::string callee = text(R"(
+.file 1 "callee.cu"
+.visible .global .align 4 .b32 table[2] = {7, 30};
+.global .align 4 .u32 own = 5;
+.weak .func (.param .b32 r) shared_by_both (.param .b32 x) {
+  .reg .b32 %r<2>; ld.param.b32 %r0, [x]; add.u32 %r0, %r0, 1000; st.param.b32 [r], %r0; ret;
+}
+.visible .func (.param .b32 r) twice (.param .b32 x) {
+  .reg .b32 %r<3>;
+  .loc 1 3 1
+  ld.param.b32 %r0, [x];
+  ld.global.u32 %r1, [own];
+  add.u32 %r0, %r0, %r0;
+  add.u32 %r0, %r0, %r1;
+  st.param.b32 [r], %r0;
+  ret;
+}
+)");
+
+/// A link with the texts in this order; the log of a refusal.
+struct Linking {
+    explicit Linking(Device& the_device) : device(the_device) {
+        REQUIRE(device.api.cuLinkCreate(2, options.data(), values.data(), &link) == CUDA_SUCCESS);
+    }
+    ~Linking() { CHECK(device.api.cuLinkDestroy(link) == CUDA_SUCCESS); }
+
+    CUresult add(std::string ptx, const char* name) {
+        return device.api.cuLinkAddData(link, CU_JIT_INPUT_PTX, ptx.data(), ptx.size() + 1, name, 0, nullptr,
+                                        nullptr);
+    }
+    CUresult complete() {
+        std::size_t bytes = 0;
+        return device.api.cuLinkComplete(link, &image, &bytes);
+    }
+    bool says(const std::string& part) const {
+        return std::string(log.data()).find(part) != std::string::npos;
+    }
+
+    Device& device;
+    std::array<char, 1024> log{};
+    std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    std::array<void*, 2> values{log.data(), reinterpret_cast<void*>(log.size())};
+    CUlinkState link = nullptr;
+    void* image = nullptr;
+};
+
+TEST_CASE("several PTX texts link to one, in either order, and local names stay apart") {
+    for (const bool caller_first : {true, false}) {
+        Device device;
+        Linking linking(device);
+        CHECK(linking.add(caller_first ? caller : callee, "first") == CUDA_SUCCESS);
+        CHECK(linking.add(caller_first ? callee : caller, "second") == CUDA_SUCCESS);
+        REQUIRE(linking.complete() == CUDA_SUCCESS);
+        CUmodule module = nullptr;
+        REQUIRE(device.api.cuModuleLoadDataEx(&module, linking.image, 0, nullptr, nullptr) == CUDA_SUCCESS);
+        CUfunction apply = nullptr;
+        REQUIRE(device.api.cuModuleGetFunction(&apply, module, "apply") == CUDA_SUCCESS);
+        CUdeviceptr x = 0;
+        REQUIRE(device.api.cuMemAlloc(&x, 4) == CUDA_SUCCESS);
+        const unsigned int start = 11;
+        REQUIRE(device.api.cuMemcpyHtoD(x, &start, 4) == CUDA_SUCCESS);
+        void* arguments[] = {&x};
+        REQUIRE(device.api.cuLaunchKernel(apply, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr) ==
+                CUDA_SUCCESS);
+        unsigned int result = 0;
+        REQUIRE(device.api.cuMemcpyDtoH(&result, x, 4) == CUDA_SUCCESS);
+        CHECK(result == 2 * 11 + 5 + 1000 + 30 + 100);
+        CHECK(device.api.cuModuleUnload(module) == CUDA_SUCCESS);
+    }
+}
+
+TEST_CASE("what no text defines, and what two define, is in the log") {
+    Device device;
+    Linking undefined(device);
+    CHECK(undefined.add(caller, "caller") == CUDA_SUCCESS);
+    CHECK(undefined.add(text(".visible .func unused { ret; }"), "other") == CUDA_SUCCESS);
+    CHECK(undefined.complete() == CUDA_ERROR_INVALID_PTX);
+    CHECK(undefined.says("not defined: 'twice', 'table'"));
+    Linking twice(device);
+    CHECK(twice.add(callee, "one.ptx") == CUDA_SUCCESS);
+    CHECK(twice.add(callee, "two.ptx") == CUDA_SUCCESS);
+    CHECK(twice.complete() == CUDA_ERROR_INVALID_PTX);
+    CHECK(twice.says("'table' is defined in 'one.ptx' and in 'two.ptx'"));
+}
+
+}  // namespace
+}  // namespace client
