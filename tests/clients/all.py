@@ -108,7 +108,9 @@ def run_suite(suite: Suite, options: argparse.Namespace) -> dict[str, tuple[str,
     environment = {
         **os.environ,
         "BASCULE_CLIENTS_REPORT": str(report),
+        "BASCULE_CLIENTS_SOURCES": str(suite.sources or ""),
         "BASCULE_DEVICE": "emulated",
+        "BASCULE_EMULATED_DEVICES": "2" if suite.shim else "1",
         "BASCULE_EMULATED_REPORTS": "0",  # tests compare what goes to stderr
         "PYTHONFAULTHANDLER": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),

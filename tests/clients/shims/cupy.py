@@ -6,6 +6,7 @@ Arithmetic of arrays is NumPy's, on copies of them: the tests compare kernels wi
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import re
 import sys
@@ -19,6 +20,9 @@ from numpy import complex64, complex128, float32, float64, int32, uint32  # noqa
 
 import bascule
 
+# Those that CuPy puts on the path of every compile.
+HEADERS = Path(os.environ["BASCULE_CLIENTS_SOURCES"]) / "cupy" / "_core" / "include"
+
 
 class CompileException(Exception):  # noqa: N818
     """Also in place of JitifyException: there is one compiler here."""
@@ -26,6 +30,29 @@ class CompileException(Exception):  # noqa: N818
 
 class CUDADriverError(Exception):
     pass
+
+
+class Device:
+    """Kernels and arrays are those of the current device."""
+
+    compute_capability = "80"
+
+    def __init__(self, ordinal: int) -> None:
+        self.device = bascule.device(ordinal)
+
+    def __enter__(self) -> Device:
+        self.device.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.device.__exit__(*exception)
+
+
+class CacheBackend:
+    """Where CuPy would keep what it compiled; Bascule has a cache of its own."""
+
+    def __init__(self, path: str = "") -> None:
+        self.path = path
 
 
 class MemoryPointer:
@@ -136,26 +163,29 @@ class RawModule:
             raise TypeError("either code or path")
         if backend == "nvcc" and name_expressions:
             raise ValueError("only nvrtc has name expressions")
-        self.options = options
+        self.options = [*options, f"-I{HEADERS}"]
         self.code = code
         self.path = path
         self.name_expressions = name_expressions
         self.enable_cooperative_groups = enable_cooperative_groups
 
-    def load(self) -> bascule.Module:
+    @functools.cached_property
+    def module(self) -> bascule.Module:
         try:
             if self.path is not None:
                 return bascule.load_module(self.path)
             more = {"name_expressions": list(self.name_expressions)} if self.name_expressions else {}
-            return bascule.compile(self.code, options=list(self.options), **more)
+            return bascule.compile(self.code, options=self.options, **more)
         except bascule.CompileError as error:
             raise CompileException(str(error)) from error
         except bascule.FileError as error:
             raise CUDADriverError("CUDA_ERROR_FILE_NOT_FOUND") from error
 
     def get_function(self, name: str) -> RawKernel:
-        module = self.load()
+        module = self.module
         try:
+            if name not in module.kernels and not self.name_expressions:
+                raise KeyError(name)
             kernel = module[name]
             if not kernel.is_template:
                 kernel.prepare()
@@ -166,12 +196,11 @@ class RawModule:
         return RawKernel.of(kernel, self.enable_cooperative_groups)
 
     def get_global(self, name: str) -> MemoryPointer:
-        return MemoryPointer(self.load().get_global(name))
+        return MemoryPointer(self.module.get_global(name))
 
     def compile(self, log_stream: Any = None) -> None:
-        module = self.load()
-        for name in module.kernels:
-            log_stream.write(module[name].prepare().log)
+        for name in self.module.kernels:
+            log_stream.write(self.module[name].prepare().log)
 
 
 class RawKernel:
@@ -269,8 +298,8 @@ _core = module("cupy._core", _accelerator=_accelerator, __path__=[])
 _util = module("cupy._util", clear_memo=lambda: None)
 testing = module(
     "cupy.testing",
-    multi_gpu=lambda count: pytest.mark.skip(reason=f"needs {count} GPUs"),
-    slow=lambda test: test,
+    multi_gpu=lambda count: pytest.mark.skipif(bascule.device_count() < count, reason=f"needs {count} GPUs"),
+    slow=pytest.mark.slow,
     shaped_random=lambda shape, dtype: ndarray.of((10 * generator.random(shape)).astype(dtype)),
 )
 random = module(
@@ -291,7 +320,9 @@ compiler = module(
     _empty_file_preprocess_cache={},
     _get_bool_env_variable=lambda name, default: bool(int(os.environ.get(name, default))),
 )
-_compiler_cache = module("cupy.cuda._compiler_cache", DiskKernelCacheBackend=lambda path: path)
+_compiler_cache = module(
+    "cupy.cuda._compiler_cache", DiskKernelCacheBackend=CacheBackend, KernelCacheBackend=CacheBackend
+)
 memory = module("cupy.cuda.memory", alloc=lambda nbytes: MemoryPointer(bascule.zeros(nbytes, "u1")))
 runtime = module(
     "cupy.cuda.runtime",
@@ -300,7 +331,7 @@ runtime = module(
     driverGetVersion=driver_version,
     runtimeGetVersion=driver_version,
 )
-device = module("cupy.cuda.device", get_compute_capability=lambda: "80")
+device = module("cupy.cuda.device", get_compute_capability=lambda: "80", Device=Device)
 cuda = module(
     "cupy.cuda",
     compiler=compiler,
@@ -309,6 +340,7 @@ cuda = module(
     runtime=runtime,
     driver=driver,
     device=device,
+    Device=Device,
     get_nvcc_path=lambda: "nvcc",
     __path__=[],
 )
