@@ -2,21 +2,19 @@
 
     python samples/numba_interop.py         needs Numba: pip install numba-cuda
 
-Both use one device. Without a GPU that is the emulated one: it has the driver's interface, so this program starts
-itself again where Numba finds it under the driver's name. (Numba's own kernels need a GPU: Numba makes machine code
-of them, and the emulated device runs PTX.) Compared with NumPy.
+Both use one device. Without a GPU that is the emulated one, which is made the driver of this process before Numba
+looks for one. (Numba's own kernels run there too, where NVVM is installed: pip install "numba-cuda[cu13]".) Compared
+with NumPy.
 """
 
-import os
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import numpy as np
 
 import bascule
 
+if bascule.current_device().emulated:
+    bascule.emulated.install()
 try:
     from numba import cuda
 except ImportError as error:
@@ -32,19 +30,7 @@ __global__ void saxpy(T a, bascule::array_view<const T> x, bascule::array_view<T
 ROWS, COLUMNS, LIMIT = 5000, 4, 4e-15
 
 
-def run_with_the_emulated_device_as_driver():
-    """This program again, in a process whose libcuda.so.1 is the emulated device; returns its exit code."""
-    with tempfile.TemporaryDirectory() as directory:
-        emulated = Path(bascule.__file__).with_name("libbascule_emulator.so")
-        Path(directory, "libcuda.so.1").symlink_to(emulated.resolve())
-        paths = filter(None, [directory, os.environ.get("LD_LIBRARY_PATH")])
-        environment = os.environ | {"LD_LIBRARY_PATH": ":".join(paths), "BASCULE_DEVICE": "emulated"}
-        return subprocess.run([sys.executable, __file__, "--driver-is-emulated"], env=environment).returncode
-
-
 def main():
-    if bascule.current_device().emulated and "--driver-is-emulated" not in sys.argv:
-        sys.exit(run_with_the_emulated_device_as_driver())
     print(f"device: {bascule.current_device()!r}; for Numba: {cuda.get_current_device().name}")
     table, vector = np.random.default_rng(1).random((2, ROWS, COLUMNS))
     saxpy = bascule.compile(KERNEL).saxpy

@@ -150,12 +150,13 @@ set_up() {
     import_from_build_tree
 }
 
+# In .venv, or in another virtual environment of the same Python.
 import_from_build_tree() {
-    local site_packages
-    site_packages=$("$venv_python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    local environment=${1:-$root/.venv} site_packages
+    site_packages=$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     printf '%s\n' "$root/build/dev/python" >"$site_packages/bascule-build-dev.pth"
     # What pip would make of [project.scripts]. -P: the present directory holds no modules of the command.
     printf '%s\n' '#!/bin/sh' '# PYTHON_ARGCOMPLETE_OK' \
-        'exec "$(dirname -- "$(readlink -f -- "$0")")/python" -P -m bascule "$@"' >"$root/.venv/bin/bascule"
-    chmod +x "$root/.venv/bin/bascule"
+        'exec "$(dirname -- "$(readlink -f -- "$0")")/python" -P -m bascule "$@"' >"$environment/bin/bascule"
+    chmod +x "$environment/bin/bascule"
 }

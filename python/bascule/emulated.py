@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from bascule import _bascule
 
-__all__ = ["Leak", "Operation", "RaceStatistics", "checks", "leaks", "race_statistics", "reset", "trace"]
+__all__ = ["Leak", "Operation", "RaceStatistics", "checks", "install", "leaks", "race_statistics", "reset", "trace"]
 
 
 class Operation(NamedTuple):
@@ -142,6 +142,28 @@ def reset() -> None:
     """
     _bascule.current_device()
     _bascule._reset_devices()
+
+
+def install(*, schedule: str | None = None) -> None:
+    """Make the emulated device the CUDA driver of this process, which other libraries find as `libcuda.so.1`.
+
+    For libraries on the driver API (numba-cuda, cuda.core, PyCUDA), before they are imported. Bascule shares the
+    device with them: races, fault reports and recorded operations are those of all, and `reset` resets it for all. They
+    link PTX by the driver from then on, because machine code is for GPUs. Calling it again does nothing.
+    `python -m bascule emulate -- COMMAND` does the same for a program that is not to be changed.
+
+    schedule : str or None
+        When enqueued work runs, as in BASCULE_EMULATED_SCHEDULE. None takes that variable, else 'threads', so that a
+        kernel which waits for the host can end.
+
+    Raises LibraryError where a driver, nvJitLink or such a library is loaded already.
+
+    >>> bascule.emulated.install()
+    >>> from numba import cuda
+    """
+    from bascule import _stand_ins
+
+    _stand_ins.load(schedule)
 
 
 @contextmanager

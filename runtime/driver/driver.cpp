@@ -105,11 +105,13 @@ struct DriverLoader {
     bool is_stub = false;   // of the toolkit: it returns one code from every function
     int missing_since = 0;  // the version that has it
 
-    /// The real driver, or none and `reason` where there is no GPU to drive. Throws where there is one that
-    /// cannot be used.
-    static std::unique_ptr<Driver> cuda(std::string& reason) {
+    /// The driver that is installed, or none and `reason` where there is no GPU to drive. If it is the
+    /// emulated device, which serves the process's other libraries then, it is shared with them, unless
+    /// `choice` asks for a GPU. Throws where there is a driver that cannot be used.
+    static std::unique_ptr<Driver> cuda(DeviceChoice choice, std::string& reason) {
         const std::optional<DynamicLibrary> library = open_cuda(reason);
         if (!library) return nullptr;
+        if (choice != DeviceChoice::cuda && is_emulated_library(*library)) return emulated(*library, "");
         DriverLoader loader;
         loader.driver->path_ = library->path();
         loader.resolve(*library);
@@ -132,8 +134,7 @@ struct DriverLoader {
         return std::move(loader.driver);
     }
 
-    static std::unique_ptr<Driver> emulated(const std::string& reason) {
-        const DynamicLibrary library = open_emulated_library();
+    static std::unique_ptr<Driver> emulated(const DynamicLibrary& library, const std::string& reason) {
         static EmulatedFunctions functions;  // written under `driver_mutex`, the same values each time
         functions = find_emulated_functions(library);
         DriverLoader loader;
@@ -239,7 +240,7 @@ const Driver& Driver::make() {
     const DeviceChoice choice = choice_of_environment();
     std::string reason;
     std::unique_ptr<Driver> driver;
-    if (choice != DeviceChoice::emulated) driver = DriverLoader::cuda(reason);
+    if (choice != DeviceChoice::emulated) driver = DriverLoader::cuda(choice, reason);
     if (driver == nullptr && choice == DeviceChoice::cuda) {
         throw LibraryError(
             fmt::format("BASCULE_DEVICE=cuda asks for a GPU, but {} (tried: {}). Install the NVIDIA driver, "
@@ -247,7 +248,7 @@ const Driver& Driver::make() {
                         reason, fmt::join(cuda_driver_candidates(), ", ")),
             {.library = "CUDA driver", .paths_tried = cuda_driver_candidates(), .loader_message = {}});
     }
-    if (driver == nullptr) driver = DriverLoader::emulated(reason);
+    if (driver == nullptr) driver = DriverLoader::emulated(open_emulated_library(), reason);
     pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
     the_one.store(driver.get(), std::memory_order_release);
     return *driver.release();

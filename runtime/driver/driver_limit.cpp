@@ -5,6 +5,7 @@
 #include <bascule/jit/process/dynamic_library.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/driver_limit.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
 
 namespace bascule {
 namespace {
@@ -16,10 +17,22 @@ std::string_view environment(const char* variable) {
 
 DriverLimit of_version(int version) { return {.driver = {version / 1000, version % 1000 / 10}}; }
 
+/// It reads the PTX of every version, unless it is to be a named driver; it checks the variable's form itself.
+DriverLimit of_emulated_device() {
+    const std::string_view named = environment("BASCULE_EMULATED_DRIVER");
+    const std::size_t dot = named.find('.');
+    if (dot == named.npos) return {};
+    return {.driver = {std::atoi(std::string(named.substr(0, dot)).c_str()),
+                       std::atoi(std::string(named.substr(dot + 1)).c_str())},
+            .only_ptx = true};
+}
+
 /// Without initialising it: cuDriverGetVersion is the one function that asks for nothing.
 DriverLimit of_installed_driver() {
     try {
         const DynamicLibrary library("CUDA driver", cuda_driver_candidates(), "");
+        const bool shared = is_emulated_library(library) && environment("BASCULE_DEVICE") != "cuda";
+        if (shared) return of_emulated_device();
         const auto ask = reinterpret_cast<PFN_cuDriverGetVersion_v2020>(library.find("cuDriverGetVersion"));
         int version = 0;
         // The toolkit's stub returns an error.
@@ -35,15 +48,7 @@ DriverLimit driver_limit() {
     const Driver* driver = Driver::existing();
     const bool emulated =
         driver != nullptr ? driver->emulated() : environment("BASCULE_DEVICE") == "emulated";
-    if (emulated) {
-        // The emulated device checks the variable's form.
-        const std::string_view named = environment("BASCULE_EMULATED_DRIVER");
-        const std::size_t dot = named.find('.');
-        if (dot == named.npos) return {};
-        return {.driver = {std::atoi(std::string(named.substr(0, dot)).c_str()),
-                           std::atoi(std::string(named.substr(dot + 1)).c_str())},
-                .only_ptx = true};
-    }
+    if (emulated) return of_emulated_device();
     if (driver != nullptr) return of_version(driver->version());
     static const DriverLimit installed = of_installed_driver();
     return installed;

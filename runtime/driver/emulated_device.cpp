@@ -84,6 +84,10 @@ DynamicLibrary open_emulated_library() {
             "It is part of Bascule: install Bascule again, or put its directory on LD_LIBRARY_PATH."};
 }
 
+bool is_emulated_library(const DynamicLibrary& library) noexcept {
+    return library.find("bascule_emulated_abi") != nullptr;
+}
+
 EmulatedFunctions find_emulated_functions(const DynamicLibrary& library) {
     EmulatedFunctions functions;
     find(library, "bascule_emulated_abi", functions.abi);

@@ -61,6 +61,9 @@ std::vector<std::string> emulated_library_candidates();
 /// Opens the library. Throws: LibraryError that lists every path tried.
 DynamicLibrary open_emulated_library();
 
+/// Whether a library is the emulated device, under whatever name it was loaded.
+bool is_emulated_library(const DynamicLibrary& library) noexcept;
+
 /// Throws: LibraryError for a library of another version.
 EmulatedFunctions find_emulated_functions(const DynamicLibrary& library);
 

@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* The version of this header; a library of another version is refused. */
+/* The version of this header; a library of another version is refused. Who has asked is expected to ask for reports too: with
+ * BASCULE_EMULATED_REPORTS=1 the device writes to stderr what nobody asks for. */
 #define BASCULE_EMULATED_ABI 7
 uint32_t bascule_emulated_abi(void);
 

@@ -12,9 +12,7 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import bench_device  # noqa: F401
@@ -62,6 +60,13 @@ def numba_cuda(arrays: list[Any]) -> Call:
     return launcher, (*arrays, 2.0)
 
 
+def numba_arrays(launches: Launches) -> list[Any]:
+    """Numba's arrays of the memory that the others have."""
+    from numba import cuda
+
+    return [cuda.as_cuda_array(array) for array in launches.arrays["own"][:3]]
+
+
 def benchmark() -> Benchmark:
     launches = Launches()
     stream = bascule.stream()
@@ -71,6 +76,8 @@ def benchmark() -> Benchmark:
         "interface": (launches.launcher(3), launches.arguments("interface")),
         "cuda.core": cuda_core(launches.module.arrays3.ptx, "arrays3", launches.pointers[:3], stream.handle),
         "numba-cuda": numba_cuda(arrays),
+        "of Numba": (launches.launcher(3), (*numba_arrays(launches), 2.0)),
+        "numba-cuda with its own": numba_cuda(numba_arrays(launches)),
     }
     return Benchmark(
         {
@@ -80,6 +87,12 @@ def benchmark() -> Benchmark:
         [
             Row("L6", "own arrays / cuda.core with pointers", lambda r: r["own"] / r["cuda.core"], "<= 0.35"),
             Row("L6", "interface / numba-cuda, same arrays", lambda r: r["interface"] / r["numba-cuda"], "<= 0.05"),
+            Row(
+                "L6",
+                "Numba's arrays / numba-cuda with them",
+                lambda r: r["of Numba"] / r["numba-cuda with its own"],
+                "<= 0.08",
+            ),
         ],
         rounds=41,
         what={
@@ -87,6 +100,8 @@ def benchmark() -> Benchmark:
             "interface": "kernel[grid, block](3 arrays of a C producer, 1 float)",
             "cuda.core": "cuda.core.launch with pointers",
             "numba-cuda": "numba-cuda's launcher, 3 arrays of that C producer",
+            "of Numba": "kernel[grid, block](3 arrays of Numba, 1 float)",
+            "numba-cuda with its own": "numba-cuda's launcher, 3 arrays of Numba",
         },
         keep=(launches, stream),
     )
@@ -94,14 +109,9 @@ def benchmark() -> Benchmark:
 
 def with_the_driver(script: str, *arguments: str) -> int:
     """Runs it where libcuda.so.1 is the library that Bascule loads; READY is set there."""
-    with tempfile.TemporaryDirectory(prefix="bascule-bench-") as directory:
-        emulator = Path(bascule.__file__).with_name("libbascule_emulator.so").resolve()
-        (Path(directory) / "libcuda.so.1").symlink_to(emulator)
-        # Not the real one, which makes code for a GPU where the emulated device needs PTX.
-        (Path(directory) / "libnvJitLink.so.13").symlink_to(emulator)
-        paths = os.pathsep.join(filter(None, [directory, os.environ.get("LD_LIBRARY_PATH")]))
-        environment = os.environ | {"LD_LIBRARY_PATH": paths, READY: "1", "PYTHONWARNINGS": "ignore"}
-        return subprocess.run([sys.executable, script, *arguments], env=environment).returncode
+    environment = os.environ | {READY: "1", "PYTHONWARNINGS": "ignore"}
+    emulate = [sys.executable, "-m", "bascule", "emulate", "--schedule", "eager", "--"]
+    return subprocess.run([*emulate, sys.executable, script, *arguments], env=environment).returncode
 
 
 if __name__ == "__main__":

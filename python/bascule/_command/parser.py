@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import bascule
 from bascule import _errors, _terminal
 
-_COMMANDS = ("info", "run", "compile", "precompile", "cache")
+_COMMANDS = ("info", "run", "compile", "precompile", "emulate", "cache")
 _EXIT = "exit status: 0 success, 1 the command failed, 2 wrong usage, 130 interrupted by Ctrl-C"
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

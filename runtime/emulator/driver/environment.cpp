@@ -179,6 +179,8 @@ Environment read_environment() {
          "1 (devices have memory pools) or 0 (they have none, as some virtual GPUs)");
     read("BASCULE_EMULATED_PAGEABLE", all.pageable, parse_switch,
          "1 (kernels reach any memory of the host, as with HMM) or 0");
+    read("BASCULE_EMULATED_REPORTS", all.tells_reports, parse_switch,
+         "1 (reports that the program does not ask for are written to stderr) or 0");
     read("BASCULE_EMULATED_SCHEDULE", all.schedule, streams::schedule_from,
          fmt::format("one of: {}", streams::schedule_names));
     read("BASCULE_EMULATED_TIMEOUT", all.time_limits, parse_seconds, "a number of seconds above 0, or inf");

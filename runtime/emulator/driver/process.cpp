@@ -10,6 +10,7 @@
 #include "driver/exported.hpp"
 #include "driver/interruption.hpp"
 #include "report/json.hpp"
+#include "report/unread.hpp"
 
 namespace emulated::driver {
 namespace {
@@ -75,6 +76,7 @@ Process::Process()
       heap_(std::make_unique<memory::Heap>(devices(), environment_.memory_bytes, managed_guard_.get())),
       host_pages_(environment_.pageable ? std::make_unique<memory::HostPages>() : nullptr) {
     reports_leaks = environment_.reports_leaks;
+    if (environment_.tells_reports) report::write_unread_reports();
     for (int device = 0; device < devices(); ++device) {
         contexts_.push_back(
             std::make_unique<Context>(device, true, next_id(), scheduler_, *heap_, host_pages_.get()));
@@ -114,6 +116,7 @@ void Process::end() noexcept {
     if (process.forked_) return;
     process.scheduler_.retire(last_moment);
     for (const Context* context : process.contexts()) process.report_leaks(*context);
+    for (const std::string& race : races::Detector::get().take_reports()) report::tell(race);
 }
 
 void Process::report_leaks(const Context& context) const noexcept {
@@ -328,6 +331,7 @@ std::string Process::report() {
 }
 
 void Process::set_fault(std::string text, const FaultedLaunch& launch) {
+    report::tell(text);
     const std::lock_guard lock(mutex_);
     report_ = text;
     fault_report_ = std::move(text);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "driver/call.hpp"
+#include "report/unread.hpp"
 #include "streams/timers.hpp"
 
 namespace emulated::driver {
@@ -61,7 +62,10 @@ std::size_t copy_text(const std::string& from, char* text, std::size_t capacity)
 using emulated::driver::Process;
 using emulated::streams::Timers;
 
-EMULATED_EXPORT uint32_t bascule_emulated_abi(void) { return BASCULE_EMULATED_ABI; }
+EMULATED_EXPORT uint32_t bascule_emulated_abi(void) {
+    emulated::report::expect_reader();
+    return BASCULE_EMULATED_ABI;
+}
 
 EMULATED_EXPORT size_t bascule_emulated_last_report(char* text, size_t capacity) {
     return emulated::driver::copy_text(Process::get().report(), text, capacity);

@@ -17,7 +17,7 @@ import bascule
 
 from .files import BLOCK_SUM, ROOT, SAXPY
 
-COMMANDS = ["info", "run", "compile", "precompile", "cache"]
+COMMANDS = ["info", "run", "compile", "precompile", "emulate", "cache"]
 CACHE_COMMANDS = ["list", "verify", "clear", "trim", "export", "import"]
 
 

@@ -60,15 +60,16 @@ const EntryPoint older_versions[] = {
 }  // namespace
 
 EMULATED_API(cuGetExportTable, 3000, const void** table, const CUuuid* id) {
-    // NVRTC asks any libcuda.so.1 for this one, and does without it (seen with 13.5).
-    constexpr unsigned char of_nvrtc[] = {0xda, 0x91, 0x51, 0xd3, 0x3a, 0xe6, 0xcc, 0x41,
-                                          0xa5, 0xc0, 0x4f, 0x26, 0xd5, 0x33, 0xe3, 0x28};
+    // By this one the CUDA runtime has the driver prove that it is NVIDIA's. Other clients do without
+    // theirs: NVRTC asks any libcuda.so.1 for one (seen with 13.5).
+    constexpr unsigned char of_runtime[] = {0x6b, 0xd5, 0xfb, 0x6c};
     static std::atomic<bool> said{false};
-    const bool asked_by_nvrtc = id != nullptr && std::memcmp(id->bytes, of_nvrtc, sizeof of_nvrtc) == 0;
-    if (!asked_by_nvrtc && !said.exchange(true)) {
+    const bool asked_by_runtime = id != nullptr && std::memcmp(id->bytes, of_runtime, sizeof of_runtime) == 0;
+    if (asked_by_runtime && !said.exchange(true)) {
         std::fputs(
-            "bascule: a program asked the emulated device for the CUDA runtime's private tables; programs on "
-            "the CUDA runtime API cannot use it\n",
+            "bascule: this program uses the CUDA runtime (as CuPy, PyTorch, JAX, RMM and Warp do), which needs "
+            "NVIDIA's own driver. The emulated device runs programs on the driver API, such as numba-cuda, "
+            "cuda.core and PyCUDA; bascule.to_device takes host arrays. Otherwise use a GPU.\n",
             stderr);
     }
     if (table != nullptr) *table = nullptr;

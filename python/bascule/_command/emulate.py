@@ -1,0 +1,54 @@
+"""`bascule emulate`: run a program with the emulated device as its CUDA driver."""
+
+import argparse
+import os
+import shutil
+
+from bascule._command.parser import Commands, UsageError, add_command
+
+_EXAMPLES = """\
+  bascule emulate -- python train.py --epochs 1
+  bascule emulate --check races -- python -m pytest tests
+  bascule emulate --schedule lazy -- ./program"""
+
+_DETAILS = """\
+The program finds the emulated device as libcuda.so.1, and so do the processes that it starts. Programs on the driver
+API work (numba-cuda, cuda.core, PyCUDA, programs in C); programs on the CUDA runtime (CuPy, PyTorch, JAX) do not.
+Bascule in that program shares the device with it."""
+
+_CHECKS = ("memory", "races", "leaks", "all")
+
+
+def add_parser(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "emulate",
+        "run a program with the emulated device as its CUDA driver",
+        usage="bascule emulate [--schedule SCHEDULE] [--check LIST] -- COMMAND [ARGUMENT ...]",
+        details=_DETAILS,
+        examples=_EXAMPLES,
+    )
+    parser.add_argument(
+        "--schedule",
+        metavar="SCHEDULE",
+        help="when enqueued work runs: threads (default), eager, lazy or random:SEED; see BASCULE_EMULATED_SCHEDULE",
+    )
+    parser.add_argument("--check", metavar="LIST", help=f"what is looked for: {', '.join(_CHECKS)}")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="the program and its arguments")
+    parser.set_defaults(run=_emulate)
+
+
+def _emulate(arguments: argparse.Namespace) -> int:
+    command = arguments.command[arguments.command[:1] == ["--"] :]
+    if not command:
+        raise UsageError("there is no program to run: bascule emulate -- COMMAND")
+    if shutil.which(command[0]) is None:
+        raise UsageError(f"there is no program {command[0]}")
+    from bascule import _stand_ins
+
+    variables = _stand_ins.environment(os.environ, arguments.schedule)
+    if arguments.check is not None:
+        if unknown := [each for each in arguments.check.split(",") if each not in _CHECKS]:
+            raise UsageError(f"--check {arguments.check}: {unknown[0]!r} is none of {', '.join(_CHECKS)}")
+        variables["BASCULE_EMULATED_CHECKS"] = arguments.check
+    os.execvpe(command[0], command, variables)

@@ -1,0 +1,220 @@
+"""Runs other people's tests: their programs on the emulated device, and their tests of launches on Bascule.
+
+    .venv-clients/bin/python tests/clients/all.py                   every suite, some 20 minutes on 2 cores
+    .venv-clients/bin/python tests/clients/all.py --sample          a part of each, within a minute
+    .venv-clients/bin/python tests/clients/all.py NAME... [-k WORDS]
+    .venv-clients/bin/python tests/clients/all.py --shrink          takes what passes now out of the lists
+
+Prints a table: how many tests exist, apply here (are not skipped by the suite itself), and pass, with the reasons of
+the rest. A suite's list, NAME.toml, has what does not pass, by reason. Exits with 1 when a test fails that is not in
+its suite's list, or when one in the list passes: lists only shrink. `bash tests/clients/setup.sh` makes what is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+WORK = ROOT / "build" / "clients"
+KINDS = ("missing", "by design", "shim", "its own")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """`tests` and `sample` are pytest's arguments; `absent` says why `sources`, where they lie, may not be there.
+
+    `copied` is a file of `sources` that is taken without its conftest.py. `shim`: Bascule by another library's names.
+    """
+
+    name: str
+    what: str
+    tests: list[str]
+    sample: list[str]
+    sources: Path | None = None
+    absent: str = ""
+    copied: str = ""
+    shim: bool = False  # else the emulated device in the place of a driver
+
+    def list_file(self) -> Path:
+        return HERE / f"{self.name}.toml"
+
+
+def numba(part: str, *sample: str) -> Suite:
+    package = f"numba.cuda.tests.{part}"
+    return Suite(
+        name=f"numba-{part}",
+        what=f"numba-cuda, {part}",
+        tests=["--pyargs", package],
+        sample=["--pyargs", *(f"{package}.{module}" for module in sample)],
+    )
+
+
+CUDA_PYTHON = Path(os.environ.get("BASCULE_CUDA_PYTHON") or WORK / "cuda-python")
+
+SUITES = [
+    numba("cudadrv", "test_cuda_memory", "test_events", "test_streams", "test_linker", "test_host_alloc"),
+    numba("cudapy", "test_sync", "test_sm", "test_atomics", "test_forall", "test_blackscholes", "test_warp_ops"),
+    Suite(
+        name="cuda-core",
+        what="cuda.core",
+        tests=[str(CUDA_PYTHON / "cuda_core" / "tests")],
+        sample=[str(CUDA_PYTHON / "cuda_core" / "tests" / f"test_{part}.py") for part in ("launcher", "stream")],
+        sources=CUDA_PYTHON / "cuda_core" / "tests",
+        absent="cuda-core publishes its tests only in its repository; BASCULE_CUDA_PYTHON names a clone of that",
+    ),
+    Suite(
+        name="cupy-raw",
+        what="CuPy's raw kernels",
+        tests=["test_raw.py"],
+        sample=["test_raw.py", "-k", "Picklable or (NVRTC and no and jitify and not memory)"],
+        sources=WORK / "cupy-14.2.0",
+        absent="no source of CuPy was fetched",
+        copied="tests/cupy_tests/core_tests/test_raw.py",
+        shim=True,
+    ),
+]
+
+
+def command_of(suite: Suite, options: argparse.Namespace, directory: Path) -> list[str]:
+    root = directory if suite.copied else suite.sources or ROOT  # of node ids
+    command = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), f"--rootdir={root}"]
+    command += ["-n", str(options.jobs), "--dist", "load" if suite.shim else "loadfile"]
+    command += suite.sample if options.sample else suite.tests
+    if options.words:
+        command += ["-k", options.words]
+    return command if suite.shim else [sys.executable, "-m", "bascule", "emulate", "--", *command]
+
+
+def run_suite(suite: Suite, options: argparse.Namespace) -> dict[str, tuple[str, str]]:
+    """Node ids, from the suite's own directory on, with their outcomes and why."""
+    directory = WORK / "runs" / suite.name
+    directory.mkdir(parents=True, exist_ok=True)
+    report = directory / "report.json"
+    report.unlink(missing_ok=True)
+    if suite.sources and suite.copied:
+        shutil.copy(suite.sources / suite.copied, directory)
+    paths = [str(HERE), *([str(HERE / "shims")] if suite.shim else []), os.environ.get("PYTHONPATH", "")]
+    environment = {
+        **os.environ,
+        "BASCULE_CLIENTS_REPORT": str(report),
+        "BASCULE_CLIENTS_SOURCES": str(suite.sources or ""),
+        "BASCULE_DEVICE": "emulated",
+        "BASCULE_EMULATED_DEVICES": "2" if suite.shim else "1",
+        "BASCULE_EMULATED_REPORTS": "0",  # tests compare what goes to stderr
+        "PYTHONFAULTHANDLER": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+    }
+    command = command_of(suite, options, directory)
+    with (directory / "output.txt").open("w") as output:
+        subprocess.run(command, cwd=directory, env=environment, stdout=output, stderr=subprocess.STDOUT, check=False)
+    if not report.exists():
+        return {}
+    outcomes = json.loads(report.read_text(encoding="utf-8"))
+    return {short(node): (outcome, why) for node, (outcome, why) in outcomes.items()}
+
+
+def short(node: str) -> str:
+    """Without the directories above the suite's own."""
+    path, separator, test = node.partition("::")
+    return path.rpartition("/tests/")[2] + separator + test
+
+
+@dataclass
+class Listed:
+    """What does not pass: the reason of each test, by its node id."""
+
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, file: Path) -> Listed:
+        listed = cls()
+        if not file.exists():
+            return listed
+        for entry in tomllib.loads(file.read_text(encoding="utf-8"))["reason"]:
+            if entry["kind"] not in KINDS:
+                raise SystemExit(f"{file}: {entry['kind']!r} is none of {', '.join(KINDS)}")
+            for test in entry["tests"]:
+                listed.reasons[test] = f"{entry['kind']}: {entry['why']}"
+        return listed
+
+    def reason(self, test: str) -> str | None:
+        return self.reasons.get(test)
+
+
+def shrink(file: Path, passing: set[str]) -> None:
+    """The list without what passes now."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if line.strip().rstrip(",").strip('"') not in passing]
+    file.write_text("\n".join(kept) + "\n", encoding="utf-8")
+
+
+def tell_of(suite: Suite, options: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """The suite's lines of the table, and what is wrong."""
+    if suite.sources is not None and not suite.sources.exists():
+        return [f"{suite.what:<24} {'absent: ' + suite.absent}"], []
+    start = time.monotonic()
+    outcomes = run_suite(suite, options)
+    seconds = time.monotonic() - start
+    listed = Listed.read(suite.list_file())
+    output = WORK / "runs" / suite.name / "output.txt"
+    if not outcomes:
+        return [], [f"{suite.name}: no test ran; see {output}"]
+    passed = {test for test, (outcome, _) in outcomes.items() if outcome == "passed"}
+    failed = {test: why for test, (outcome, why) in outcomes.items() if outcome == "failed"}
+    applying = len(passed) + len(failed)
+    lines = [f"{suite.what:<24} {len(outcomes):>6} {applying:>6} {len(passed):>6}   {seconds:.0f} s"]
+    counted = Counter(listed.reason(test) or "not in the list" for test in failed)
+    lines += [f"{'':<24} {count:>20}   {reason}" for reason, count in counted.most_common()]
+    wrong = [
+        f"{suite.name}: {test} fails and is not in {suite.list_file().name}: {why}"
+        for test, why in failed.items()
+        if listed.reason(test) is None
+    ]
+    now = {test for test in listed.reasons if test in passed}
+    if now and options.shrink:
+        shrink(suite.list_file(), now)
+    elif now:
+        wrong += [
+            f"{suite.name}: {test} passes; take it out of {suite.list_file().name} (--shrink)" for test in sorted(now)
+        ]
+    if not options.sample and not options.words:
+        gone = sorted(set(listed.reasons) - set(outcomes))
+        wrong += [f"{suite.name}: {test} is in {suite.list_file().name} and was not run" for test in gone]
+    return lines, wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Runs other people's tests.")
+    parser.add_argument("suites", nargs="*", metavar="NAME", help=", ".join(suite.name for suite in SUITES))
+    parser.add_argument("--sample", action="store_true", help="a part of each suite, within a minute")
+    parser.add_argument("--shrink", action="store_true", help="take what passes now out of the lists")
+    parser.add_argument("-k", dest="words", metavar="WORDS", help="pytest's -k")
+    parser.add_argument("-j", dest="jobs", type=int, default=os.cpu_count(), help="processes of a suite")
+    options = parser.parse_args()
+    if unknown := set(options.suites) - {suite.name for suite in SUITES}:
+        parser.error(f"there is no suite {', '.join(sorted(unknown))}")
+    wrong = []
+    print(f"{'suite':<24} {'exist':>6} {'apply':>6} {'pass':>6}   time, or how many do not pass for which reason")
+    for suite in SUITES:
+        if options.suites and suite.name not in options.suites:
+            continue
+        lines, its_wrong = tell_of(suite, options)
+        print(*lines, sep="\n", flush=True)
+        wrong += its_wrong
+    print(*wrong, sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Other libraries' programs and Bascule on one emulated device, in one process."""
