@@ -6,6 +6,8 @@ _SENTENCES = {
     "bascule.compile(text).NAME",
     "ElementwiseKernel ReductionKernel vectorize": "write a kernel in CUDA C++ with a loop: "
     "for (auto i : bascule::grid_stride(n)) y[i] = ...",
+    "module_from_file module_from_buffer": "bascule.load_module(path_or_bytes) loads PTX and cubins",
+    "Linker DynamicModule": "bascule.link([text, other, ...]) makes one module of several texts",
     "jit": "kernels are CUDA C++: @bascule.kernel(text) or bascule.compile(text)",
     "grid": "in CUDA C++ it is blockIdx.x * blockDim.x + threadIdx.x",
     "array from_numpy tensor to_gpu": "bascule.to_device(x) copies an array to the device",
