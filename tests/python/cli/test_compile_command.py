@@ -123,6 +123,7 @@ def test_options_reach_the_compiler(bascule_command, tmp_path):
         (("missing.cu",), 1, "cannot read the file missing.cu: No such file"),
         ((".",), 1, "cannot read the file .: Is a directory"),
         (("binary.cu",), 1, "binary.cu is not UTF-8 text"),
+        (("compiled.cu",), 1, "'compiled.cu' is a file of compiled code: bascule.load_module('compiled.cu')"),
         (("empty.cu",), 1, "__global__"),
         ((SAXPY, "--cubin"), 2, "--cubin is binary: name a file"),
         ((SAXPY, "--arch", "sm_12"), 1, "it supports"),
@@ -137,7 +138,8 @@ def test_options_reach_the_compiler(bascule_command, tmp_path):
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(bascule_command, tmp_path, arguments, status, said):
-    (tmp_path / "binary.cu").write_bytes(b"\x7fELF\xff\xfe\x00")
+    (tmp_path / "binary.cu").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "compiled.cu").write_bytes(b"\x7fELF\xff\xfe\x00")
     (tmp_path / "empty.cu").write_text("")
     done = bascule_command("compile", *arguments, **NO_DRIVER)
     assert done.returncode == status, done.stdout + done.stderr

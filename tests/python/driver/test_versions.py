@@ -305,10 +305,17 @@ def nvrtc_versions():
     return module
 
 
-whole = pytest.mark.skipif("LONG_TESTS" not in os.environ, reason="takes a minute a version: .ci/run --long")
+LONG = "LONG_TESTS" in os.environ
+whole = pytest.mark.skipif(not LONG, reason="takes a minute a version: .ci/run --long")
+# Messages of older compilers have other words and columns than those that test_diagnostics.py expects.
+JIT = ["tests/python/jit", "--ignore=tests/python/jit/test_diagnostics.py"]
+# What asks NVRTC most: the types of parameters, templates, variables and options.
+TELLING = [
+    f"tests/python/jit/test_{each}.py" for each in ("signatures", "instantiation", "globals", "options", "structures")
+]
 
 
-@pytest.mark.slow  # downloads NVRTCs of some 25 to 90 MB the first time, and runs some 600 tests
+@pytest.mark.slow  # downloads NVRTCs of some 25 to 90 MB the first time, and runs some 600 tests, or 400 of them
 @pytest.mark.parametrize("version", ["12.4", *(pytest.param(each, marks=whole) for each in ("12.0", "12.8", "13.0"))])
 def test_launches_and_the_jit_work_on_a_driver_of_this_version_with_its_own_nvrtc(version: str, tmp_path: Path):
     versions = nvrtc_versions()
@@ -323,8 +330,7 @@ def test_launches_and_the_jit_work_on_a_driver_of_this_version_with_its_own_nvrt
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", f"--junitxml={report}"]
     ended = subprocess.run(
-        # Messages of older compilers have other words and columns than those that test_diagnostics.py expects.
-        [*command, "tests/python/launches", "tests/python/jit", "--ignore=tests/python/jit/test_diagnostics.py"],
+        [*command, "tests/python/launches", *(JIT if LONG else TELLING)],
         cwd=ROOT,
         env=environment,
         capture_output=True,

@@ -151,7 +151,7 @@ def test_bound_launches_and_graphs_of_before_are_errors(module: bascule.Module) 
     bascule.emulated.reset()
     with pytest.raises(bascule.CudaError, match=LOST):
         bound()
-    with pytest.raises(bascule.CudaError, match="captured before the device was reset: capture it again"):
+    with pytest.raises(bascule.CudaError, match="made before the device was reset: make it again"):
         graph.launch()
     assert (zeros().copy_to_host() == 0).all()
 
