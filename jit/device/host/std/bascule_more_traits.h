@@ -151,7 +151,8 @@ template <class T>
 inline constexpr bool is_nothrow_copy_constructible_v =
     is_nothrow_constructible_v<T, add_lvalue_reference_t<const T>>;
 template <class T>
-inline constexpr bool is_nothrow_move_constructible_v = is_nothrow_constructible_v<T, add_rvalue_reference_t<T>>;
+inline constexpr bool is_nothrow_move_constructible_v =
+    is_nothrow_constructible_v<T, add_rvalue_reference_t<T>>;
 template <class T>
 inline constexpr bool is_trivially_destructible_v = __has_trivial_destructor(T) && !is_unbounded_array_v<T>;
 
