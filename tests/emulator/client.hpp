@@ -173,6 +173,9 @@ namespace client {
     FUNCTION(cuMemPoolCreate, 11020)                            \
     FUNCTION(cuMemPoolGetAccess, 11020)                         \
     FUNCTION(cuMemGetMemPool, 13000)                            \
+    FUNCTION(cuMemcpyBatchAsync, 13000)                         \
+    FUNCTION(cuMemPrefetchBatchAsync, 13000)                    \
+    FUNCTION(cuMemDiscardBatchAsync, 13000)                     \
     FUNCTION(cuMemGetDefaultMemPool, 13000)                     \
     FUNCTION(cuMemSetMemPool, 13000)                            \
     FUNCTION(cuLibraryGetModule, 12000)                         \

@@ -301,3 +301,58 @@ TEST_CASE("peer copies move memory between devices, in their stream's order") {
         },
         3);
 }
+
+// cuMemcpyBatchAsync: "each memcpy operation in the batch must have a valid CUmemcpyAttributes".
+TEST_CASE("a batch of copies is done in the order of its stream") {
+    under_each_policy([](World& world) {
+        const CUstream p = world.device.stream();
+        const CUdeviceptr x = world.device.floats(3, 1.0F), y = world.device.floats(3, 0.0F);
+        CHECK(world.device.launch("increment", p, x, 3) == CUDA_SUCCESS);
+        CUdeviceptr to[] = {y + 8, y + 4, y}, from[] = {x, x + 4, x + 8};
+        std::size_t bytes[] = {4, 4, 4}, first_of[] = {0, 2};
+        CUmemcpyAttributes attributes[2] = {};
+        for (CUmemcpyAttributes& each : attributes) each.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+        const auto copy = [&](CUstream stream) {
+            return world.api.cuMemcpyBatchAsync(to, from, bytes, 3, attributes, first_of, 2, stream);
+        };
+        CHECK(copy(p) == CUDA_SUCCESS);
+        CHECK(world.device.launch("increment", p, y, 3) == CUDA_SUCCESS);
+        CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);
+        for (unsigned i = 0; i < 3; ++i) CHECK(world.device.read(y + 4 * i) == 3.0F);
+        CHECK(copy(nullptr) == CUDA_ERROR_INVALID_VALUE);
+        first_of[1] = 0;
+        CHECK(copy(p) == CUDA_ERROR_INVALID_VALUE);
+        first_of[1] = 3;
+        CHECK(copy(p) == CUDA_ERROR_INVALID_VALUE);
+        first_of[1] = 1;
+        attributes[1].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_INVALID;
+        CHECK(copy(p) == CUDA_ERROR_INVALID_VALUE);
+    });
+}
+
+// cuMemDiscardBatchAsync, cuMemPrefetchBatchAsync: of managed memory, in the order of the stream.
+TEST_CASE("managed memory is prefetched and discarded in batches") {
+    under_each_policy([](World& world) {
+        const CUstream p = world.device.stream();
+        CUdeviceptr x = 0;
+        REQUIRE(world.api.cuMemAllocManaged(&x, 8, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+        CHECK(world.api.cuMemsetD32Async(x, 0x3F800000, 2, p) == CUDA_SUCCESS);
+        CUdeviceptr addresses[] = {x};
+        std::size_t bytes[] = {4}, first_of[] = {0};
+        CUmemLocation location = {};
+        location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        CHECK(world.api.cuMemPrefetchBatchAsync(addresses, bytes, 1, &location, first_of, 1, 0, p) ==
+              CUDA_SUCCESS);
+        CHECK(world.api.cuMemDiscardBatchAsync(addresses, bytes, 1, 0, p) == CUDA_SUCCESS);
+        CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);
+        CHECK(world.device.read(x) != 1.0F);
+        CHECK(world.device.read(x + 4) == 1.0F);
+        bytes[0] = 12;
+        CHECK(world.api.cuMemDiscardBatchAsync(addresses, bytes, 1, 0, p) == CUDA_ERROR_INVALID_VALUE);
+        location.id = 9;
+        bytes[0] = 4;
+        CHECK(world.api.cuMemPrefetchBatchAsync(addresses, bytes, 1, &location, first_of, 1, 0, p) ==
+              CUDA_ERROR_INVALID_DEVICE);
+        CHECK(world.api.cuMemFree(x) == CUDA_SUCCESS);
+    });
+}

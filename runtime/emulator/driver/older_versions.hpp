@@ -72,5 +72,10 @@ CUresult CUDAAPI prefetch_v1(CUdeviceptr address, size_t bytes, CUdevice device,
                              CUstream stream) asm("cuMemPrefetchAsync");
 CUresult CUDAAPI advise_v1(CUdeviceptr address, size_t bytes, CUmem_advise advice,
                            CUdevice device) asm("cuMemAdvise");
+
+/// Before CUDA 13: tells which copy was refused.
+CUresult CUDAAPI copy_batch_v1(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
+                               CUmemcpyAttributes* attributes, size_t* first_of, size_t entries,
+                               size_t* failed, CUstream stream) asm("cuMemcpyBatchAsync");
 }
 }  // namespace emulated::driver

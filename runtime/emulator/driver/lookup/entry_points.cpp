@@ -49,6 +49,7 @@ const EntryPoint older_versions[] = {
     OLDER(cuGraphRemoveDependencies, 10000, graph_remove_dependencies_v1),
     OLDER(cuMemAdvise, 8000, advise_v1),
     OLDER(cuMemPrefetchAsync, 8000, prefetch_v1),
+    OLDER(cuMemcpyBatchAsync, 12080, copy_batch_v1),
     OLDER(cuStreamBeginCapture, 10000, begin_capture_v1),
     OLDER(cuStreamGetCaptureInfo, 10010, capture_info_v1),
     OLDER(cuStreamGetCaptureInfo, 11030, cuStreamGetCaptureInfo_v2),

@@ -1,9 +1,10 @@
 // Where managed memory should be: hints, for it is in one place here. What is checked is that they are about
 // managed memory, and a place that there is.
+#include "driver/memory_calls/managed.hpp"
+
 #include "driver/call.hpp"
 
 namespace emulated::driver {
-namespace {
 
 bool is_managed(CUdeviceptr address, std::size_t bytes) {
     const memory::Allocation* allocation = Process::get().heap().find(address);
@@ -11,7 +12,7 @@ bool is_managed(CUdeviceptr address, std::size_t bytes) {
            bytes <= allocation->bytes - (address - allocation->base);
 }
 
-CUresult check(CUmemLocation location) {
+CUresult check_location(const CUmemLocation& location) {
     if (location.type == CU_MEM_LOCATION_TYPE_DEVICE)
         return Process::get().is_device(location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
     const bool host = location.type == CU_MEM_LOCATION_TYPE_HOST ||
@@ -19,6 +20,8 @@ CUresult check(CUmemLocation location) {
                       location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
     return host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
+
+namespace {
 
 /// Advice whose location says nothing.
 bool ignores_location(CUmem_advise advice) noexcept {
@@ -32,14 +35,14 @@ EMULATED_STREAM_API(cuMemPrefetchAsync, 12020, CUdeviceptr address, std::size_t 
                     unsigned int flags, CUstream handle) {
     EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(flags == 0 && is_managed(address, bytes), CUDA_ERROR_INVALID_VALUE);
-    return check(location);
+    return check_location(location);
 }
 
 EMULATED_CONTEXT_API(cuMemAdvise, 12020, CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
                      CUmemLocation location) {
     const bool known = advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
     EMULATED_REQUIRE(known && is_managed(address, bytes), CUDA_ERROR_INVALID_VALUE);
-    return ignores_location(advice) ? CUDA_SUCCESS : check(location);
+    return ignores_location(advice) ? CUDA_SUCCESS : check_location(location);
 }
 
 /// The whole of an allocation, and a stream of one's own where it is to be that stream's alone.
