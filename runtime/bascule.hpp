@@ -43,8 +43,9 @@
 #include <bascule/runtime/kernels/global.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/launch_hooks.hpp>
-#include <bascule/runtime/linking/linking.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>
+#include <bascule/runtime/lifetime/host_function.hpp>
+#include <bascule/runtime/linking/linking.hpp>
 #include <bascule/runtime/memory/device_array.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/event.hpp>
