@@ -24,10 +24,12 @@ struct Place {
     std::size_t code;
 };
 
-/// Functions that the driver or the device's runtime library brings.
+/// Functions that the driver or the device's runtime library brings, and what linkers make: tables of
+/// functions, reserved memory.
 bool comes_with_device(std::string_view name) noexcept {
     static constexpr std::array<std::string_view, 4> exact = {"vprintf", "malloc", "free", "__assertfail"};
-    static constexpr std::array<std::string_view, 3> prefixes = {"cuda", "__cuda", "__nv_"};
+    static constexpr std::array<std::string_view, 6> prefixes = {".nv.",  "cuda",  "__cuda",
+                                                                 "__nv_", "__UDT", "__UFT"};
     return std::ranges::find(exact, name) != exact.end() ||
            std::ranges::any_of(prefixes, [&](std::string_view each) { return name.starts_with(each); });
 }

@@ -44,6 +44,7 @@ namespace bascule {
     FUNCTION(cuKernelSetAttribute, 12000)              \
     FUNCTION(cuKernelSetCacheConfig, 12000)            \
     FUNCTION(cuLaunchKernelEx, 11060)                  \
+    FUNCTION(cuLaunchHostFunc, 10000)                  \
     FUNCTION(cuOccupancyMaxPotentialBlockSize, 6050)   \
     FUNCTION(cuMemAlloc, 3020)                         \
     FUNCTION(cuMemAllocManaged, 6000)                  \

@@ -263,6 +263,27 @@ TEST_CASE("nvJitLink links machine code, PTX and both without a device") {
     CHECK_THROWS_AS(linker->link({&broken, 1}, {1, 2, '\0', false}, {}), CompileError);
 }
 
+TEST_CASE("what a linker brings itself is not missing") {
+    const std::shared_ptr<const Linker> linker = find_nvjitlink(*compiler().nvrtc());
+    if (linker == nullptr) {
+        MESSAGE("no nvJitLink beside this NVRTC");
+        return;
+    }
+    const char* views = R"(
+        __device__ float twice(float);
+        __global__ void apply(bascule::array_view<float> x) {
+            for (auto i : bascule::grid_stride(x.size())) x[i] = twice(x[i]);
+            printf("%f", x[0]);
+            free(malloc(3));
+            assert(x[0] > 0);
+        })";
+    const LinkedImage made(
+        {code_of("views.cu", views, "sm_90"),
+         code_of("callee.cu", "__device__ float twice(float x) { return 2 * x; }", "sm_90")},
+        {}, {}, linker);
+    CHECK(made.make(parse_arch("sm_90")).kernels.size() == 1);
+}
+
 TEST_CASE("the key of a link is what is linked, in order, and how") {
     const std::shared_ptr<const Linker> linker = find_nvjitlink(*compiler().nvrtc());
     if (linker == nullptr) {

@@ -2,6 +2,7 @@
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
+#include <bascule/runtime/lifetime/host_function.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
 #include "context/current_stream.hpp"
@@ -10,6 +11,9 @@
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
+#include "support/owners.hpp"
+#include "support/safe_repr.hpp"
+#include "support/unraisable.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -192,6 +196,29 @@ py::object stream_object_or_current(const py::object& given, Device device, cons
     return object;
 }
 
+/// What a host function calls: (function, arguments).
+void call_host_function(void* data) {
+    const GilTaken taken;
+    if (!taken.held()) return;
+    call_unraisable("a function that a stream calls", [&] {
+        const auto call = py::reinterpret_borrow<py::tuple>(static_cast<PyObject*>(data));
+        const py::object function = call[0];
+        function(*py::reinterpret_borrow<py::tuple>(call[1]));
+    });
+}
+
+void enqueue_host_function(const StreamObject& self, const py::object& function, const py::args& arguments) {
+    if (PyCallable_Check(function.ptr()) == 0) {
+        reject(ErrorKind::type, "launch_host_function takes a function, and its arguments behind it; got {}.",
+               safe_repr(function.ptr()));
+    }
+    const py::tuple call = py::make_tuple(function, arguments);
+    OwnerList owners;
+    owners.keep(call.ptr(), 0);
+    const Owners handed = owners.hand_over();
+    without_gil([&] { launch_host_function(self.ref, &call_host_function, call.ptr(), handed); });
+}
+
 void bind_streams(py::module_& module) {
     // Both come before their functions, whose signatures name them.
     py::class_<StreamObject> stream(module, "Stream", collected<StreamObject>(),
@@ -233,6 +260,14 @@ another one. The current stream belongs to the thread, or to the asyncio task; b
         .def(
             "query", [](const StreamObject& self) { return without_gil([&] { return self.ref.query(); }); },
             "True when all work enqueued on this stream has finished.")
+        .def(
+            "launch_host_function", &enqueue_host_function, "function"_a,
+            R"(Call `function(*arguments)` when the work enqueued so far has finished; later work waits for it.
+
+The driver calls it in a thread of its own. It must not use the device, nor wait for it. What it raises goes to sys.unraisablehook. On the
+stream of a bascule.Graph it becomes part of the graph, and each launch of the graph calls it.
+
+>>> stream.launch_host_function(print, "done"))")
         .def("wait", &wait_for_event, "event"_a,
              "Make later work on this stream wait for `event`; the host does not wait.")
         .def("wait_event", &wait_for_event, "event"_a, "The same as `wait`, by CuPy's and PyTorch's name.")
