@@ -44,10 +44,7 @@
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/launch_hooks.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>
-<<<<<<< HEAD
-=======
 #include <bascule/runtime/lifetime/host_function.hpp>
->>>>>>> link
 #include <bascule/runtime/linking/linking.hpp>
 #include <bascule/runtime/memory/device_array.hpp>
 #include <bascule/runtime/memory/memory.hpp>
