@@ -265,7 +265,7 @@ def test_auto_says_once_that_it_emulates_or_takes_the_gpu():
     assert result.returncode == 0, result.stderr
     count = result.stderr.count("EmulatedDeviceWarning")
     expected = [("emulated", 1), ("gpu", 0)]
-    if os.environ.get("BASCULE_DEVICE") == "cuda":  # whoever puts the emulated device in the driver's place knows it
+    if os.environ.get("BASCULE_DEVICE") == "cuda":  # who puts the emulated device in the driver's place knows it
         expected.append(("emulated", 0))
     assert (result.stdout.strip(), count) in expected
 
