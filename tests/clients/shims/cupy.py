@@ -253,7 +253,7 @@ class RawKernel:
             "preferred_shared_memory_carveout": found.shared_carveout,
             "ptx_version": found.ptx_version,
             "shared_size_bytes": found.static_shared_bytes,
-            **({"cache_mode_ca": found.cache_mode} if hasattr(found, "cache_mode") else {}),
+            "cache_mode_ca": int(found.caches_globals_in_l1),
         }
 
     num_regs = property(lambda self: self.attributes["num_regs"])
