@@ -158,6 +158,7 @@ class Emitter {
         made.immediate = step.immediate;
         code_.keys.back().operation =
             step.key.operation == Operation::branch ? Operation::compare_branch : Operation::compare_guard;
+        code_.lines.back() = step.line;  // a comparison cannot fail, a loop can be stopped at its branch
         caches_.push_back(made.extra);
     }
 
