@@ -248,7 +248,7 @@ constexpr NodeKind kinds[] = {
     {CU_GRAPH_NODE_TYPE_CONDITIONAL, make_conditional, false},
 };
 
-// By number: an enumeration that has another value may not be read through a reference.
+// By number: an enumeration that has another value may not be read as one.
 const NodeKind* find_kind(int type) noexcept {
     const auto number = [](const NodeKind& each) { return static_cast<int>(each.type); };
     const auto* found = std::ranges::find(kinds, type, number);
@@ -256,7 +256,8 @@ const NodeKind* find_kind(int type) noexcept {
 }
 
 CUresult find_row(const NodeKind*& row, const CUgraphNodeParams& values) {
-    const int type = static_cast<int>(values.type);
+    int type = 0;
+    std::memcpy(&type, &values.type, sizeof type);
     row = find_kind(type);
     if (row != nullptr) return CUDA_SUCCESS;
     const bool known = type >= 0 && type <= CU_GRAPH_NODE_TYPE_CONDITIONAL;
