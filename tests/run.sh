@@ -12,7 +12,7 @@ cpp_tests=(-E '^jit_wheel$' --no-tests=error)  # the JIT's tests again, with ano
 if [ "${1:-}" = --slow ]; then
     which=slow report=pytest-slow.xml cpp_report=ctest-slow.xml
     cpp_tests=(-R '^jit_wheel$' --no-tests=ignore)
-    [ -n "${LONG_TESTS:-}" ] || cpp_tests+=(-E .)  # a minute and a half
+    [ -n "${LONG_TESTS:-}" ] || cpp_tests+=(-E .)  # it takes a minute and a half: without LONG_TESTS none
     shift
 fi
 as_cuda=''

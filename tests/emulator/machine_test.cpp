@@ -239,6 +239,45 @@ TEST_CASE("an address register is looked at again once it has changed") {
     CHECK(out == expected);
 }
 
+TEST_CASE("an address is the sum that was made, whatever becomes of its parts") {
+    // %v changes between the sum and the loads; in the loop it does before the sum is made anew; odd threads change it.
+    Device device(
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".entry k(.param .u64 pin, .param .u64 pout) {\n"
+        ".reg .b64 %in, %out, %v, %x, %y; .reg .b32 %t, %i, %a, %b, %sum; .reg .pred %p, %odd;\n"
+        "ld.param.u64 %in, [pin]; ld.param.u64 %out, [pout]; mov.u32 %t, %tid.x;\n"
+        "mad.wide.u32 %out, %t, 8, %out; mul.wide.u32 %v, %t, 4; and.b32 %a, %t, 1; setp.eq.u32 %odd, %a, 1;\n"
+        "add.u64 %x, %in, %v; add.u64 %v, %v, 64; ld.global.u32 %a, [%x]; add.u64 %y, %v, %in;\n"
+        "@%odd add.u64 %v, %v, 4; ld.global.u32 %b, [%y+4]; add.u32 %a, %a, %b;\n"
+        "mov.u32 %sum, 0; mov.u32 %i, 0;\n"
+        "LOOP: ld.global.u32 %b, [%x]; add.u32 %sum, %sum, %b; add.u64 %v, %v, 4; ld.global.u32 %b, [%x];\n"
+        "add.u32 %sum, %sum, %b; add.u64 %x, %in, %v; add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 3; @%p bra LOOP;\n"
+        "st.global.u32 [%out], %a; st.global.u32 [%out+4], %sum; ret; }");
+    std::vector<int> in(128), out(64), expected(64);
+    for (int i = 0; i < 128; ++i) in[i] = 1000 + i * i;
+    for (int t = 0; t < 32; ++t) {
+        const int v = t + 16 + (t & 1);
+        expected[2 * t] = in[t] + in[t + 17];
+        expected[2 * t + 1] = 2 * (in[t] + in[v + 1] + in[v + 2]);
+    }
+    REQUIRE_FALSE(device.launch("k", {1}, {32}, device.array(in), device.array(out)));
+    CHECK(out == expected);
+}
+
+TEST_CASE("a predicate that a branch has looked at is there for others too") {
+    Device device(
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".entry k(.param .u64 pout) {\n.reg .b64 %out; .reg .b32 %t, %a; .reg .pred %p;\n"
+        "ld.param.u64 %out, [pout]; mov.u32 %t, %tid.x; mad.wide.u32 %out, %t, 4, %out; mov.u32 %a, 0;\n"
+        "setp.lt.u32 %p, %t, 10; @%p bra SMALL; add.u32 %a, %a, 100; bra END;\n"
+        "SMALL: add.u32 %a, %a, 1; END: @!%p add.u32 %a, %a, 1000; @%p add.u32 %a, %a, 10;\n"
+        "st.global.u32 [%out], %a; ret; }");
+    std::vector<int> out(32), expected(32);
+    for (int t = 0; t < 32; ++t) expected[t] = t < 10 ? 11 : 1100;
+    REQUIRE_FALSE(device.launch("k", {1}, {32}, device.array(out)));
+    CHECK(out == expected);
+}
+
 TEST_CASE("a value that a guarded write may leave alone lives on through the loop") {
     // %v is 7 until the third round makes it 5. %w is needed only where %v is not until the next round.
     Device device(

@@ -1,4 +1,4 @@
-"""CuPy's names on Bascule, as far as CuPy's tests of RawKernel and RawModule use them. It maps names and mends nothing.
+"""CuPy's names on Bascule, as far as CuPy's tests of RawKernel and RawModule use them. It maps names only.
 
 Arithmetic of arrays is NumPy's, on copies of them: the tests compare kernels with it.
 """
