@@ -67,7 +67,8 @@ make_virtual_environment() {
     [ "$1" = samples ] || wanted="$1 $(cat "$root"/{samples,tests}/requirements.txt | sha256sum)"
     grep -qsxF "$wanted" "$installed" && return
     say "installing $1/requirements.txt into .venv (downloads some 300 MB the first time)"
-    "$venv_python" -m pip install -q --disable-pip-version-check -r "$root/$1/requirements.txt" \
+    # Python compiles what is imported, a small part of it, when it is.
+    "$venv_python" -m pip install -q --no-compile --disable-pip-version-check -r "$root/$1/requirements.txt" \
         || die "pip could not install $1/requirements.txt; see its message above"
     printf '%s\n' "$of_samples" "$wanted" >"$installed"
 }

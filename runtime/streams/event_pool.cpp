@@ -1,6 +1,5 @@
 #include <array>
 #include <atomic>
-#include <optional>
 #include <utility>
 
 #include <bascule/runtime/driver/driver.hpp>
@@ -53,46 +52,35 @@ void EventPool::give_back(CUevent_st* event) noexcept {
 
 namespace {
 
-/// A thread's own idle event: most launches take and give back one at a time, and need no lock then. Plain
-/// data: what has a destructor would be asked at every use whether it was made yet.
-struct IdleEvent {
-    enum class State : std::uint8_t { fresh, returned_at_end, over };
-    CUevent event = nullptr;
-    std::optional<Device> device;
-    State state = State::fresh;
-};
-
-thread_local constinit IdleEvent mine;
+thread_local constinit ThreadsEvent mine;
 
 struct ReturnAtEnd {
     ~ReturnAtEnd() {
-        mine.state = IdleEvent::State::over;
+        mine.state = ThreadsEvent::State::over;
         if (mine.event != nullptr) EventPool::of(*mine.device).give_back(std::exchange(mine.event, nullptr));
     }
 };
 
 [[gnu::noinline]] void return_at_end() {
-    mine.state = IdleEvent::State::returned_at_end;
+    mine.state = ThreadsEvent::State::returned_at_end;
     thread_local const ReturnAtEnd at_end;
 }
 
 }  // namespace
 
-PooledEvent::PooledEvent(Device device) : device_(device) {
-    IdleEvent& idle = mine;  // found once
-    native_ = idle.event != nullptr && idle.device == device ? std::exchange(idle.event, nullptr)
-                                                             : EventPool::of(device).take();
+PooledEvent::PooledEvent(Device device) : device_(device), idle_(mine) {
+    native_ = idle_.event != nullptr && idle_.device == device ? std::exchange(idle_.event, nullptr)
+                                                               : EventPool::of(device).take();
 }
 
 PooledEvent::~PooledEvent() {
-    IdleEvent& idle = mine;
-    if (idle.state == IdleEvent::State::fresh) return_at_end();
-    if (idle.event != nullptr || idle.state == IdleEvent::State::over) {
+    if (idle_.state == ThreadsEvent::State::fresh) return_at_end();
+    if (idle_.event != nullptr || idle_.state == ThreadsEvent::State::over) {
         EventPool::of(device_).give_back(native_);
         return;
     }
-    idle.event = native_;
-    idle.device = device_;
+    idle_.event = native_;
+    idle_.device = device_;
 }
 
 }  // namespace bascule

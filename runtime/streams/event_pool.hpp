@@ -1,7 +1,9 @@
 // The events that ordering and lifetime use: without timing, made once, used again and again.
 #pragma once
 
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <bascule/runtime/streams/stream_ref.hpp>
@@ -26,9 +28,18 @@ class EventPool {
     std::vector<CUevent_st*> idle_;
 };
 
+/// A thread's own idle event: most launches take and give back one at a time, and need no lock then. Plain
+/// data: what has a destructor would be asked at every use whether it was made yet.
+struct ThreadsEvent {
+    enum class State : std::uint8_t { fresh, returned_at_end, over };
+    CUevent_st* event = nullptr;
+    std::optional<Device> device;
+    State state = State::fresh;
+};
+
 /// An event without timing, taken from its device's pool and given back when this goes.
 /// A wait takes an event's state at the call, so an event may be used again as soon as its waits are
-/// enqueued.
+/// enqueued. For one thread, which makes and destroys it.
 class PooledEvent {
   public:
     explicit PooledEvent(Device device);
@@ -40,6 +51,7 @@ class PooledEvent {
   private:
     CUevent_st* native_;
     Device device_;
+    ThreadsEvent& idle_;  // found once
 };
 
 }  // namespace bascule

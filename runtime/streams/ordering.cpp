@@ -19,22 +19,21 @@ namespace {
 }
 
 /// The event belongs to the producer's context.
-void mark(const Producer& producer, StreamRef theirs, EventRef event) {
-    const Driver& driver = Driver::get();
+void mark(const Driver& driver, const Producer& producer, StreamRef theirs, EventRef event) {
     const DriverResult recorded = driver.api().cuEventRecord(event.native(), theirs.native());
     if (recorded != CUDA_SUCCESS) [[unlikely]]
         fail(recorded, "marking", producer);
 }
 
-[[gnu::always_inline]] inline void wait_for(StreamRef stream, const Producer& producer) {
-    const Driver& driver = Driver::get();
+[[gnu::always_inline]] inline void wait_for(const Driver& driver, StreamRef stream,
+                                            const Producer& producer) {
     const StreamRef theirs = stream_of(producer, stream);
     const PooledEvent event(theirs.device());
     if (same_device(producer, stream)) [[likely]] {
-        mark(producer, theirs, event.ref());
+        mark(driver, producer, theirs, event.ref());
     } else {
         const ContextGuard context(theirs.context());  // the default streams are those of the current context
-        mark(producer, theirs, event.ref());
+        mark(driver, producer, theirs, event.ref());
     }
     const DriverResult waits =
         driver.api().cuStreamWaitEvent(stream.native(), event.ref().native(), CU_EVENT_WAIT_DEFAULT);
@@ -42,8 +41,7 @@ void mark(const Producer& producer, StreamRef theirs, EventRef event) {
         fail(waits, "waiting for", producer);
 }
 
-void make_wait(StreamRef theirs, EventRef fence, const Producer& producer) {
-    const Driver& driver = Driver::get();
+void make_wait(const Driver& driver, StreamRef theirs, EventRef fence, const Producer& producer) {
     const DriverResult waits =
         driver.api().cuStreamWaitEvent(theirs.native(), fence.native(), CU_EVENT_WAIT_DEFAULT);
     if (waits != CUDA_SUCCESS) [[unlikely]]
@@ -55,7 +53,7 @@ void make_wait(StreamRef theirs, EventRef fence, const Producer& producer) {
         if (!needs_wait(producer, stream)) continue;
         const ShownCall call(WaitingCall::wait,
                              [&] { return "wait for " + name_of_stream(producer.stream); });
-        wait_for(stream, producer);
+        wait_for(Driver::get(), stream, producer);
         tell_observers<&StreamObserver::stream_waits>(stream, stream_of(producer, stream));
     }
 }
@@ -73,8 +71,9 @@ void make_wait(StreamRef theirs, EventRef fence, const Producer& producer) {
 void wait_for_producers(StreamRef stream, std::span<const Producer> producers) {
     if (watches_anything()) [[unlikely]]
         return wait_for_traced(stream, producers);
+    const Driver& driver = Driver::get();
     for (const Producer& producer : producers) {
-        if (needs_wait(producer, stream)) wait_for(stream, producer);
+        if (needs_wait(producer, stream)) wait_for(driver, stream, producer);
     }
 }
 
@@ -89,11 +88,11 @@ void order_producers_after(StreamRef stream, std::span<const Producer> producers
                      "marking the end of the launch");
         for (; next != producers.end(); next = std::find_if(next + 1, producers.end(), foreign)) {
             if (same_device(*next, stream)) [[likely]] {
-                make_wait(StreamRef(next->stream, stream.device()), event.ref(), *next);
+                make_wait(driver, StreamRef(next->stream, stream.device()), event.ref(), *next);
             } else {
                 const StreamRef theirs = stream_of(*next, stream);
                 const ContextGuard context(theirs.context());
-                make_wait(theirs, event.ref(), *next);
+                make_wait(driver, theirs, event.ref(), *next);
             }
         }
     } catch (...) {

@@ -18,7 +18,7 @@ fi
 wanted=$(cat "$root"/{samples,tests/clients}/requirements.txt | sha256sum)
 if ! grep -qsxF "$wanted" "$clients/installed-requirements"; then
     say "installing tests/clients/requirements.txt into .venv-clients"
-    "$clients/bin/python" -m pip install -q --disable-pip-version-check -r "$root/tests/clients/requirements.txt" \
+    "$clients/bin/python" -m pip install -q --no-compile --disable-pip-version-check -r "$root/tests/clients/requirements.txt" \
         || die "pip could not install tests/clients/requirements.txt; see its message above"
     printf '%s\n' "$wanted" >"$clients/installed-requirements"
 fi

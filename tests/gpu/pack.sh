@@ -2,12 +2,19 @@
 # Packs what a machine with a GPU, Python 3.12 and no network needs for tests/gpu/run.sh, which is in it: a wheel of the
 # package, what Python may lack there, compiled test programs and helpers, and the tests.
 #
-#   bash tests/gpu/pack.sh [FOLDER]      default: build/gpu/pack, which git ignores; at most 60 MB
+#   bash tests/gpu/pack.sh [--quick] [FOLDER]      default: build/gpu/pack, which git ignores; at most 60 MB
+#
+# --quick: without the C++ test programs, for rehearse.sh --quick.
 #
 # The interpreter is BASCULE_GPU_PYTHON, else a python3.12 of the PATH or of pyenv. The first time compiles for it what
 # differs from build/dev, some minutes, and downloads wheels.
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
+programs=(jit_tests runtime_tests file_faults exchange_native fake_profiler wrapped_driver count_allocations)
+if [ "${1:-}" = --quick ]; then
+    programs=("${programs[@]:2}")
+    shift
+fi
 pack=${1:-$root/build/gpu/pack}
 case $pack in /*) ;; *) pack=$PWD/$pack ;; esac
 environment=$root/build/gpu/python clone=$root/build/gpu/clone
@@ -87,8 +94,6 @@ add_wheels() {
 
 # Under the names by which the tests look them up; stripped.
 add_programs() {
-    local programs=(jit_tests runtime_tests file_faults exchange_native fake_profiler wrapped_driver
-        count_allocations)
     ninja -C "$tree" -j "$CMAKE_BUILD_PARALLEL_LEVEL" --quiet "${programs[@]}"
     local file
     while IFS= read -r file; do

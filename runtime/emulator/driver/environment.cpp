@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "machine/registry.hpp"
+
 namespace emulated::driver {
 namespace {
 
@@ -188,6 +190,7 @@ Environment read_environment() {
          fmt::format("a number of threads from 1 to {}", most_workers));
     bool uses_baseline = false;  // the registry of handlers asks again
     read("BASCULE_EMULATED_ISA", uses_baseline, parse_isa, "baseline (do not use AVX2), or unset");
+    if (all.complaint.empty()) all.complaint = machine::why_no_instruction_set();
     all.waits_for_launches = is_set("CUDA_LAUNCH_BLOCKING");
     all.compiles_ptx = all.named_driver == 0 || !is_set("CUDA_DISABLE_PTX_JIT");
     return all;

@@ -1,22 +1,12 @@
 #include "machine/registry.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
 #include <string_view>
 
 namespace emulated::machine {
 namespace {
-
-bool wants_avx2() {
-#if defined(BASCULE_EMULATED_AVX2)
-    const char* asked = std::getenv("BASCULE_EMULATED_ISA");
-    if (asked && std::string_view(asked) == "baseline") return false;
-    // Every processor with AVX2 has F16C, which clang 14 cannot ask for.
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-    return false;
-#endif
-}
 
 // What is compiled for one instruction set, and the rest.
 Registry handlers(std::initializer_list<void (*)(Registry&)> of_the_set) {
@@ -29,22 +19,57 @@ Registry handlers(std::initializer_list<void (*)(Registry&)> of_the_set) {
     return made;
 }
 
+#if defined(BASCULE_EMULATED_AVX2)
+// Every processor with AVX2 has F16C, which clang 14 cannot ask for.
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+
+Registry avx2_handlers() {
+    return handlers({avx2::register_arithmetic, avx2::register_floats, avx2::register_conversions,
+                     avx2::register_memory, avx2::register_atomics, avx2::register_tensor,
+                     avx2::register_tensor_memory, avx2::register_shuffles});
+}
+#endif
+
+#if defined(BASCULE_EMULATED_BASELINE)
+bool always() { return true; }
+
 Registry baseline_handlers() {
     return handlers({baseline::register_arithmetic, baseline::register_floats, baseline::register_conversions,
                      baseline::register_memory, baseline::register_atomics, baseline::register_tensor,
                      baseline::register_tensor_memory, baseline::register_shuffles});
 }
-
-Registry best_handlers() {
-#if defined(BASCULE_EMULATED_AVX2)
-    if (wants_avx2()) {
-        return handlers({avx2::register_arithmetic, avx2::register_floats, avx2::register_conversions,
-                         avx2::register_memory, avx2::register_atomics, avx2::register_tensor,
-                         avx2::register_tensor_memory, avx2::register_shuffles});
-    }
 #endif
-    return baseline_handlers();
+
+struct InstructionSet {
+    const char* name;
+    bool (*is_here)();
+    Registry (*handlers)();
+};
+
+// What was compiled, the best first (BASCULE_BASELINE in CMake).
+constexpr InstructionSet instruction_sets[] = {
+#if defined(BASCULE_EMULATED_AVX2)
+    {"AVX2", has_avx2, avx2_handlers},
+#endif
+#if defined(BASCULE_EMULATED_BASELINE)
+    {"baseline", always, baseline_handlers},
+#endif
+};
+
+// The first that runs here, of the name where one is asked for.
+const InstructionSet* find_set(std::string_view name) {
+    const auto* found = std::ranges::find_if(instruction_sets, [&](const InstructionSet& set) {
+        return (name.empty() || set.name == name) && set.is_here();
+    });
+    return found == std::ranges::end(instruction_sets) ? nullptr : found;
 }
+
+const InstructionSet* chosen_set() {
+    const char* asked = std::getenv("BASCULE_EMULATED_ISA");
+    return find_set(asked && std::string_view(asked) == "baseline" ? "baseline" : "");
+}
+
+Registry handlers_of(const InstructionSet* set) { return set ? set->handlers() : Registry(); }
 
 }  // namespace
 
@@ -65,15 +90,25 @@ Handler Registry::find(const program::Key& key) const {
 }
 
 const Registry& registry() {
-    static const Registry& made = *new Registry(best_handlers());  // a worker may run at the very end
+    static const Registry& made =
+        *new Registry(handlers_of(chosen_set()));  // a worker may run at the very end
     return made;
 }
 
 const Registry& baseline_registry() {
-    static const Registry& made = *new Registry(baseline_handlers());
+    static const Registry& made = *new Registry(handlers_of(find_set("baseline")));
     return made;
 }
 
-const char* instruction_set() noexcept { return wants_avx2() ? "AVX2" : "baseline"; }
+const char* instruction_set() { return chosen_set() ? chosen_set()->name : "none"; }
+
+std::string_view why_no_instruction_set() {
+    if (chosen_set()) return "";
+    if (find_set(""))
+        return "BASCULE_EMULATED_ISA is 'baseline', which this build of Bascule leaves out; unset it, or install with pip "
+               "install . -C cmake.define.BASCULE_BASELINE=ON";
+    return "this build of Bascule emulates GPUs only on processors with AVX2 and FMA, which this processor lacks; install "
+           "it again on this machine, or with pip install . -C cmake.define.BASCULE_BASELINE=ON";
+}
 
 }  // namespace emulated::machine

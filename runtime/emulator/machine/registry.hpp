@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <unordered_map>
 
 #include "machine/lanes.hpp"
@@ -30,10 +31,12 @@ void for_flags(const Visit& visit) {
 }
 
 /// For this processor: AVX2 and FMA where it has them. BASCULE_EMULATED_ISA=baseline asks for the other.
+/// Empty where neither was compiled for it: why_no_instruction_set() says what to do then, and nothing otherwise.
 const Registry& registry();
-const char* instruction_set() noexcept;
+const char* instruction_set();
+std::string_view why_no_instruction_set();
 
-/// For tests: each instruction set that can run here.
+/// For tests: what runs on any processor. Empty where it was not compiled.
 const Registry& baseline_registry();
 
 void register_async(Registry& registry);

@@ -361,7 +361,10 @@ SOME = ["graphs/test_graph.py", "lifetime/test_owners.py"]
 MORE = ["launches", "graphs", "arrays", "lifetime/test_owners.py", "lifetime/test_reset.py"]
 
 
-@pytest.mark.parametrize("tests", [SOME, pytest.param(MORE, marks=pytest.mark.slow)], ids=["some", "more"])
+LONG = pytest.mark.skipif("LONG_TESTS" not in os.environ, reason="takes half a minute: .ci/run --long")
+
+
+@pytest.mark.parametrize("tests", [SOME, pytest.param(MORE, marks=[pytest.mark.slow, LONG])], ids=["some", "more"])
 def test_the_suite_runs_while_a_host_function_waits_for_the_gil(tests: list[str]) -> None:
     root = HERE.parent
     run = subprocess.run(

@@ -115,7 +115,8 @@ def report(installed, tmp_path_factory):
 
 def test_the_headers_to_build_with_come_from_a_wheel(tmp_path):
     """And what uses the driver's types most compiles with them."""
-    options = ("-G", "Ninja", "-DBASCULE_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O0")
+    options = ("-G", "Ninja", "-DBASCULE_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Release", "-DBASCULE_COMPILER_CACHE=")
+    options += ("-DCMAKE_CXX_FLAGS_RELEASE=-fsyntax-only", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON")
     python = f"-DPython3_EXECUTABLE={sys.executable}"
     run("cmake", "-S", ROOT, "-B", tmp_path, python, hidden_toolkits(), *options, env=without_toolkit())
     cache = (tmp_path / "CMakeCache.txt").read_text()
@@ -152,6 +153,18 @@ def test_info_finds_nothing_missing(installed, tmp_path):
     printed = run(command, "info", cwd=tmp_path, env=without_toolkit(BASCULE_DEVICE="emulated"))
     assert re.search(r"missing +nothing", printed), printed
     assert printed.count("site-packages") >= 3  # the library, and headers
+
+
+@pytest.mark.skipif(
+    not {"avx2", "fma"} <= set(Path("/proc/cpuinfo").read_text().split()), reason="this processor has no AVX2"
+)
+def test_what_was_built_for_this_processor_alone_says_how_others_are_served(installed, tmp_path):
+    environment = without_toolkit(BASCULE_DEVICE="emulated", BASCULE_EMULATED_ISA="baseline")
+    program = "import bascule; bascule.device_array(1, 'f4')"
+    ended = subprocess.run([installed, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert ended.returncode != 0
+    assert "BASCULE_EMULATED_ISA is 'baseline', which this build of Bascule leaves out" in ended.stderr
+    assert "pip install . -C cmake.define.BASCULE_BASELINE=ON" in ended.stderr
 
 
 def test_the_package_has_its_types_and_nothing_of_the_build(installed):
