@@ -101,7 +101,8 @@ TEST_CASE("a variable that is not there is an error that tells which are") {
 
 TEST_CASE("a variable among the name expressions is the module's, whether a kernel uses it or not") {
     const Device device{0};
-    const Module module({text, "test.cu"}, {}, Cache::process_default(), {"scale<double>", "left::same"});
+    const Module module(TestModule::source_of(text), {}, Cache::process_default(),
+                        {"scale<double>", "left::same"});
     CHECK(module.name_expressions() == std::vector<std::string>{"&left::same", "&scale<double>"});
     const Global scale = find_global(module, "scale<double>", device);
     const Stream stream(device);
