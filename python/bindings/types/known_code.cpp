@@ -1,6 +1,7 @@
 #include "types/known_code.hpp"
 
 #include <string>
+#include <utility>
 
 namespace py = pybind11;
 

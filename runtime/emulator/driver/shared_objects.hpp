@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "driver/process.hpp"
 #include "streams/shared_mark.hpp"

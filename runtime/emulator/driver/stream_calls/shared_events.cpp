@@ -1,4 +1,5 @@
 // Events of other processes: cuIpcGetEventHandle, cuIpcOpenEventHandle, and what waits and records do about them.
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fcntl.h>
