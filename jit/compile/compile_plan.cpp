@@ -35,6 +35,15 @@ std::string refusal(const std::string& kernel, const std::vector<Diagnostic>& di
     return first;
 }
 
+/// The first that is about this name expression; null where none is.
+const Diagnostic* find_about(const std::string& expression, const std::vector<Diagnostic>& diagnostics) {
+    const std::string wanted = without_blanks(expression);
+    const auto found = std::ranges::find_if(diagnostics, [&](const Diagnostic& diagnostic) {
+        return concerns_name_expression(diagnostic) && name_expression_of(diagnostic) == wanted;
+    });
+    return found == diagnostics.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 const KernelDeclaration& WantedKernel::fitting(std::size_t parameters) const {
@@ -48,6 +57,10 @@ CompilePlan::CompilePlan(const Program& program)
     : signatures_only_(program.purpose == Program::Purpose::signatures) {
     const std::vector<KernelDeclaration> found = find_kernels(program.source.text);
     for (const Instance& instance : program.instances) {
+        if (instance.is_variable()) {
+            variables_.push_back(instance);
+            continue;
+        }
         WantedKernel& kernel =
             wanted_.emplace_back(WantedKernel{instance.kernel, instance.expression, {}, true});
         for (const KernelDeclaration& declaration : found) {
@@ -68,6 +81,8 @@ std::vector<std::string> CompilePlan::name_expressions() const {
         if (!signatures_only_) expressions.push_back(kernel.expression);
         expressions.push_back(signature_expression(kernel.expression));
     }
+    if (signatures_only_) return expressions;
+    for (const Instance& variable : variables_) expressions.push_back(variable.expression);
     return expressions;
 }
 
@@ -75,7 +90,10 @@ bool CompilePlan::revise(const std::vector<Diagnostic>& diagnostics) {
     const bool refuses_instance = std::ranges::any_of(wanted_, [&](const WantedKernel& kernel) {
         return kernel.is_instance && !refusal(kernel.expression, diagnostics).empty();
     });
-    if (refuses_instance) return false;
+    const bool refuses_variable = std::ranges::any_of(variables_, [&](const Instance& variable) {
+        return find_about(variable.expression, diagnostics) != nullptr;
+    });
+    if (refuses_instance || refuses_variable) return false;
     bool changed = false;
     std::vector<WantedKernel> kept;
     for (WantedKernel& kernel : wanted_) {
@@ -102,17 +120,21 @@ bool CompilePlan::revise(const std::vector<Diagnostic>& diagnostics) {
 
 std::string CompilePlan::refused_instance(const std::vector<Diagnostic>& diagnostics,
                                           const Source& source) const {
+    const auto reason = [&](const Diagnostic& diagnostic) {
+        const std::string help = help_for(diagnostic, source);
+        return fmt::format("NVRTC says: {}{}{}", diagnostic.message, help.empty() ? "" : "\nhelp: ", help);
+    };
     for (const WantedKernel& kernel : wanted_) {
-        for (const Diagnostic& diagnostic : diagnostics) {
-            if (!concerns_name_expression(diagnostic)) continue;
-            const std::string expression = name_expression_of(diagnostic);
-            if (expression != without_blanks(kernel.expression) &&
-                expression != without_blanks(signature_expression(kernel.expression)))
-                continue;
-            const std::string help = help_for(diagnostic, source);
-            return fmt::format("kernel '{}' has no instance {}. NVRTC says: {}{}{}", kernel.name,
-                               kernel.expression, diagnostic.message, help.empty() ? "" : "\nhelp: ", help);
-        }
+        const Diagnostic* about = find_about(kernel.expression, diagnostics);
+        if (about == nullptr) about = find_about(signature_expression(kernel.expression), diagnostics);
+        if (about == nullptr) continue;
+        return fmt::format("kernel '{}' has no instance {}. {}", kernel.name, kernel.expression,
+                           reason(*about));
+    }
+    for (const Instance& variable : variables_) {
+        const Diagnostic* const about = find_about(variable.expression, diagnostics);
+        if (about == nullptr) continue;
+        return fmt::format("there is no variable '{}'. {}", variable.kernel, reason(*about));
     }
     return {};
 }

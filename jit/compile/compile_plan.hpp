@@ -30,7 +30,8 @@ class CompilePlan {
     const std::vector<WantedKernel>& wanted() const noexcept { return wanted_; }
     const std::vector<std::pair<std::string, std::string>>& absent() const noexcept { return absent_; }
 
-    /// A kernel's own name, unless only signatures are wanted, and its signature's; in the order of `wanted`.
+    /// A kernel's own name, unless only signatures are wanted, and its signature's; in the order of `wanted`. The variables'
+    /// come last.
     std::vector<std::string> name_expressions() const;
     std::size_t expressions_per_kernel() const noexcept { return signatures_only_ ? 1 : 2; }
 
@@ -38,7 +39,7 @@ class CompilePlan {
     /// about none, or about one that was asked for by name.
     bool revise(const std::vector<Diagnostic>& diagnostics);
 
-    /// Why the first instance that these diagnostics are about cannot be had: "has no instance ..."; empty
+    /// Why the first instance, or variable, that these diagnostics are about cannot be had: "has no instance ..."; empty
     /// when none.
     std::string refused_instance(const std::vector<Diagnostic>& diagnostics, const Source& source) const;
 
@@ -48,6 +49,7 @@ class CompilePlan {
 
     bool signatures_only_;
     std::vector<WantedKernel> wanted_;
+    std::vector<Instance> variables_;  // that the image has whether a kernel uses them or not
     std::vector<std::pair<std::string, std::string>> absent_;
 };
 

@@ -31,6 +31,10 @@ using enum NvrtcOption::InExtra;
 constexpr std::string_view use_arch = "use the option `arch`";
 constexpr std::string_view not_loadable = "what it makes cannot be loaded and launched";
 
+constexpr std::string_view makes_lto_ir =
+    "texts are compiled to PTX or machine code, also to be linked; LTO-IR that was made elsewhere is loaded and "
+    "linked as it is";
+
 constexpr std::array options = {
     NvrtcOption{"--gpu-architecture", "-arch", refused, use_arch},
     NvrtcOption{"--gpu-code", "-code", refused, use_arch},
@@ -42,8 +46,8 @@ constexpr std::array options = {
     NvrtcOption{"--device-debug", "-G", refused, "use the option `debug`"},
     NvrtcOption{"--pch", "-pch", refused, "use the option `pch`"},
     NvrtcOption{"--output-file", "-o", refused, "NVRTC compiles in memory and writes no file"},
-    NvrtcOption{"--dlink-time-opt", "-dlto", refused, not_loadable},
-    NvrtcOption{"--gen-opt-lto", "-lto", refused, not_loadable},
+    NvrtcOption{"--dlink-time-opt", "-dlto", refused, makes_lto_ir},
+    NvrtcOption{"--gen-opt-lto", "-lto", refused, makes_lto_ir},
     NvrtcOption{"--fdevice-syntax-only", "-fdevice-syntax-only", refused, not_loadable},
     NvrtcOption{"--use_fast_math", "-use_fast_math", harmless},
     NvrtcOption{"--maxrregcount", "-maxrregcount", harmless},

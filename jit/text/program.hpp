@@ -23,11 +23,13 @@ class ImageMaker {
     virtual Image make(Arch arch) const = 0;
 };
 
-/// A kernel that a compile is asked for by a name of its own: an instance of a template.
+/// What a compile is asked for by a name of its own: an instance of a kernel template, or a variable, also one that no kernel
+/// uses.
 struct Instance {
-    std::string kernel;      ///< as declared: "ns::scale"
-    std::string expression;  ///< "ns::scale<float>"
+    std::string kernel;      ///< as declared: "ns::scale"; of a variable its name: "ns::table<float>"
+    std::string expression;  ///< "ns::scale<float>"; of a variable its address: "&ns::table<float>"
 
+    bool is_variable() const noexcept { return expression.starts_with('&'); }
     bool operator==(const Instance&) const = default;
 };
 

@@ -3,7 +3,9 @@
 #include <charconv>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/text/lexer.hpp>
 #include <bascule/jit/types/variable.hpp>
 
@@ -229,5 +231,22 @@ class VariableFinder {
 }  // namespace
 
 std::vector<std::string> find_variables(std::string_view text) { return VariableFinder(text).find(); }
+
+std::string qualified_variable(const std::string& name, const std::vector<std::string>& known,
+                               const std::string& source_name) {
+    const std::string_view base = std::string_view(name).substr(0, name.find('<'));
+    std::vector<std::string> matches;
+    for (const std::string& each : known) {
+        if (each == base) return name;
+        if (each.ends_with(base) && each.substr(0, each.size() - base.size()).ends_with("::"))
+            matches.push_back(each);
+    }
+    if (matches.size() > 1) {
+        throw CompileError(fmt::format("{} has several variables '{}': use a qualified name: {}.",
+                                       source_name, base, fmt::join(matches, ", ")),
+                           {.log = {}, .name_expression = name, .options = {}, .architecture = {}});
+    }
+    return matches.empty() ? name : matches[0] + name.substr(base.size());
+}
 
 }  // namespace bascule

@@ -37,6 +37,11 @@ bool has_variables(std::string_view ptx) noexcept;
 /// templates bring is not seen.
 std::vector<std::string> find_variables(std::string_view text);
 
+/// `name` with its namespaces: "table<float>" becomes "ns::table<float>" where only one of the `known` has that last component.
+/// Unchanged where none has. Throws: CompileError where several have.
+std::string qualified_variable(const std::string& name, const std::vector<std::string>& known,
+                               const std::string& source_name);
+
 /// The name expression that reflects a variable's type.
 std::string variable_expression(const std::string& name);
 /// The same where the type has no name (`struct { int n; } v;`), which the compiler refuses above: its size.

@@ -87,6 +87,7 @@ namespace bascule {
     FUNCTION(cuStreamGetCaptureInfo, 11030)            \
     FUNCTION(cuStreamBeginCapture, 10010)              \
     FUNCTION(cuStreamEndCapture, 10000)                \
+    FUNCTION(cuStreamUpdateCaptureDependencies, 11030) \
     FUNCTION(cuThreadExchangeStreamCaptureMode, 10010) \
     FUNCTION(cuEventCreate, 2000)                      \
     FUNCTION(cuEventDestroy, 4000)                     \
@@ -96,6 +97,7 @@ namespace bascule {
     FUNCTION(cuEventElapsedTime, 2000)                 \
     FUNCTION(cuGraphDestroy, 10000)                    \
     FUNCTION(cuGraphGetNodes, 10000)                   \
+    FUNCTION(cuGraphAddChildGraphNode, 10000)          \
     FUNCTION(cuGraphInstantiateWithFlags, 11040)       \
     FUNCTION(cuGraphExecUpdate, 12000)                 \
     FUNCTION(cuGraphExecDestroy, 10000)                \

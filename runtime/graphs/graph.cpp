@@ -38,6 +38,11 @@ struct Graph::Content {
     GraphNeeds needs;
 };
 
+/// Of what a launch, or a graph that has this one as a child, uses.
+struct Graph::Share {
+    std::shared_ptr<Content> content;
+};
+
 struct Graph::Capture {
     Capture(std::shared_ptr<Content> made, std::uint64_t id)
         : content(std::move(made)), noted(id, content->needs) {}
@@ -51,8 +56,22 @@ namespace {
     throw ArgumentError(ArgumentError::Kind::value, message, {.field = "graph"});
 }
 
-/// A launch's share of what it uses.
-using Share = std::shared_ptr<void>;
+/// The graph becomes one node of the graph that `stream` is being captured into, after what was captured there.
+void add_child(const Driver& driver, CUgraph child, StreamRef stream) {
+    const DriverFunctions& api = driver.api();
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUgraph parent = nullptr;
+    const CUgraphNode* before = nullptr;
+    std::size_t count = 0;
+    driver.check(api.cuStreamGetCaptureInfo(stream.native(), &status, nullptr, &parent, &before, &count),
+                 fmt::format("asking for the capture of {}", name_of_stream(stream.handle())));
+    CUgraphNode node = nullptr;
+    driver.check(api.cuGraphAddChildGraphNode(&node, parent, before, count, child),
+                 "adding a graph to the one that is being captured");
+    driver.check(
+        api.cuStreamUpdateCaptureDependencies(stream.native(), &node, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES),
+        "adding a graph to the one that is being captured");
+}
 
 }  // namespace
 
@@ -118,7 +137,7 @@ void Graph::cancel() noexcept {
 void Graph::launch(StreamRef stream) {
     if (capture_ != nullptr) fail_state("the graph is being captured: launch it after the `with` block.");
     if (content_ == nullptr) fail_state("the graph is empty: capture something first, `with graph: ...`.");
-    const Owner share{new Share(content_), &delete_owners<Share>};
+    const Owner share{new Share{content_}, &delete_owners<Share>};
     const Owners owners(share);
     const OwnersKept kept(stream, owners);
     const Driver& driver = Driver::get();
@@ -127,22 +146,39 @@ void Graph::launch(StreamRef stream) {
     // What was made in the capture is bound to its stream, and a later reader waits for that one.
     if (content_->needs.own_stream) needed.push_back({this->stream().handle(), 0});
     const ProducersToOrder producers(stream, needed);
-    if (content_->exec == nullptr) {
+    const bool is_child =
+        !producers.found_no_capture() && capture_of(stream).status == CaptureState::Status::active;
+    if (content_->exec == nullptr && !is_child) {
         driver.check(driver.api().cuGraphInstantiateWithFlags(&content_->exec, content_->graph, 0),
                      "making a graph executable");
     }
     TracedCall call(CallKind::graph_launch, [] { return "launch graph"; });
     wait_for_producers(stream, producers.get());
     call.begin_operation(stream);
-    driver.check(driver.api().cuGraphLaunch(content_->exec, stream.native()), stream.native(),
-                 "launching a graph");
+    if (is_child) {
+        add_child(driver, content_->graph, stream);
+    } else {
+        driver.check(driver.api().cuGraphLaunch(content_->exec, stream.native()), stream.native(),
+                     "launching a graph");
+    }
     call.end_operation();
     order_producers_after(stream, producers.get());
 }
 
-std::span<const Owner> Graph::owners() const noexcept {
-    if (content_ == nullptr || content_.use_count() != 1) return {};
-    return content_->needs.owners;
+void Graph::visit_owners(const std::function<void(const Owner&)>& visit) const {
+    if (content_ != nullptr) visit_owners(content_, visit);
+}
+
+void Graph::visit_owners(const std::shared_ptr<Content>& content,
+                         const std::function<void(const Owner&)>& visit) {
+    if (content.use_count() != 1) return;
+    for (const Owner& owner : content->needs.owners) {
+        if (owner.release == &delete_owners<Share>) {
+            visit_owners(static_cast<const Share*>(owner.object)->content, visit);
+        } else {
+            visit(owner);
+        }
+    }
 }
 
 std::size_t Graph::size() const {

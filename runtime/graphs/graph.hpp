@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
-#include <span>
 
 #include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream.hpp>
@@ -50,20 +50,27 @@ class Graph {
     void cancel() noexcept;
     bool capturing() const noexcept { return capture_ != nullptr; }
 
-    /// Enqueues the whole graph; the first launch makes it executable. Throws: CudaError; ArgumentError when
-    /// nothing was captured, or a capture is going on.
+    /// Enqueues the whole graph; the first launch makes it executable. On a stream that is being captured it becomes one
+    /// operation of that graph instead: a child, which is what this graph is now, whatever it captures later. The other
+    /// graph then waits for the streams that this one names, and keeps its owners. Throws: CudaError; ArgumentError when
+    /// nothing was captured, a capture of this graph is going on, or another library captures and a stream that this graph
+    /// names is not part of that.
     void launch(StreamRef stream);
 
     /// Operations that were captured.
     std::size_t size() const;
-    /// Of what was captured; none while a launch of it may go on.
-    std::span<const Owner> owners() const noexcept;
+    /// The owners of what was captured, those of children too; none while a launch of it may go on, and none of a child that
+    /// others have too.
+    void visit_owners(const std::function<void(const Owner&)>& visit) const;
     /// How often `end` has updated the executable graph, for tests.
     std::size_t updates() const noexcept { return updates_; }
 
   private:
     struct Capture;
     struct Content;
+    struct Share;
+    static void visit_owners(const std::shared_ptr<Content>& content,
+                             const std::function<void(const Owner&)>& visit);
 
     Stream stream_;
     std::unique_ptr<Capture> capture_;  // between begin and end

@@ -7,6 +7,7 @@
 #include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/rejection.hpp>
+#include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/link/code.hpp>
 #include <bascule/jit/probes/variable_probe.hpp>
 #include <bascule/jit/types/demangle.hpp>
@@ -23,22 +24,6 @@ template <class... Values>
     throw CompileError(
         fmt::format(text, std::forward<Values>(values)...),
         {.log = {}, .name_expression = name, .options = {}, .architecture = to_string(image.arch)});
-}
-
-/// The name with its namespaces, where the last component says enough.
-std::string qualified(const std::string& name, const std::vector<std::string>& known, const Source& source,
-                      const Image& image) {
-    const std::string_view base = std::string_view(name).substr(0, name.find('<'));
-    std::vector<std::string> matches;
-    for (const std::string& each : known) {
-        if (each == base) return name;
-        if (last_component(each) == base) matches.push_back(each);
-    }
-    if (matches.size() > 1) {
-        fail(name, image, "{} has several variables '{}': use a qualified name: {}.", source.name, base,
-             fmt::join(matches, ", "));
-    }
-    return matches.empty() ? name : matches[0] + name.substr(base.size());
 }
 
 [[noreturn]] void fail_name(const CompileError& error, const std::string& name,
@@ -100,7 +85,7 @@ std::optional<Global> find_in_texts(const ImageSource& images, const Library& li
         if (!declares) continue;
         const Image& image = *text.made.image;
         Global global{{}, 0, device};
-        global.variable = reflect_variable(text, qualified(name, known, text.program.source, image));
+        global.variable = reflect_variable(text, qualified_variable(name, known, text.program.source.name));
         const std::string name_there = name_in_image(global.variable, image.ptx);
         const CodeOutline outline = outline_of_ptx({text.program.source.name, image.ptx, CodeKind::ptx});
         const CodeSymbol* const symbol = outline.find(name_there);
@@ -151,6 +136,39 @@ Global find_global_of_images(const Module& module, const std::string& name, Devi
     return find_in_code(*library, name, device);
 }
 
+/// A variable of the one text that `probed` was compiled from. `unused` says what to do where no kernel uses it.
+template <class Unused>
+Global find_in_text(const ProbedProgram& probed, const Library& library, const std::string& name,
+                    Device device, const Unused& unused) {
+    const Source& source = probed.program.source;
+    const std::vector<std::string> known = find_variables(source.text);
+    const std::string wanted = qualified_variable(name, known, source.name);
+    Global global{{}, 0, device};
+    try {
+        global.variable = reflect_variable(probed, wanted);
+    } catch (const CompileError& error) {
+        if (error.details().name_expression.empty()) throw;
+        fail_name(error, name, known, source, library.image());
+    }
+    const std::string name_there = name_in_image(global.variable, library.image().ptx);
+    if (!library.variable(name_there, device)) {
+        fail(name, library.image(), "{} has variable '{}', but {}", source.name, wanted, unused(wanted));
+    }
+    return locate(std::move(global), library, name_there, library.image().ptx, device);
+}
+
+/// Whether a name expression of the module is this variable.
+bool is_named(const Module& module, const std::string& name) {
+    const std::vector<Instance> instances = module.instances();
+    if (std::ranges::none_of(instances, &Instance::is_variable)) return false;
+    const Source& source = module.source();
+    const std::string unscoped = name.substr(name.starts_with("::") ? 2 : 0);
+    const std::string wanted = qualified_variable(unscoped, find_variables(source.text), source.name);
+    return std::ranges::any_of(instances, [&](const Instance& each) {
+        return each.is_variable() && without_blanks(each.kernel) == without_blanks(wanted);
+    });
+}
+
 }  // namespace
 
 Global find_global(const Kernel& kernel, const std::string& name, Device device) {
@@ -158,53 +176,42 @@ Global find_global(const Kernel& kernel, const std::string& name, Device device)
     if (kernel.existing(device) == nullptr) require_loadable(std::nullopt, kernel.name());
     const Library& library = *kernel.loaded(device).library;
     kernel.module().note_exposed_variables();
-    const Source& source = kernel.module().source();
-    const std::vector<std::string> known = find_variables(source.text);
-    const std::string wanted = qualified(name, known, source, library.image());
-    Global global{{}, 0, device};
-    try {
-        global.variable = reflect_variable(kernel.probed(device), wanted);
-    } catch (const CompileError& error) {
-        if (error.details().name_expression.empty()) throw;
-        fail_name(error, name, known, source, library.image());
-    }
-    const std::string name_there = name_in_image(global.variable, library.image().ptx);
-    const std::optional<LoadedVariable> loaded = library.variable(name_there, device);
-    if (!loaded) {
-        fail(name, library.image(),
-             "{} has variable '{}', but kernel '{}' does not use it, and the compiler left it out of that "
-             "kernel's code. Ask a kernel that uses it, or use it in this one.",
-             source.name, wanted, kernel.name());
-    }
-    if (loaded->bytes != global.variable.bytes()) {
-        throw Error(
-            fmt::format("variable '{}' has {} bytes on the device, but its type has {}. Please report this "
-                        "with your NVRTC's version.",
-                        wanted, loaded->bytes, global.variable.bytes()));
-    }
-    global.address = loaded->address;
-    global.in_constant_memory = is_in_constant_memory(name_there, library.image().ptx);
-    return global;
+    return find_in_text(kernel.probed(device), library, name, device, [&](const std::string&) {
+        return fmt::format(
+            "kernel '{}' does not use it, and the compiler left it out of that kernel's code. Ask a kernel that "
+            "uses it, or use it in this one.",
+            kernel.name());
+    });
 }
 
 Global find_global(const Module& module, const std::string& name, Device device) {
     if (module.images() != nullptr) return find_global_of_images(module, name, device);
     const auto& declarations = module.declarations();
     const auto found = std::ranges::find_if(declarations, &KernelDeclaration::is_template);
-    if (found != declarations.end()) {
+    const bool named = is_named(module, name);
+    if (found != declarations.end() && !named) {
         reject_field(ErrorKind::value, "name",
                      "{} has the template '{}', and instances have variables of their own: ask the kernel "
                      "whose '{}' you mean, with kernel.get_global(\"{}\"); an instance is "
-                     "kernel.instantiate(...).",
+                     "kernel.instantiate(...). A variable that is named with the instances, in "
+                     "name_expressions, is the module's.",
                      module.source().name, found->name, name, name);
     }
     const Arch arch = module.options().arch.value_or(device.arch());
     const std::shared_ptr<const Image> image = module.compile(arch).image;
-    if (image->kernels.empty()) {
+    if (image->kernels.empty() && !named) {
         fail(name, *image, "no kernel of {} can be loaded, and its variables are loaded with them.",
              module.source().name);
     }
-    return find_global(module.kernel(image->kernels[0].name), name, device);
+    if (module.existing_library(device) == nullptr) require_loadable(std::nullopt, module.source().name);
+    const std::shared_ptr<const Library> library = module.library(device);
+    module.note_exposed_variables();
+    return find_in_text(module.probed(device), *library, name, device, [](const std::string& wanted) {
+        return fmt::format(
+            "no kernel of the module uses it, and the compiler left it out. Use it in a kernel, or compile it "
+            "with the text: name_expressions=[\"{}\"].",
+            wanted);
+    });
 }
 
 }  // namespace bascule

@@ -55,7 +55,8 @@ struct KernelReference {
 class Module {
   public:
     /// Finds the kernels of the text; compiles nothing yet. The instances that `name_expressions` name
-    /// ("ns::scale<float>") are part of the image of the functions. Throws: CompileError when there can be no kernel;
+    /// ("ns::scale<float>") are part of the image of the functions, and so are the variables ("ns::table<float>", or
+    /// "&ns::table<float>" where a header declares it), used or not. Throws: CompileError when there can be no kernel;
     /// ArgumentError for a name expression that does not say all of a template's arguments.
     explicit Module(Source source, CompileOptions options = {}, Cache& cache = Cache::process_default(),
                     const std::vector<std::string>& name_expressions = {});
@@ -68,8 +69,9 @@ class Module {
 
     const Source& source() const noexcept;  ///< without a text where there is not one alone
     const CompileOptions& options() const noexcept;
-    std::vector<std::string> name_expressions() const;  ///< the instances in the module's own image
-    std::vector<Instance> instances() const;            ///< the same
+    std::vector<std::string> name_expressions()
+        const;                                ///< the instances and variables in the module's own image
+    std::vector<Instance> instances() const;  ///< the same
     /// Where its images come from when it is not one text, else null.
     std::shared_ptr<const ImageSource> images() const noexcept;
     Cache& cache() const noexcept;  ///< where its images come from
@@ -100,6 +102,10 @@ class Module {
     Cache::Lookup compile(Arch arch) const;
     /// That image, loaded for `device`. Throws: as `compile`, and CudaError.
     std::shared_ptr<const Library> library(Device device) const;
+    /// What `library` returned before, or null.
+    std::shared_ptr<const Library> existing_library(Device device) const;
+    /// For questions about that code, of a module that is one text.
+    ProbedProgram probed(Device device) const;
 
     /// Whether all that was compiled of it so far would be compiled from the same headers here and now. Compiles what is
     /// of unknown headers. Throws: LibraryError.

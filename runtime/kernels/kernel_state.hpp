@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -149,6 +150,8 @@ struct ModuleState {
     KernelFunction& function(const std::string& expression, const std::vector<Instance>& together);
     /// Gives each of these instances that has no function yet one in `unit`. `growing` is held.
     void add_functions(const std::vector<Instance>& instances, Unit& unit);
+    /// The variable that a name expression means, if it means one.
+    std::optional<Instance> variable(const std::string& expression) const;
     /// Those of `wanted` that have no function yet, sorted, each once.
     std::vector<Instance> without_function(std::vector<Instance> wanted);
 

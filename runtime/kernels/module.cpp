@@ -110,6 +110,10 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
     add_families(state.declarations, state.families);
     std::vector<Instance> instances;
     for (const std::string& expression : name_expressions) {
+        if (std::optional<Instance> variable = state.variable(expression)) {
+            instances.push_back(*std::move(variable));
+            continue;
+        }
         const NamedInstance named = split_instance_name(expression);
         const bool is_plain = named.second.empty() && !kernel(named.first).family_->has_templates;
         if (!is_plain) instances.push_back(instance_of(named));
@@ -321,12 +325,30 @@ KernelFunction& ModuleState::function(const std::string& expression, const std::
 
 void ModuleState::add_functions(const std::vector<Instance>& instances, Unit& unit) {
     for (const Instance& each : instances) {
+        if (each.is_variable()) continue;
         std::unique_ptr<KernelFunction>& slot = functions[each.expression];
         if (slot == nullptr) slot = std::make_unique<KernelFunction>(each.expression, unit);
     }
 }
 
 // --- Instances that are compiled together ------------------------------------------------------------------
+
+/// A name that a kernel has means the kernel. What follows a `&` is a variable, whether or not the text declares it.
+std::optional<Instance> ModuleState::variable(const std::string& expression) const {
+    const bool is_address = expression.starts_with('&');
+    std::string name = expression.substr(is_address ? 1 : 0);
+    if (name.starts_with("::")) name.erase(0, 2);
+    const std::string base = name.substr(0, name.find('<'));
+    const auto has_base = [&](const KernelFamily& family) {
+        return family.name == base || last_component(family.name) == base;
+    };
+    if (!is_address && std::ranges::any_of(families, has_base)) return std::nullopt;
+    const std::vector<std::string> known = find_variables(source.text);
+    name = qualified_variable(name, known, source.name);
+    const bool is_known = std::ranges::find(known, name.substr(0, name.find('<'))) != known.end();
+    if (!is_address && !is_known) return std::nullopt;
+    return Instance{name, "&" + name};
+}
 
 std::vector<Instance> ModuleState::without_function(std::vector<Instance> wanted) {
     std::ranges::sort(wanted, {}, &Instance::expression);  // whose order must not make two keys in the cache
@@ -386,6 +408,16 @@ Cache::Lookup Module::compile(Arch arch) const {
 
 std::shared_ptr<const Library> Module::library(Device device) const {
     return state_->main->loaded(device).library;
+}
+
+std::shared_ptr<const Library> Module::existing_library(Device device) const {
+    const Unit::Loaded* const loaded = state_->main->existing(device);
+    return loaded == nullptr ? nullptr : loaded->library;
+}
+
+ProbedProgram Module::probed(Device device) const {
+    const Arch arch = options().arch.value_or(device.arch());
+    return {state_->main->program(arch), state_->main->compile(arch), state_->cache};
 }
 
 std::optional<ProbedProgram> Unit::probed(const std::string& expression, Arch arch) {

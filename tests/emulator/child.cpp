@@ -156,7 +156,119 @@ int run_out_of_memory() {
     return 0;
 }
 
+/// A handle of the parent's, as the environment has it.
+template <class Handle>
+Handle given_handle(const char* variable) {
+    Handle handle = {};
+    const std::string digits = std::getenv(variable);
+    for (std::size_t i = 0; i < sizeof handle; ++i)
+        handle.reserved[i] = static_cast<char>(std::stoi(digits.substr(2 * i, 2), nullptr, 16));
+    return handle;
+}
+
+/// Opens the parent's memory twice, closes it once, and adds 1 to each of its floats but the last.
+int use_memory_of_parent() {
+    Plain device;
+    CUdeviceptr memory = 0, again = 0, base = 0;
+    std::size_t bytes = 0;
+    constexpr unsigned lazily = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS;
+    const auto handle = given_handle<CUipcMemHandle>("BASCULE_TEST_MEMORY");
+    Plain::need(device.api.cuIpcOpenMemHandle(&memory, handle, 0) == CUDA_ERROR_INVALID_VALUE);
+    Plain::need(device.api.cuIpcOpenMemHandle(&memory, handle, lazily) == CUDA_SUCCESS);
+    Plain::need(device.api.cuIpcOpenMemHandle(&again, handle, lazily) == CUDA_SUCCESS);
+    Plain::need(device.api.cuMemGetAddressRange(&base, &bytes, memory) == CUDA_SUCCESS);
+    CUipcMemHandle other = {};
+    std::printf("the same %d, bytes %zu, freed %d, exported %d, closed %d", static_cast<int>(again == memory),
+                bytes, device.api.cuMemFree(memory), device.api.cuIpcGetMemHandle(&other, memory),
+                device.api.cuIpcCloseMemHandle(memory));
+    CUkernel kernel = nullptr;
+    Plain::need(device.api.cuLibraryGetKernel(&kernel, device.code, "increment") == CUDA_SUCCESS);
+    void* parameters[] = {&memory};
+    const auto threads = static_cast<unsigned>(bytes / sizeof(float)) - 1;
+    Plain::need(device.api.cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, threads, 1, 1, 0,
+                                          device.stream, parameters, nullptr) == CUDA_SUCCESS);
+    Plain::need(device.api.cuStreamSynchronize(device.stream) == CUDA_SUCCESS);
+    float last = 0;
+    std::printf(", closed %d", device.api.cuIpcCloseMemHandle(memory));
+    std::printf(", closed %d, read %d, freed %d\n", device.api.cuIpcCloseMemHandle(memory),
+                device.api.cuMemcpyDtoH(&last, memory, sizeof last), device.api.cuMemFree(memory));
+    return 0;
+}
+
+CUresult open_memory(const Plain& device, CUdeviceptr& memory) {
+    return device.api.cuIpcOpenMemHandle(&memory, given_handle<CUipcMemHandle>("BASCULE_TEST_MEMORY"),
+                                         CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+}
+
+/// A kernel that waits for the parent's, which waits for it.
+int meet_parent() {
+    Plain device;
+    CUdeviceptr memory = 0;
+    Plain::need(open_memory(device, memory) == CUDA_SUCCESS);
+    device.launch("meet", reinterpret_cast<float*>(memory), device.stream);
+    return device.api.cuStreamSynchronize(device.stream) == CUDA_SUCCESS ? 0 : 1;
+}
+
+/// Whether the parent's memory can be opened here.
+int open_memory_of_parent() {
+    Plain device;
+    CUdeviceptr memory = 0;
+    std::printf("opened %d\n", open_memory(device, memory));
+    return 0;
+}
+
+/// The parent's event and memory: a flag, and a float behind it.
+struct Shared {
+    Plain device;
+    CUdeviceptr memory = 0;
+    CUevent event = nullptr;
+
+    Shared() {
+        Plain::need(open_memory(device, memory) == CUDA_SUCCESS);
+        Plain::need(device.api.cuIpcOpenEventHandle(
+                        &event, given_handle<CUipcEventHandle>("BASCULE_TEST_EVENT")) == CUDA_SUCCESS);
+    }
+    void launch(const char* name, std::size_t word) const {
+        device.launch(name, reinterpret_cast<float*>(memory + word * sizeof(float)), device.stream);
+    }
+    void set(std::size_t word) const {
+        const unsigned one = 1;
+        Plain::need(device.api.cuMemcpyHtoD(memory + word * sizeof one, &one, sizeof one) == CUDA_SUCCESS);
+    }
+};
+
+/// Doubles the float after the parent's record, which comes after a kernel that waits for the flag.
+int wait_for_parent() {
+    const Shared shared;
+    const Library& api = shared.device.api;
+    const CUresult before = api.cuEventQuery(shared.event);
+    Plain::need(api.cuStreamWaitEvent(shared.device.stream, shared.event, 0) == CUDA_SUCCESS);
+    shared.launch("twice", 1);
+    const CUresult running = api.cuStreamQuery(shared.device.stream);
+    shared.set(0);
+    Plain::need(api.cuEventSynchronize(shared.event) == CUDA_SUCCESS);
+    Plain::need(api.cuStreamSynchronize(shared.device.stream) == CUDA_SUCCESS);
+    std::printf("before %d, stream %d, after %d\n", before, running, api.cuEventQuery(shared.event));
+    return 0;
+}
+
+/// Adds 1 to the float after a kernel that waits for the parent's flag, records, and sets the second flag.
+int record_for_parent() {
+    const Shared shared;
+    const Library& api = shared.device.api;
+    shared.launch("await", 0);
+    shared.launch("increment", 1);
+    Plain::need(api.cuEventRecord(shared.event, shared.device.stream) == CUDA_SUCCESS);
+    shared.set(2);
+    return api.cuStreamSynchronize(shared.device.stream) == CUDA_SUCCESS ? 0 : 1;
+}
+
 const std::map<std::string, int (*)()> roles = {
+    {"use memory of the parent", use_memory_of_parent},
+    {"meet the parent", meet_parent},
+    {"open memory of the parent", open_memory_of_parent},
+    {"wait for the parent", wait_for_parent},
+    {"record for the parent", record_for_parent},
     {"run out of memory", run_out_of_memory},
     {"exit with work", exit_with_work},
     {"use at exit", use_at_exit},
@@ -167,8 +279,10 @@ const std::map<std::string, int (*)()> roles = {
 
 }  // namespace
 
-child_process::Result run_child(const std::string& role, const std::string& policy) {
-    return child_process::run(role, {{"BASCULE_EMULATED_SCHEDULE", policy}});
+child_process::Result run_child(const std::string& role, const std::string& policy,
+                                child_process::Variables variables) {
+    variables.emplace_back("BASCULE_EMULATED_SCHEDULE", policy);
+    return child_process::run(role, variables);
 }
 
 int play(const std::string& role) {

@@ -8,7 +8,8 @@
 namespace client {
 
 /// Runs this program again as `--child=role` under a scheduling policy.
-child_process::Result run_child(const std::string& role, const std::string& policy);
+child_process::Result run_child(const std::string& role, const std::string& policy,
+                                child_process::Variables variables = {});
 
 /// The other end: plays the role and returns the exit code.
 int play(const std::string& role);

@@ -242,6 +242,11 @@ namespace client {
     FUNCTION(cuGraphConditionalHandleCreate, 12030)             \
     FUNCTION(cuStreamBeginCaptureToGraph, 12030)                \
     FUNCTION(cuStreamUpdateCaptureDependencies, 12030)          \
+    FUNCTION(cuIpcGetEventHandle, 4010)                         \
+    FUNCTION(cuIpcOpenEventHandle, 4010)                        \
+    FUNCTION(cuIpcGetMemHandle, 4010)                           \
+    FUNCTION(cuIpcOpenMemHandle, 11000)                         \
+    FUNCTION(cuIpcCloseMemHandle, 4010)                         \
     FUNCTION(cuGetExportTable, 3000)
 
 /// One loaded copy of the library with a state of its own. Each copy reads the environment for itself, so one

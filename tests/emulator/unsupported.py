@@ -47,7 +47,7 @@ ELSEWHERE = """
 |---|---|
 | launches from kernels (dynamic parallelism), and graphs launched from kernels | launch from the host |
 | stream operations and graph nodes on words of memory (`cuStreamWaitValue32`) and external semaphores | events |
-| memory and events shared between processes (`cuIpc*`, exported pools) | copies through the host |
+| pools shared between processes, events of other processes in graphs | memory of `cuMemAlloc` (`cuIpcGetMemHandle`) |
 | texture and surface references (CUDA has none since 12.0) | a texture object |
 | mipmapped arrays, seamless cubes, resource views, sparse arrays | a CUDA array a level |
 | clusters of more than one block before sm_90 | `BASCULE_EMULATED_ARCH=90`, or a cooperative grid |

@@ -99,4 +99,18 @@ TEST_CASE("a variable that is not there is an error that tells which are") {
     CHECK(read<float>(world.stream, world.find("scale<float>")) == std::vector<float>{3});
 }
 
+TEST_CASE("a variable among the name expressions is the module's, whether a kernel uses it or not") {
+    const Device device{0};
+    const Module module(TestModule::source_of(text), {}, Cache::process_default(),
+                        {"scale<double>", "left::same"});
+    CHECK(module.name_expressions() == std::vector<std::string>{"&left::same", "&scale<double>"});
+    const Global scale = find_global(module, "scale<double>", device);
+    const Stream stream(device);
+    CHECK(read<double>(stream, scale) == std::vector<double>{3});
+    CHECK(scale.address == find_global(module.kernel("step"), "scale< double >", device).address);
+    const std::string unused = error_of([&] { find_global(module, "scale<int>", device); });
+    CHECK(unused.find("no kernel of the module uses it") != unused.npos);
+    CHECK(unused.find("name_expressions=[\"scale<int>\"]") != unused.npos);
+}
+
 }  // namespace bascule::testing

@@ -63,9 +63,9 @@ struct GraphObject {
         if (current != nullptr) each.only_look_at(current->object().ptr());
         if (user == std::this_thread::get_id() || !mutex.try_lock()) return;
         const std::lock_guard lock(mutex, std::adopt_lock);
-        for (const Owner& owner : graph.owners()) {
+        graph.visit_owners([&](const Owner& owner) {
             if (owner.release == &release_references) each.only_look_at(static_cast<PyObject*>(owner.object));
-        }
+        });
     }
 };
 
@@ -148,6 +148,8 @@ Arrays may name streams outside the graph: each launch waits for the work enqueu
 launch. Another stream joins the capture by waiting for an event that was recorded in it, and the graph's stream must wait for it
 before the block ends. The graph keeps the arrays alive until it is destroyed and its last launch has finished.
 
+A graph that is launched in the block becomes one operation of this graph, a child: as it is then, with the arrays that it keeps.
+
 Operations that wait for the device (`copy_to_host`, `synchronize`, printing an array) and kernels that are not loaded yet are
 errors in the block: call `kernel.prepare(...)` before it. An exception in the block discards the capture. Any thread may launch
 the graph.
@@ -196,7 +198,8 @@ enqueued do not change. An exception in the block leaves the graph unchanged.)")
              R"(Enqueue the captured work. Does not wait.
 
 stream : where it is enqueued; None means the current stream, else the default stream. The first launch instantiates the graph.
-Launches of one graph run one after another.)")
+Launches of one graph run one after another. On a stream that is being captured, by another bascule.Graph or another library, the
+graph becomes one operation of that graph, a child: later updates of this graph do not change it.)")
         .def("__call__", &launch, "stream"_a = py::none(), "Same as `launch`.")
         .def("__len__", &size, "Number of captured operations.")
         .def("__bool__", [](const GraphObject&) { return true; })

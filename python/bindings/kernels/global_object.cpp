@@ -55,7 +55,8 @@ const elements, and other libraries get it read-only, since no kernel can write 
             "get_global", &get_global<Module>, "name"_a,
             R"(A `__device__` or `__constant__` variable that all kernels of this module share, as a DeviceArray: see Kernel.get_global.
 
-With templates in the text each instance has its own variables, so ask a kernel instead.)");
+With kernel templates in the text each instance has its own variables, so ask a kernel instead; or name the variable when compiling, with the
+instances: `name_expressions=["scale<float>", "table<float>"]`.)");
 }
 
 }  // namespace bascule::python

@@ -15,6 +15,7 @@
 #include "dlpack/dlpack_import.hpp"
 #include "exchange/dlpack_exchange.hpp"
 #include "exchange/interface_reader.hpp"
+#include "exchange/numba_arrays.hpp"
 #include "exchange/plain_interface.hpp"
 #include "exchange/producer_streams.hpp"
 #include "parts.hpp"
@@ -388,6 +389,34 @@ void ArgumentReader::set_without_interface(ArgumentPack& pack, int index, const 
     pack.set(index, read_array(argument, descriptor, parameter));
 }
 
+/// Whether a plain array of the interface is one that this launch takes without a question.
+[[gnu::always_inline]] inline bool ArgumentReader::takes_plainly(const PlainArray& plain,
+                                                                 const Parameter& parameter) {
+    return (plain.stream != 0 || plain.version == 3) && fits(plain.traits, parameter.plain) &&
+           plain.is_aligned() && is_known_at_home(plain.pointer, home_);
+}
+
+/// The argument is an array that this launch takes without a question.
+[[gnu::always_inline]] inline void ArgumentReader::set_taken(ArgumentPack& pack, int index,
+                                                             const Parameter& parameter, PyObject* argument,
+                                                             const PlainArray& plain) {
+    owners_->keep(argument, plain.bytes);
+    pack.set_fitting(index, parameter, plain.pointer, plain.stream);
+    pack.note_interface_stream(index, plain.stream);
+}
+
+/// An array of Numba's, without asking for its interface. False where that must be asked.
+[[gnu::noinline]] bool ArgumentReader::set_by_attributes(ArgumentPack& pack, int index,
+                                                         const Parameter& parameter, PyObject* argument) {
+    PlainArray plain;
+    if (options_ != nullptr || !interface_sync() || !read_numba_plainly(argument, plain) ||
+        !takes_plainly(plain, parameter)) {
+        return false;
+    }
+    set_taken(pack, index, parameter, argument, plain);
+    return true;
+}
+
 /// An object of a type whose objects were arrays before.
 [[gnu::always_inline]] inline void ArgumentReader::set_by_interface(ArgumentPack& pack, int index,
                                                                     const Parameter& parameter,
@@ -398,11 +427,8 @@ void ArgumentReader::set_without_interface(ArgumentPack& pack, int index, const 
     const auto descriptor =
         py::reinterpret_steal<py::object>(call_interface(argument, known.profile.interface));
     if (descriptor && usual && read_plainly(descriptor.ptr(), known.keys, plain, nullptr) &&
-        (plain.stream != 0 || plain.version == 3) && fits(plain.traits, parameter.plain) &&
-        plain.is_aligned() && is_known_at_home(plain.pointer, home_)) [[likely]] {
-        owners_->keep(argument, plain.bytes);
-        pack.set_fitting(index, parameter, plain.pointer, plain.stream);
-        pack.note_interface_stream(index, plain.stream);
+        takes_plainly(plain, parameter)) [[likely]] {
+        set_taken(pack, index, parameter, argument, plain);
     } else {
         set_by_descriptor(pack, index, parameter, argument, descriptor.ptr());
     }
@@ -430,8 +456,11 @@ void ArgumentReader::set_without_interface(ArgumentPack& pack, int index, const 
                 return;
             }
         } else if (known->profile.was_array) {
-            set_by_interface(pack, index, parameter, argument, *known);
-            return;
+            if (known->profile.code.is(KnownClass::array)) {
+                if (set_by_attributes(pack, index, parameter, argument)) return;
+                known = remembered_type(Py_TYPE(argument));  // Python code may have run
+            }
+            if (known != nullptr) return set_by_interface(pack, index, parameter, argument, *known);
         }
     }
     set_by_rules(pack, index, parameter, argument);

@@ -73,6 +73,10 @@ class ArgumentReader {
     void set_int(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
     void set_other(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
                    WorkStream& work_stream);
+    bool takes_plainly(const PlainArray& plain, const Parameter& parameter);
+    void set_taken(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
+                   const PlainArray& plain);
+    bool set_by_attributes(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument);
     void set_by_interface(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,
                           RememberedType& known);
     void set_by_descriptor(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,

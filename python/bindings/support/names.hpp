@@ -25,6 +25,13 @@ struct Names {
     PyObject* is_conj = PyUnicode_InternFromString("is_conj");
     PyObject* is_neg = PyUnicode_InternFromString("is_neg");
     PyObject* stream = PyUnicode_InternFromString("stream");
+    // Of Numba's arrays and their parts.
+    PyObject* dtype = PyUnicode_InternFromString("dtype");
+    PyObject* gpu_data = PyUnicode_InternFromString("gpu_data");
+    PyObject* device_pointer = PyUnicode_InternFromString("device_pointer");
+    PyObject* device_ctypes_pointer = PyUnicode_InternFromString("device_ctypes_pointer");
+    PyObject* value = PyUnicode_InternFromString("value");
+    PyObject* handle = PyUnicode_InternFromString("handle");
 };
 
 /// Made when the module is imported. Never destroyed: module state may outlive static objects.

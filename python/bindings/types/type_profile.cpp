@@ -60,6 +60,7 @@ bool is_whole_lookup(PyTypeObject* type, PyObject* descriptor) noexcept {
 struct Descriptors {
     py::object interface;
     py::object requires_grad;
+    py::object known_code;
 };
 
 TypeProfile look_up(PyTypeObject* type, Descriptors& descriptors) {
@@ -75,6 +76,7 @@ TypeProfile look_up(PyTypeObject* type, Descriptors& descriptors) {
     profile.has_interface = static_cast<bool>(descriptors.interface);
     if (profile.has_interface && is_whole_lookup(type, descriptors.interface.ptr()))
         profile.interface = descriptors.interface.ptr();
+    if (profile.interface != nullptr) profile.code = find_known_code(type, descriptors.known_code);
     if (profile.table != nullptr || profile.has_interface)
         profile.state = find_tensor_state(type, descriptors.requires_grad);
     return profile;
@@ -87,7 +89,8 @@ void forget(RememberedType& known) {
         const Descriptors released{
             py::reinterpret_steal<py::object>(std::exchange(known.profile.interface, nullptr)),
             py::reinterpret_steal<py::object>(
-                std::exchange(known.profile.state.requires_grad_getter, nullptr))};
+                std::exchange(known.profile.state.requires_grad_getter, nullptr)),
+            py::reinterpret_steal<py::object>(std::exchange(known.profile.code.kept, nullptr))};
     }
 }
 
@@ -104,9 +107,11 @@ TypeProfile detail::look_up_profile(PyTypeObject* type) {
         place = {type, before, profile, {}};
         Py_XINCREF(profile.interface);
         Py_XINCREF(profile.state.requires_grad_getter);
+        Py_XINCREF(profile.code.kept);
     } else {  // nothing keeps them alive
         profile.interface = nullptr;
         profile.state.requires_grad_getter = nullptr;
+        profile.code = {};
     }
     return profile;
 }

@@ -9,6 +9,7 @@
 #include <bascule/interface/arrays/dlpack.hpp>
 
 #include "support/without_gil.hpp"
+#include "types/known_code.hpp"
 #include "types/tensor_state.hpp"
 
 namespace bascule::python {
@@ -37,6 +38,7 @@ struct TypeProfile {
     const ProducerPolicy* policy = nullptr;
     std::uint32_t policy_generation = 0;
     TensorState state;
+    KnownCode code;               ///< what need not be called to read its arrays
     bool has_interface = false;   ///< the type has `__cuda_array_interface__`
     bool never_readonly = false;  ///< no object of the type is ever read-only
     bool was_array = false;  ///< an object of it was read by its interface: nothing else need be tried first

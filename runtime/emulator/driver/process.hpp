@@ -27,6 +27,7 @@
 #include "program/module.hpp"
 #include "streams/capture.hpp"
 #include "streams/graph.hpp"
+#include "streams/shared_mark.hpp"
 
 namespace emulated::driver {
 
@@ -50,6 +51,8 @@ struct Event {
     streams::CapturedMark capture;
     Context* context = nullptr;
     bool timing = true;
+    std::shared_ptr<streams::SharedMark> shared;  ///< null unless other processes use it
+    std::atomic<std::uint64_t> newest_here{0};  ///< the last record by this process, as `shared` counts them
 };
 
 /// A library's variables in one context: the address of each, by index.

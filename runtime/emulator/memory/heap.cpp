@@ -111,6 +111,13 @@ std::uint64_t room_for(const Allocation& allocation) noexcept {
     return has_blocks_of_its_own(allocation) ? round_up(room, block_bytes) : room;
 }
 
+/// What an allocation in the window takes of it. Another process's memory begins where it does there in its first page.
+Range range_of(const Allocation& allocation) noexcept {
+    if (!allocation.imported) return {allocation.base, room_for(allocation)};
+    const DeviceAddress first = allocation.base / page_bytes * page_bytes;
+    return {first, round_up(allocation.base - first + room_for(allocation), page_bytes)};
+}
+
 /// Each device's own part of the window: as on a GPU, no block of 2 MiB holds memory of two devices.
 std::vector<AddressSpace> parts_of(const Window& window, int devices) {
     const DeviceAddress first = round_up(window.base() + page_bytes, block_bytes);
@@ -137,6 +144,7 @@ struct Heap::State {
 
     ManagedGuard* const managed;  // may be null
     const Window window;
+    SharedPages shared_pages;                                                  // of the window
     using Allocations = std::map<DeviceAddress, std::unique_ptr<Allocation>>;  // by base
 
     mutable std::shared_mutex mutex;  // of what follows
@@ -207,7 +215,8 @@ struct Heap::State {
         Freed freed;
         freed.by = by;
         if (is_in_window(allocation->kind)) {
-            freed.range = {allocation->base, room_for(*allocation)};
+            freed.range = range_of(*allocation);
+            take_out(*allocation);
             freed.resident = !give_back_pages(freed.range);
         }
         freed.allocation = std::move(allocation);
@@ -218,6 +227,17 @@ struct Heap::State {
         while (quarantined > window.bytes() / 4 || quarantined_resident > most_resident_quarantine ||
                quarantine.size() > most_quarantined) {
             release_oldest();
+        }
+    }
+
+    /// What is freed belongs to no other process any more.
+    void take_out(const Allocation& allocation) noexcept {
+        std::byte* const first = window.host(window.base());
+        if (allocation.imported) {
+            const Range range = range_of(allocation);
+            SharedPages::unmap(window.host(range.base), range.bytes);
+        } else if (shared_pages.file() >= 0) {
+            shared_pages.end_sharing(first, allocation.base - window.base(), allocation.bytes);
         }
     }
 
@@ -348,6 +368,8 @@ bool Heap::free(DeviceAddress address, Allocation::Kind kind, FreedBy by) {
     if (const auto known = state.names.extract(address)) name = std::move(known.mapped());
     if (is_lost) {
         --state.lost_count;
+    } else if (allocation->imported) {
+        // It is the other process that has less memory for it.
     } else if (is_in_window(kind)) {
         state.used[static_cast<std::size_t>(allocation->device)] -= allocation->bytes;
     } else {
@@ -363,7 +385,8 @@ void Heap::lose(DeviceAddress address) {
     auto found = state.live.extract(address);
     if (found.empty()) found = state.reserved.extract(address);
     if (found.empty() || found.mapped()->kind != Allocation::Kind::device) return;
-    state.used[static_cast<std::size_t>(found.mapped()->device)] -= found.mapped()->bytes;
+    if (!found.mapped()->imported)
+        state.used[static_cast<std::size_t>(found.mapped()->device)] -= found.mapped()->bytes;
     state.lost.insert(std::move(found));
     ++state.lost_count;
 }
@@ -372,6 +395,50 @@ bool Heap::is_lost(DeviceAddress address) const noexcept {
     if (state_->lost_count.load(std::memory_order_relaxed) == 0) return false;
     const std::shared_lock lock(state_->mutex);
     return State::containing(state_->lost, address) != nullptr;
+}
+
+std::optional<SharedPlace> Heap::share(DeviceAddress address) {
+    State& state = *state_;
+    const std::unique_lock lock(state.mutex);
+    const auto found = state.live.find(address);
+    if (found == state.live.end() || !is_in_window(found->second->kind) || found->second->imported)
+        return std::nullopt;
+    const Allocation& allocation = *found->second;
+    const std::uint64_t offset = allocation.base - state.window.base();
+    if (!state.shared_pages.share(state.window.host(state.window.base()), state.window.bytes(), offset,
+                                  allocation.bytes)) {
+        return std::nullopt;
+    }
+    return SharedPlace{state.shared_pages.file(), offset, allocation.bytes, allocation.serial};
+}
+
+std::optional<DeviceAddress> Heap::import(int device, const SharedPlace& place, std::uint64_t space,
+                                          std::shared_ptr<const PoolAccess> access) {
+    State& state = *state_;
+    auto allocation = std::make_unique<Allocation>();
+    allocation->bytes = place.bytes;
+    allocation->device = device;
+    allocation->space = space;
+    allocation->access = std::move(access);
+    allocation->imported = true;
+    allocation->base = place.offset % page_bytes;
+    const std::uint64_t pages = round_up(allocation->base + place.bytes, page_bytes);
+    const std::unique_lock lock(state.mutex);
+    const Range room = range_of(*allocation);
+    const DeviceAddress first =
+        state.take_range(state.free_ranges[static_cast<std::size_t>(device)], room.bytes,
+                         has_blocks_of_its_own(*allocation) ? block_bytes : page_bytes);
+    if (first == 0) return std::nullopt;
+    if (!SharedPages::map(place.file, place.offset - allocation->base, state.window.host(first), pages)) {
+        state.free_ranges[static_cast<std::size_t>(device)].give(first, room.bytes);
+        return std::nullopt;
+    }
+    allocation->base += first;
+    allocation->host = state.window.host(allocation->base);
+    allocation->serial = ++state.serial;
+    const DeviceAddress base = allocation->base;
+    state.live[base] = std::move(allocation);
+    return base;
 }
 
 bool Heap::register_host(void* host, std::uint64_t bytes, int device) {

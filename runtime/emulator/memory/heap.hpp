@@ -9,6 +9,7 @@
 
 #include "memory/managed_guard.hpp"
 #include "memory/memory.hpp"
+#include "memory/shared_pages.hpp"
 
 namespace emulated::memory {
 
@@ -48,6 +49,12 @@ class Heap final : public Memory {
     void lose(DeviceAddress address);
     /// Whether memory that was lost, and not freed since, contains `address`. Fast while there is none.
     bool is_lost(DeviceAddress address) const noexcept;
+    /// Makes other processes able to import the device memory that begins at `address`. Its pages move into a file, at the
+    /// addresses where they are: the caller lets nothing run meanwhile. Nothing where there is no such memory, or no file.
+    std::optional<SharedPlace> share(DeviceAddress address);
+    /// Another process's memory, which `free` takes out of this one. Nothing where it cannot be mapped. `file` is not kept.
+    std::optional<DeviceAddress> import(int device, const SharedPlace& place, std::uint64_t space,
+                                        std::shared_ptr<const PoolAccess> access);
     /// Host memory of the client that kernels may use (cuMemHostRegister); its address stays what it is.
     bool register_host(void* host, std::uint64_t bytes, int device);
     bool unregister_host(void* host);

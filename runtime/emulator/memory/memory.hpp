@@ -27,6 +27,7 @@ struct Allocation {
     Kind kind = Kind::device;
     bool read_only = false;    ///< a store is a fault (constants)
     bool kept = false;         ///< its address stays reserved when it is freed (memory of graphs)
+    bool imported = false;     ///< another process's memory
     std::uint64_t serial = 0;  ///< counts allocations; never reused
     int device = 0;
     /// The context whose kernels reach it, by number; 0: the device's primary one.

@@ -94,3 +94,9 @@ except (bascule.LibraryError, bascule.CompileError) as error:
     assert "LTO-IR" in done.stdout or "nvJitLink" in done.stdout
     if done.stdout.startswith("LibraryError"):
         assert "pip install nvidia-nvjitlink" in done.stdout
+
+
+@pytest.mark.parametrize("flag", ["-dlto", "--dlink-time-opt", "-lto"])
+def test_texts_are_not_compiled_to_lto_ir(flag: str) -> None:
+    with pytest.raises(ValueError, match="LTO-IR that was made elsewhere is loaded and linked"):
+        bascule.link([TWICE, APPLY], options=[flag])

@@ -109,7 +109,7 @@ CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& hand
             case Wish::event: {
                 const auto event = find_object<Event>(event_of(attribute));
                 EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
-                EMULATED_REQUIRE(!event->timing, CUDA_ERROR_INVALID_VALUE);
+                EMULATED_REQUIRE(!event->timing && event->shared == nullptr, CUDA_ERROR_INVALID_VALUE);
                 break;
             }
             case Wish::refused:

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* references =
     "there are no texture and surface references: use a texture or surface object";
-constexpr const char* processes = "the emulated device shares no memory and no events with other processes";
+constexpr const char* processes = "the emulated device shares no pools with other processes";
 constexpr const char* words = "the emulated device has no operations of streams on words of memory";
 constexpr const char* mipmaps = "the emulated device has no mipmapped arrays";
 constexpr const char* ranges = "the emulated device does not tell where managed memory is";
@@ -65,12 +65,6 @@ EMULATED_REFUSED(cuTexRefSetMipmapLevelBias, references)
 EMULATED_REFUSED(cuTexRefSetMipmapLevelClamp, references)
 EMULATED_REFUSED(cuTexRefSetMipmappedArray, references)
 
-EMULATED_REFUSED(cuIpcCloseMemHandle, processes)
-EMULATED_REFUSED(cuIpcGetEventHandle, processes)
-EMULATED_REFUSED(cuIpcGetMemHandle, processes)
-EMULATED_REFUSED(cuIpcOpenEventHandle, processes)
-EMULATED_REFUSED(cuIpcOpenMemHandle, processes)
-EMULATED_REFUSED(cuIpcOpenMemHandle_v2, processes)
 EMULATED_REFUSED(cuMemPoolExportPointer, processes)
 EMULATED_REFUSED(cuMemPoolExportToShareableHandle, processes)
 EMULATED_REFUSED(cuMemPoolImportFromShareableHandle, processes)

@@ -89,6 +89,7 @@ CUresult free_memory(CUdeviceptr address, std::initializer_list<Allocation::Kind
         }
         const Allocation* allocation = process.heap().find(address);
         const bool fits = allocation != nullptr && allocation->base == address && allocation->serial != 0 &&
+                          !allocation->imported &&
                           std::find(kinds.begin(), kinds.end(), allocation->kind) != kinds.end();
         if (!fits) return false;
         // Everything that used it has run: no operation to come can conflict with it.
@@ -100,6 +101,11 @@ CUresult free_memory(CUdeviceptr address, std::initializer_list<Allocation::Kind
     if (!freed) return not_freeable(address);
     trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
     return CUDA_SUCCESS;
+}
+
+bool can_be_exported(const Allocation& allocation) {
+    return allocation.kind == Allocation::Kind::device && !allocation.imported &&
+           Process::get().pool_of(allocation.base) == nullptr;
 }
 
 namespace {
@@ -154,8 +160,9 @@ void write(void* out, CUpointer_attribute which, const Allocation* known, CUdevi
                                                   ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
                                                   : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE));
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
             return give(0U);
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+            return give(unsigned{known != nullptr && can_be_exported(allocation)});
         default:
             return give(std::uint64_t{0});
     }

@@ -12,6 +12,9 @@ namespace emulated::driver {
 
 CUresult allocate_memory(CUdeviceptr* address, std::size_t bytes, memory::Allocation::Kind kind);
 
+/// Whether other processes may have it: what cuMemAlloc made.
+bool can_be_exported(const memory::Allocation& allocation);
+
 /// As `ready`, but neither a fault nor a thread without a context keeps memory from being freed: its owner does not ask
 /// again, and the memory has a context.
 CUresult ready_to_free();

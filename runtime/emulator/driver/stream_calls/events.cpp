@@ -1,6 +1,7 @@
 // Events.
 #include "driver/capture.hpp"
 #include "driver/graph_nodes.hpp"
+#include "driver/shared_objects.hpp"
 
 namespace emulated::driver {
 
@@ -16,10 +17,14 @@ CUresult capture_event(const StreamTarget& target, streams::WorkNode::Kind kind,
 EMULATED_CONTEXT_API(cuEventCreate, 2000, CUevent* handle, unsigned int flags) {
     constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
     EMULATED_REQUIRE(handle != nullptr && flags <= (known | CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
-    EMULATED_REQUIRE((flags & CU_EVENT_INTERPROCESS) == 0, CUDA_ERROR_NOT_SUPPORTED);
+    const bool is_shared = (flags & CU_EVENT_INTERPROCESS) != 0;
     auto event = std::make_shared<Event>();
     event->context = current_context();
     event->timing = (flags & CU_EVENT_DISABLE_TIMING) == 0;
+    // "CU_EVENT_INTERPROCESS must be specified along with CU_EVENT_DISABLE_TIMING."
+    EMULATED_REQUIRE(!is_shared || !event->timing, CUDA_ERROR_INVALID_VALUE);
+    if (is_shared) event->shared = streams::SharedMark::make();
+    EMULATED_REQUIRE(!is_shared || event->shared != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
     *handle = new_handle<CUevent>(std::move(event));
     trace(BASCULE_EMULATED_CREATE, nullptr, *handle, 0, "cuEventCreate");
     return CUDA_SUCCESS;
@@ -50,6 +55,7 @@ EMULATED_STREAM_API(cuEventRecordWithFlags, 11010, CUevent event_handle, CUstrea
         return to_result(streams::Captures::get().record(capture_target(target), event->capture));
     }
     if (event->capture.exists()) streams::Captures::get().forget(event->capture);
+    if (event->shared != nullptr) EMULATED_CHECK(begin_shared_record(*event, target));
     target.context->graph.record(event->event, *target.stream);
     return CUDA_SUCCESS;
 }
@@ -61,6 +67,9 @@ EMULATED_STREAM_API(cuEventRecord, 2000, CUevent event, CUstream stream) {
 EMULATED_CONTEXT_API(cuEventQuery, 2000, CUevent handle) {
     EMULATED_FIND(event, find_object<Event>(handle));
     EMULATED_CHECK(question_now(*event, "cuEventQuery"));
+    if (event->shared != nullptr && !is_newest_here(*event))
+        return event->shared->is_done(event->shared->newest()) ? event->context->take_error()
+                                                               : CUDA_ERROR_NOT_READY;
     if (!event->context->graph.query(event->event)) return CUDA_ERROR_NOT_READY;
     return event->context->take_error();
 }
@@ -71,7 +80,11 @@ EMULATED_API(cuEventSynchronize, 2000, CUevent handle) {
     EMULATED_FIND(event, find_object<Event>(handle));
     EMULATED_CHECK(question_now(*event, "cuEventSynchronize"));
     trace(BASCULE_EMULATED_SYNCHRONIZE, nullptr, handle, 0, "cuEventSynchronize");
-    event->context->graph.synchronize(event->event);
+    if (event->shared != nullptr && !is_newest_here(*event)) {
+        wait_for_other_process(*event, *event->context);
+    } else {
+        event->context->graph.synchronize(event->event);
+    }
     return event->context->take_error();
 }
 

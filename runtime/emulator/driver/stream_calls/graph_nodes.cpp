@@ -39,6 +39,10 @@ CUresult make_host_node(WorkNode& node, CUhostFn function, void* data, Context& 
 CUresult make_event_node(WorkNode& node, WorkNode::Kind kind, CUevent handle) {
     const auto event = find_object<Event>(handle);
     EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    if (event->shared != nullptr) {
+        Process::get().set_report("a graph has no nodes of events that other processes use");
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     node.kind = kind;
     node.event = std::shared_ptr<streams::Event>(event, &event->event);
     auto parameters = std::make_shared<NodeParameters>();

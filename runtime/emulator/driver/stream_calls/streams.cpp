@@ -72,6 +72,8 @@ EMULATED_STREAM_API(cuStreamWaitEvent, 3020, CUstream handle, CUevent event_hand
         EMULATED_CHECK(to_result(captured.refusal));
     }
     trace(BASCULE_EMULATED_WAIT, handle, event_handle, 0, "cuStreamWaitEvent");
+    if (!captured.handled && event->shared != nullptr && !is_newest_here(*event))
+        return wait_for_other_process(*event, target);
     if (!captured.handled) target.context->graph.wait(*target.stream, event->event);
     return CUDA_SUCCESS;
 }

@@ -1,0 +1,49 @@
+// What an event that several processes use marks: a page that all of them map.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace emulated::streams {
+
+/// Counts the records of an event, in whichever process, and knows which of them are done. Thread-safe.
+class SharedMark {
+  public:
+    /// Null where there is no memory.
+    static std::shared_ptr<SharedMark> make();
+    /// Another process's. Takes the descriptor. Null where it cannot be mapped.
+    static std::shared_ptr<SharedMark> open(int file);
+    ~SharedMark();
+    SharedMark(const SharedMark&) = delete;
+    SharedMark& operator=(const SharedMark&) = delete;
+
+    int file() const noexcept { return file_; }
+
+    /// Of the newest record; 0 before the first.
+    std::uint64_t newest() const noexcept { return page_->newest.load(); }
+    /// The number of a record that begins; 0 while too many are not done.
+    std::uint64_t begin() noexcept;
+    /// What the record marks has run.
+    void finish(std::uint64_t record) noexcept { slot(record).store(record); }
+    bool is_done(std::uint64_t record) const noexcept { return record == 0 || slot(record).load() >= record; }
+
+  private:
+    static constexpr std::size_t slots = 500;
+    struct Page {
+        std::atomic<std::uint64_t> newest;
+        std::atomic<std::uint64_t> done[slots];  ///< the newest record of each slot that is done
+    };
+    static_assert(sizeof(Page) <= 4096 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+    SharedMark(int file, Page* page) noexcept : file_(file), page_(page) {}
+    std::atomic<std::uint64_t>& slot(std::uint64_t record) const noexcept {
+        return page_->done[record % slots];
+    }
+
+    int file_;
+    Page* page_;
+};
+
+}  // namespace emulated::streams
