@@ -82,9 +82,10 @@ def short(node: str) -> str:
 
 @dataclass
 class Listed:
-    """What does not pass: the reason of each test, by its node id."""
+    """What does not pass: the reason of each test, by its node id. `sometimes` : what may pass, as its timing is."""
 
     reasons: dict[str, str] = field(default_factory=dict)
+    sometimes: set[str] = field(default_factory=set)
 
     @classmethod
     def read(cls, file: Path) -> Listed:
@@ -94,8 +95,9 @@ class Listed:
         for entry in tomllib.loads(file.read_text(encoding="utf-8"))["reason"]:
             if entry["kind"] not in KINDS:
                 raise SystemExit(f"{file}: {entry['kind']!r} is none of {', '.join(KINDS)}")
-            for test in entry["tests"]:
-                listed.reasons[test] = f"{entry['kind']}: {entry['why']}"
+            listed.reasons |= dict.fromkeys(entry["tests"], f"{entry['kind']}: {entry['why']}")
+            if entry.get("sometimes"):
+                listed.sometimes |= set(entry["tests"])
         return listed
 
     def reason(self, test: str) -> str | None:
@@ -136,7 +138,7 @@ def tell_of(suite: Suite, options: argparse.Namespace) -> tuple[list[str], list[
         for test, why in failed.items()
         if listed.reason(test) is None
     ]
-    now = {test for test in listed.reasons if test in passed}
+    now = passed & (listed.reasons.keys() - listed.sometimes)
     if now and options.shrink:
         shrink(suite.list_file(), now)
     elif now:

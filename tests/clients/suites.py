@@ -105,14 +105,25 @@ def cuda_core_on_bascule() -> Suite:
     )
 
 
+ON_PTX = ("-p", "cuda_core_on_ptx")
+# Memory shared between processes by file descriptors, NVML, OpenGL, an extension to be built, and how it is built.
+NOT_FOR_THE_DRIVER = (
+    "memory_ipc",
+    "system",
+    "test_graphics.py",
+    "cython",
+    "test_build_hooks.py",
+    "example_tests",
+)
+
 SUITES = [
     numba("cudadrv", "test_cuda_memory", "test_events", "test_streams", "test_linker", "test_host_alloc"),
     numba("cudapy", "test_sync", "test_sm", "test_atomics", "test_forall", "test_blackscholes", "test_warp_ops"),
     Suite(
         name="cuda-core",
         what="cuda.core",
-        tests=[str(CUDA_CORE)],
-        sample=[str(CUDA_CORE / f"test_{part}.py") for part in ("launcher", "stream")],
+        tests=[*ON_PTX, str(CUDA_CORE), *(f"--ignore={CUDA_CORE / part}" for part in NOT_FOR_THE_DRIVER)],
+        sample=[*ON_PTX, *(str(CUDA_CORE / f"test_{part}.py") for part in ("launcher", "stream"))],
         sources=CUDA_CORE,
         absent=NO_CUDA_CORE,
         environment=CUDA_HEADERS,
