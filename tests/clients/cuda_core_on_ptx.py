@@ -31,3 +31,5 @@ runtime.cudaGetDevice = lambda: (Status.cudaSuccess, 0)
 runtime.cudaDeviceGetAttribute = lambda attribute, device: of_runtime(
     driver.cuDeviceGetAttribute(driver.CUdevice_attribute(int(attribute)), device)
 )
+# NVML counts them otherwise, a library that comes with NVIDIA's driver.
+cuda.core.system.get_num_devices = lambda: int(driver.cuDeviceGetCount()[1])
