@@ -27,6 +27,29 @@ int resident_blocks(const LoadedKernel& kernel, std::uint32_t threads, std::uint
     return blocks;
 }
 
+/// What the driver's callback reads, which is given nothing else.
+thread_local std::span<const std::uint32_t> shared_bytes_by_threads;
+
+std::size_t CUDA_CB shared_bytes_of_block(int threads) {
+    const auto index = static_cast<std::size_t>(std::max(threads, 0));
+    return shared_bytes_by_threads[std::min(index, shared_bytes_by_threads.size() - 1)];
+}
+
+std::uint32_t choose_block_size(const LoadedKernel& kernel, Device device, CUoccupancyB2DSize shared_bytes_of,
+                                std::uint32_t shared_bytes, std::uint32_t limit) {
+    const Driver& driver = Driver::get();
+    const ContextGuard context(device.context());
+    const RelaxedCapture relaxed;  // a question: captures of others are not affected
+    const char* const doing = "choosing a block size";
+    CUfunction function = function_of(kernel, doing);
+    int grid = 0;
+    int block = 0;
+    driver.check(driver.api().cuOccupancyMaxPotentialBlockSize(&grid, &block, function, shared_bytes_of,
+                                                               shared_bytes, static_cast<int>(limit)),
+                 doing);
+    return static_cast<std::uint32_t>(std::max(block, 1));
+}
+
 }  // namespace
 
 KernelAttributes attributes_of(const LoadedKernel& kernel, Device device) {
@@ -72,17 +95,13 @@ Occupancy occupancy_of(const LoadedKernel& kernel, Device device, std::uint32_t 
 
 std::uint32_t best_block_size(const LoadedKernel& kernel, Device device, std::uint32_t shared_bytes,
                               std::uint32_t limit) {
-    const Driver& driver = Driver::get();
-    const ContextGuard context(device.context());
-    const RelaxedCapture relaxed;  // a question: captures of others are not affected
-    const char* const doing = "choosing a block size";
-    CUfunction function = function_of(kernel, doing);
-    int grid = 0;
-    int block = 0;
-    driver.check(driver.api().cuOccupancyMaxPotentialBlockSize(&grid, &block, function, nullptr, shared_bytes,
-                                                               static_cast<int>(limit)),
-                 doing);
-    return static_cast<std::uint32_t>(std::max(block, 1));
+    return choose_block_size(kernel, device, nullptr, shared_bytes, limit);
+}
+
+std::uint32_t best_block_size(const LoadedKernel& kernel, Device device,
+                              std::span<const std::uint32_t> shared_bytes, std::uint32_t limit) {
+    shared_bytes_by_threads = shared_bytes;
+    return choose_block_size(kernel, device, &shared_bytes_of_block, 0, limit);
 }
 
 std::uint32_t most_shared_bytes(const LoadedKernel& kernel, Device device, std::uint32_t blocks,

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include <bascule/runtime/kernels/library.hpp>
@@ -49,6 +50,11 @@ Occupancy occupancy_of(const LoadedKernel& kernel, Device device, std::uint32_t 
 /// up to `limit` (0: all), as the driver computes it. Throws: CudaError.
 std::uint32_t best_block_size(const LoadedKernel& kernel, Device device, std::uint32_t shared_bytes,
                               std::uint32_t limit = 0);
+
+/// The same where the dynamic shared memory depends on the block: `shared_bytes[n]` is for n threads, up to the most
+/// that a block has or the limit.
+std::uint32_t best_block_size(const LoadedKernel& kernel, Device device,
+                              std::span<const std::uint32_t> shared_bytes, std::uint32_t limit = 0);
 
 /// The most dynamic shared memory, in bytes, with which `blocks` blocks of `threads` threads are resident at once on a
 /// multiprocessor; 0 also where so many are not without any. Throws: ArgumentError for a block that the kernel cannot

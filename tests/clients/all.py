@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
+import re
 import subprocess
 import sys
 import time
@@ -24,76 +24,19 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-WORK = ROOT / "build" / "clients"
+from suites import HERE, ROOT, SUITES, WORK, Suite
+
 KINDS = ("missing", "by design", "shim", "its own")
 
 
-@dataclass(frozen=True)
-class Suite:
-    """`tests` and `sample` are pytest's arguments; `absent` says why `sources`, where they lie, may not be there.
-
-    `copied` is a file of `sources` that is taken without its conftest.py. `shim`: Bascule by another library's names.
-    """
-
-    name: str
-    what: str
-    tests: list[str]
-    sample: list[str]
-    sources: Path | None = None
-    absent: str = ""
-    copied: str = ""
-    shim: bool = False  # else the emulated device in the place of a driver
-
-    def list_file(self) -> Path:
-        return HERE / f"{self.name}.toml"
-
-
-def numba(part: str, *sample: str) -> Suite:
-    package = f"numba.cuda.tests.{part}"
-    return Suite(
-        name=f"numba-{part}",
-        what=f"numba-cuda, {part}",
-        tests=["--pyargs", package],
-        sample=["--pyargs", *(f"{package}.{module}" for module in sample)],
-    )
-
-
-CUDA_PYTHON = Path(os.environ.get("BASCULE_CUDA_PYTHON") or WORK / "cuda-python")
-
-SUITES = [
-    numba("cudadrv", "test_cuda_memory", "test_events", "test_streams", "test_linker", "test_host_alloc"),
-    numba("cudapy", "test_sync", "test_sm", "test_atomics", "test_forall", "test_blackscholes", "test_warp_ops"),
-    Suite(
-        name="cuda-core",
-        what="cuda.core",
-        tests=[str(CUDA_PYTHON / "cuda_core" / "tests")],
-        sample=[str(CUDA_PYTHON / "cuda_core" / "tests" / f"test_{part}.py") for part in ("launcher", "stream")],
-        sources=CUDA_PYTHON / "cuda_core" / "tests",
-        absent="cuda-core publishes its tests only in its repository; BASCULE_CUDA_PYTHON names a clone of that",
-    ),
-    Suite(
-        name="cupy-raw",
-        what="CuPy's raw kernels",
-        tests=["test_raw.py"],
-        sample=["test_raw.py", "-k", "Picklable or (NVRTC and no and jitify and not memory)"],
-        sources=WORK / "cupy-14.2.0",
-        absent="no source of CuPy was fetched",
-        copied="tests/cupy_tests/core_tests/test_raw.py",
-        shim=True,
-    ),
-]
-
-
 def command_of(suite: Suite, options: argparse.Namespace, directory: Path) -> list[str]:
-    root = directory if suite.copied else suite.sources or ROOT  # of node ids
+    root = directory if suite.copies else suite.sources or ROOT  # of node ids
     command = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), f"--rootdir={root}"]
     command += ["-n", str(options.jobs), "--dist", "load" if suite.shim else "loadfile"]
     command += suite.sample if options.sample else suite.tests
     if options.words:
         command += ["-k", options.words]
-    return command if suite.shim else [sys.executable, "-m", "bascule", "emulate", "--", *command]
+    return [sys.executable, "-m", "bascule", "emulate", "--", *command] if suite.emulate else command
 
 
 def run_suite(suite: Suite, options: argparse.Namespace) -> dict[str, tuple[str, str]]:
@@ -102,15 +45,22 @@ def run_suite(suite: Suite, options: argparse.Namespace) -> dict[str, tuple[str,
     directory.mkdir(parents=True, exist_ok=True)
     report = directory / "report.json"
     report.unlink(missing_ok=True)
-    if suite.sources and suite.copied:
-        shutil.copy(suite.sources / suite.copied, directory)
-    paths = [str(HERE), *([str(HERE / "shims")] if suite.shim else []), os.environ.get("PYTHONPATH", "")]
+    for name, copy in suite.copies.items():
+        assert suite.sources is not None
+        (directory / name).write_text(copy.text(suite.sources), encoding="utf-8")
+    paths = [
+        str(HERE),
+        *([str(HERE / "shims" / suite.shim)] if suite.shim else []),
+        str(suite.packages or ""),
+        os.environ.get("PYTHONPATH", ""),
+    ]
     environment = {
         **os.environ,
+        **suite.environment,
         "BASCULE_CLIENTS_REPORT": str(report),
         "BASCULE_CLIENTS_SOURCES": str(suite.sources or ""),
         "BASCULE_DEVICE": "emulated",
-        "BASCULE_EMULATED_DEVICES": "2" if suite.shim else "1",
+        "BASCULE_EMULATED_DEVICES": str(suite.devices),
         "BASCULE_EMULATED_REPORTS": "0",  # tests compare what goes to stderr
         "PYTHONFAULTHANDLER": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
@@ -132,9 +82,10 @@ def short(node: str) -> str:
 
 @dataclass
 class Listed:
-    """What does not pass: the reason of each test, by its node id."""
+    """What does not pass: the reason of each test, by its node id. `sometimes` : what may pass, as its timing is."""
 
     reasons: dict[str, str] = field(default_factory=dict)
+    sometimes: set[str] = field(default_factory=set)
 
     @classmethod
     def read(cls, file: Path) -> Listed:
@@ -144,8 +95,9 @@ class Listed:
         for entry in tomllib.loads(file.read_text(encoding="utf-8"))["reason"]:
             if entry["kind"] not in KINDS:
                 raise SystemExit(f"{file}: {entry['kind']!r} is none of {', '.join(KINDS)}")
-            for test in entry["tests"]:
-                listed.reasons[test] = f"{entry['kind']}: {entry['why']}"
+            listed.reasons |= dict.fromkeys(entry["tests"], f"{entry['kind']}: {entry['why']}")
+            if entry.get("sometimes"):
+                listed.sometimes |= set(entry["tests"])
         return listed
 
     def reason(self, test: str) -> str | None:
@@ -153,10 +105,15 @@ class Listed:
 
 
 def shrink(file: Path, passing: set[str]) -> None:
-    """The list without what passes now."""
-    lines = file.read_text(encoding="utf-8").splitlines()
-    kept = [line for line in lines if line.strip().rstrip(",").strip('"') not in passing]
-    file.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    """The list without what passes now, and without reasons that no test is left for."""
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = "".join(line for line in lines if not names_one_of(line, passing))
+    kept = re.sub(r"\n\[\[reason\]\]\nkind = .*\nwhy = .*\ntests = \[\n\]\n", "", kept)
+    file.write_text(kept, encoding="utf-8")
+
+
+def names_one_of(line: str, tests: set[str]) -> bool:
+    return line.startswith('    "') and tomllib.loads(f"test = {line.strip().rstrip(',')}")["test"] in tests
 
 
 def tell_of(suite: Suite, options: argparse.Namespace) -> tuple[list[str], list[str]]:
@@ -181,7 +138,7 @@ def tell_of(suite: Suite, options: argparse.Namespace) -> tuple[list[str], list[
         for test, why in failed.items()
         if listed.reason(test) is None
     ]
-    now = {test for test in listed.reasons if test in passed}
+    now = passed & (listed.reasons.keys() - listed.sometimes)
     if now and options.shrink:
         shrink(suite.list_file(), now)
     elif now:

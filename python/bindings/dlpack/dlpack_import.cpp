@@ -205,9 +205,12 @@ py::object from_producer(const py::object& object, const py::object& device, con
     const py::object bound = stream_object_or_current(stream, there, "tensor");
     const StreamRef ref = bound.cast<StreamObject&>().ref;
     bool asked = false;
-    const py::object capsule = ask_capsule(method, stream_for(where, ref), copy, asked);
+    // A producer may copy pinned memory to memory of the host, which no kernel reads: that copy is made here.
+    const bool copies_here = where.type == BASCULE_DL_CUDA_HOST && copy.ptr() == Py_True;
+    const py::object wish = copies_here ? py::none() : copy;
+    const py::object capsule = ask_capsule(method, stream_for(where, ref), wish, asked);
     ArrayObject array = take(capsule.ptr(), copied);
-    copied = copied || (asked && !copy.is_none());  // then the producer did what `copy` asks
+    copied = copied || (asked && !wish.is_none());  // then the producer did what `copy` asks
     bind_stream(array, bound);
     require_device(ref, array.device, "tensor");
     return py::cast(std::move(array));

@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -190,14 +191,33 @@ py::object occupancy(const KernelObject& self, py::handle block, std::uint32_t s
     return py::cast(without_gil([&] { return occupancy_of(loaded, device, threads, shared_bytes); }));
 }
 
-std::uint32_t best_block(const KernelObject& self, std::uint32_t shared_bytes,
+/// Of blocks of 0 (not asked) to `most` threads, as a function of the user's tells it.
+std::vector<std::uint32_t> shared_bytes_by_threads(const py::function& shared_bytes, std::uint32_t most) {
+    std::vector<std::uint32_t> bytes{0};
+    for (std::uint32_t threads = 1; threads <= most; ++threads)
+        bytes.push_back(shared_bytes(threads).cast<std::uint32_t>());
+    return bytes;
+}
+
+std::uint32_t best_block(const KernelObject& self,
+                         const std::variant<std::uint32_t, py::function>& shared_bytes,
                          std::optional<std::uint32_t> limit) {
     if (limit && *limit == 0)
         reject_field(ErrorKind::value, "limit", "`limit` is at least one thread, got 0.");
     const Device device = current_device();
     const LoadedKernel& loaded = load_for(self, device);
-    check({.grid = {}, .block = {}, .shared_bytes = shared_bytes}, loaded.limits);
-    return without_gil([&] { return best_block_size(loaded, device, shared_bytes, limit.value_or(0)); });
+    const std::uint32_t most = std::min(limit.value_or(UINT32_MAX), loaded.limits.threads);
+    std::vector<std::uint32_t> by_threads;
+    if (const auto* function = std::get_if<py::function>(&shared_bytes))
+        by_threads = shared_bytes_by_threads(*function, most);
+    const std::uint32_t least = by_threads.empty()
+                                    ? std::get<std::uint32_t>(shared_bytes)
+                                    : *std::min_element(by_threads.begin() + 1, by_threads.end());
+    check({.grid = {}, .block = {}, .shared_bytes = least}, loaded.limits);
+    return without_gil([&] {
+        return by_threads.empty() ? best_block_size(loaded, device, least, limit.value_or(0))
+                                  : best_block_size(loaded, device, by_threads, limit.value_or(0));
+    });
 }
 
 std::uint32_t shared_bytes_for(const KernelObject& self, std::uint32_t blocks, py::handle block) {
@@ -381,7 +401,11 @@ the arrays decide first, then NumPy scalars, then Python numbers (bool, int, dou
         .def(
             "best_block", &best_block, "shared_bytes"_a = 0, py::kw_only(), "limit"_a = py::none(),
             R"(The number of threads a block that fills the device best, with this much dynamic shared memory, and at most `limit`
-threads. `kernel.occupancy(block).grid` is the least grid that fills the device.)")
+threads. `kernel.occupancy(block).grid` is the least grid that fills the device.
+
+shared_bytes : int, or a function of a block's threads that gives its bytes.
+
+>>> kernel.best_block(lambda threads: 4 * threads))")
         .def(
             "shared_bytes_for", &shared_bytes_for, "blocks"_a, "block"_a,
             R"(The most dynamic shared memory, in bytes, with which `blocks` blocks of `block` threads (an int, or up to three extents) run on

@@ -10,7 +10,7 @@ import pytest
 import bascule
 
 # With NVVM numba-cuda compiles where there is no toolkit. It is not in .venv, where other tests import Numba.
-NEEDED = ("cuda-core", "numba-cuda", "nvidia-nvvm")
+NEEDED = ("cuda-core", "numba-cuda", "numba-cuda-mlir", "nvidia-nvvm")
 
 
 @pytest.fixture(scope="session")

@@ -96,6 +96,15 @@ def test_numpy_gets_a_copy_when_it_asks_for_one(memory, device):
     np.testing.assert_array_equal(copy, HOST)
 
 
+def test_a_copy_of_it_comes_back_on_the_device(memory):
+    array = memory.array()
+    copy = bascule.from_dlpack(array, copy=True)
+    bascule.synchronize()
+    memory.host[:] = 0
+    np.testing.assert_array_equal(copy.copy_to_host(), HOST)
+    assert bascule.pointer_attributes(copy).kind in ("device", "pool")
+
+
 def test_it_comes_back_without_a_copy(kind, memory, add_one):
     back = bascule.from_dlpack(memory.array())
     assert back.__dlpack_device__() == (KINDS[kind], 0)

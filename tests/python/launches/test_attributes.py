@@ -194,6 +194,25 @@ def test_the_best_block_up_to_a_limit(kernels, limit):
     assert kernels.add.occupancy(best).warps == max(kernels.add.occupancy(size).warps for size in sizes)
 
 
+@pytest.mark.parametrize("limit", [None, 96, 277])
+def test_the_best_block_where_shared_memory_depends_on_it(kernels, limit):
+    def shared_bytes(threads):
+        return 1_000 if threads <= 256 else 100_000
+
+    best = kernels.add.best_block(shared_bytes, limit=limit)
+    sizes = {*range(32, (limit or 1024) + 1, 32), limit or 1024}
+    warps = {size: kernels.add.occupancy(size, shared_bytes(size)).warps for size in sizes}
+    assert warps[best] == max(warps.values())
+    assert best <= 256 < kernels.add.best_block()
+
+
+def test_errors_of_a_function_of_shared_memory_are_its_own(kernels):
+    with pytest.raises(ZeroDivisionError):
+        kernels.add.best_block(lambda threads: 1 // (threads - 64))
+    with pytest.raises(ValueError, match="shared"):
+        kernels.add.best_block(lambda threads: 1 << 20)
+
+
 def test_a_limit_of_no_threads_is_refused(kernels):
     with pytest.raises(ValueError, match="`limit` is at least one thread"):
         kernels.add.best_block(limit=0)

@@ -5,18 +5,16 @@ Arithmetic of arrays is NumPy's, on copies of them: the tests compare kernels wi
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import os
 import re
-import sys
-import types
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy import complex64, complex128, float32, float64, int32, uint32  # noqa: F401
+from shim_parts import driver_version, module
 
 import bascule
 
@@ -275,21 +273,6 @@ def run_compiler(command: list[str], cwd: str | None, backend: str, *_: Any) -> 
 def nvrtc_version() -> tuple[int, int]:
     version = re.findall(r"\d+", str(bascule._bascule._nvrtc_info()["version"]))
     return int(version[0]), int(version[1])
-
-
-def driver_version() -> int:
-    version = ctypes.c_int()
-    ctypes.CDLL(str(Path(bascule.__file__).with_name("libbascule_emulator.so"))).cuDriverGetVersion(
-        ctypes.byref(version)
-    )
-    return version.value
-
-
-def module(name: str, **members: Any) -> types.ModuleType:
-    made = types.ModuleType(name)
-    vars(made).update(members)
-    sys.modules[name] = made
-    return made
 
 
 __path__: list[str] = []  # a package, for `from cupy.cuda import compiler`

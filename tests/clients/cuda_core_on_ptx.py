@@ -1,0 +1,35 @@
+"""A pytest plugin: what cuda.core's own tests ask of others than the driver, in terms of the driver.
+
+The emulated device runs PTX and no machine code, and the CUDA runtime, which needs NVIDIA's own driver, does not run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cuda.core
+from cuda.bindings import driver, runtime
+from cuda.core import _program
+
+Status = runtime.cudaError_t
+
+
+class Program(_program.Program):
+    def compile(self, target_type: str, *args: Any, **options: Any) -> Any:
+        return super().compile("ptx" if target_type == "cubin" else target_type, *args, **options)
+
+
+def of_runtime(results: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Codes of the driver are those of the runtime, where both have one."""
+    return Status(int(results[0])), *results[1:]
+
+
+cuda.core.Program = _program.Program = Program
+runtime.cudaDeviceSynchronize = lambda: of_runtime(driver.cuCtxSynchronize())
+runtime.cudaDeviceGetPCIBusId = lambda length, device: of_runtime(driver.cuDeviceGetPCIBusId(length, device))
+runtime.cudaGetDevice = lambda: (Status.cudaSuccess, 0)
+runtime.cudaDeviceGetAttribute = lambda attribute, device: of_runtime(
+    driver.cuDeviceGetAttribute(driver.CUdevice_attribute(int(attribute)), device)
+)
+# NVML counts them otherwise, a library that comes with NVIDIA's driver.
+cuda.core.system.get_num_devices = lambda: int(driver.cuDeviceGetCount()[1])

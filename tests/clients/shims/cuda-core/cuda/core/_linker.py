@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from cuda.core._module import ObjectCode
+from cuda.core._program import ProgramOptions, code_of, flags_of
+
+import bascule
+
+
+class LinkerOptions(ProgramOptions):
+    """Bascule's linker takes the options of a compile, and the emulated device has no machine code to optimize."""
+
+    def flags(self) -> list[str]:
+        without = {"verbose", "optimization_level"}
+        return [flag for name, value in self.options.items() if name not in without for flag in flags_of(name, value)]
+
+
+class Linker:
+    backend = "driver"  # on the emulated device, which links PTX
+
+    def __init__(self, *codes: ObjectCode, options: LinkerOptions) -> None:
+        self.codes = codes
+        self.options = options
+
+    def link(self, target_type: str) -> ObjectCode:
+        parts = [code.code if code.module is None else code.module for code in self.codes]
+        module = bascule.link(parts, options=self.options.flags())
+        kernel = module[next(iter(module.kernels))]
+        return ObjectCode(module, target_type, code_of(kernel, target_type), name=self.options.name)
+
+    def get_info_log(self) -> str:
+        return ""
+
+
+def _decide_nvjitlink_or_driver() -> bool:
+    """Whether it is the driver."""
+    return True

@@ -1,0 +1,1 @@
+"""As in cuda.core, where its tests look for cuda_utils."""
