@@ -99,7 +99,8 @@ def assert_within_ulps(result: Array, exact: Any, ulps: float, what: str = "") -
 def kernels_of(file: Path) -> dict[str, int]:
     """The kernels of a file, in order, and the __CUDA_ARCH__ that the #if around each asks for; 0 without one."""
     text = re.sub(r"//.*", "", file.read_text())
-    kernels, needed = {}, [0]
+    kernels: dict[str, int] = {}
+    needed = [0]
     kernel_name = r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\("
     pieces = rf"#if __CUDA_ARCH__ >= (\d+)|(#if)|(#endif)|{kernel_name}"
     for architecture, other, end, kernel in re.findall(pieces, text):
