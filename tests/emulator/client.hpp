@@ -150,6 +150,10 @@ namespace client {
     FUNCTION(cuTexObjectDestroy, 5000)                          \
     FUNCTION(cuTexObjectGetResourceDesc, 5000)                  \
     FUNCTION(cuTexObjectGetTextureDesc, 5000)                   \
+    FUNCTION(cuTexObjectGetResourceViewDesc, 5000)              \
+    FUNCTION(cuMipmappedArrayCreate, 5000)                      \
+    FUNCTION(cuMipmappedArrayGetLevel, 5000)                    \
+    FUNCTION(cuMipmappedArrayDestroy, 5000)                     \
     FUNCTION(cuSurfObjectCreate, 5000)                          \
     FUNCTION(cuSurfObjectDestroy, 5000)                         \
     FUNCTION(cuSurfObjectGetResourceDesc, 5000)                 \

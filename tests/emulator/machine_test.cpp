@@ -264,6 +264,30 @@ TEST_CASE("an address is the sum that was made, whatever becomes of its parts") 
     CHECK(out == expected);
 }
 
+TEST_CASE("who sleeps lets those run for whom it waits") {
+    // The threads from %first on look for a flag between naps of a millisecond; the others, later in the text, set it.
+    const std::string text =
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".entry k(.param .u64 pout, .param .u32 pfirst) {\n.shared .b32 flag;\n"
+        ".reg .b64 %out; .reg .b32 %t, %first, %looks, %f; .reg .pred %p;\n"
+        "ld.param.u64 %out, [pout]; ld.param.u32 %first, [pfirst]; mov.u32 %t, %tid.x; mov.u32 %looks, 0;\n"
+        "mad.wide.u32 %out, %t, 4, %out; st.volatile.shared.u32 [flag], 0; bar.sync 0;\n"
+        "setp.lt.u32 %p, %t, %first; @%p bra SET;\n"
+        "LOOK: nanosleep.u32 1000000; add.u32 %looks, %looks, 1; ld.volatile.shared.u32 %f, [flag];\n"
+        "setp.eq.u32 %p, %f, 0; @%p bra LOOK; bra END;\n"
+        "SET: st.volatile.shared.u32 [flag], 1; END: st.global.u32 [%out], %looks; ret; }";
+    Device device(text);
+    std::vector<unsigned> looks(96);
+    const std::uint64_t out = device.array(looks);
+    for (const std::uint32_t first : {1u, 31u, 32u, 64u, 95u}) {
+        REQUIRE_FALSE(device.launch("k", {1}, {96}, out, first));
+        for (unsigned t = 0; t < 96; ++t) {
+            CHECK((looks[t] == 0) == (t < first));
+            CHECK(looks[t] < 10);
+        }
+    }
+}
+
 TEST_CASE("a predicate that a branch has looked at is there for others too") {
     Device device(
         ".version 8.0\n.target sm_80\n.address_size 64\n"

@@ -374,7 +374,7 @@ TEST_CASE("textures and surfaces tell what they were made of, until they are des
     resource.res.array.hArray = nullptr;
     CHECK(world.api.cuTexObjectCreate(&none, &resource, &how, nullptr) == CUDA_ERROR_INVALID_HANDLE);
     resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
-    CHECK(world.api.cuTexObjectCreate(&none, &resource, &how, nullptr) == CUDA_ERROR_NOT_SUPPORTED);
+    CHECK(world.api.cuTexObjectCreate(&none, &resource, &how, nullptr) == CUDA_ERROR_INVALID_HANDLE);
     resource = linear(world.device.allocate(512), 512);
     CHECK(world.api.cuSurfObjectCreate(&none, &resource) == CUDA_ERROR_INVALID_VALUE);
     for (const CUtexObject each : {made, another}) {

@@ -49,7 +49,7 @@ ELSEWHERE = """
 | stream operations and graph nodes on words of memory (`cuStreamWaitValue32`) and external semaphores | events |
 | pools shared between processes, events of other processes in graphs | memory of `cuMemAlloc` (`cuIpcGetMemHandle`) |
 | texture and surface references (CUDA has none since 12.0) | a texture object |
-| mipmapped arrays, seamless cubes, resource views, sparse arrays | a CUDA array a level |
+| anisotropic filtering, block-compressed formats, sparse arrays | filter or decode in the kernel |
 | clusters of more than one block before sm_90 | `BASCULE_EMULATED_ARCH=90`, or a cooperative grid |
 | copies with tensor maps (TMA): `cp.async.bulk.tensor` | `cp.async.bulk` of rows |
 | machine code (cubin, fatbin) without PTX | compile for the device's architecture |

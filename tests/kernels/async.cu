@@ -61,6 +61,7 @@ __global__ void split_barrier(const int* in, int* out, int rounds) {
     out[blockIdx.x * n + t] = mine;
 }
 
+#if __CUDA_ARCH__ >= 800
 // What a thread reads without the wait for its copy, or without having committed it.
 __global__ void forgotten_waits(const unsigned* in, unsigned* out, bool commits, bool waits) {
     __shared__ unsigned buffer[256];
@@ -70,6 +71,7 @@ __global__ void forgotten_waits(const unsigned* in, unsigned* out, bool commits,
     if (waits) __pipeline_wait_prior(0);
     out[threadIdx.x] = *static_cast<volatile unsigned*>(buffer + threadIdx.x);
 }
+#endif
 
 // Copies and arrives when they are done; the others read what was copied.
 __global__ void copies_that_arrive(const int2* in, int2* out) {

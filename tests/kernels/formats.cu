@@ -36,6 +36,7 @@ __global__ void pairs_of_e4m3(const float2* x, unsigned short* pairs, unsigned* 
     halves[i] = both;
 }
 
+#if __CUDA_ARCH__ >= 800
 __global__ void to_tf32(const float* x, float* rounded, float* cut, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
@@ -45,6 +46,7 @@ __global__ void to_tf32(const float* x, float* rounded, float* cut, int n) {
     asm("cvt.rz.relu.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x[i]));
     cut[i] = __uint_as_float(bits);
 }
+#endif
 
 // A row scaled to its greatest element and stored in eight bits, and the product of two such rows.
 __global__ void quantized_dot(const float* x, const float* y, float* out, int width) {
@@ -122,6 +124,7 @@ __global__ void stream_through(const float* x, float* y, int n) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) to[i] = 2 * from[i];
 }
 
+#if __CUDA_ARCH__ >= 800
 // Scratch memory whose contents nobody needs afterwards.
 __global__ void discards_its_scratch(float* scratch, float* out) {
     float* own = scratch + 32 * threadIdx.x;
@@ -145,6 +148,7 @@ __global__ void with_policies(const float4* x, float4* y, float* sum) {
     asm volatile("prefetch.global.L2::evict_last [%0];" ::"l"(x));
     asm volatile("applypriority.global.L2::evict_normal [%0], 128;" ::"l"(x));
 }
+#endif
 
 // How long each thread slept, in nanoseconds.
 __global__ void naps(unsigned long long* out, unsigned nanoseconds) {

@@ -25,6 +25,7 @@ __global__ void matches(const int* in, const long long* wide, unsigned* equal, u
     if (lane == __ffs(equal[i]) - 1) atomicAdd(counts + in[i], __popc(equal[i]));
 }
 
+#if __CUDA_ARCH__ >= 800
 __global__ void warp_reductions(const int* in, int* sums, int* least, unsigned* greatest, unsigned* bits,
                                 int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -37,6 +38,7 @@ __global__ void warp_reductions(const int* in, int* sums, int* least, unsigned* 
               __reduce_or_sync(mask, 1u << (in[i] & 31)) ^
               __reduce_and_sync(mask, static_cast<unsigned>(in[i]) | 0xff00u);
 }
+#endif
 
 // Sums inside tiles of eight threads, and of the block by its tiles' first threads.
 __global__ void tiles_of_eight(const int* in, int* tile_sums, int* block_sums, int n) {

@@ -59,7 +59,9 @@ __global__ void bfloat_axpy(float a, const __nv_bfloat16* x, __nv_bfloat16* y, i
     }
 }
 
+#if __CUDA_ARCH__ >= 800
 __global__ void bfloat_fma(const __nv_bfloat162* a, const __nv_bfloat162* b, __nv_bfloat162* out, int pairs) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < pairs) out[i] = __hfma2(a[i], b[i], out[i]);
 }
+#endif

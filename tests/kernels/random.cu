@@ -38,6 +38,7 @@ __global__ void random_xorshift(unsigned long long* states, unsigned long long* 
     states[t] = state;
 }
 
+#if __CUDA_ARCH__ >= 800
 // Points of a square in whole numbers, so that the number inside the circle is exact.
 __global__ void monte_carlo_pi(unsigned long long* inside, int samples, unsigned seed) {
     unsigned mine = 0;
@@ -50,3 +51,4 @@ __global__ void monte_carlo_pi(unsigned long long* inside, int samples, unsigned
     mine = __reduce_add_sync(__activemask(), mine);
     if (threadIdx.x % 32 == 0) atomicAdd(inside, static_cast<unsigned long long>(mine));
 }
+#endif

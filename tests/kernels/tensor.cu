@@ -21,6 +21,7 @@ __global__ void tiles_of_half(const __half* a, const __half* b, float* c, int m,
     wmma::store_matrix_sync(c + row * n + column, sum, n, wmma::mem_row_major);
 }
 
+#if __CUDA_ARCH__ >= 800
 // One product of 16 x 8 by the instruction itself: who holds which element is laid down in the PTX manual.
 __global__ void tile_by_instruction(const __half2* a, const __half2* b, float* c) {
     int lane = threadIdx.x, group = lane / 4, within = lane % 4;
@@ -39,6 +40,7 @@ __global__ void tile_by_instruction(const __half2* a, const __half2* b, float* c
     c[(group + 8) * 8 + within * 2] = d2;
     c[(group + 8) * 8 + within * 2 + 1] = d3;
 }
+#endif
 
 // A tile of a matrix in memory: where it begins, how far lines are apart, and the next tile along k.
 template <class Element>
@@ -63,6 +65,7 @@ __device__ void multiply(Tiles<const Element> a, Tiles<const Element> b, Tiles<R
     wmma::store_matrix_sync(c.first, sum, c.line, layout);
 }
 
+#if __CUDA_ARCH__ >= 800
 // A and B by rows, 32 x 8 tiles.
 __global__ void tiles_of_bfloat16(const __nv_bfloat16* a, const __nv_bfloat16* b, float* c, int m, int n,
                                   int k) {
@@ -91,6 +94,7 @@ __global__ void tiles_of_doubles(const double* a, const double* b, double* c, in
              wmma::fragment<wmma::accumulator, 8, 8, 4, double>, double, double>(
         {a + row, m, 4 * m}, {b + column, n, 4 * n}, {c + column * m + row, m}, wmma::mem_col_major, k / 4);
 }
+#endif
 
 // A and B by columns, 8 x 32 tiles.
 __global__ void tiles_of_bytes(const signed char* a, const signed char* b, int* c, int m, int n, int k) {
@@ -150,6 +154,7 @@ __global__ void tile_of_nibbles(const int* a, const int* b, int* c, int words) {
     wmma::store_matrix_sync(c, sum, 8, wmma::mem_row_major);
 }
 
+#if __CUDA_ARCH__ >= 800
 // Hamming distances and common bits of rows of bits.
 __global__ void tile_of_bits(const unsigned* a, const unsigned* b, int* differ, int* common, int words) {
     namespace sub = wmma::experimental;
@@ -167,3 +172,4 @@ __global__ void tile_of_bits(const unsigned* a, const unsigned* b, int* differ, 
     wmma::store_matrix_sync(differ, apart, 8, wmma::mem_row_major);
     wmma::store_matrix_sync(common, both, 8, wmma::mem_row_major);
 }
+#endif

@@ -72,6 +72,7 @@ __device__ void fill_tiles(Tiles& tiles, const __half* a, const __half* b, int a
 
 }  // namespace
 
+#if __CUDA_ARCH__ >= 800
 // C = A B of halves, row-major: 64 x 32 a block of four warps.
 __global__ void gemm_of_halves(const __half* a, const __half* b, float* c, int n, int k) {
     __shared__ __align__(16) Tiles tiles;
@@ -164,6 +165,7 @@ __global__ void attention(const __half* queries, const __half* keys, const __hal
             out[(blockIdx.x * 16 + row_of(lane, e)) * 16 + j * 8 + column_of(lane, e)] =
                 sum[j][e] / total[e / 2];
 }
+#endif
 
 // 16 x 8 tiles, A by rows and B by columns, as words: a number of 32 bits, two of 16, four of 8, eight of 4, or 32 bits.
 // `words` are those of a row of A or a column of B, a multiple of 8: for each of these types a product takes eight.
@@ -196,6 +198,7 @@ MULTIPLICATION(Bits, int, "r", "m16n8k256.row.col.s32.b1.b1.s32.xor.popc")
 MULTIPLICATION(Tf32, float, "f", "m16n8k8.row.col.f32.tf32.tf32.f32")
 MULTIPLICATION(Bfloat16, float, "f", "m16n8k16.row.col.f32.bf16.bf16.f32")
 
+#if __CUDA_ARCH__ >= 800
 __global__ void product_of_bytes(const unsigned* a, const unsigned* b, int* c, int words) {
     product<Bytes>(a, b, c, words);
 }
@@ -221,6 +224,7 @@ __global__ void product_of_doubles(const double* a, const double* b, double* c, 
             : "d"(a[group * k + at]), "d"(b[group * k + at]));
     for (int e = 0; e < 2; ++e) c[group * 8 + column_of(lane, e)] = d[e];
 }
+#endif
 
 // 8 x 8 tiles of halves are turned in registers.
 __global__ void transposed_tiles(const unsigned* in, unsigned* out, int tiles) {

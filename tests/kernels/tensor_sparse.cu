@@ -1,6 +1,7 @@
 // Products with an A of which half of the elements are stored: two of each four in a row, with their places beside them.
 #include <cuda_fp16.h>
 
+#if __CUDA_ARCH__ >= 800
 // 16 x 8 tiles. A has `k` columns: k / 2 halves a row. Metadata has a word for each lane and 32 columns, of which the
 // first two lanes of four count. B by columns.
 __global__ void sparse_product_of_halves(const unsigned* a, const unsigned* b, const unsigned* metadata,
@@ -35,3 +36,4 @@ __global__ void sparse_product_of_bytes(const unsigned* a, const unsigned* b, co
     }
     for (int e = 0; e < 4; ++e) c[(group + e / 2 * 8) * 8 + within * 2 + e % 2] = d[e];
 }
+#endif

@@ -21,7 +21,8 @@ enum class HandleKind : std::uint8_t {
     graph,
     graph_exec,
     user_object,
-    array
+    array,
+    mipmapped_array
 };
 
 /// The kind of what a handle of this type names.

@@ -54,8 +54,9 @@ inline constexpr int texture_pitched_width = 131072, texture_pitched_height = 65
 inline constexpr int texture_pitched_pitch = 2097120;  // bytes
 inline constexpr int array_1d_width = 131072, array_1d_layered_width = 32768;
 inline constexpr int array_2d_width = 131072, array_2d_height = 65536;
-inline constexpr int array_2d_small = 32768;  // width and height, with layers or for gathers; a cube's edge
-inline constexpr int array_3d = 16384;        // width, height and depth
+inline constexpr int array_mipmapped = 32768;  // width and height of one and two dimensions
+inline constexpr int array_2d_small = 32768;   // width and height, with layers or for gathers; a cube's edge
+inline constexpr int array_3d = 16384;         // width, height and depth
 inline constexpr int array_layers = 2048, array_cube_layers = 2046;
 inline constexpr int surface_1d_width = 32768;
 

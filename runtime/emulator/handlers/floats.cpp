@@ -125,6 +125,16 @@ struct SmallFma {
         return rounded_to_small<H, Flag::rn>(sum);
     }
 };
+// .oob: a factor that is the NaN that stands for what lies outside of a tensor makes the result +0. PTX does not say
+// which NaN that is; GPUs that fill tiles with it use this one, and tell it whatever its sign.
+template <class F>
+struct Oob {
+    template <class H>
+    H operator()(H a, H b, H c) const {
+        const auto is_outside = [](H h) { return (h.bits & 0x7fff) == 0x7ff7; };
+        return is_outside(a) || is_outside(b) ? H{0} : F{}(a, b, c);
+    }
+};
 template <class C, class H>
 struct SmallCompare {
     bool operator()(H a, H b) const { return C{}(to_float(a), to_float(b)); }
@@ -215,6 +225,8 @@ void add_halves(Registry& r, Type one, Type two) {
     add_small<Small<FMul, H>, H, 2>(r, Operation::mul, {}, one, two);
     add_small<SmallFma<H, false, false>, H, 3>(r, Operation::fma, {}, one, two);
     add_small<SmallFma<H, false, true>, H, 3>(r, Operation::fma, {Flag::relu}, one, two);
+    add_small<Oob<SmallFma<H, false, false>>, H, 3>(r, Operation::fma, {Flag::oob}, one, two);
+    add_small<Oob<SmallFma<H, false, true>>, H, 3>(r, Operation::fma, {Flag::oob, Flag::relu}, one, two);
     add_small<FNeg, H, 1>(r, Operation::neg, {}, one, two);
     add_small<FAbs, H, 1>(r, Operation::abs, {}, one, two);
     add_small<Small<Tanh, H>, H, 1>(r, Operation::tanh, {}, one, two);

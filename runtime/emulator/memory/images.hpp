@@ -3,12 +3,14 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "memory/memory.hpp"
 
@@ -45,13 +47,18 @@ struct Image {
 };
 
 struct Sampler {
-    enum class Address : std::uint8_t { wrap, clamp, mirror, border };
+    /// seam: of cubes that are filtered across their edges
+    enum class Address : std::uint8_t { wrap, clamp, mirror, border, seam };
     std::array<Address, 3> address{Address::clamp, Address::clamp, Address::clamp};
     bool linear = false;
     bool normalized_coordinates = false;
     bool promotes = false;  ///< integers of 8 and 16 bits are read as numbers in [0, 1] or [-1, 1]
     bool srgb = false;
     std::array<float, 4> border{};
+    // Of a texture of several levels.
+    bool mixes_levels = false;  ///< between two levels their samples are mixed; otherwise the nearest is read
+    float level_bias = 0;       ///< is added to a level that an instruction gives, or its derivatives
+    float least_level = 0, most_level = 0;
 };
 
 /// What a handle stands for.
@@ -61,9 +68,19 @@ struct ImageObject {
     ImageObject& operator=(const ImageObject&) = delete;
     virtual ~ImageObject() = default;
 
+    /// By number; the first is the largest.
+    const Image& level(std::size_t number) const { return number == 0 ? image : smaller_levels[number - 1]; }
+    std::size_t levels() const noexcept { return 1 + smaller_levels.size(); }
+    /// From the first byte of the first level to the last of the last.
+    std::uint64_t span() const {
+        const Image& last = level(smaller_levels.size());
+        return last.address - image.address + last.span();
+    }
+
     bool is_surface = false;
     Image image;
-    Sampler sampler;  ///< of a texture
+    std::vector<Image> smaller_levels;  ///< of a mipmapped texture: behind `image`, in the same allocation
+    Sampler sampler;                    ///< of a texture
 };
 
 /// The objects that are alive. A handle is never used again. Thread-safe.

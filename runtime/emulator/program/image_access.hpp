@@ -38,7 +38,8 @@ struct ImageAccess {
     ptx::Type coordinate = ptx::Type::none;  ///< of a texture: s32 or f32
     std::uint8_t values = 1;                 ///< surfaces: how many are loaded or stored
     Outside outside = Outside::trap;
-    Flag what = Flag::rn;    ///< tld4: the component; sured: the operation; queries: what is asked
+    Flag what =
+        Flag::rn;  ///< tex: lod or grad; tld4: the component; sured: the operation; queries: what is asked
     bool formatted = false;  ///< surfaces: .p, so that x counts texels and not bytes
     std::uint8_t unused = 0;
 

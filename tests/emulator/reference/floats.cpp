@@ -57,8 +57,12 @@ void binary(const Call& call, Answers& out) {
                                 [&](mpfr_ptr r, auto rounding) { return Compute(r, a, b, rounding); }));
     });
 }
+// The NaN with which GPUs fill what lies outside of a tensor.
+bool is_outside(Bits half) { return half == 0x7ff7 || half == 0xfff7; }
+
 void fma(const Call& call, Answers& out) {
     each_element(call, out, 3, [&](Type element, const Bits* given) {
+        if (call.has(Flag::oob) && (is_outside(given[0]) || is_outside(given[1]))) return Bits{0};
         const Number a(value_of(element, given[0])), b(value_of(element, given[1])),
             c(value_of(element, given[2]));
         return finished(call, element,

@@ -60,6 +60,7 @@ constexpr Syntax scalar[] = {
     {"(add|min|max)(.u16x2|.s16x2)"},
     {"(min|max).relu(.s32|.s16x2)"},
     {"fma.rn{.relu}(.bf16|.bf16x2)"},
+    {"fma.rn.oob{.relu}($half)"},
     {"mul24(.hi|.lo)($word)"},
     {"mad24(.hi|.lo)($word)"},
     {"sad($int)"},
@@ -355,7 +356,7 @@ constexpr Syntax tensor[] = {
 constexpr Syntax image[] = {
     {"tex($geometry|$cubes).v4($texel).f32"},
     {"tex($geometry).v4($texel).s32"},
-    {"tex(.level|.grad)($geometry|$cubes).v4($texel).f32"},
+    {"tex(.base|.level|.grad)($geometry|$cubes).v4($texel).f32"},
     {"tld4(.r|.g|.b|.a)(.2d|.a2d|.cube|.acube).v4($texel).f32"},
     {"suld.b($geometry){.ca|.cg|.cs|.cv}{.v2}(.b8|.b16|.b32|.b64)($outside)"},
     {"suld.b($geometry){.ca|.cg|.cs|.cv}.v4(.b8|.b16|.b32)($outside)"},

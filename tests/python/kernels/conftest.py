@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -95,15 +96,48 @@ def assert_within_ulps(result: Array, exact: Any, ulps: float, what: str = "") -
     assert farthest <= ulps, f"{what} {farthest} units away, at {np.argmax(away)}; {ulps} allowed"
 
 
+def kernels_of(file: Path) -> dict[str, int]:
+    """The kernels of a file, in order, and the __CUDA_ARCH__ that the #if around each asks for; 0 without one."""
+    text = re.sub(r"//.*", "", file.read_text())
+    kernels: dict[str, int] = {}
+    needed = [0]
+    kernel_name = r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\("
+    pieces = rf"#if __CUDA_ARCH__ >= (\d+)|(#if)|(#endif)|{kernel_name}"
+    for architecture, other, end, kernel in re.findall(pieces, text):
+        if end:
+            needed.pop()
+        elif kernel:
+            kernels[kernel] = needed[-1]
+        else:
+            needed.append(needed[-1] if other else int(architecture))
+    return kernels
+
+
+def architecture() -> int:
+    """The __CUDA_ARCH__ that code for the current device is compiled with."""
+    number = re.match(r"(?:sm|compute)_(\d+)", bascule.current_device().arch)
+    assert number, bascule.current_device()
+    return 10 * int(number[1])
+
+
+def has_architecture(needed: int) -> bool:
+    return architecture() >= needed
+
+
 def find_kernel(name: str) -> bascule.Kernel:
-    """`find_kernel("map.saxpy")`: the kernel saxpy of tests/kernels/map.cu, compiled once a process."""
+    """`find_kernel("map.saxpy")`: the kernel saxpy of tests/kernels/map.cu, compiled once a process. The test is
+    skipped if the kernel is for a newer architecture."""
     file, _, function = name.partition(".")
+    needed = _needed.setdefault(file, kernels_of(CORPUS / f"{file}.cu"))[function.rpartition("::")[2]]
+    if not has_architecture(needed):
+        pytest.skip(f"{name} needs compute capability {needed // 100}.{needed // 10 % 10}")
     if file not in _modules:
         _modules[file] = bascule.compile(file=CORPUS / f"{file}.cu")
     return _modules[file][function]
 
 
 _modules: dict[str, bascule.Module] = {}
+_needed: dict[str, dict[str, int]] = {}
 
 
 @pytest.fixture(scope="session")

@@ -15,11 +15,19 @@ sys.path.insert(0, str(GPU))
 import opcodes  # noqa: E402
 import record  # noqa: E402
 
+from .conftest import has_architecture  # noqa: E402
+
 RECORDS = sorted((GPU / "results").glob("*/opcodes.json"))
 SAMPLE = [
     "add.rz.f32", "mul.hi.u32", "fma.rn.sat.f32", "cvt.rzi.sat.s16.f32", "prmt.b32.f4e", "div.s64", "sqrt.rp.f64",
     "sin.approx.f32", "ex2.approx.f32", "min.NaN.f16x2", "bfe.s64", "shf.l.clamp.b32", "vabsdiff4.u32.u32.u32",
 ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def of_recorded_architectures() -> None:
+    if not has_architecture(800):
+        pytest.skip("opcodes are recorded from compute capability 8.0 on")
 
 
 def sample() -> list[opcodes.Opcode]:

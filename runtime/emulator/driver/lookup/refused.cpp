@@ -11,7 +11,6 @@ constexpr const char* references =
     "there are no texture and surface references: use a texture or surface object";
 constexpr const char* processes = "the emulated device shares no pools with other processes";
 constexpr const char* words = "the emulated device has no operations of streams on words of memory";
-constexpr const char* mipmaps = "the emulated device has no mipmapped arrays";
 constexpr const char* ranges = "the emulated device does not tell where managed memory is";
 constexpr const char* counts = "contexts have no usage count: use cuCtxPushCurrent";
 constexpr const char* profiles = "there is nothing to configure";
@@ -80,10 +79,6 @@ EMULATED_REFUSED(cuStreamWriteValue32, words)
 EMULATED_REFUSED(cuStreamWriteValue32_v2, words)
 EMULATED_REFUSED(cuStreamWriteValue64, words)
 EMULATED_REFUSED(cuStreamWriteValue64_v2, words)
-
-EMULATED_REFUSED(cuMipmappedArrayCreate, mipmaps)
-EMULATED_REFUSED(cuMipmappedArrayDestroy, mipmaps)
-EMULATED_REFUSED(cuMipmappedArrayGetLevel, mipmaps)
 
 EMULATED_REFUSED(cuMemRangeGetAttribute, ranges)
 EMULATED_REFUSED(cuMemRangeGetAttributes, ranges)

@@ -39,7 +39,7 @@ struct Most {
     std::size_t width, height, depth;
 };
 
-Most most_of(const CUDA_ARRAY3D_DESCRIPTOR& asked) {
+Most most_of(const CUDA_ARRAY3D_DESCRIPTOR& asked, bool mipmapped) {
     const bool flat = asked.Height == 0;
     if ((asked.Flags & cubemap) != 0) {
         const int faces = (asked.Flags & layered) != 0 ? limits::array_cube_layers / 6 * 6 : 6;
@@ -50,6 +50,8 @@ Most most_of(const CUDA_ARRAY3D_DESCRIPTOR& asked) {
         return {limits::array_2d_small, limits::array_2d_small, limits::array_layers};
     }
     if (asked.Depth != 0) return {limits::array_3d, limits::array_3d, limits::array_3d};
+    if (mipmapped && flat) return {limits::array_mipmapped, 0, 0};
+    if (mipmapped) return {limits::array_mipmapped, limits::array_mipmapped, 0};
     if (flat) {
         const bool surface = (asked.Flags & stored) != 0;
         return {static_cast<std::size_t>(surface ? limits::surface_1d_width : limits::array_1d_width), 0, 0};
@@ -59,7 +61,7 @@ Most most_of(const CUDA_ARRAY3D_DESCRIPTOR& asked) {
 }
 
 /// What is wrong with a description; empty where nothing is.
-std::string objection(const CUDA_ARRAY3D_DESCRIPTOR& asked) {
+std::string objection(const CUDA_ARRAY3D_DESCRIPTOR& asked, bool mipmapped) {
     const auto is = [&](unsigned flag) { return (asked.Flags & flag) != 0; };
     if (asked.Width == 0) return "its width is 0";
     if (is(layered | cubemap) && asked.Depth == 0) return "it has layers or faces, and its depth is 0";
@@ -68,7 +70,7 @@ std::string objection(const CUDA_ARRAY3D_DESCRIPTOR& asked) {
     if (is(cubemap) && asked.Depth % 6 != 0) return "a cube has 6 faces";
     if (is(gathered) && (is(layered | cubemap) || asked.Height == 0 || asked.Depth != 0))
         return "only arrays of two dimensions are made for gathers";
-    const Most most = most_of(asked);
+    const Most most = most_of(asked, mipmapped);
     if (asked.Width > most.width || asked.Height > most.height || asked.Depth > most.depth)
         return fmt::format("arrays of its kind have at most {} x {} x {} texels", most.width, most.height,
                            most.depth);
@@ -94,27 +96,12 @@ memory::Image image_of(const CUDA_ARRAY3D_DESCRIPTOR& asked, const TexelFormat& 
 
 CUresult create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& asked, const char* name) {
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_VALUE);
-    const auto refuse = [&](CUresult code, const std::string& why) {
-        Process::get().set_report(fmt::format("{}: an array of {} x {} x {} cannot be made: {}", name,
-                                              asked.Width, asked.Height, asked.Depth, why));
-        return code;
-    };
-    if ((asked.Flags & ~(layered | cubemap | stored | gathered)) != 0)
-        return refuse(CUDA_ERROR_NOT_SUPPORTED,
-                      fmt::format("the emulated device does not know all of its flags {:#x}", asked.Flags));
-    const auto format = texel_format(asked.Format, asked.NumChannels);
-    if (!format)
-        return refuse(CUDA_ERROR_INVALID_VALUE, "its texels have 1, 2 or 4 channels of 8, 16 or 32 bits");
-    if (const std::string why = objection(asked); !why.empty()) return refuse(CUDA_ERROR_INVALID_VALUE, why);
-
+    std::vector<memory::Image> images(1);
+    EMULATED_CHECK(plan_image(images[0], asked, false, name));
+    EMULATED_CHECK(allocate_images(images, images[0].span(), "of a CUDA array"));
     auto made = std::make_shared<ArrayObject>();
     made->description = asked;
-    made->image = image_of(asked, *format);
-    CUdeviceptr address = 0;
-    EMULATED_CHECK(allocate_memory(&address, made->image.span(), Allocation::Kind::device));
-    Process::get().heap().set_name(address, "of a CUDA array");
-    made->image.address = address;
-    made->image.serial = Process::get().heap().find(address)->serial;
+    made->image = images[0];
     *handle = new_handle<CUarray>(std::move(made));
     return CUDA_SUCCESS;
 }
@@ -127,6 +114,37 @@ std::optional<TexelFormat> texel_format(CUarray_format format, unsigned channels
     const auto* known = std::ranges::find(formats, static_cast<int>(format), number);
     if (known == std::end(formats)) return std::nullopt;
     return TexelFormat{known->kind, known->bytes, static_cast<std::uint8_t>(channels)};
+}
+
+CUresult plan_image(memory::Image& image, const CUDA_ARRAY3D_DESCRIPTOR& asked, bool mipmapped,
+                    const char* name) {
+    const auto refuse = [&](CUresult code, const std::string& why) {
+        Process::get().set_report(fmt::format("{}: an array of {} x {} x {} cannot be made: {}", name,
+                                              asked.Width, asked.Height, asked.Depth, why));
+        return code;
+    };
+    if ((asked.Flags & ~(layered | cubemap | stored | gathered)) != 0)
+        return refuse(CUDA_ERROR_NOT_SUPPORTED,
+                      fmt::format("the emulated device does not know all of its flags {:#x}", asked.Flags));
+    const auto format = texel_format(asked.Format, asked.NumChannels);
+    if (!format)
+        return refuse(CUDA_ERROR_INVALID_VALUE, "its texels have 1, 2 or 4 channels of 8, 16 or 32 bits");
+    if (const std::string why = objection(asked, mipmapped); !why.empty())
+        return refuse(CUDA_ERROR_INVALID_VALUE, why);
+    image = image_of(asked, *format);
+    return CUDA_SUCCESS;
+}
+
+CUresult allocate_images(std::vector<memory::Image>& images, std::uint64_t bytes, const char* what) {
+    CUdeviceptr address = 0;
+    EMULATED_CHECK(allocate_memory(&address, bytes, Allocation::Kind::device));
+    Process::get().heap().set_name(address, what);
+    const std::uint64_t serial = Process::get().heap().find(address)->serial;
+    for (memory::Image& image : images) {
+        image.address += address;
+        image.serial = serial;
+    }
+    return CUDA_SUCCESS;
 }
 
 EMULATED_CONTEXT_API(cuArrayCreate, 3020, CUarray* array, const CUDA_ARRAY_DESCRIPTOR* asked) {
@@ -160,6 +178,7 @@ EMULATED_CONTEXT_API(cuArray3DGetDescriptor, 3020, CUDA_ARRAY3D_DESCRIPTOR* out,
 EMULATED_API(cuArrayDestroy, 2000, CUarray array) {
     EMULATED_CHECK(ready_to_free());
     EMULATED_FIND(found, find_object<ArrayObject>(array));
+    EMULATED_REQUIRE(!found->is_level, CUDA_ERROR_INVALID_HANDLE);
     const CUresult result = free_memory(found->image.address, {Allocation::Kind::device});
     Process::get().handles().remove<ArrayObject>(array);
     return result;

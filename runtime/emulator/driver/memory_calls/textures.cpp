@@ -1,6 +1,8 @@
 // Texture and surface objects: what a driver refuses, and what kernels find under a handle.
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -8,6 +10,7 @@
 #include "driver/limits.hpp"
 #include "driver/memory_calls/allocations.hpp"
 #include "driver/memory_calls/arrays.hpp"
+#include "driver/memory_calls/resource_views.hpp"
 
 namespace emulated::driver {
 namespace {
@@ -20,6 +23,7 @@ using memory::TexelFormat;
 struct DescribedImage final : memory::ImageObject {
     CUDA_RESOURCE_DESC resource{};
     CUDA_TEXTURE_DESC texture{};
+    std::optional<CUDA_RESOURCE_VIEW_DESC> view;
 };
 
 CUresult refuse(const char* name, CUresult code, const std::string& why) {
@@ -95,8 +99,9 @@ CUresult open_pitched(const CUDA_RESOURCE_DESC& resource, Image& image, const ch
 }
 
 /// What is read.
-CUresult open_resource(const CUDA_RESOURCE_DESC& resource, Image& image, const char* name) {
+CUresult open_resource(const CUDA_RESOURCE_DESC& resource, memory::ImageObject& object, const char* name) {
     EMULATED_REQUIRE(resource.flags == 0, CUDA_ERROR_INVALID_VALUE);
+    Image& image = object.image;
     switch (resource.resType) {
         case CU_RESOURCE_TYPE_ARRAY: {
             EMULATED_FIND(array, find_object<ArrayObject>(resource.res.array.hArray));
@@ -107,8 +112,12 @@ CUresult open_resource(const CUDA_RESOURCE_DESC& resource, Image& image, const c
             return open_linear(resource, image, name);
         case CU_RESOURCE_TYPE_PITCH2D:
             return open_pitched(resource, image, name);
-        case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-            return refuse(name, CUDA_ERROR_NOT_SUPPORTED, "the emulated device has no mipmapped arrays");
+        case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: {
+            EMULATED_FIND(array, find_object<MipmappedArray>(resource.res.mipmap.hMipmappedArray));
+            image = array->images[0];
+            object.smaller_levels.assign(array->images.begin() + 1, array->images.end());
+            return CUDA_SUCCESS;
+        }
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }
@@ -146,9 +155,9 @@ CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sample
     if (sampler.linear && !floating && !sampler.promotes)
         return refuse(name, CUDA_ERROR_INVALID_VALUE,
                       "linear filtering gives floating-point numbers, and the texture is read as integers");
-    if (is(CU_TRSF_SEAMLESS_CUBEMAP) && image.cube)
-        return refuse(name, CUDA_ERROR_NOT_SUPPORTED,
-                      "the emulated device does not filter across the edges of a cube");
+    if (is(CU_TRSF_SEAMLESS_CUBEMAP) && !image.cube)
+        return refuse(name, CUDA_ERROR_INVALID_VALUE,
+                      "only cubes are filtered across the edges of their faces");
     sampler.normalized_coordinates = is(CU_TRSF_NORMALIZED_COORDINATES) || image.cube;
     for (std::size_t d = 0; d < 3; ++d) {
         const bool periodic = asked.addressMode[d] == CU_TR_ADDRESS_MODE_WRAP ||
@@ -158,11 +167,38 @@ CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sample
                                  ? Sampler::Address::clamp
                                  : static_cast<Sampler::Address>(asked.addressMode[d]);
     }
+    // "Texture address modes are ignored": a point lies on one face, and its nearest texel too.
+    if (is(CU_TRSF_SEAMLESS_CUBEMAP))
+        sampler.address.fill(sampler.linear ? Sampler::Address::seam : Sampler::Address::clamp);
     std::ranges::copy(asked.borderColor, sampler.border.begin());
     const bool colored = std::ranges::any_of(sampler.border, [](float each) { return each != 0; });
     if (colored && !floating && !sampler.promotes)
         return refuse(name, CUDA_ERROR_NOT_SUPPORTED,
                       "the emulated device has no border colour for integers but 0");
+    return CUDA_SUCCESS;
+}
+
+/// How its levels are chosen.
+CUresult open_levels(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& sampler, const char* name) {
+    const CUfilter_mode mode = asked.mipmapFilterMode;
+    EMULATED_REQUIRE(mode == CU_TR_FILTER_MODE_POINT || mode == CU_TR_FILTER_MODE_LINEAR,
+                     CUDA_ERROR_INVALID_VALUE);
+    const float numbers[] = {asked.mipmapLevelBias, asked.minMipmapLevelClamp, asked.maxMipmapLevelClamp};
+    EMULATED_REQUIRE(std::ranges::none_of(numbers, [](float each) { return std::isnan(each); }),
+                     CUDA_ERROR_INVALID_VALUE);
+    if (!sampler.normalized_coordinates)
+        return refuse(name, CUDA_ERROR_INVALID_VALUE,
+                      "mipmapped arrays are read at normalised coordinates (CU_TRSF_NORMALIZED_COORDINATES)");
+    sampler.mixes_levels = mode == CU_TR_FILTER_MODE_LINEAR;
+    if (sampler.mixes_levels && image.format.kind != TexelFormat::Kind::floating && !sampler.promotes)
+        return refuse(
+            name, CUDA_ERROR_INVALID_VALUE,
+            "a mixture of two levels is a floating-point number, and the texture is read as integers");
+    if (sampler.linear && asked.maxAnisotropy > 1)
+        return refuse(name, CUDA_ERROR_NOT_SUPPORTED, "the emulated device has no anisotropic filtering");
+    sampler.level_bias = asked.mipmapLevelBias;
+    sampler.least_level = asked.minMipmapLevelClamp;
+    sampler.most_level = asked.maxMipmapLevelClamp;
     return CUDA_SUCCESS;
 }
 
@@ -183,16 +219,19 @@ EMULATED_CONTEXT_API(cuTexObjectCreate, 5000, CUtexObject* texture, const CUDA_R
                      const CUDA_TEXTURE_DESC* asked, const CUDA_RESOURCE_VIEW_DESC* view) {
     constexpr const char* name = "cuTexObjectCreate";
     EMULATED_REQUIRE(texture != nullptr && resource != nullptr && asked != nullptr, CUDA_ERROR_INVALID_VALUE);
-    if (view != nullptr) {
-        const bool of_array = resource->resType == CU_RESOURCE_TYPE_ARRAY;
-        return refuse(name, of_array ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE,
-                      "the emulated device has no resource views, and no device has them of linear memory");
-    }
+    const bool mipmapped = resource->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+    if (view != nullptr && resource->resType != CU_RESOURCE_TYPE_ARRAY && !mipmapped)
+        return refuse(name, CUDA_ERROR_INVALID_VALUE, "resource views are of CUDA arrays alone");
     auto made = std::make_shared<DescribedImage>();
     made->resource = *resource;
     made->texture = *asked;
-    EMULATED_CHECK(open_resource(*resource, made->image, name));
+    EMULATED_CHECK(open_resource(*resource, *made, name));
+    if (view != nullptr) {
+        made->view = *view;
+        EMULATED_CHECK(narrow_to_view(*made, *view, name));
+    }
     EMULATED_CHECK(open_sampler(*asked, made->image, made->sampler, name));
+    if (mipmapped) EMULATED_CHECK(open_levels(*asked, made->image, made->sampler, name));
     *texture = Process::get().images().add(std::move(made));
     return CUDA_SUCCESS;
 }
@@ -211,9 +250,12 @@ EMULATED_CONTEXT_API(cuTexObjectGetTextureDesc, 5000, CUDA_TEXTURE_DESC* out, CU
     return answer(out, found->texture);
 }
 
-/// "Returned if a resource view was specified": none is, here.
-EMULATED_CONTEXT_API(cuTexObjectGetResourceViewDesc, 5000, CUDA_RESOURCE_VIEW_DESC*, CUtexObject) {
-    return CUDA_ERROR_INVALID_VALUE;
+/// "If no resource view was set for [the texture object] CUDA_ERROR_INVALID_VALUE is returned."
+EMULATED_CONTEXT_API(cuTexObjectGetResourceViewDesc, 5000, CUDA_RESOURCE_VIEW_DESC* out,
+                     CUtexObject texture) {
+    const auto found = find_image(texture, false);
+    EMULATED_REQUIRE(found != nullptr && found->view.has_value(), CUDA_ERROR_INVALID_VALUE);
+    return answer(out, *found->view);
 }
 
 EMULATED_CONTEXT_API(cuSurfObjectCreate, 5000, CUsurfObject* surface, const CUDA_RESOURCE_DESC* resource) {

@@ -152,8 +152,14 @@ std::uint64_t nanoseconds(clockid_t clock) {
 }
 
 // "Suspends the thread for a sleep duration approximately close to the delay t, in [0, 2*t]", a millisecond at most: the
-// lanes sleep together, as long as the first of them asks.
+// lanes sleep together, as long as the first of them asks. While others can run, they do: what is slept for is often what
+// they have to do.
 const Instruction* sleep(Lanes& s, const Instruction* i) {
+    if (!s.alone || s.block->warps_take_turns) {
+        s.pc = index_of(s, i) + 1;
+        s.stop = Stop::waiting;
+        return nullptr;
+    }
     const auto* delays = lanes_at<std::uint32_t>(s, i->operand[0]);
     std::uint32_t delay = 1'000'000;
     each_lane(s.mask, [&](unsigned l) { delay = std::min(delay, delays[l]); });

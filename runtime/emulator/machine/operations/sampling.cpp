@@ -31,6 +31,8 @@ std::int64_t resolve(std::int64_t index, std::int64_t extent, Address mode) {
             if (rest < 0) rest += 2 * extent;
             return rest < extent ? rest : 2 * extent - 1 - rest;
         }
+        case Address::seam:
+            return index;
         case Address::border:
             break;
     }
@@ -143,28 +145,87 @@ bool gives_numbers(const ImageObject& texture) noexcept {
     return texture.image.format.kind == TexelFormat::Kind::floating || texture.sampler.promotes;
 }
 
-Texel Texels::read(std::uint32_t x, std::uint32_t y, std::uint32_t slice) const {
-    const Image& image = texture->image;
-    const std::uint64_t offset =
-        image.slice_pitch * slice + image.pitch * y + std::uint64_t{image.format.bytes()} * x;
-    if (log != nullptr) log->add(image.address + offset, image.format.bytes(), races::Access::read);
-    return texel_at(*texture, bytes + offset);
+Texel Texels::read(const Image& level, std::uint32_t x, std::uint32_t y, std::uint32_t slice) const {
+    const std::uint64_t address =
+        level.address + level.slice_pitch * slice + level.pitch * y + std::uint64_t{level.format.bytes()} * x;
+    if (log != nullptr) log->add(address, level.format.bytes(), races::Access::read);
+    return texel_at(*texture, bytes + (address - texture->image.address));
 }
 
 namespace {
 
-Texel read_or_border(const Texels& texels, std::int64_t x, std::int64_t y, std::int64_t slice) {
+// --- cubes ---
+
+// What a face takes for m, s and t: coordinates of the direction, or their negatives (the programming guide's table).
+struct Axis {
+    unsigned coordinate;
+    double sign;
+    double of(const Vector3& direction) const { return sign * direction[coordinate]; }
+};
+struct Face {
+    Axis m, s, t;
+};
+constexpr Face faces[6] = {
+    {{0, 1}, {2, -1}, {1, -1}}, {{0, -1}, {2, 1}, {1, -1}}, {{1, 1}, {0, 1}, {2, 1}},
+    {{1, -1}, {0, 1}, {2, -1}}, {{2, 1}, {0, 1}, {1, -1}},  {{2, -1}, {0, -1}, {1, -1}},
+};
+
+struct CubeTexel {
+    std::uint32_t face = 0;
+    std::int64_t x = 0, y = 0;
+};
+
+// The texel that touches one at an edge, which lies on the face behind that edge: `beyond` has it one step outside of its
+// face, in x or in y. In units of half a texel from the cube's middle, faces lie at `width` and texels at odd numbers.
+CubeTexel across_edge(const CubeTexel& beyond, std::int64_t width) {
+    const Face& from = faces[beyond.face];
+    const auto w = static_cast<double>(width);
+    const double s = static_cast<double>(2 * beyond.x + 1) - w, t = static_cast<double>(2 * beyond.y + 1) - w;
+    const bool in_s = std::fabs(s) > w;
+    const double outward = std::copysign(w, in_s ? s : t), along = in_s ? t : s;
+    const Axis &crossed = in_s ? from.s : from.t, &kept = in_s ? from.t : from.s;
+    Vector3 at{};
+    at[from.m.coordinate] = from.m.sign * (w - 1);
+    at[crossed.coordinate] = crossed.sign * outward;
+    at[kept.coordinate] = kept.sign * along;
+    const std::uint32_t number = 2 * crossed.coordinate + (at[crossed.coordinate] > 0 ? 0 : 1);
+    const auto texel = [&](const Axis& axis) { return static_cast<std::int64_t>((axis.of(at) + w - 1) / 2); };
+    return {number, texel(faces[number].s), texel(faces[number].t)};
+}
+
+// Beyond a corner, where there is no texel, lies the mean of the three that meet there.
+Texel read_across_edges(const Texels& texels, const Image& level, std::int64_t x, std::int64_t y,
+                        std::uint32_t slice) {
+    const std::int64_t width = level.width;
+    const std::uint32_t face = slice % 6, first = slice - face;
+    const auto read = [&](const CubeTexel& texel) {
+        return texels.read(level, static_cast<std::uint32_t>(texel.x), static_cast<std::uint32_t>(texel.y),
+                           first + texel.face);
+    };
+    const std::int64_t inside_x = std::clamp<std::int64_t>(x, 0, width - 1),
+                       inside_y = std::clamp<std::int64_t>(y, 0, width - 1);
+    if (x == inside_x && y == inside_y) return read({face, x, y});
+    if (x == inside_x || y == inside_y) return read(across_edge({face, x, y}, width));
+    Texel made = read({face, inside_x, inside_y});
+    for (const CubeTexel& beyond : {CubeTexel{face, x, inside_y}, CubeTexel{face, inside_x, y}}) {
+        const Texel other = read(across_edge(beyond, width));
+        for (unsigned c = 0; c < 4; ++c) made.number[c] += other.number[c];
+    }
+    for (double& number : made.number) number /= 3;
+    return made;
+}
+
+Texel read_or_border(const Texels& texels, const Image& level, std::int64_t x, std::int64_t y,
+                     std::int64_t slice) {
+    if (texels.texture->sampler.address[0] == Address::seam)
+        return read_across_edges(texels, level, x, y, static_cast<std::uint32_t>(slice));
     if (x == outside || y == outside || slice == outside) return border_of(*texels.texture);
-    return texels.read(static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y),
+    return texels.read(level, static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y),
                        static_cast<std::uint32_t>(slice));
 }
 
-}  // namespace
-
-Texel sample(const Texels& texels, const SamplePlace& place) {
-    const ImageObject& texture = *texels.texture;
-    const Image& image = texture.image;
-    const Sampler& sampler = texture.sampler;
+Texel sample_level(const Texels& texels, const Image& image, const SamplePlace& place) {
+    const Sampler& sampler = texels.texture->sampler;
     const bool pair = sampler.linear && !place.texels;
     const std::array<std::uint32_t, 3> extents{image.width, image.height, image.slices};
     std::array<Taps, 3> axes;
@@ -180,7 +241,7 @@ Texel sample(const Texels& texels, const SamplePlace& place) {
                 const double weight = axes[0].weight[i] * axes[1].weight[j] * axes[2].weight[k];
                 if (weight == 0) continue;
                 const std::int64_t x = axes[0].index[i], y = axes[1].index[j], z = axes[2].index[k];
-                const Texel texel = read_or_border(texels, x, y, z);
+                const Texel texel = read_or_border(texels, image, x, y, z);
                 if (first) made.bits = texel.bits;
                 for (unsigned c = 0; c < 4; ++c)
                     made.number[c] =
@@ -189,6 +250,30 @@ Texel sample(const Texels& texels, const SamplePlace& place) {
             }
         }
     }
+    return made;
+}
+
+}  // namespace
+
+Texel sample(const Texels& texels, const SamplePlace& place) {
+    const ImageObject& texture = *texels.texture;
+    if (texture.smaller_levels.empty()) return sample_level(texels, texture.image, place);
+    const Sampler& sampler = texture.sampler;
+    const auto last = static_cast<double>(texture.levels() - 1);
+    const double most = std::clamp(double{sampler.most_level}, 0.0, last);
+    const double level =
+        std::clamp(finite(place.level), std::clamp(double{sampler.least_level}, 0.0, most), most);
+    const auto read = [&](double number) {
+        return sample_level(texels, texture.level(static_cast<std::size_t>(number)), place);
+    };
+    if (!sampler.mixes_levels) return read(std::floor(level + 0.5));
+    const double rounded = std::floor(level * 256 + 0.5) / 256;  // as weights between texels are
+    const double first = std::floor(rounded), weight = rounded - first;
+    Texel made = read(first);
+    if (weight == 0) return made;
+    const Texel second = read(first + 1);
+    for (unsigned c = 0; c < 4; ++c)
+        made.number[c] = (1 - weight) * made.number[c] + weight * second.number[c];
     return made;
 }
 
@@ -202,29 +287,40 @@ Texel gather(const Texels& texels, const SamplePlace& place, unsigned component)
     Texel made;
     for (unsigned n = 0; n < 4; ++n) {
         const std::int64_t i = x.index[order[n][0]], j = y.index[order[n][1]];
-        const Texel texel = read_or_border(texels, i, j, place.slice);
+        const Texel texel = read_or_border(texels, image, i, j, place.slice);
         made.number[n] = texel.number[component];
         made.bits[n] = texel.bits[component];
     }
     return made;
 }
 
-CubePlace on_cube(double x, double y, double z) noexcept {
-    const double ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
-    double m = az, s = z >= 0 ? x : -x, t = -y;
-    std::uint32_t face = z >= 0 ? 4 : 5;
-    if (ax >= ay && ax >= az) {
-        m = ax;
-        face = x >= 0 ? 0 : 1;
-        s = x >= 0 ? -z : z;
-    } else if (ay >= az) {
-        m = ay;
-        face = y >= 0 ? 2 : 3;
-        s = x;
-        t = y >= 0 ? z : -z;
+double level_of_steps(const Image& image, unsigned dimensions, const Vector3& one, const Vector3& other) {
+    const std::array<std::uint32_t, 3> extents{image.width, image.height, image.slices};
+    double squares[2] = {0, 0};
+    for (unsigned d = 0; d < dimensions; ++d) {
+        squares[0] += one[d] * extents[d] * one[d] * extents[d];
+        squares[1] += other[d] * extents[d] * other[d] * extents[d];
     }
+    return std::log2(std::max(squares[0], squares[1])) / 2;
+}
+
+CubePlace on_cube(const Vector3& direction) noexcept {
+    const double x = std::fabs(direction[0]), y = std::fabs(direction[1]), z = std::fabs(direction[2]);
+    const unsigned axis = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
+    const std::uint32_t number = 2 * axis + (direction[axis] >= 0 ? 0 : 1);
+    const Face& face = faces[number];
+    const double m = face.m.of(direction);
     if (!(m > 0)) return {0, 0.5, 0.5};  // no direction
-    return {face, (s / m + 1) / 2, (t / m + 1) / 2};
+    return {number, (face.s.of(direction) / m + 1) / 2, (face.t.of(direction) / m + 1) / 2};
+}
+
+Vector3 step_on_cube(std::uint32_t number, const Vector3& direction, const Vector3& step) noexcept {
+    const Face& face = faces[number];
+    const double m = face.m.of(direction);
+    const auto moved = [&](const Axis& axis) {
+        return (axis.of(step) * m - axis.of(direction) * face.m.of(step)) / (2 * m * m);
+    };
+    return {moved(face.s), moved(face.t), 0};
 }
 
 }  // namespace emulated::machine

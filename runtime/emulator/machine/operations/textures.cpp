@@ -67,7 +67,7 @@ bool open(Lanes& s, const Instruction* i, u64 handle, u32 lanes, bool is_surface
     }
     const Image& image = opened.object->image;
     const memory::Allocation* found = s.memory->find(image.address);
-    const u64 span = image.span();
+    const u64 span = opened.object->span();
     if (found == nullptr || image.address + span > found->base + found->bytes) {
         s.fault = {LaneFault::What::out_of_bounds,
                    lanes,
@@ -161,22 +161,32 @@ std::string objection(const ImageObject& texture, const ImageAccess& access, boo
     return {};
 }
 
-SamplePlace place_of(Lanes& s, const Instruction* i, const ImageAccess& access, const Image& image,
+SamplePlace place_of(Lanes& s, const Instruction* i, const ImageAccess& access, const ImageObject& texture,
                      unsigned lane) {
+    const Image& image = texture.image;
     const program::GeometryTraits& traits = traits_of(access.geometry);
     const u32* list = s.lists + i->operand[0];
+    const auto number_at = [&](u32 slot) { return double{lanes_at<float>(s, slot)[lane]}; };
     SamplePlace place;
     place.dimensions = traits.coordinates;
     place.texels = access.coordinate == Type::s32;
     std::int64_t layer = 0;
     if (traits.layered) layer = lanes_at<std::int32_t>(s, *list++)[lane];
     for (unsigned d = 0; d < traits.coordinates; ++d) {
-        place.at[d] = place.texels ? static_cast<double>(lanes_at<std::int32_t>(s, list[d])[lane])
-                                   : static_cast<double>(lanes_at<float>(s, list[d])[lane]);
+        place.at[d] =
+            place.texels ? static_cast<double>(lanes_at<std::int32_t>(s, list[d])[lane]) : number_at(list[d]);
+    }
+    const u32* levels = list + traits.coordinates;
+    Vector3 steps[2] = {};
+    if (access.what == Flag::lod) place.level = number_at(levels[0]) + double{texture.sampler.level_bias};
+    if (access.what == Flag::grad) {
+        for (unsigned d = 0; d < 2 * traits.coordinates; ++d)
+            steps[d / traits.coordinates][d % traits.coordinates] = number_at(levels[d]);
     }
     u32 layers = image.slices;
     if (image.cube) {
-        const CubePlace on = on_cube(place.at[0], place.at[1], place.at[2]);
+        const CubePlace on = on_cube(place.at);
+        for (Vector3& step : steps) step = step_on_cube(on.face, place.at, step);
         place.dimensions = 2;
         place.at = {on.s, on.t, 0};
         place.slice = on.face;
@@ -186,6 +196,9 @@ SamplePlace place_of(Lanes& s, const Instruction* i, const ImageAccess& access, 
         const auto within = static_cast<u32>(std::clamp<std::int64_t>(layer, 0, std::int64_t{layers} - 1));
         place.slice += image.cube ? 6 * within : within;
     }
+    if (access.what == Flag::grad)
+        place.level =
+            level_of_steps(image, place.dimensions, steps[0], steps[1]) + double{texture.sampler.level_bias};
     return place;
 }
 
@@ -206,7 +219,7 @@ const Instruction* read_texture(Lanes& s, const Instruction* i) {
             }
             const Texels texels{&texture, opened.bytes, s.log};
             each_lane(lanes, [&](unsigned l) {
-                const SamplePlace place = place_of(s, i, access, texture.image, l);
+                const SamplePlace place = place_of(s, i, access, texture, l);
                 const Texel texel = Gathers ? gather(texels, place, component) : sample(texels, place);
                 for (unsigned c = 0; c < 4; ++c) {
                     const auto number = static_cast<float>(texel.number[c]);
@@ -453,6 +466,7 @@ u32 answer_of(const ImageObject& object, Flag what) {
         case Flag::normalized_coords:
             return object.sampler.normalized_coordinates ? 1 : 0;
         case Flag::num_mipmap_levels:
+            return static_cast<u32>(object.levels());
         case Flag::num_samples:
             return 1;
         default:

@@ -57,8 +57,7 @@ Geometry geometry_of(const FlagSet& flags) {
 
 }  // namespace
 
-// tex.2d.v4.f32.f32 {d}|p, [a, {c}]; with .level and .grad a level or derivatives follow. Textures have one level
-// here, which is sampled whatever level is asked for.
+// tex.2d.v4.f32.f32 {d}|p, [a, {c}]; with .level and .grad a level or derivatives follow, here the coordinates too.
 void Lowering::sample(const ptx::Instruction& instruction, const Opcode& opcode) {
     ImageAccess access;
     access.geometry = geometry_of(opcode.flags);
@@ -91,6 +90,15 @@ void Lowering::sample(const ptx::Instruction& instruction, const Opcode& opcode)
     for (const ptx::Operand& part : to->parts) results.push_back(result(part, 4));
     const unsigned count = traits.coordinates + (traits.layered ? 1u : 0u);
     append_coordinates(from.parts[1], count, opcode, coordinates);
+    if (opcode.flags.has(Flag::lod)) {
+        access.what = Flag::lod;
+        coordinates.push_back(source(operand(instruction, 2), 4, opcode.second));
+    }
+    if (opcode.flags.has(Flag::grad)) {
+        access.what = Flag::grad;
+        for (const std::size_t each : {2u, 3u})
+            append_coordinates(operand(instruction, each), traits.coordinates, opcode, coordinates);
+    }
     const Ref handle = image_handle(from);
     Step& step = emit({opcode.row->operation}, std::move(results), {handle});
     step.immediate = access.packed();

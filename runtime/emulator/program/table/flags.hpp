@@ -52,7 +52,8 @@ namespace emulated::program {
     FLAG(a2d) FLAG(cube) FLAG(acube) NAMED(lod, "level") FLAG(grad) FLAG(g) FLAG(p) FLAG(trap) \
     FLAG(zero) FLAG(width) FLAG(height) FLAG(depth) FLAG(channel_data_type) FLAG(channel_order) \
     FLAG(normalized_coords) FLAG(array_size) FLAG(num_mipmap_levels) FLAG(num_samples) FLAG(memory_layout) \
-    FLAG(texref) FLAG(samplerref) FLAG(surfref)
+    FLAG(texref) FLAG(samplerref) FLAG(surfref) \
+    /* what lies outside of a tensor, the first level of a mipmapped texture */ FLAG(oob) FLAG(base)
 
 enum class Flag : std::uint8_t {
 #define FLAG(name) name,
