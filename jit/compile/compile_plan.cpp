@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <initializer_list>
 
 #include <fmt/format.h>
 
@@ -35,11 +36,15 @@ std::string refusal(const std::string& kernel, const std::vector<Diagnostic>& di
     return first;
 }
 
-/// The first that is about this name expression; null where none is.
-const Diagnostic* find_about(const std::string& expression, const std::vector<Diagnostic>& diagnostics) {
-    const std::string wanted = without_blanks(expression);
+/// The first that is about one of these name expressions, which is the compiler's reason; null where none is.
+const Diagnostic* find_about(std::initializer_list<std::string> expressions,
+                             const std::vector<Diagnostic>& diagnostics) {
     const auto found = std::ranges::find_if(diagnostics, [&](const Diagnostic& diagnostic) {
-        return concerns_name_expression(diagnostic) && name_expression_of(diagnostic) == wanted;
+        return concerns_name_expression(diagnostic) &&
+               std::ranges::any_of(expressions,
+                                   [named = name_expression_of(diagnostic)](const auto& expression) {
+                                       return named == without_blanks(expression);
+                                   });
     });
     return found == diagnostics.end() ? nullptr : &*found;
 }
@@ -91,7 +96,7 @@ bool CompilePlan::revise(const std::vector<Diagnostic>& diagnostics) {
         return kernel.is_instance && !refusal(kernel.expression, diagnostics).empty();
     });
     const bool refuses_variable = std::ranges::any_of(variables_, [&](const Instance& variable) {
-        return find_about(variable.expression, diagnostics) != nullptr;
+        return find_about({variable.expression}, diagnostics) != nullptr;
     });
     if (refuses_instance || refuses_variable) return false;
     bool changed = false;
@@ -125,14 +130,14 @@ std::string CompilePlan::refused_instance(const std::vector<Diagnostic>& diagnos
         return fmt::format("NVRTC says: {}{}{}", diagnostic.message, help.empty() ? "" : "\nhelp: ", help);
     };
     for (const WantedKernel& kernel : wanted_) {
-        const Diagnostic* about = find_about(kernel.expression, diagnostics);
-        if (about == nullptr) about = find_about(signature_expression(kernel.expression), diagnostics);
+        const Diagnostic* const about =
+            find_about({kernel.expression, signature_expression(kernel.expression)}, diagnostics);
         if (about == nullptr) continue;
         return fmt::format("kernel '{}' has no instance {}. {}", kernel.name, kernel.expression,
                            reason(*about));
     }
     for (const Instance& variable : variables_) {
-        const Diagnostic* const about = find_about(variable.expression, diagnostics);
+        const Diagnostic* const about = find_about({variable.expression}, diagnostics);
         if (about == nullptr) continue;
         return fmt::format("there is no variable '{}'. {}", variable.kernel, reason(*about));
     }

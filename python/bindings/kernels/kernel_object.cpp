@@ -194,8 +194,17 @@ py::object occupancy(const KernelObject& self, py::handle block, std::uint32_t s
 /// Of blocks of 0 (not asked) to `most` threads, as a function of the user's tells it.
 std::vector<std::uint32_t> shared_bytes_by_threads(const py::function& shared_bytes, std::uint32_t most) {
     std::vector<std::uint32_t> bytes{0};
-    for (std::uint32_t threads = 1; threads <= most; ++threads)
-        bytes.push_back(shared_bytes(threads).cast<std::uint32_t>());
+    for (std::uint32_t threads = 1; threads <= most; ++threads) {
+        const py::object given = shared_bytes(threads);
+        py::detail::make_caster<std::uint32_t> number;
+        if (!number.load(given, true)) {
+            reject_field(ErrorKind::value, "shared_bytes",
+                         "`shared_bytes` gives the bytes of a block's dynamic shared memory, an int from 0 on; for {} "
+                         "threads it gives {}.",
+                         threads, safe_repr(given.ptr()));
+        }
+        bytes.push_back(py::detail::cast_op<std::uint32_t>(number));
+    }
     return bytes;
 }
 

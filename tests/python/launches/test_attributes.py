@@ -208,9 +208,12 @@ def test_the_best_block_where_shared_memory_depends_on_it(kernels, limit):
 
 def test_errors_of_a_function_of_shared_memory_are_its_own(kernels):
     with pytest.raises(ZeroDivisionError):
-        kernels.add.best_block(lambda threads: 1 // (threads - 64))
+        kernels.add.best_block(lambda threads: threads // (threads - threads))
     with pytest.raises(ValueError, match="shared"):
         kernels.add.best_block(lambda threads: 1 << 20)
+    for wrong in (-1, 1.5, 1 << 40, None, "none"):
+        with pytest.raises(ValueError, match=rf"an int from 0 on; for 3 threads it gives {wrong!r}\."):
+            kernels.add.best_block(lambda threads, wrong=wrong: wrong if threads == 3 else 0)
 
 
 def test_a_limit_of_no_threads_is_refused(kernels):

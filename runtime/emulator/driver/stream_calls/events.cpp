@@ -70,7 +70,10 @@ EMULATED_CONTEXT_API(cuEventQuery, 2000, CUevent handle) {
     if (event->shared != nullptr && !is_newest_here(*event))
         return event->shared->is_done(event->shared->newest()) ? event->context->take_error()
                                                                : CUDA_ERROR_NOT_READY;
-    if (!event->context->graph.query(event->event)) return CUDA_ERROR_NOT_READY;
+    const bool is_done = event->context->graph.query(event->event);
+    // Other processes may have seen the mark, which comes before the event's own.
+    if (!is_done && (event->shared == nullptr || !event->shared->is_done(event->shared->newest())))
+        return CUDA_ERROR_NOT_READY;
     return event->context->take_error();
 }
 
