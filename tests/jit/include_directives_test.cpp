@@ -182,11 +182,11 @@ TEST_CASE("a text takes linear time, whatever stands in it") {
                                    "\\ \n", "#include \"", "%:", "HAS_INCLUDE(x", "#if __has_include(",
                                    "#if (((", "#if x__has_include ", "#define has_include("}) {
         std::string text;
-        while (text.size() < 4'000'000) text += unit;
+        while (text.size() < 1'000'000) text += unit;
         CAPTURE(unit);
         const auto start = std::chrono::steady_clock::now();
         include_directives(text);
-        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));  // quadratic: hours
+        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));  // quadratic: minutes
     }
 }
 
