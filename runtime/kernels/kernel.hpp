@@ -69,8 +69,8 @@ class Module {
 
     const Source& source() const noexcept;  ///< without a text where there is not one alone
     const CompileOptions& options() const noexcept;
-    std::vector<std::string> name_expressions()
-        const;                                ///< the instances and variables in the module's own image
+    /// The instances and variables in the module's own image.
+    std::vector<std::string> name_expressions() const;
     std::vector<Instance> instances() const;  ///< the same
     /// Where its images come from when it is not one text, else null.
     std::shared_ptr<const ImageSource> images() const noexcept;

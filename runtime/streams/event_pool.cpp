@@ -52,17 +52,17 @@ void EventPool::give_back(CUevent_st* event) noexcept {
 
 namespace {
 
-thread_local constinit ThreadsEvent mine;
+thread_local constinit IdleEvent mine;
 
 struct ReturnAtEnd {
     ~ReturnAtEnd() {
-        mine.state = ThreadsEvent::State::over;
+        mine.state = IdleEvent::State::over;
         if (mine.event != nullptr) EventPool::of(*mine.device).give_back(std::exchange(mine.event, nullptr));
     }
 };
 
 [[gnu::noinline]] void return_at_end() {
-    mine.state = ThreadsEvent::State::returned_at_end;
+    mine.state = IdleEvent::State::returned_at_end;
     thread_local const ReturnAtEnd at_end;
 }
 
@@ -74,8 +74,8 @@ PooledEvent::PooledEvent(Device device) : device_(device), idle_(mine) {
 }
 
 PooledEvent::~PooledEvent() {
-    if (idle_.state == ThreadsEvent::State::fresh) return_at_end();
-    if (idle_.event != nullptr || idle_.state == ThreadsEvent::State::over) {
+    if (idle_.state == IdleEvent::State::fresh) return_at_end();
+    if (idle_.event != nullptr || idle_.state == IdleEvent::State::over) {
         EventPool::of(device_).give_back(native_);
         return;
     }

@@ -30,7 +30,7 @@ class EventPool {
 
 /// A thread's own idle event: most launches take and give back one at a time, and need no lock then. Plain
 /// data: what has a destructor would be asked at every use whether it was made yet.
-struct ThreadsEvent {
+struct IdleEvent {
     enum class State : std::uint8_t { fresh, returned_at_end, over };
     CUevent_st* event = nullptr;
     std::optional<Device> device;
@@ -51,7 +51,7 @@ class PooledEvent {
   private:
     CUevent_st* native_;
     Device device_;
-    ThreadsEvent& idle_;  // found once
+    IdleEvent& idle_;  // found once
 };
 
 }  // namespace bascule

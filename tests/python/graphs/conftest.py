@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 from conftest import traced
 
@@ -106,3 +107,9 @@ def order(work) -> list[tuple[str, int, int]]:
         work()
     kinds = ("record", "wait", "launch", "graph launch")
     return [(o.kind, o.stream, o.event) for o in found if o.kind in kinds]
+
+
+def device_copy(values: np.ndarray, stream: bascule.Stream | None = None) -> bascule.DeviceArray:
+    array = bascule.to_device(values, stream=stream)
+    bascule.synchronize()
+    return array

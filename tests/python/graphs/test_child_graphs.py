@@ -12,13 +12,7 @@ from conftest import ForeignArray
 
 import bascule
 
-from .conftest import captured_by_others, order
-
-
-def device_copy(values: np.ndarray, stream: bascule.Stream | None = None) -> bascule.DeviceArray:
-    array = bascule.to_device(values, stream=stream)
-    bascule.synchronize()
-    return array
+from .conftest import captured_by_others, device_copy, order
 
 
 def test_a_child_runs_in_its_place_among_the_operations_of_its_parent(kernels, rng):

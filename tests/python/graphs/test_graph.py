@@ -12,13 +12,7 @@ from conftest import ForeignArray
 
 import bascule
 
-from .conftest import operations
-
-
-def device_copy(values: np.ndarray, stream: bascule.Stream | None = None) -> bascule.DeviceArray:
-    array = bascule.to_device(values, stream=stream)
-    bascule.synchronize()
-    return array
+from .conftest import device_copy, operations
 
 
 def test_what_a_block_issues_runs_at_each_launch_and_not_before(kernels, rng):
