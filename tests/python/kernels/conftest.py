@@ -60,7 +60,7 @@ class Guarded:
 
     @property
     def pointer(self) -> Any:
-        """For parameters whose elements are structs, which the bridge takes as addresses only."""
+        """For parameters whose elements are structs, which the bridge takes as addresses only. Keep the array."""
         return bascule.raw_pointer(self.__cuda_array_interface__["data"][0])
 
     def read(self) -> Array:

@@ -14,7 +14,7 @@ POLICIES = ["eager", "lazy", "threads", "random:3"]
 
 # Every kernel says that it runs, in host memory, before it begins to run for ever. A thread passes that on.
 OPENING = """
-import os, signal, sys, threading, time
+import faulthandler, os, signal, sys, threading, time
 import numpy as np
 import bascule
 
@@ -51,6 +51,7 @@ def announce():
 
 module.increment[1, 64](array())
 bascule.synchronize()
+faulthandler.dump_traceback_later(25)  # where it was, if it has to be killed
 threading.Thread(target=announce, daemon=True).start()
 """
 
@@ -76,6 +77,9 @@ def finish(process: subprocess.Popen[str], again: int | None = None) -> tuple[st
             except subprocess.TimeoutExpired:
                 process.send_signal(again)
         return process.communicate(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        pytest.fail("the program did not end; it wrote:\n" + "\n".join(process.communicate()))
     finally:
         process.kill()
 

@@ -73,7 +73,8 @@ def test_pairs_of_eight_bit_floats(kernel, numbers):
     pairs = numbers[: len(numbers) // 2 * 2].reshape(-1, 2)
     codes, halves = wanted(len(pairs), "u2"), wanted(len(pairs), "u4")
     launch = kernel("formats.pairs_of_e4m3")[blocks_for(len(pairs), 64), 64]
-    launch(given(pairs).pointer, codes, halves, len(pairs))
+    x = given(pairs)
+    launch(x.pointer, codes, halves, len(pairs))
     expected = nearest(pairs, E4M3)
     got = codes.read().view("u1").reshape(-1, 2)
     known = ~np.isnan(pairs)
@@ -136,7 +137,8 @@ def test_bytes_side_by_side(kernel, rng):
 def test_differences_of_halves(kernel, rng):
     a, b = rng.integers(-32768, 32768, (2, 200, 2), dtype="i2")
     out = wanted(200, "i4")
-    kernel("formats.differences_of_halves")[2, 100](given(a).pointer, given(b).pointer, out, 200)
+    x, y = given(a), given(b)
+    kernel("formats.differences_of_halves")[2, 100](x.pointer, y.pointer, out, 200)
     np.testing.assert_array_equal(out.read(), np.abs(a.astype(int) - b).sum(1))
 
 
@@ -166,8 +168,8 @@ def test_scratch_memory_that_is_discarded(kernel):
 
 def test_policies_of_the_cache(kernel, rng):
     x = rng.integers(-9, 9, (64, 4)).astype("f4")
-    y, total = wanted((64, 4), "f4"), given(np.zeros(1, "f4"))
-    kernel("formats.with_policies")[1, 64](given(x).pointer, y.pointer, total)
+    read, y, total = given(x), wanted((64, 4), "f4"), given(np.zeros(1, "f4"))
+    kernel("formats.with_policies")[1, 64](read.pointer, y.pointer, total)
     np.testing.assert_array_equal(y.read(), x[:, ::-1])
     assert total.read() == x[:, 0].sum()
 

@@ -78,7 +78,8 @@ def test_tiles_of_bfloat16(kernel, rng, m, n, k):
     (a, left), (b, right) = bfloat16(rng.standard_normal((m, k))), bfloat16(rng.standard_normal((k, n)))
     c = wanted((m, n), "f4")
     tiles = kernel("tensor.tiles_of_bfloat16")[(n // 8, m // 32), 32]
-    tiles(given(a).pointer, given(b).pointer, c, m, n, k)
+    x, y = given(a), given(b)
+    tiles(x.pointer, y.pointer, c, m, n, k)
     assert_product(c.read(), left, right)
 
 
@@ -147,7 +148,8 @@ def test_tile_of_single_bits(kernel, rng, words):
 def test_one_instruction_multiplies_a_tile(kernel, rng):
     a, b = rng.integers(-9, 10, (16, 16)).astype("f2"), rng.integers(-9, 10, (16, 8)).astype("f2")
     c = wanted((16, 8), "f4")
-    kernel("tensor.tile_by_instruction")[1, 32](given(a).pointer, given(b.T).pointer, c)
+    x, y = given(a), given(b.T)
+    kernel("tensor.tile_by_instruction")[1, 32](x.pointer, y.pointer, c)
     np.testing.assert_array_equal(c.read(), a.astype("f4") @ b.astype("f4"))
 
 
