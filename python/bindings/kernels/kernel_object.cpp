@@ -198,10 +198,11 @@ std::vector<std::uint32_t> shared_bytes_by_threads(const py::function& shared_by
         const py::object given = shared_bytes(threads);
         py::detail::make_caster<std::uint32_t> number;
         if (!number.load(given, true)) {
-            reject_field(ErrorKind::value, "shared_bytes",
-                         "`shared_bytes` gives the bytes of a block's dynamic shared memory, an int from 0 on; for {} "
-                         "threads it gives {}.",
-                         threads, safe_repr(given.ptr()));
+            reject_field(
+                ErrorKind::value, "shared_bytes",
+                "`shared_bytes` gives the bytes of a block's dynamic shared memory, an int from 0 on; for {} "
+                "threads it gives {}.",
+                threads, safe_repr(given.ptr()));
         }
         bytes.push_back(py::detail::cast_op<std::uint32_t>(number));
     }
