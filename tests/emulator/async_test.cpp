@@ -18,12 +18,12 @@ using testing::Device;
 
 namespace {
 
-const std::string head = ".version 8.5\n.target sm_90\n.address_size 64\n";
+const std::string async_prologue = ".version 8.5\n.target sm_90\n.address_size 64\n";
 constexpr std::uint32_t poison = 0xffff'ffff;
 
 // A kernel of threads that each have 256 bytes of `in`, of shared memory and of `out`.
-std::string kernel(const std::string& body) {
-    return head +
+std::string async_kernel(const std::string& body) {
+    return async_prologue +
            ".entry k(.param .u64 pin, .param .u64 pout) {\n.shared .align 16 .b8 s[16384];\n"
            ".shared .align 8 .b64 bar;\n.reg .b64 %in, %out, %first, %mine, %at, %state;\n"
            ".reg .b32 %t, %x, %y, %z;\n.reg .pred %p, %q;\n"
@@ -130,7 +130,7 @@ TEST_CASE("random copies are there after the wait that covers them, and not befo
             const std::string at = std::to_string(4 * w);
             body += "ld.shared.u32 %x, [%mine+" + at + "]; st.global.u32 [%out+" + at + "], %x;\n";
         }
-        Device device(kernel(body));
+        Device device(async_kernel(body));
         const auto fault = device.launch("k", {1}, {threads}, device.array(in), device.array(out));
         REQUIRE(message_of(fault) == "no fault");
         CAPTURE(seed);
@@ -148,9 +148,9 @@ TEST_CASE("a thread that ends leaves no copy behind") {
     std::vector<std::uint32_t> out(64 * 64);
     // The first warp copies and ends without a wait; the second reads at a barrier that the first need not reach.
     Device device(
-        kernel("setp.lt.u32 %p, %t, 32; @!%p bra READ;\n"
-               "cp.async.cg.shared.global [%mine], [%in], 16; ret;\n"
-               "READ: bar.sync 0; ld.shared.u32 %x, [%mine+-8192]; st.global.u32 [%out], %x;"));
+        async_kernel("setp.lt.u32 %p, %t, 32; @!%p bra READ;\n"
+                     "cp.async.cg.shared.global [%mine], [%in], 16; ret;\n"
+                     "READ: bar.sync 0; ld.shared.u32 %x, [%mine+-8192]; st.global.u32 [%out], %x;"));
     REQUIRE(message_of(device.launch("k", {1}, {64}, device.array(in), device.array(out))) == "no fault");
     for (unsigned t = 32; t < 64; ++t) CHECK(out[64 * t] == in[64 * (t - 32)]);
 }
@@ -158,7 +158,7 @@ TEST_CASE("a thread that ends leaves no copy behind") {
 TEST_CASE("wrong asynchronous copies are reported where they are begun") {
     std::vector<std::uint32_t> in(64 * 64), out(64 * 64);
     const auto fault_of = [&](const std::string& copy) {
-        Device device(kernel(copy + "\ncp.async.wait_all;"));
+        Device device(async_kernel(copy + "\ncp.async.wait_all;"));
         const auto fault = device.launch("k", {1}, {64}, device.array(in), device.array(out));
         REQUIRE(fault);
         return *fault;
@@ -179,8 +179,8 @@ TEST_CASE("wrong asynchronous copies are reported where they are begun") {
           std::string::npos);
     // What is filled with zeros alone need not be memory.
     Device device(
-        kernel("mov.u64 %at, 0; cp.async.ca.shared.global [%mine], [%at], 16, 0; cp.async.wait_all;\n"
-               "ld.shared.u32 %x, [%mine+12]; st.global.u32 [%out], %x;"));
+        async_kernel("mov.u64 %at, 0; cp.async.ca.shared.global [%mine], [%at], 16, 0; cp.async.wait_all;\n"
+                     "ld.shared.u32 %x, [%mine+12]; st.global.u32 [%out], %x;"));
     out[0] = 5;
     CHECK_FALSE(device.launch("k", {1}, {64}, device.array(in), device.array(out)));
     CHECK(out[0] == 0);
@@ -279,7 +279,7 @@ TEST_CASE("a random life of an mbarrier is that of the manual") {
             }
         }
         std::vector<std::uint32_t> in(64), out(64);
-        Device device(kernel(body));
+        Device device(async_kernel(body));
         CAPTURE(seed);
         REQUIRE(message_of(device.launch("k", {1}, {1}, device.array(in), device.array(out))) == "no fault");
         CHECK(std::equal(expected.begin(), expected.end(), out.begin()));
@@ -328,7 +328,7 @@ TEST_CASE("misuses of an mbarrier are reported with what is wrong") {
     for (const auto& each : cases) {
         CAPTURE(std::string(each.body));
         std::vector<std::uint32_t> in(64), out(64);
-        Device device(kernel(each.body));
+        Device device(async_kernel(each.body));
         const auto fault = device.launch("k", {1}, {1}, device.array(in), device.array(out));
         REQUIRE(fault);
         CHECK(fault->kind == Fault::Kind::launch_failed);
@@ -338,13 +338,13 @@ TEST_CASE("misuses of an mbarrier are reported with what is wrong") {
     std::vector<std::uint32_t> in(64), out(64);
     // One that an earlier block left is not there either.
     Device later(
-        kernel("mov.u32 %x, %ctaid.x; setp.eq.u32 %p, %x, 0; @%p mbarrier.init.shared.b64 [bar], 2;\n"
-               "mbarrier.arrive.shared.b64 _, [bar];"));
+        async_kernel("mov.u32 %x, %ctaid.x; setp.eq.u32 %p, %x, 0; @%p mbarrier.init.shared.b64 [bar], 2;\n"
+                     "mbarrier.arrive.shared.b64 _, [bar];"));
     const auto second = later.launch("k", {2}, {1}, later.array(in), later.array(out));
     REQUIRE(second);
     CHECK(second->block == emulated::machine::Dim3{1, 0, 0});
     CHECK(second->message.find("not initialised") != std::string::npos);
-    Device device(kernel("mbarrier.init.shared.b64 [bar+4], 1;"));
+    Device device(async_kernel("mbarrier.init.shared.b64 [bar+4], 1;"));
     const auto fault = device.launch("k", {1}, {1}, device.array(in), device.array(out));
     REQUIRE(fault);
     CHECK(fault->kind == Fault::Kind::misaligned_address);
@@ -356,13 +356,13 @@ TEST_CASE("warps that poll an mbarrier let the others run, and lanes too") {
     for (unsigned i = 0; i < in.size(); ++i) in[i] = i;
     // Thread 255 arrives last, after a long loop; within its warp it is one of those that poll.
     Device device(
-        kernel("setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [bar], 256; bar.sync 0;\n"
-               "setp.ne.u32 %p, %t, 255; @%p bra ARRIVE;\nmov.u32 %x, 0;\n"
-               "LOOP: add.u32 %x, %x, 1; setp.lt.u32 %q, %x, 100000; @%q bra LOOP;\n"
-               "st.shared.u32 [s], %x;\n"
-               "ARRIVE: mbarrier.arrive.shared.b64 %state, [bar];\n"
-               "POLL: mbarrier.test_wait.shared.b64 %q, [bar], %state; @!%q bra POLL;\n"
-               "ld.shared.u32 %x, [s]; st.global.u32 [%out], %x;"));
+        async_kernel("setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [bar], 256; bar.sync 0;\n"
+                     "setp.ne.u32 %p, %t, 255; @%p bra ARRIVE;\nmov.u32 %x, 0;\n"
+                     "LOOP: add.u32 %x, %x, 1; setp.lt.u32 %q, %x, 100000; @%q bra LOOP;\n"
+                     "st.shared.u32 [s], %x;\n"
+                     "ARRIVE: mbarrier.arrive.shared.b64 %state, [bar];\n"
+                     "POLL: mbarrier.test_wait.shared.b64 %q, [bar], %state; @!%q bra POLL;\n"
+                     "ld.shared.u32 %x, [s]; st.global.u32 [%out], %x;"));
     // As much shared memory as 64 threads have: the others' part is not used.
     REQUIRE(message_of(device.launch("k", {1}, {threads}, device.array(in), device.array(out))) ==
             "no fault");
@@ -372,9 +372,9 @@ TEST_CASE("warps that poll an mbarrier let the others run, and lanes too") {
 TEST_CASE("a wait that never ends is reported with what it waits for") {
     std::vector<std::uint32_t> in(64 * 64), out(64 * 64);
     Device device(
-        kernel("setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [bar], 65; bar.sync 0;\n"
-               "mbarrier.arrive.shared.b64 %state, [bar];\n"
-               "POLL: mbarrier.try_wait.shared.b64 %q, [bar], %state;\n@!%q bra POLL;"));
+        async_kernel("setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [bar], 65; bar.sync 0;\n"
+                     "mbarrier.arrive.shared.b64 %state, [bar];\n"
+                     "POLL: mbarrier.try_wait.shared.b64 %q, [bar], %state;\n@!%q bra POLL;"));
     device.limits.idle = std::chrono::milliseconds(300);
     const auto fault = device.launch("k", {1}, {64}, device.array(in), device.array(out));
     REQUIRE(fault);
@@ -387,7 +387,7 @@ TEST_CASE("bulk copies bring their bytes to an mbarrier, and no earlier") {
     std::mt19937 random(11);
     auto in = random_words(64 * 64, random);
     std::vector<std::uint32_t> out(64 * 64);
-    Device device(kernel(
+    Device device(async_kernel(
         "setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [bar], 1; bar.sync 0;\n"
         "@!%p bra WAIT;\nmbarrier.arrive.expect_tx.shared.b64 %state, [bar], 16384;\n"
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%first], 8192, [bar];\n"
@@ -400,12 +400,12 @@ TEST_CASE("bulk copies bring their bytes to an mbarrier, and no earlier") {
         CHECK(out[64 * t] == in[64 * t]);
         CHECK(out[64 * t + 1] == poison);
     }
-    Device odd(kernel(
+    Device odd(async_kernel(
         "mbarrier.init.shared.b64 [bar], 1;\n"
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%first], 24, [bar];"));
     CHECK(message_of(odd.launch("k", {1}, {1}, odd.array(in), odd.array(out))).find("multiples of 16") !=
           std::string::npos);
-    Device past(kernel(
+    Device past(async_kernel(
         "mbarrier.init.shared.b64 [bar], 1;\n"
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%first+16], 16384, [bar];"));
     const auto fault = past.launch("k", {1}, {1}, past.array(in), past.array(out));
@@ -418,7 +418,7 @@ TEST_CASE("a bulk copy to global memory takes its source at the wait for it") {
     std::vector<std::uint32_t> in(64 * 64), out(64 * 64);
     // Overwritten without a wait: what arrives is not what was there. With one it is.
     for (const bool waits : {false, true}) {
-        Device device(kernel(
+        Device device(async_kernel(
             "st.shared.u32 [%mine], 11;\ncp.async.bulk.global.shared::cta.bulk_group [%out], [%mine], 256;\n"
             "cp.async.bulk.commit_group;\n" +
             std::string(waits ? "cp.async.bulk.wait_group.read 0;\n" : "") +

@@ -13,7 +13,7 @@ using testing::Device;
 
 namespace {
 
-std::string kernel(const std::string& body) {
+std::string cluster_kernel(const std::string& body) {
     return ".version 8.5\n.target sm_90\n.address_size 64\n"
            ".entry k(.param .u64 pin, .param .u64 pout) {\n.shared .align 16 .b8 s[1024];\n"
            ".shared .align 8 .b64 bar;\n.reg .b64 %in, %out, %first, %far, %at, %state;\n"
@@ -37,7 +37,7 @@ Run run(const std::string& body, std::uint32_t cluster, std::uint32_t blocks, st
     made.in.resize(blocks * threads);
     made.out.resize(blocks * threads);
     for (std::uint32_t i = 0; i < made.in.size(); ++i) made.in[i] = 1000 + 7 * i;
-    Device device(kernel(body), workers);
+    Device device(cluster_kernel(body), workers);
     device.cluster = {cluster};
     device.limits.idle = std::chrono::seconds(1);
     made.fault = device.launch("k", {blocks}, {threads}, device.array(made.in), device.array(made.out));

@@ -32,7 +32,7 @@ class Other {
     int device_;
 };
 
-bool active(World& world, int device) {
+bool context_active(World& world, int device) {
     unsigned flags = 0;
     int is_active = -1;
     REQUIRE(world.api.cuDevicePrimaryCtxGetState(device, &flags, &is_active) == CUDA_SUCCESS);
@@ -173,8 +173,8 @@ TEST_CASE("a kernel reads another device's memory after peer access is enabled, 
 TEST_CASE("a primary context is active while it is retained") {
     Library library({{"BASCULE_EMULATED_DEVICES", "2"}});
     World world(library);
-    CHECK(active(world, 0));
-    CHECK_FALSE(active(world, 1));
+    CHECK(context_active(world, 0));
+    CHECK_FALSE(context_active(world, 1));
     CUcontext one = nullptr;
     CUcontext same = nullptr;
     CHECK(library.cuDevicePrimaryCtxRetain(&one, 1) == CUDA_SUCCESS);
@@ -186,10 +186,10 @@ TEST_CASE("a primary context is active while it is retained") {
     library.cuStreamCreate(&stream, 0);
     library.cuMemAlloc(&x, 4);
     CHECK(library.cuDevicePrimaryCtxRelease(1) == CUDA_SUCCESS);
-    CHECK(active(world, 1));
+    CHECK(context_active(world, 1));
     CHECK(library.cuStreamSynchronize(stream) == CUDA_SUCCESS);
     CHECK(library.cuDevicePrimaryCtxRelease(1) == CUDA_SUCCESS);
-    CHECK_FALSE(active(world, 1));
+    CHECK_FALSE(context_active(world, 1));
     CHECK(library.cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
     CHECK(library.cuDevicePrimaryCtxRelease(1) == CUDA_ERROR_INVALID_CONTEXT);
     CHECK(library.cuDevicePrimaryCtxRetain(&same, 1) == CUDA_SUCCESS);

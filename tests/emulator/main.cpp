@@ -1,5 +1,4 @@
 // Runs the tests, or one role of a test that needs a process of its own (child.hpp).
-#define DOCTEST_CONFIG_IMPLEMENT
 #include <cstdlib>
 #include <string_view>
 

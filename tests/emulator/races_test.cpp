@@ -127,7 +127,7 @@ Library& searching(const std::string& policy) {
 }
 
 template <class Claim>
-void under_each_policy(const Claim& claim) {
+void searched_under_each_policy(const Claim& claim) {
     for (const std::string& policy : policies) {
         CAPTURE(policy);
         Searched world(searching(policy), policy);
@@ -140,7 +140,7 @@ bool says(const std::string& text, const std::string& part) { return text.find(p
 }  // namespace
 
 TEST_CASE("bytes that a load reads and does not use race with nobody") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         CHECK(world.run("three_of_four", world.p, world.x) == CUDA_SUCCESS);
         CHECK(world.run("count", world.c, world.x + 12) == CUDA_SUCCESS);
         CHECK_FALSE(world.races());
@@ -151,7 +151,7 @@ TEST_CASE("bytes that a load reads and does not use race with nobody") {
 }
 
 TEST_CASE("two kernels on two streams that nothing orders race, and the report says all of it") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         world.api.name_allocation(world.x, "made at train.py:3");
         world.add(world.p);
         world.add(world.c);
@@ -167,7 +167,7 @@ TEST_CASE("two kernels on two streams that nothing orders race, and the report s
 }
 
 TEST_CASE("an event between them orders two streams") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         world.add(world.p);
         world.order(world.p, world.c);
         world.add(world.c);
@@ -178,7 +178,7 @@ TEST_CASE("an event between them orders two streams") {
 }
 
 TEST_CASE("an event recorded too early orders what came before it alone") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         const CUevent event = world.device.event();
         world.add(world.p);
         world.api.cuEventRecord(event, world.p);
@@ -191,7 +191,7 @@ TEST_CASE("an event recorded too early orders what came before it alone") {
 }
 
 TEST_CASE("a wait takes the newest record, and a later one does not change it") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         const CUevent event = world.device.event();
         world.api.cuEventRecord(event, world.p);
         world.add(world.p);
@@ -204,7 +204,7 @@ TEST_CASE("a wait takes the newest record, and a later one does not change it") 
 }
 
 TEST_CASE("order goes through a third stream") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         const CUstream between = world.device.stream();
         world.add(world.p);
         world.order(world.p, between);
@@ -215,7 +215,7 @@ TEST_CASE("order goes through a third stream") {
 }
 
 TEST_CASE("the legacy default stream is ordered with blocking streams alone") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         const CUstream blocking = world.device.stream(CU_STREAM_DEFAULT);
         world.add(blocking);
         world.add(nullptr);
@@ -232,7 +232,7 @@ TEST_CASE("the legacy default stream is ordered with blocking streams alone") {
 }
 
 TEST_CASE("what the host has waited for comes before what it issues later") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         world.add(world.p);
         world.api.cuStreamSynchronize(world.p);
         world.add(world.c);
@@ -247,7 +247,7 @@ TEST_CASE("what the host has waited for comes before what it issues later") {
 }
 
 TEST_CASE("a synchronisation orders nothing that was issued before it") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         world.add(world.p);
         world.add(world.c);
         world.api.cuStreamSynchronize(world.p);
@@ -256,7 +256,7 @@ TEST_CASE("a synchronisation orders nothing that was issued before it") {
 }
 
 TEST_CASE("freeing other memory orders nothing, though it waits") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         CUdeviceptr other = 0;
         REQUIRE(world.api.cuMemAlloc(&other, 4) == CUDA_SUCCESS);
         world.add(world.p);
@@ -267,7 +267,7 @@ TEST_CASE("freeing other memory orders nothing, though it waits") {
 }
 
 TEST_CASE("reading together is not a race, and different bytes are none") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         const CUdeviceptr to = world.device.allocate(512);
         world.api.cuMemcpyDtoDAsync(to, world.x, 64, world.p);
         world.api.cuMemcpyDtoDAsync(to + 64, world.x, 64, world.c);
@@ -279,7 +279,7 @@ TEST_CASE("reading together is not a race, and different bytes are none") {
 }
 
 TEST_CASE("one byte in common is a race, and the report has its place") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         const CUdeviceptr to = world.device.allocate(5000);
         world.api.cuMemsetD8Async(to, 1, 4500, world.p);
         world.api.cuMemsetD8Async(to + 4499, 2, 501, world.c);
@@ -291,7 +291,7 @@ TEST_CASE("one byte in common is a race, and the report has its place") {
 }
 
 TEST_CASE("copies and fills race like kernels, on pinned memory too") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         float* const pinned = world.pinned();
         world.api.cuMemcpyDtoHAsync(pinned, world.x, 4, world.p);
         world.api.cuMemcpyHtoDAsync(world.x + 4, pinned, 4, world.c);
@@ -303,7 +303,7 @@ TEST_CASE("copies and fills race like kernels, on pinned memory too") {
 }
 
 TEST_CASE("atomics do not race with each other, and do with plain accesses") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         world.run("count", world.p, world.x, 32);
         world.run("count", world.c, world.x, 32);
         world.run("release", world.device.stream(), world.x);
@@ -318,7 +318,7 @@ TEST_CASE("atomics do not race with each other, and do with plain accesses") {
 }
 
 TEST_CASE("memory that comes and goes in stream order is given and taken in that order") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         for (const bool waits : {true, false}) {
             CUdeviceptr memory = 0;
             REQUIRE(world.api.cuMemAllocAsync(&memory, 64, world.p) == CUDA_SUCCESS);
@@ -334,7 +334,7 @@ TEST_CASE("memory that comes and goes in stream order is given and taken in that
 }
 
 TEST_CASE("a new allocation has no past") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         for (int i = 0; i < 300; ++i) {  // more than quarantine keeps
             CUdeviceptr memory = 0;
             REQUIRE(world.api.cuMemAlloc(&memory, 1 << 20) == CUDA_SUCCESS);
@@ -346,7 +346,7 @@ TEST_CASE("a new allocation has no past") {
 }
 
 TEST_CASE("what a destroyed stream has left is ordered as if it were there") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         CUstream gone = nullptr;
         REQUIRE(world.api.cuStreamCreate(&gone, CU_STREAM_DEFAULT) == CUDA_SUCCESS);
         world.add(gone);
@@ -364,7 +364,7 @@ TEST_CASE("what a destroyed stream has left is ordered as if it were there") {
 }
 
 TEST_CASE("threads with their own default streams race unless something orders them") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         const CUcontext context = world.context();
         const auto add = [&] {
             world.api.cuCtxPushCurrent(context);
@@ -378,7 +378,7 @@ TEST_CASE("threads with their own default streams race unless something orders t
 }
 
 TEST_CASE("the operations of a graph are ordered as it was captured, and with the stream it is launched on") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         const CUstream side = world.device.stream();
         CUgraph graph = nullptr;
         CUgraphExec whole = nullptr;
@@ -409,7 +409,7 @@ TEST_CASE("the operations of a graph are ordered as it was captured, and with th
 }
 
 TEST_CASE("branches of a graph that nothing orders race") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         const CUstream side = world.device.stream();
         CUgraph graph = nullptr;
         CUgraphExec whole = nullptr;
@@ -429,7 +429,7 @@ TEST_CASE("branches of a graph that nothing orders race") {
 }
 
 TEST_CASE("the numbers grow with what is watched") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         const auto before = world.statistics();
         world.add(world.p);
         world.order(world.p, world.c);
@@ -444,7 +444,7 @@ TEST_CASE("the numbers grow with what is watched") {
 }
 
 TEST_CASE("a dropped record or wait is found missing") {
-    under_each_policy([](Searched& world) {
+    searched_under_each_policy([](Searched& world) {
         const auto drop =
             reinterpret_cast<decltype(&bascule_emulated_drop)>(world.api.symbol("bascule_emulated_drop"));
         const auto scenario = [&] {

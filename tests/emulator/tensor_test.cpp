@@ -15,7 +15,7 @@ using testing::Device;
 namespace {
 
 // A kernel of two arrays; what it begins with leaves their addresses in %in and %out, and the lane in %lane.
-std::string kernel(const std::string& body) {
+std::string tensor_kernel(const std::string& body) {
     return ".version 8.5\n.target sm_90\n.address_size 64\n"
            ".visible .entry k(.param .u64 pin, .param .u64 pout) {\n.reg .b64 %in, %out, %at;\n.reg .pred %p;\n"
            ".reg .b32 %lane, %i, %s, %a<8>, %c<8>;\nld.param.u64 %in, [pin];\nld.param.u64 %out, [pout];\n"
@@ -39,7 +39,7 @@ std::optional<Fault> run(Device& device, Arrays& arrays, unsigned threads = 32) 
 }  // namespace
 
 TEST_CASE("a matrix that ends behind its allocation is a fault of the lanes that have its last row") {
-    Device device(kernel(load_half_tile));
+    Device device(tensor_kernel(load_half_tile));
     Arrays arrays{std::vector<std::uint16_t>(15 * 16), std::vector<std::uint32_t>(1)};
     const auto fault = run(device, arrays);
     REQUIRE(fault);
@@ -55,7 +55,7 @@ TEST_CASE("a stored matrix may have gaps and must not leave its allocation") {
         "wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%out], " + sums + ", 24;\n";
     std::string clear;
     for (int i = 0; i < 8; ++i) clear += "mov.b32 %c" + std::to_string(i) + ", 7;\n";
-    Device device(kernel(clear + store));
+    Device device(tensor_kernel(clear + store));
     // The last line has no gap behind it.
     Arrays exact{std::vector<std::uint16_t>(1), std::vector<std::uint32_t>(15 * 24 + 16, 1)};
     REQUIRE_FALSE(run(device, exact));
@@ -72,7 +72,7 @@ TEST_CASE("a stored matrix may have gaps and must not leave its allocation") {
 }
 
 TEST_CASE("addresses of matrices have the alignment of what a lane moves at once") {
-    Device wmma(kernel("add.u64 %in, %in, 2;\n" + load_half_tile));
+    Device wmma(tensor_kernel("add.u64 %in, %in, 2;\n" + load_half_tile));
     Arrays arrays{std::vector<std::uint16_t>(17 * 16), std::vector<std::uint32_t>(1)};
     auto fault = run(wmma, arrays);
     REQUIRE(fault);
@@ -81,15 +81,15 @@ TEST_CASE("addresses of matrices have the alignment of what a lane moves at once
     // Lane 5 is the one whose row begins at the wrong place; 8 and above have no row.
     const std::string rows =
         ".shared .align 16 .b8 memory[256];\nmov.u32 %s, memory;\nmul.lo.u32 %i, %lane, 16;\nadd.u32 %s, %s, %i;\n";
-    Device ldmatrix(kernel(rows + "setp.eq.u32 %p, %lane, 5;\n@%p add.u32 %s, %s, 8;\n"
-                                  "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%a0}, [%s];\n"));
+    Device ldmatrix(tensor_kernel(rows + "setp.eq.u32 %p, %lane, 5;\n@%p add.u32 %s, %s, 8;\n"
+                                         "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%a0}, [%s];\n"));
     fault = run(ldmatrix, arrays);
     REQUIRE(fault);
     CHECK(fault->kind == Fault::Kind::misaligned_address);
     CHECK(fault->thread.x == 5);
 
-    Device outside(kernel(rows + "setp.eq.u32 %p, %lane, 6;\n@%p add.u32 %s, %s, 0x100000;\n"
-                                 "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%s], {%a0};\n"));
+    Device outside(tensor_kernel(rows + "setp.eq.u32 %p, %lane, 6;\n@%p add.u32 %s, %s, 0x100000;\n"
+                                        "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%s], {%a0};\n"));
     fault = run(outside, arrays);
     REQUIRE(fault);
     CHECK(fault->kind == Fault::Kind::illegal_address);
@@ -100,14 +100,14 @@ TEST_CASE("addresses of matrices have the alignment of what a lane moves at once
 TEST_CASE("a matrix instruction needs the whole warp") {
     const std::string transpose = "movmatrix.sync.aligned.m8n8.trans.b16 %a0, %lane;\n";
     Arrays arrays{std::vector<std::uint16_t>(1), std::vector<std::uint32_t>(1)};
-    Device short_block(kernel(transpose));
+    Device short_block(tensor_kernel(transpose));
     auto fault = run(short_block, arrays, 48);
     REQUIRE(fault);
     CHECK(fault->kind == Fault::Kind::illegal_instruction);
     CHECK(fault->message.find("32 threads") != std::string::npos);
     CHECK(fault->thread.x == 32);
 
-    Device some_exit(kernel("setp.lt.u32 %p, %lane, 3;\n@%p exit;\n" + transpose));
+    Device some_exit(tensor_kernel("setp.lt.u32 %p, %lane, 3;\n@%p exit;\n" + transpose));
     fault = run(some_exit, arrays);
     REQUIRE(fault);
     CHECK(fault->kind == Fault::Kind::illegal_instruction);
@@ -117,10 +117,10 @@ TEST_CASE("a matrix instruction needs the whole warp") {
 TEST_CASE("lanes that arrive one after the other do it together") {
     // Lane l goes around l times before.
     Device device(
-        kernel("mov.u32 %i, 0;\nLOOP:\nsetp.ge.u32 %p, %i, %lane;\n@%p bra DONE;\nadd.u32 %i, %i, 1;\n"
-               "bra LOOP;\nDONE:\nshl.b32 %s, %lane, 16;\nor.b32 %s, %s, %i;\n"
-               "movmatrix.sync.aligned.m8n8.trans.b16 %a0, %s;\nmul.wide.u32 %at, %lane, 4;\n"
-               "add.u64 %at, %at, %out;\nst.global.b32 [%at], %a0;\n"));
+        tensor_kernel("mov.u32 %i, 0;\nLOOP:\nsetp.ge.u32 %p, %i, %lane;\n@%p bra DONE;\nadd.u32 %i, %i, 1;\n"
+                      "bra LOOP;\nDONE:\nshl.b32 %s, %lane, 16;\nor.b32 %s, %s, %i;\n"
+                      "movmatrix.sync.aligned.m8n8.trans.b16 %a0, %s;\nmul.wide.u32 %at, %lane, 4;\n"
+                      "add.u64 %at, %at, %out;\nst.global.b32 [%at], %a0;\n"));
     Arrays arrays{std::vector<std::uint16_t>(1), std::vector<std::uint32_t>(32)};
     REQUIRE_FALSE(run(device, arrays));
     for (std::uint32_t lane = 0; lane < 32; ++lane) {
@@ -135,7 +135,7 @@ TEST_CASE("a guard holds for the whole warp") {
         "mov.u32 %a0, 1;\nsetp.eq.u32 %p, 1, %s;\n@%p movmatrix.sync.aligned.m8n8.trans.b16 %a0, %lane;\n"
         "mul.wide.u32 %at, %lane, 4;\nadd.u64 %at, %at, %out;\nst.global.b32 [%at], %a0;\n";
     for (const unsigned yes : {0u, 1u}) {
-        Device device(kernel("mov.u32 %s, " + std::to_string(yes) + ";\n" + guarded));
+        Device device(tensor_kernel("mov.u32 %s, " + std::to_string(yes) + ";\n" + guarded));
         Arrays arrays{std::vector<std::uint16_t>(1), std::vector<std::uint32_t>(32)};
         REQUIRE_FALSE(run(device, arrays));
         // Lane 4 g + t has its number in row g, column 2 t, and 0 beside it.
@@ -146,8 +146,8 @@ TEST_CASE("a guard holds for the whole warp") {
 
 TEST_CASE("the bytes of matrices are logged for the search for races, but not those between their lines") {
     emulated::races::AccessLog log;
-    Device device(kernel("wmma.load.c.sync.aligned.col.m16n16k16.f32 " + sums + ", [%out], 20;\n" +
-                         "wmma.store.d.sync.aligned.col.m16n16k16.f32 [%out], " + sums + ", 20;\n"));
+    Device device(tensor_kernel("wmma.load.c.sync.aligned.col.m16n16k16.f32 " + sums + ", [%out], 20;\n" +
+                                "wmma.store.d.sync.aligned.col.m16n16k16.f32 [%out], " + sums + ", 20;\n"));
     device.log = &log;
     Arrays arrays{std::vector<std::uint16_t>(1), std::vector<std::uint32_t>(16 * 20)};
     REQUIRE_FALSE(run(device, arrays));
@@ -155,8 +155,8 @@ TEST_CASE("the bytes of matrices are logged for the search for races, but not th
 
     emulated::races::AccessLog apart;  // lane by lane, because the addresses are not one
     Device two(
-        kernel("setp.lt.u32 %p, %lane, 16;\n@%p add.u64 %out, %out, 4;\n"
-               "wmma.store.d.sync.aligned.row.m8n32k16.f16 [%out], {%c0, %c1, %c2, %c3}, 40;\n"));
+        tensor_kernel("setp.lt.u32 %p, %lane, 16;\n@%p add.u64 %out, %out, 4;\n"
+                      "wmma.store.d.sync.aligned.row.m8n32k16.f16 [%out], {%c0, %c1, %c2, %c3}, 40;\n"));
     two.log = &apart;
     REQUIRE_FALSE(run(two, arrays));
     CHECK(apart.written_bytes() == 8 * 32 * 2);
@@ -164,7 +164,7 @@ TEST_CASE("the bytes of matrices are logged for the search for races, but not th
 
 TEST_CASE("products that PTX does not have are refused by name") {
     const auto refusal_of = [](const std::string& instruction) {
-        return Device(kernel(instruction)).module().find_kernel("k")->refusal;
+        return Device(tensor_kernel(instruction)).module().find_kernel("k")->refusal;
     };
     const std::string four = "{%c0, %c1, %c2, %c3}", two = "{%a0, %a1}";
     for (const std::string opcode : {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.f16.f32",

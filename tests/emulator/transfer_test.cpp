@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::vector<unsigned char>;
 
-Bytes random_bytes(std::mt19937& random, std::size_t count) {
+Bytes random_content(std::mt19937& random, std::size_t count) {
     Bytes bytes(count);
     for (auto& each : bytes) each = static_cast<unsigned char>(random());
     return bytes;
@@ -103,8 +103,8 @@ TEST_CASE("2-D copies between memory of all kinds move their rows and nothing el
             const Place from_place = place();
             const std::size_t to_bytes = to_place.at(height - 1) + width + random() % 8;
             const std::size_t from_bytes = from_place.at(height - 1) + width + random() % 8;
-            const Bytes before = random_bytes(random, to_bytes);
-            const Bytes source = random_bytes(random, from_bytes);
+            const Bytes before = random_content(random, to_bytes);
+            const Bytes source = random_content(random, from_bytes);
             Memory to(world, to_kind, before);
             Memory from(world, from_kind, source);
             const auto copy = copy_of(to, to_place, from, from_place, width, height, round % 4 == 3);
@@ -169,7 +169,7 @@ TEST_CASE("fills of every size and shape write their elements and nothing else")
             const std::size_t pitch = (width + random() % 5) * element;
             const std::size_t start = random() % 4 * element;
             const std::size_t bytes = start + pitch * (height - 1) + width * element + random() % 6;
-            const Bytes before = random_bytes(random, bytes);
+            const Bytes before = random_content(random, bytes);
             Memory memory(world, Memory::Kind::device, before);
             const CUdeviceptr to = memory.address + start;
             const auto value = static_cast<unsigned>(random());

@@ -40,8 +40,8 @@ Parameter mdspan(Order order) {
 }
 
 template <class Value>
-void check_not_accepted(const Parameter& parameter, const Value& value, Kind kind,
-                        std::initializer_list<std::string_view> parts) {
+void check_array_not_accepted(const Parameter& parameter, const Value& value, Kind kind,
+                              std::initializer_list<std::string_view> parts) {
     const Signature declared = signature({parameter});
     ArgumentPack pack(declared);
     check_refused([&] { pack.set(0, value); }, kind, parts);
@@ -86,17 +86,20 @@ TEST_CASE("a pointer to float4 takes arrays with a last axis of four, aligned an
     pack.set(0, array("<f4", {5, 4}));
     CHECK(passed<std::uint64_t>(pack, 0) == address);
     pack.set(0, array("<f4", {0, 4}));
-    check_not_accepted(float4_pointer(), array("<f4", {4, 5}), Kind::type, {"last axis", "`float4`"});
-    check_not_accepted(float4_pointer(), array("<f4", {}), Kind::type, {"last axis"});
-    check_not_accepted(float4_pointer(), array("<f8", {5, 4}), Kind::type, {"float32", "last axis of 4"});
-    check_not_accepted(float4_pointer(), strided("<f4", {4, 4}, {4, 16}), Kind::value, {"side by side"});
-    check_not_accepted(float4_pointer(), strided("<f4", {4, 4}, {32, 4}), Kind::value,
-                       {"`bascule::array_view<const float4>`"});
-    check_not_accepted(float4_pointer(), strided("<f4", {2, 3, 4}, {16, 32, 4}), Kind::value,
-                       {"strides (16, 32, 4)", "`bascule::array_view<const float4, 2>`, or pass a C-cont"});
+    check_array_not_accepted(float4_pointer(), array("<f4", {4, 5}), Kind::type, {"last axis", "`float4`"});
+    check_array_not_accepted(float4_pointer(), array("<f4", {}), Kind::type, {"last axis"});
+    check_array_not_accepted(float4_pointer(), array("<f8", {5, 4}), Kind::type,
+                             {"float32", "last axis of 4"});
+    check_array_not_accepted(float4_pointer(), strided("<f4", {4, 4}, {4, 16}), Kind::value,
+                             {"side by side"});
+    check_array_not_accepted(float4_pointer(), strided("<f4", {4, 4}, {32, 4}), Kind::value,
+                             {"`bascule::array_view<const float4>`"});
+    check_array_not_accepted(
+        float4_pointer(), strided("<f4", {2, 3, 4}, {16, 32, 4}), Kind::value,
+        {"strides (16, 32, 4)", "`bascule::array_view<const float4, 2>`, or pass a C-cont"});
     ArrayView shifted = array("<f4", {5, 4});
     shifted.pointer += 8;
-    check_not_accepted(float4_pointer(), shifted, Kind::value, {"aligned to the 16 bytes"});
+    check_array_not_accepted(float4_pointer(), shifted, Kind::value, {"aligned to the 16 bytes"});
 }
 
 TEST_CASE("an mdspan's parts are written where the compiler keeps them") {
@@ -114,18 +117,20 @@ TEST_CASE("an mdspan's parts are written where the compiler keeps them") {
 }
 
 TEST_CASE("a span refuses what its type cannot say") {
-    check_not_accepted(mdspan(Order::right), array("<f4", {3, 5}), Kind::value, {"Axis 1", "5 elements"});
-    check_not_accepted(mdspan(Order::right), strided("<f4", {3, 4}, {4, 12}), Kind::value, {"C order"});
-    check_not_accepted(mdspan(Order::left), array("<f4", {3, 4}), Kind::value, {"Fortran order"});
-    check_not_accepted(mdspan(Order::strided), strided("<f4", {3, 4}, {-16, 4}), Kind::value, {"positive"});
-    check_not_accepted(mdspan(Order::strided), strided("<f4", {3, 4}, {18, 4}), Kind::value,
-                       {"axis 0", "18 bytes"});
-    check_not_accepted(mdspan(Order::right), array("<f4", {std::int64_t{1} << 31, 4}), Kind::overflow,
-                       {"Axis 0", "2147483647"});
-    check_not_accepted(mdspan(Order::right), array("<f4", {4}), Kind::value, {"2 dimensions"});
+    check_array_not_accepted(mdspan(Order::right), array("<f4", {3, 5}), Kind::value,
+                             {"Axis 1", "5 elements"});
+    check_array_not_accepted(mdspan(Order::right), strided("<f4", {3, 4}, {4, 12}), Kind::value, {"C order"});
+    check_array_not_accepted(mdspan(Order::left), array("<f4", {3, 4}), Kind::value, {"Fortran order"});
+    check_array_not_accepted(mdspan(Order::strided), strided("<f4", {3, 4}, {-16, 4}), Kind::value,
+                             {"positive"});
+    check_array_not_accepted(mdspan(Order::strided), strided("<f4", {3, 4}, {18, 4}), Kind::value,
+                             {"axis 0", "18 bytes"});
+    check_array_not_accepted(mdspan(Order::right), array("<f4", {std::int64_t{1} << 31, 4}), Kind::overflow,
+                             {"Axis 0", "2147483647"});
+    check_array_not_accepted(mdspan(Order::right), array("<f4", {4}), Kind::value, {"2 dimensions"});
     Parameter unread = mdspan(Order::right);
     unread.type.layout.reset();
-    check_not_accepted(unread, array("<f4", {3, 4}), Kind::value, {"bascule::array_view<float, 2>"});
+    check_array_not_accepted(unread, array("<f4", {3, 4}), Kind::value, {"bascule::array_view<float, 2>"});
 }
 
 TEST_CASE("a structure with named fields is claimed, for the compiler to compare") {

@@ -8,9 +8,6 @@
 namespace bascule::testing {
 namespace {
 
-constexpr std::int64_t int64_max = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t int64_min = std::numeric_limits<std::int64_t>::min();
-
 void check_invalid(const RawInterface& raw, std::initializer_list<std::string_view> parts) {
     check_refused([&] { validate(raw); }, ArgumentError::Kind::value, parts);
 }

@@ -14,9 +14,6 @@ namespace {
 
 using Kind = ArgumentError::Kind;
 
-constexpr std::int64_t int64_max = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t int64_min = std::numeric_limits<std::int64_t>::min();
-
 /// What a producer gives, and what comes of it. `by` is the check that refuses it, as mutants.py calls it.
 struct Case {
     int row = 0;

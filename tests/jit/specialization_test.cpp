@@ -38,7 +38,7 @@ std::string instance(const std::string& text, const std::vector<ArgumentType>& a
     }
 }
 
-struct Row {
+struct InstanceRow {
     const char* claim;
     const char* text;
     std::vector<ArgumentType> arguments;
@@ -51,7 +51,7 @@ struct Row {
 TEST_CASE(
     "an instance follows from what was said, the arrays, NumPy scalars, Python numbers and defaults, in that "
     "order") {
-    const std::vector<Row> rows = {
+    const std::vector<InstanceRow> rows = {
         {"a pointer's elements",
          "template <class T> __global__ void k(T* p) {}",
          {array("<f4")},
@@ -280,7 +280,7 @@ TEST_CASE(
          {{"int"}, {{"T", "int"}}},
          "the template argument 'T' of kernel 'k' is given twice."},
     };
-    for (const Row& row : rows) {
+    for (const InstanceRow& row : rows) {
         CAPTURE(std::string(row.claim));
         CHECK(instance(row.text, row.arguments, row.given) == std::string(row.expected));
     }

@@ -25,13 +25,13 @@ std::string summary(std::string_view text) {
     return out;
 }
 
-struct Row {
+struct KernelRow {
     const char* text;
     const char* expected;
 };
 
 TEST_CASE("every kernel of a text is found, with its qualified name and its parameters' names") {
-    static constexpr Row rows[] = {
+    static constexpr KernelRow rows[] = {
         {"__global__ void k() {}", "k()"},
         {"__global__ void k(void) {}", "k()"},
         {"__global__ void k(int n);", "k(n)"},
@@ -76,14 +76,14 @@ TEST_CASE("every kernel of a text is found, with its qualified name and its para
         {"struct S { int x; }; class T { void f() {} }; __global__ void k(S s) {}", "k(s)"},
         {"__device__ int f() { if (1) { return 2; } return 3; } __global__ void k() {}", "k()"},
     };
-    for (const Row& row : rows) {
+    for (const KernelRow& row : rows) {
         CAPTURE(std::string(row.text));
         CHECK(summary(row.text) == std::string(row.expected));
     }
 }
 
 TEST_CASE("a parameter's name is told from its type") {
-    static constexpr Row rows[] = {
+    static constexpr KernelRow rows[] = {
         {"float x", "k(x)"},
         {"float", "k()"},
         {"const float* __restrict__ x", "k(x)"},
@@ -114,14 +114,14 @@ TEST_CASE("a parameter's name is told from its type") {
         {"int /* count */ n /* of x */", "k(n)"},
         {"int a,\n    // the second\n    int b", "k(a,b)"},
     };
-    for (const Row& row : rows) {
+    for (const KernelRow& row : rows) {
         CAPTURE(std::string(row.text));
         CHECK(summary(std::string("__global__ void k(") + row.text + ") {}") == std::string(row.expected));
     }
 }
 
 TEST_CASE("what is no code does not fool it") {
-    static constexpr Row rows[] = {
+    static constexpr KernelRow rows[] = {
         {"// __global__ void a() {}\n__global__ void k() {}", "k()"},
         {"/* __global__ void a() {} */ __global__ void k() {}", "k()"},
         {"// joined \\\n__global__ void a() {}\n__global__ void k() {}", "k()"},
@@ -148,7 +148,7 @@ TEST_CASE("what is no code does not fool it") {
         {"/* unterminated __global__ void k() {}", ""},
         {"} } __global__ void k() {}", "k()"},
     };
-    for (const Row& row : rows) {
+    for (const KernelRow& row : rows) {
         CAPTURE(std::string(row.text));
         CHECK(summary(row.text) == std::string(row.expected));
     }

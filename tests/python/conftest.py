@@ -22,6 +22,8 @@ if os.environ["BASCULE_DEVICE"] == "emulated":
     os.environ.setdefault("BASCULE_EMULATED_CHECKS", "memory,races")
 # A test in which a function of the driver is called with the GIL fails.
 os.environ.setdefault("BASCULE_TEST_GIL", "1")
+# A thread of BLAS spins for a tenth of a second in each of a thousand processes.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # What earlier runs compiled is nothing to go by: each has a cache of its own, which its child processes share.
 # Not where the installed package's plugin has imported it already: its directory is chosen by then.
 if "bascule" not in sys.modules or "BASCULE_CACHE_DIR" not in os.environ:

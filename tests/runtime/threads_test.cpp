@@ -28,7 +28,7 @@ namespace {
 constexpr int thread_count = 64;
 constexpr std::size_t elements = 96;
 
-constexpr const char* text = R"(
+constexpr const char* threads_text = R"(
 __global__ void increment(float* p, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) p[i] += 1;
@@ -44,7 +44,7 @@ std::chrono::duration<double> duration() {
 
 /// What all threads use together.
 struct Shared {
-    TestModule program{text};
+    TestModule program{threads_text};
     Kernel increment = program.module.kernel("increment");
     Kernel count = program.module.kernel("count");
     Kernel add = program.module.kernel("add");
@@ -148,7 +148,7 @@ class Worker {
     /// The same text as a module of its own: a hit of the cache, a library that is loaded and unloaded.
     void compile_again() {
         if (random_() % 8 != 0) return;
-        TestModule program(text);
+        TestModule program(threads_text);
         const Kernel kernel = program.module.kernel("increment");
         ArgumentPack args(kernel.signature());
         args.set(0, floats(buffer_));

@@ -12,7 +12,7 @@ using namespace bascule::testing;
 
 namespace {
 
-constexpr const char* text = R"(
+constexpr const char* typed_text = R"(
 template <class T> __global__ void saxpy(T a, const T* x, T* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] += a * x[i];
@@ -42,7 +42,7 @@ T* pointer(const DeviceBuffer& buffer) {
 }  // namespace
 
 TEST_CASE("a typed kernel converts its arguments as C++ does and launches") {
-    const TestModule program(text);
+    const TestModule program(typed_text);
     const Stream stream;
     const DeviceBuffer x(100 * sizeof(float)), y(100 * sizeof(float));
     const std::vector<float> start = counting(100);
@@ -56,7 +56,7 @@ TEST_CASE("a typed kernel converts its arguments as C++ does and launches") {
 }
 
 TEST_CASE("a number that its parameter cannot hold is refused as in Python, before anything is launched") {
-    const TestModule program(text);
+    const TestModule program(typed_text);
     const Stream stream;
     const DeviceBuffer x(4 * sizeof(float)), y(4 * sizeof(float));
     const auto saxpy =
@@ -91,7 +91,7 @@ TEST_CASE("the braces of a launch are grid and block, as its two numbers are in 
 }
 
 TEST_CASE("an extent is not cut: a grid of 2^32 + 1 blocks is refused, and so is one of -1") {
-    const TestModule program(text);
+    const TestModule program(typed_text);
     const Stream stream;
     const DeviceBuffer p(8);
     const auto launch = program.module.kernel("set").typed<void(float*)>();
@@ -106,7 +106,7 @@ TEST_CASE("an extent is not cut: a grid of 2^32 + 1 blocks is refused, and so is
 }
 
 TEST_CASE("template arguments that are left out follow from the signature") {
-    const TestModule program(text);
+    const TestModule program(typed_text);
     const auto launch = program.module.kernel("saxpy").typed<void(double, const double*, double*, int)>();
     CHECK(to_string(launch.kernel().signature()) ==
           "void saxpy<double>(double a, const double* x, double* y, int n)");
@@ -115,7 +115,7 @@ TEST_CASE("template arguments that are left out follow from the signature") {
 }
 
 TEST_CASE("an overload is the one with the signature") {
-    const TestModule program(text);
+    const TestModule program(typed_text);
     const Stream stream;
     const DeviceBuffer p(8);
     program.module.kernel("set").typed<void(double*)>()(stream, {}, pointer<double>(p));
@@ -129,7 +129,7 @@ TEST_CASE("a structure goes by value, byte by byte, and an array goes to a view"
         int a;
         float b;
     };
-    const TestModule program(text);
+    const TestModule program(typed_text);
     const Stream stream;
     const DeviceBuffer out(2 * sizeof(double)), x(4 * sizeof(float)), sum(sizeof(float));
     program.module.kernel("unpack").typed<void(Pair, double*)>()(stream, {}, Pair{3, 0.5f},
@@ -143,7 +143,7 @@ TEST_CASE("a structure goes by value, byte by byte, and an array goes to a view"
 }
 
 TEST_CASE("an array in Fortran order is refused for a raw pointer") {
-    const TestModule program(text);
+    const TestModule program(typed_text);
     const Stream stream;
     const DeviceBuffer x(4 * sizeof(float)), y(4 * sizeof(float));
     const std::int64_t square[] = {2, 2};
@@ -157,7 +157,7 @@ TEST_CASE("an array in Fortran order is refused for a raw pointer") {
 }
 
 TEST_CASE("a signature that is not the kernel's is refused, with both types, before anything is launched") {
-    const TestModule program(text);
+    const TestModule program(typed_text);
     const Kernel saxpy = program.module.kernel("saxpy");
     CHECK_THROWS_WITH_AS((saxpy.typed<void(float, const double*, float*, int)>({"float"})),
                          doctest::Contains("argument 2 'x': the kernel declares `const float*`, and "
@@ -174,7 +174,7 @@ TEST_CASE("a signature that is not the kernel's is refused, with both types, bef
 }
 
 TEST_CASE("each instance has variables of its own") {
-    const TestModule program(text);
+    const TestModule program(typed_text);
     const Stream stream;
     const DeviceBuffer p(8);
     const auto of_float = program.module.kernel("count").typed<void(float*)>();

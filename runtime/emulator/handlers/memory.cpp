@@ -94,8 +94,9 @@ inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction
         if (first % Access != 0) return false;
         const auto within = [&](u64 base, u64 bytes, std::byte* host) {
             const u64 offset = first - base;
+            if (offset > bytes || bytes - offset < extent) return false;
             at = host + offset;
-            return offset <= bytes && bytes - offset >= extent;
+            return true;
         };
         if constexpr (Where == Space::shared) return within(program::shared_window, s.shared_bytes, s.shared);
         if constexpr (Where == Space::global || Where == Space::generic)

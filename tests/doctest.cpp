@@ -1,0 +1,3 @@
+// What doctest.h only declares elsewhere.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
