@@ -1,6 +1,6 @@
 """Runs the corpus of kernels with the PTX of several NVRTC versions: all of it must run on the emulated device.
 
-    python tests/nvrtc_versions.py               NVRTC 13.0, of a toolkit or else of wheels, on some files (CI)
+    python tests/nvrtc_versions.py               NVRTC 13.0, of a toolkit or else of wheels, on some files
     python tests/nvrtc_versions.py --long        12.0 to 13.0 of wheels, and the newest
     python tests/nvrtc_versions.py 12.4 newest   the versions named
     python tests/nvrtc_versions.py --jit         the JIT's own tests, C++ and Python, with 12.9, 13.0 and the newest
@@ -57,8 +57,8 @@ WHEELS = {
         "nvidia-cuda-cccl==13.0.85",
     ],
 }
-IN_CI = "13.0"
-# Files of the corpus whose PTX tells most of an NVRTC: what CI runs.
+FIRST = "13.0"
+# Files of the corpus whose PTX tells most of an NVRTC.
 TELLING = ["async", "dynamic", "formats", "groups", "half", "library", "pipelines", "tensor", "warps", "words"]
 JIT_VERSIONS = ["12.9", "13.0", NEWEST]
 JIT_TESTS = ROOT / "build" / "dev" / "tests" / "jit" / "jit_tests"
@@ -115,8 +115,8 @@ def main() -> int:
         for version in chosen:
             results.append(check(newest() if version == NEWEST else of_wheels(version)))
     else:
-        results.append(check(of_toolkit(IN_CI) or of_wheels(IN_CI), TELLING))
-        results.append(check_newest_in_ci(newest()))
+        results.append(check(of_toolkit(FIRST) or of_wheels(FIRST), TELLING))
+        results.append(check_loading_of(newest()))
     print_table(results)
     return 0 if all(result.good for result in results) else 1
 
@@ -164,7 +164,7 @@ def check(nvrtc: Nvrtc, files: list[str] | None = None) -> Result:
     return result
 
 
-def check_newest_in_ci(nvrtc: Nvrtc) -> Result:
+def check_loading_of(nvrtc: Nvrtc) -> Result:
     say(f"the newest is NVRTC {nvrtc.version}, {nvrtc.library}: the ordinary run of the tests uses it for the corpus")
     result = Result(nvrtc.version)
     start = time.monotonic()

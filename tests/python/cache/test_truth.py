@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_random_sequences_get_no_old_code() -> None:
-    sequences = "100" if "LONG_TESTS" in os.environ else "40"
+    sequences = "100" if "LONG_TESTS" in os.environ else "30"
     command = [sys.executable, str(Path(__file__).with_name("truth.py")), "--sequences", sequences, "--seed", "1"]
     outcome = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr

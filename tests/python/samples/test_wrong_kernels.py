@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -9,10 +10,14 @@ import pytest
 from .catalogue import SAMPLES, TABLE, run
 
 pytestmark = pytest.mark.slow
+# They take ten seconds and more.
+LONG = {"black_scholes", "dask_blocks", "heat", "nbody"}
 
 
 @pytest.mark.parametrize("name", TABLE)
 def test_the_sample_fails_when_its_kernel_is_wrong(name, tmp_path):
+    if name in LONG and "LONG_TESTS" not in os.environ:
+        pytest.skip("takes ten seconds and more: .ci/run --long")
     text = (SAMPLES / f"{name}.py").read_text()
     for right, changed in filter(any, (TABLE[name].wrong, TABLE[name].smaller)):
         assert text.count(right) == 1
