@@ -23,7 +23,7 @@ LABELS = ["interface", "jit", "runtime", "emulator"]
 # Libraries that need a GPU or are too large to install everywhere. Numba and mpi4py are installed: their tests run.
 MAY_BE_ABSENT = ["cudf", "cuml", "cupy", "jax", "pyarrow", "pycuda", "rmm", "torch", "warp"]
 # With the emulated device in the driver's place, of the Python tests at least these run.
-TELLING = ["ordering", "graphs", "lifetime", "launches", "dlpack", "driver", "test_end_to_end", "test_errors"]
+TELLING = ["ordering", "graphs", "lifetime", "launches", "dlpack", "arrays", "test_end_to_end", "test_errors"]
 # How many tests of a directory were skipped on a GPU when they needed the emulated device's own trace (version 0.1).
 SKIPPED_BEFORE = {"ordering": 741, "conformance": 1122, "graphs": 34}
 DOCTEST_SUMMARY = re.compile(r"test cases:\s*(\d+)\s*\|")

@@ -204,7 +204,7 @@ TEST_CASE("a random life of an mbarrier is that of the manual") {
     for (unsigned seed = 0; seed < 200; ++seed) {
         std::mt19937 random(seed);
         BarrierModel model;
-        model.expected = model.pending = 1 + random() % 6;
+        model.expected = model.pending = static_cast<std::int64_t>(1 + random() % 6);
         std::string body = "mbarrier.init.shared.b64 [bar], " + std::to_string(model.expected) + ";\n";
         std::vector<std::uint32_t> expected;
         const auto observe = [&](const std::string& value) {

@@ -1,5 +1,6 @@
 // The operation graph from inside, where several threads meet.
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
@@ -295,6 +296,35 @@ TEST_CASE("who wants to be alone does not hold back what a running operation wai
     graph.synchronize_all();
     freeing.join();
     CHECK(alone);
+}
+
+TEST_CASE("a thread that waits is asked whether it still wants to, however often other work ends") {
+    static std::atomic<std::thread::id> waiting;
+    static std::atomic<bool> asked;
+    waiting = std::this_thread::get_id();
+    asked = false;
+    static std::promise<void> wanted_no_more;
+    Scheduler scheduler({.policy = Policy::threads}, [] {
+        if (std::this_thread::get_id() == waiting && !asked.exchange(true)) wanted_no_more.set_value();
+    });
+    Graph graph(scheduler);
+    Stream endless = non_blocking(), busy = non_blocking();
+    graph.add(endless);
+    graph.add(busy);
+    std::atomic<bool> ended = false;
+    graph.submit(endless, [&] {
+        wanted_no_more.get_future().wait_for(std::chrono::seconds(20));
+        ended = true;
+    });
+    std::thread other([&] {
+        while (!ended) {
+            graph.submit(busy, [] {});
+            graph.synchronize(busy);
+        }
+    });
+    graph.synchronize(endless);
+    other.join();
+    CHECK(asked);
 }
 
 TEST_CASE("what a removed stream leaves is waited for, in its place and not beyond it") {

@@ -14,7 +14,7 @@ export LD_LIBRARY_PATH=$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # The interpreter is not instrumented: the sanitizer's library comes before it, and libstdc++ with it, whose
 # __cxa_throw it wants to find. Python's own pools would hide what is freed; leaks are not looked for, since the
 # interpreter frees little at its end.
-export LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so.6)"
+export LD_PRELOAD="$(clang++ -print-file-name=libclang_rt.asan-$(uname -m).so) $(g++ -print-file-name=libstdc++.so.6)"
 export PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
 export PYTHONPATH=$root/build/asan/python BASCULE_DEVICE=emulated
 exec "$venv_python" "$root/tests/fuzz/hostile_objects.py" --count "${1:-1000000}" --seed "${2:-1}"

@@ -142,11 +142,11 @@ Given from_functions(const py::object& pair, std::size_t bytes, const py::object
     return {address, pair[py::int_(1)], py::make_tuple(address, bytes, stream)};
 }
 
-using Source = Given (*)(const py::object&, std::size_t, const py::object&);
+using MemorySource = Given (*)(const py::object&, std::size_t, const py::object&);
 
 struct Setting {
     py::object allocator = py::none();
-    Source source = nullptr;
+    MemorySource source = nullptr;
 };
 
 /// The present setting; never destroyed.
@@ -197,7 +197,7 @@ bool is_pair_of_functions(const py::object& object) {
            PyCallable_Check(PyTuple_GET_ITEM(object.ptr(), 1)) != 0;
 }
 
-Source source_of(const py::object& allocator) {
+MemorySource source_of(const py::object& allocator) {
     if (is_pair_of_functions(allocator)) return &from_functions;
     if (py::hasattr(allocator, "allocate")) return &from_resource;
     if (py::hasattr(allocator, "malloc")) return &from_pool;
@@ -209,7 +209,7 @@ Source source_of(const py::object& allocator) {
 }
 
 py::object set_allocator(const py::object& allocator) {
-    const Source source = allocator.is_none() ? nullptr : source_of(allocator);
+    const MemorySource source = allocator.is_none() ? nullptr : source_of(allocator);
     return current_setting().replace({allocator, source}).allocator;
 }
 

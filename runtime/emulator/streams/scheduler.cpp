@@ -129,6 +129,8 @@ void Scheduler::issued(Lock& lock, const std::shared_ptr<Node>& node) {
 }
 
 void Scheduler::force(Lock& lock, const std::shared_ptr<Node>& node) {
+    constexpr std::chrono::milliseconds interval{50};
+    auto next = std::chrono::steady_clock::now() + interval;
     while (!is_done(node)) {
         bool ran = false;
         if (schedule_.policy == Policy::random) {
@@ -136,9 +138,13 @@ void Scheduler::force(Lock& lock, const std::shared_ptr<Node>& node) {
         } else if (!works_by_itself()) {
             ran = run_what_can(lock, node);
         }
-        // Another thread runs what this one needs, or lets nothing start.
-        constexpr std::chrono::milliseconds interval{50};
-        if (!ran && changed_.wait_for(lock, interval) == std::cv_status::timeout) pass_time(lock);
+        if (ran) continue;
+        // Another thread runs what this one needs, or lets nothing start. However often something else ends, time passes.
+        if (changed_.wait_until(lock, next) == std::cv_status::timeout ||
+            std::chrono::steady_clock::now() >= next) {
+            pass_time(lock);
+            next = std::chrono::steady_clock::now() + interval;
+        }
     }
 }
 
