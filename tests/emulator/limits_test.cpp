@@ -8,12 +8,11 @@
 #include "client.hpp"
 #include "program/code.hpp"
 #include "program/module.hpp"
+#include "ptx_device.hpp"
 
 using namespace emulated::program;
 
 namespace {
-
-const std::string prologue_of_limits = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
 std::string error_of(const std::string& text, int newest_architecture = 0) {
     const auto loaded = load(text, newest_architecture);
@@ -73,24 +72,26 @@ const Shape shapes[] = {
 TEST_CASE("what is nested too deeply is an error in every shape, and a hundred levels are not") {
     for (const Shape& shape : shapes) {
         CAPTURE(shape.name);
-        CHECK_FALSE(says(error_of(prologue_of_limits + shape.text(100)), "nested"));
-        CHECK(says(error_of(prologue_of_limits + shape.text(20'000)), "nested more than 256 levels deep"));
-        CHECK(says(error_of(prologue_of_limits + shape.text(2'000'000)), "nested more than 256 levels deep"));
+        CHECK_FALSE(says(error_of(testing::sm_80_prologue + shape.text(100)), "nested"));
+        CHECK(
+            says(error_of(testing::sm_80_prologue + shape.text(20'000)), "nested more than 256 levels deep"));
+        CHECK(says(error_of(testing::sm_80_prologue + shape.text(2'000'000)),
+                   "nested more than 256 levels deep"));
     }
 }
 
 TEST_CASE("a module has a bounded number of registers") {
     const std::string function = ".func f() { .reg .b32 %r<9000000>; ret; }\n";
-    CHECK(error_of(prologue_of_limits + function) == "");
-    CHECK(says(error_of(prologue_of_limits + function + ".func g() { .reg .b32 %r<9000000>; ret; }"),
+    CHECK(error_of(testing::sm_80_prologue + function) == "");
+    CHECK(says(error_of(testing::sm_80_prologue + function + ".func g() { .reg .b32 %r<9000000>; ret; }"),
                "16777216 registers"));
-    CHECK(says(error_of(prologue_of_limits + ".func f() { .reg .b32 %r<18446744073709551615>; ret; }"),
+    CHECK(says(error_of(testing::sm_80_prologue + ".func f() { .reg .b32 %r<18446744073709551615>; ret; }"),
                "16777216 registers"));
 }
 
 TEST_CASE("static shared memory above 48 KiB is refused, and the error names dynamic shared memory") {
     const auto text = [](const std::string& bytes) {
-        return prologue_of_limits + ".shared .align 4 .b8 s[" + bytes + "];\n" +
+        return testing::sm_80_prologue + ".shared .align 4 .b8 s[" + bytes + "];\n" +
                limited_kernel("mov.u64 %d1, s;");
     };
     CHECK(error_of(text("49152")) == "");
@@ -102,12 +103,12 @@ TEST_CASE("static shared memory above 48 KiB is refused, and the error names dyn
     CHECK(says(error_of(text("4294967296")), "4294967296 bytes"));
     CHECK(says(error_of(text("18446744073709551615")), "shared memory"));
     // What a kernel does not use is not its own.
-    CHECK(error_of(prologue_of_limits + ".shared .align 4 .b8 s[49153];\n" + limited_kernel("")) == "");
+    CHECK(error_of(testing::sm_80_prologue + ".shared .align 4 .b8 s[49153];\n" + limited_kernel("")) == "");
 }
 
 TEST_CASE("several shared variables count together") {
     const std::string text =
-        prologue_of_limits + ".shared .align 4 .b8 a[30000];\n.shared .align 4 .b8 b[30000];\n";
+        testing::sm_80_prologue + ".shared .align 4 .b8 a[30000];\n.shared .align 4 .b8 b[30000];\n";
     CHECK(error_of(text + limited_kernel("mov.u64 %d1, a;")) == "");
     CHECK(says(error_of(text + limited_kernel("mov.u64 %d1, a; mov.u64 %d2, b;")),
                "60000 bytes of static shared"));
@@ -115,13 +116,14 @@ TEST_CASE("several shared variables count together") {
 
 TEST_CASE("local memory above 512 KiB a thread is refused, frames of recursive functions included") {
     const auto text = [](const std::string& bytes) {
-        return prologue_of_limits + limited_kernel(".local .align 4 .b8 l[" + bytes + "]; mov.u64 %d1, l;");
+        return testing::sm_80_prologue +
+               limited_kernel(".local .align 4 .b8 l[" + bytes + "]; mov.u64 %d1, l;");
     };
     CHECK(error_of(text("524288")) == "");
     CHECK(says(error_of(text("524289")), "524289 bytes of local memory for each thread"));
     CHECK(says(error_of(text("18446744073709551615")), "local memory"));
     const auto recursion = [](const std::string& bytes) {
-        return prologue_of_limits + ".func f() { .local .align 4 .b8 l[" + bytes +
+        return testing::sm_80_prologue + ".func f() { .local .align 4 .b8 l[" + bytes +
                "]; .reg .b64 %d<2>; mov.u64 %d1, l; call.uni f; ret; }\n" + limited_kernel("call.uni f;");
     };
     CHECK(error_of(recursion("524288")) == "");
@@ -129,12 +131,13 @@ TEST_CASE("local memory above 512 KiB a thread is refused, frames of recursive f
 }
 
 TEST_CASE("constant variables above 64 KiB are refused") {
-    CHECK(error_of(prologue_of_limits + ".const .align 4 .b8 a[32768];\n.const .align 4 .b8 b[32768];\n") ==
-          "");
+    CHECK(error_of(testing::sm_80_prologue +
+                   ".const .align 4 .b8 a[32768];\n.const .align 4 .b8 b[32768];\n") == "");
     const std::string message =
-        error_of(prologue_of_limits + ".const .align 4 .b8 a[32768];\n.const .align 4 .b8 b[32769];\n");
+        error_of(testing::sm_80_prologue + ".const .align 4 .b8 a[32768];\n.const .align 4 .b8 b[32769];\n");
     CHECK(says(message, "with 'b' the constant variables of this module need 65537 bytes"));
-    CHECK(says(error_of(prologue_of_limits + ".const .b8 a[18446744073709551615];"), "constant variables"));
+    CHECK(says(error_of(testing::sm_80_prologue + ".const .b8 a[18446744073709551615];"),
+               "constant variables"));
 }
 
 TEST_CASE("parameters have 4 KiB, and nearly 32 KiB since PTX 8.1 on sm_70") {
@@ -151,20 +154,22 @@ TEST_CASE("parameters have 4 KiB, and nearly 32 KiB since PTX 8.1 on sm_70") {
 }
 
 TEST_CASE("arguments of functions lie in local memory") {
-    const std::string text = prologue_of_limits + ".func f(.param .b8 p[524289]) { ret; }\n";
+    const std::string text = testing::sm_80_prologue + ".func f(.param .b8 p[524289]) { ret; }\n";
     CHECK(says(error_of(text), "524289 bytes"));
 }
 
 TEST_CASE("sizes that overflow are errors") {
-    CHECK(says(error_of(prologue_of_limits + ".global .b64 a[4294967296][4294967296];"),
+    CHECK(says(error_of(testing::sm_80_prologue + ".global .b64 a[4294967296][4294967296];"),
                "larger than any memory"));
-    CHECK(says(error_of(prologue_of_limits + ".global .align 2147483648 .b8 a[4];"), "a power of two up to"));
-    CHECK(says(error_of(prologue_of_limits + ".global .align 4294967297 .b8 a[4];"), "a power of two up to"));
+    CHECK(says(error_of(testing::sm_80_prologue + ".global .align 2147483648 .b8 a[4];"),
+               "a power of two up to"));
+    CHECK(says(error_of(testing::sm_80_prologue + ".global .align 4294967297 .b8 a[4];"),
+               "a power of two up to"));
 }
 
 TEST_CASE("what is used and not defined fails the module, with its C++ name and its place") {
     const std::string text =
-        prologue_of_limits + ".extern .func (.param .b32 r) _Z6helperf(.param .b32 x);\n" +
+        testing::sm_80_prologue + ".extern .func (.param .b32 r) _Z6helperf(.param .b32 x);\n" +
         ".extern .global .align 4 .f32 _ZN3lib5scaleE;\n.extern .shared .align 4 .b8 s[];\n" +
         ".file 1 \"saxpy.cu\"\n" + limited_kernel(R"(
         .loc 1 12 3
@@ -182,20 +187,21 @@ TEST_CASE("what is used and not defined fails the module, with its C++ name and 
 }
 
 TEST_CASE("what is declared and not used need not be defined, nor what CUDA provides") {
-    CHECK(error_of(prologue_of_limits + ".extern .func f(.param .b32 x);\n.extern .global .b32 x;\n" +
+    CHECK(error_of(testing::sm_80_prologue + ".extern .func f(.param .b32 x);\n.extern .global .b32 x;\n" +
                    limited_kernel("")) == "");
-    CHECK(error_of(
-              prologue_of_limits + ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);\n" +
-              limited_kernel(
-                  "{ .param .b64 f; .param .b64 v; .param .b32 r; call.uni (r), vprintf, (f, v); }")) == "");
-    CHECK(error_of(prologue_of_limits + ".extern .global .b32 x;\n.global .b32 x;\n" +
+    CHECK(error_of(testing::sm_80_prologue +
+                   ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);\n" +
+                   limited_kernel(
+                       "{ .param .b64 f; .param .b64 v; .param .b32 r; call.uni (r), vprintf, (f, v); }")) ==
+          "");
+    CHECK(error_of(testing::sm_80_prologue + ".extern .global .b32 x;\n.global .b32 x;\n" +
                    limited_kernel("mov.u64 %d1, x;")) == "");
 }
 
 TEST_CASE("an initialiser that names what is not defined fails the module") {
-    CHECK(says(error_of(prologue_of_limits + ".extern .global .b32 x;\n.global .u64 p = x;"),
+    CHECK(says(error_of(testing::sm_80_prologue + ".extern .global .b32 x;\n.global .u64 p = x;"),
                "not defined: 'x'"));
-    CHECK(says(error_of(prologue_of_limits + ".extern .func f();\n.global .u64 p[2] = {0, f};"),
+    CHECK(says(error_of(testing::sm_80_prologue + ".extern .func f();\n.global .u64 p[2] = {0, f};"),
                "not defined: 'f'"));
 }
 
@@ -219,14 +225,14 @@ TEST_CASE("the driver answers as one does for what cannot be loaded") {
     };
     CHECK(load_module(".version 8.0\n.target sm_90\n.address_size 64\n") == CUDA_ERROR_INVALID_PTX);
     CHECK(says(device.api.report(), "sm_90"));
-    CHECK(load_module(prologue_of_limits + ".shared .b8 s[17825792];\n" +
+    CHECK(load_module(testing::sm_80_prologue + ".shared .b8 s[17825792];\n" +
                       limited_kernel("mov.u64 %d1, s;")) == CUDA_ERROR_INVALID_PTX);
-    CHECK(load_module(prologue_of_limits + ".extern .global .b32 x;\n" + limited_kernel("mov.u64 %d1, x;")) ==
-          CUDA_ERROR_INVALID_PTX);
-    CHECK(load_module(prologue_of_limits + shapes[0].text(20'000)) == CUDA_ERROR_INVALID_PTX);
+    CHECK(load_module(testing::sm_80_prologue + ".extern .global .b32 x;\n" +
+                      limited_kernel("mov.u64 %d1, x;")) == CUDA_ERROR_INVALID_PTX);
+    CHECK(load_module(testing::sm_80_prologue + shapes[0].text(20'000)) == CUDA_ERROR_INVALID_PTX);
     // As large as all memory of the device, and more.
-    CHECK(load_module(prologue_of_limits + ".global .b8 c[4294967296];") == CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK(load_module(prologue_of_limits + ".global .b8 c[9223372036854775807];") ==
+    CHECK(load_module(testing::sm_80_prologue + ".global .b8 c[4294967296];") == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(load_module(testing::sm_80_prologue + ".global .b8 c[9223372036854775807];") ==
           CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK(load_module(prologue_of_limits + ".global .b8 c[64];") == CUDA_SUCCESS);
+    CHECK(load_module(testing::sm_80_prologue + ".global .b8 c[64];") == CUDA_SUCCESS);
 }

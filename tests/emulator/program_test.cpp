@@ -17,10 +17,8 @@ using testing::Device;
 
 namespace {
 
-const std::string header = ".version 8.0\n.target sm_80\n.address_size 64\n";
-
 std::string refusal_of(const std::string& body) {
-    const auto loaded = load(header +
+    const auto loaded = load(testing::sm_80_prologue +
                              ".entry k(.param .u64 p) {\n.reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<9>; "
                              ".reg .f32 %f<9>; .reg .b16 %h<9>;\n" +
                              body + "\nret; }");
@@ -32,7 +30,7 @@ std::string refusal_of(const std::string& body) {
 template <class T>
 std::vector<T> run(const std::string& body) {
     const std::string width = std::to_string(8 * sizeof(T));
-    Device device(header +
+    Device device(testing::sm_80_prologue +
                   ".entry k(.param .u64 p) {\n.reg .b32 %r<20>; .reg .b64 %d<20>; .reg .pred %p<9>;.reg .f32 "
                   "%f<20>; .reg .f64 %fd<9>; .reg .b16 %h<20>; .reg .b" +
                   width +
@@ -50,7 +48,7 @@ std::vector<T> run(const std::string& body) {
 }  // namespace
 
 TEST_CASE("an operation that is not in the table refuses its kernel and no other") {
-    const auto loaded = load(header + R"(
+    const auto loaded = load(testing::sm_80_prologue + R"(
         .entry good() { ret; }
         .entry bad() { .reg .f32 %f<3>; .reg .b32 %r<3>;
             redux.sync.add.f32 %f1, %f2, %r1; ret; })");
@@ -62,7 +60,7 @@ TEST_CASE("an operation that is not in the table refuses its kernel and no other
 }
 
 TEST_CASE("a refusal names the function and the lines of C++ before the line of PTX") {
-    const auto loaded = load(header + R"(.file 1 "sums.cuh"
+    const auto loaded = load(testing::sm_80_prologue + R"(.file 1 "sums.cuh"
         .file 2 "k.cu"
         .func _Z5totalf(.param .b32 x) { .reg .f32 %f<3>; .reg .b32 %r<3>;
             .loc 1 7 3, function_name $L, inlined_at 2 20 5
@@ -75,7 +73,7 @@ TEST_CASE("a refusal names the function and the lines of C++ before the line of 
 }
 
 TEST_CASE("a refusal names everything that the kernel and its functions lack, each once") {
-    const auto loaded = load(header + R"(.file 1 "sums.cu"
+    const auto loaded = load(testing::sm_80_prologue + R"(.file 1 "sums.cu"
         .func _Z5totalf(.param .b32 x) { .reg .f32 %f<3>; .reg .b32 %r<3>;
             .loc 1 7 3
             redux.sync.add.f32 %f1, %f2, %r1; ret; }
@@ -142,7 +140,7 @@ TEST_CASE("a register of the wrong width is refused") {
 }
 
 TEST_CASE("calls of unknown functions are refused with their names") {
-    const auto loaded = load(header + R"(
+    const auto loaded = load(testing::sm_80_prologue + R"(
         .entry b() { { .param .b64 n; .param .b64 r; call (r), missing, (n); } ret; })");
     REQUIRE(std::holds_alternative<std::shared_ptr<const Module>>(loaded));
     const Module& module = *std::get<0>(loaded);
@@ -150,7 +148,7 @@ TEST_CASE("calls of unknown functions are refused with their names") {
 }
 
 TEST_CASE("a kernel tells its parameters, shared and local memory") {
-    const auto loaded = load(header + R"(
+    const auto loaded = load(testing::sm_80_prologue + R"(
         .entry k(.param .u8 a, .param .u64 b, .param .align 16 .b8 c[20]) .maxntid 64 {
             .shared .align 16 .b8 s[100]; .local .align 8 .b8 l[24]; .reg .b64 %d<4>;
             mov.u64 %d1, s; mov.u64 %d2, l; ret; })");

@@ -20,6 +20,9 @@
 
 namespace testing {
 
+/// How a text for sm_80 begins.
+inline const std::string sm_80_prologue = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
 /// The allocations of one test. Finds them by a linear search.
 class Heap : public emulated::memory::Memory {
   public:

@@ -6,12 +6,11 @@
 
 #include "ptx/lexer.hpp"
 #include "ptx/parser.hpp"
+#include "ptx_device.hpp"
 
 using namespace emulated::ptx;
 
 namespace {
-
-const std::string prologue = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
 SyntaxError error_of(const std::string& text) {
     try {
@@ -47,7 +46,7 @@ TEST_CASE("an opcode is one token and directives are split at their dots") {
 }
 
 TEST_CASE("a register of an inner block shadows the outer one") {
-    const std::string text = prologue + R"(.entry k() {
+    const std::string text = testing::sm_80_prologue + R"(.entry k() {
         .reg .b32 %r<3>; .reg .f32 x;
         { .reg .b64 x; mov.b64 x, 1; }
         mov.f32 x, 0f00000000; ret; })";
@@ -61,7 +60,7 @@ TEST_CASE("a register of an inner block shadows the outer one") {
 }
 
 TEST_CASE("a label belongs to its block and may be named before it stands") {
-    const std::string text = prologue + R"(.entry k() {
+    const std::string text = testing::sm_80_prologue + R"(.entry k() {
         .reg .pred %p<2>;
         { bra done; done: }
         { bra done; done: }
@@ -80,7 +79,7 @@ TEST_CASE("a label belongs to its block and may be named before it stands") {
 }
 
 TEST_CASE("initialisers may be short, negative, floating, symbols and sums") {
-    const std::string text = prologue + R"(
+    const std::string text = testing::sm_80_prologue + R"(
         .global .align 4 .b32 a[8] = {1, -2, 0x10};
         .const .f32 f[2] = {0f3F800000, -1.5};
         .global .f64 d = 0d4000000000000000;
@@ -101,7 +100,7 @@ TEST_CASE("initialisers may be short, negative, floating, symbols and sums") {
 }
 
 TEST_CASE("directives of entries, debug sections and unknown pragmas are read over") {
-    const std::string text = prologue + R"(
+    const std::string text = testing::sm_80_prologue + R"(
         .visible .entry k(.param .u64 .ptr .global .align 16 k_param_0, .param .align 8 .b8 k_param_1[24])
         .maxntid 128, 2, 1
         .minnctapersm 2
@@ -124,7 +123,7 @@ TEST_CASE("directives of entries, debug sections and unknown pragmas are read ov
 }
 
 TEST_CASE("inlined code knows the line of the function that is not inlined") {
-    const Module module = parse(prologue + R"(.file 1 "k.cu"
+    const Module module = parse(testing::sm_80_prologue + R"(.file 1 "k.cu"
         .entry k() { .reg .b32 %r<9>;
           .loc 1 30 1
           mov.u32 %r0, 0;
@@ -149,17 +148,18 @@ TEST_CASE("inlined code knows the line of the function that is not inlined") {
 TEST_CASE("syntax errors name their line and what to do") {
     CHECK(std::string(error_of("hello").what()).find("is this PTX text?") != std::string::npos);
     const SyntaxError missing =
-        error_of(prologue + ".entry k() {\n .reg .b32 %r<2>;\n mov.u32 %r1, 3\n ret;\n}");
+        error_of(testing::sm_80_prologue + ".entry k() {\n .reg .b32 %r<2>;\n mov.u32 %r1, 3\n ret;\n}");
     CHECK(missing.line == 7);
     CHECK(std::string(missing.what()).find("semicolon") != std::string::npos);
-    CHECK(std::string(error_of(prologue + ".entry k() { ret;").what()).find("never closed") !=
+    CHECK(std::string(error_of(testing::sm_80_prologue + ".entry k() { ret;").what()).find("never closed") !=
           std::string::npos);
-    CHECK(error_of(prologue + "/* never").line == 4);
-    CHECK(std::string(error_of(prologue + ".address_size 32").what()).find("64") != std::string::npos);
+    CHECK(error_of(testing::sm_80_prologue + "/* never").line == 4);
+    CHECK(std::string(error_of(testing::sm_80_prologue + ".address_size 32").what()).find("64") !=
+          std::string::npos);
     for (const char* version : {"7", "0d3FF0000000000000", "x.y"}) {
         CHECK(std::string(error_of(".version " + std::string(version)).what()).find("MAJOR.MINOR") !=
               std::string::npos);
     }
-    CHECK_THROWS_AS(parse(prologue + ".global .b32 x = 99999999999999999999;"), SyntaxError);
-    CHECK_THROWS_AS(parse(prologue + ".entry k() { @%p1 ret; }"), SyntaxError);
+    CHECK_THROWS_AS(parse(testing::sm_80_prologue + ".global .b32 x = 99999999999999999999;"), SyntaxError);
+    CHECK_THROWS_AS(parse(testing::sm_80_prologue + ".entry k() { @%p1 ret; }"), SyntaxError);
 }

@@ -16,10 +16,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-const std::string watched_prologue = ".version 8.0\n.target sm_80\n.address_size 64\n";
-
 std::string watched_kernel(const std::string& body, const std::string& before = "") {
-    return watched_prologue + before +
+    return testing::sm_80_prologue + before +
            ".entry k(.param .u64 pout) {\n.reg .b64 %out, %clock, %next, %end; .reg .b32 %t, %x, %i; .reg "
            ".pred %p;\n"
            "ld.param.u64 %out, [pout]; mov.u32 %t, %tid.x;\n" +
