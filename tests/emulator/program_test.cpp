@@ -26,6 +26,10 @@ std::string refusal_of(const std::string& body) {
     return std::get<0>(loaded)->kernels.at(0).refusal;
 }
 
+std::string name_of(Type type) {
+    return std::string(emulated::ptx::type_names[static_cast<unsigned>(type)].name);
+}
+
 // Runs `body` on one warp; it leaves a result of T in a register that it names `result`.
 template <class T>
 std::vector<T> run(const std::string& body) {
@@ -120,6 +124,50 @@ TEST_CASE("no modifier is ignored") {
         INFO(text);
         CHECK(refusal_of(text).ends_with("\n  PTX line 6"));
     }
+}
+
+// As ptxas does, which would otherwise be met on a GPU first.
+TEST_CASE("what ptxas refuses of video instructions and of cvt.sat is refused with its line") {
+    const auto refusal_of_add4 = [](const std::string& operands) {
+        return refusal_of("vadd4.u32.u32.u32 " + operands + ";");
+    };
+    CHECK(refusal_of_add4("%r1, %r2, %r3, 0") ==
+          "vadd4.u32.u32.u32: operand 3 must be a register without a selector\n  PTX line 6");
+    CHECK(refusal_of_add4("%r1, %r2, 7, %r3") ==
+          "vadd4.u32.u32.u32: operand 2 must be a register\n  PTX line 6");
+    CHECK(refusal_of_add4("%r1, -%r2, %r3, %r4") ==
+          "vadd4.u32.u32.u32: operand 1 must be a register\n  PTX line 6");
+    CHECK(refusal_of_add4("%r1, %r2, %r3, %r4.b3210") ==
+          "vadd4.u32.u32.u32: operand 3 must be a register without a selector\n  PTX line 6");
+    CHECK(refusal_of_add4("%r1.b02, %r2, %r3, %r4") ==
+          "vadd4.u32.u32.u32: '.b02' is not a mask\n  PTX line 6");
+    CHECK(refusal_of_add4("%r1.b20, %r2.b0000, %r3, %r4") == "");
+    CHECK(
+        refusal_of("vadd.u32.u32.u32.add %r1, %r2, %r3, %r4.h0;") ==
+        "vadd.u32.u32.u32.add: operand 3 must be a register without a selector, or a constant\n  PTX line 6");
+    CHECK(refusal_of("vadd.u32.u32.u32.add %r1, 7, %r3.h0, 7;") == "");
+
+    const std::pair<Type, const char*> types[] = {{Type::u8, "%h2"},  {Type::s8, "%h2"},  {Type::u16, "%h2"},
+                                                  {Type::s16, "%h2"}, {Type::u32, "%r2"}, {Type::s32, "%r2"},
+                                                  {Type::u64, "%d2"}, {Type::s64, "%d2"}};
+    int refused = 0;
+    for (const auto& [to, result] : types) {
+        for (const auto& [from, source] : types) {
+            const std::string opcode = std::string("cvt.sat.") + name_of(to) + "." + name_of(from);
+            const std::string refusal = refusal_of(opcode + " " + result + ", " + source + ";");
+            if (refusal.empty()) continue;
+            ++refused;
+            CHECK(refusal == opcode +
+                                 " is not supported: the destination holds every value of the source, "
+                                 "so .sat is illegal\n  PTX line 6");
+            CHECK(refusal_of("cvt" + opcode.substr(7) + " " + result + ", " + source + ";") == "");
+        }
+    }
+    CHECK(refused ==
+          8 + 12 + 6);  // equal types; unsigned ones into wider ones; signed ones into wider signed ones
+    CHECK(refusal_of("cvt.sat.u32.u16 %r1, %h1;") != "");
+    CHECK(refusal_of("cvt.sat.u32.s16 %r1, %h1;") == "");
+    CHECK(refusal_of("cvt.sat.s16.u16 %h1, %h2;") == "");
 }
 
 TEST_CASE("the order of modifiers does not matter") {

@@ -54,6 +54,16 @@ void relate(const Case& c, std::vector<Bits>& values, Random& random) {
                         return mpfr_mul(r, a, b, rounding);
                     });
     }
+    if (c.opcode.type == Type::f32 && s.source_count >= 2 && random() % 8 == 0) {
+        // Products about the least normal number, 2^-126, which .ftz decides.
+        for (unsigned i = 0; i < 2; ++i)
+            values[i] = 0x2000'0000 + random() % 17 - 8 + (random() % 2 ? reference::sign_bit(Type::f32) : 0);
+        if (s.source_count == 3) values[2] &= reference::sign_bit(Type::f32) | 0x0080'0001;
+    }
+    if (c.family->name == "cvt" && s.sources[0] == Type::f64 && random() % 8 == 0) {
+        const Bits step = Bits{1} << 27, sign = random() % 2 ? reference::sign_bit(Type::f64) : 0;
+        values[0] = (0x3810'0000'0000'0000 + random() % 17 * step - 8 * step) | sign;
+    }
     if (c.family->name == "ex2" && random() % 3 == 0) {
         // Results between the least subnormal and overflow.
         for (unsigned at = 0; at < reference::bits_in(c.opcode.type); at += 16) {

@@ -26,6 +26,14 @@ BITS = {
     "u32": 32, "s32": 32, "b32": 32, "f32": 32, "f16x2": 32, "bf16x2": 32, "tf32": 32,
     "u64": 64, "s64": 64, "b64": 64, "f64": 64,
     "nonzero_u32": 32, "nonzero_s32": 32, "nonzero_u64": 64, "nonzero_s64": 64, "shift": 32, "lane": 32, "angle": 32,
+    "root_f16": 16, "root_f16x2": 32, "root_f32": 32, "double_f16": 16, "double_f16x2": 32, "double_f32": 32,
+    "least_f64": 64,
+}  # fmt: skip
+# Floats about one value: its bits, and the step between them. The product of two roots is about the least normal
+# number, below which .ftz flushes; least is about that number, and double about twice that.
+NEAR = {
+    "root_f16": (0x2000, 1), "root_f32": (0x2000_0000, 1), "double_f16": (0x0800, 1), "double_f32": (0x0100_0000, 1),
+    "least_f64": (0x3810_0000_0000_0000, 1 << 27),
 }  # fmt: skip
 FORMATS = {"f16": (16, 10), "bf16": (16, 7), "f32": (32, 23), "f64": (64, 52)}  # bits, bits of the mantissa
 
@@ -87,6 +95,15 @@ ROWS = [
     Row("{add,sub,mul}{,.rn,.rz,.rm,.rp}.f64", "T", "T T"),
     Row("fma{.rn,.rz,.rm,.rp}{,.ftz}{,.sat}.f32", "T", "T T T"),
     Row("fma{.rn,.rz,.rm,.rp}.f64", "T", "T T T"),
+    *(
+        row
+        for rounding in ("rn", "rz", "rm", "rp")
+        for row in (
+            Row(f"{{ mul.{rounding}.ftz.f32 $0, $1, $2; }}", "f32", "root_f32 root_f32"),
+            Row(f"{{ fma.{rounding}.ftz.f32 $0, $1, $2, $3; }}", "f32", "root_f32 root_f32 double_f32"),
+            Row(f"{{ cvt.{rounding}.ftz.f32.f64 $0, $1; }}", "f32", "least_f64"),
+        )
+    ),
     Row("div{.rn,.rz,.rm,.rp}{,.ftz}.f32", "T", "T T"),
     Row("div{.rn,.rz,.rm,.rp}.f64", "T", "T T"),
     Row("div.full{,.ftz}.f32", "T", "T T", relative=2**-22),
@@ -113,6 +130,14 @@ ROWS = [
     # halves
     Row("{add,sub,mul}{,.rn}{,.ftz}{,.sat}.{f16,f16x2}", "T", "T T"),
     Row("fma.rn{,.ftz}{,.sat,.relu}.{f16,f16x2}", "T", "T T T"),
+    *(
+        row
+        for t in ("f16", "f16x2")
+        for row in (
+            Row(f"{{ mul.rn.ftz.{t} $0, $1, $2; }}", t, f"root_{t} root_{t}"),
+            Row(f"{{ fma.rn.ftz.{t} $0, $1, $2, $3; }}", t, f"root_{t} root_{t} double_{t}"),
+        )
+    ),
     Row("fma.rn{,.relu}.{bf16,bf16x2}", "T", "T T T"),
     Row("{add,sub,mul}{,.rn}.{bf16,bf16x2}", "T", "T T", architecture=90),
     Row("neg{,.ftz}.{f16,f16x2}", "T", "T"),
@@ -136,13 +161,28 @@ ROWS = [
     Row("cvt.rna.tf32.f32", "C", "F"),
     Row("cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.f32", "C", "f32 f32", architecture=89),
     Row("cvt.rn{,.relu}.f16x2.{e4m3x2,e5m2x2}", "C", "F", architecture=89),
-    Row("cvt{,.sat}.{u8,s8,u16,s16,u32,s32,u64,s64}.{u16,s16,u32,s32,u64,s64}", "C", "F"),
+    Row("cvt.{u8,s8,u16,s16,u32,s32,u64,s64}.{u16,s16,u32,s32,u64,s64}", "C", "F"),
+    # PTX has .sat only where a value of the source may be beyond the destination.
+    Row("cvt.sat.{u8,s8}.{u16,s16,u32,s32,u64,s64}", "C", "F"),
+    Row("cvt.sat.u16.{s16,u32,s32,u64,s64}", "C", "F"),
+    Row("cvt.sat.s16.{u16,u32,s32,u64,s64}", "C", "F"),
+    Row("cvt.sat.u32.{s16,s32,u64,s64}", "C", "F"),
+    Row("cvt.sat.s32.{u32,u64,s64}", "C", "F"),
+    Row("cvt.sat.u64.{s16,s32,s64}", "C", "F"),
+    Row("cvt.sat.s64.u64", "C", "F"),
     Row("cvt.pack.sat.{u8,s8}.s32.b32", "b32", "s32 s32 b32"),
     Row("cvt.pack.sat.{u16,s16}.s32", "b32", "s32 s32"),
     # video
     Row("{vadd4,vsub4,vavrg4,vabsdiff4,vmin4,vmax4}.{u32,s32}.{u32,s32}.u32", "b32", "b32 b32 b32"),
     Row("{vadd2,vsub2,vavrg2,vabsdiff2,vmin2,vmax2}.{u32,s32}.{u32,s32}.u32", "b32", "b32 b32 b32"),
+    Row("{vadd4,vsub4,vavrg4,vabsdiff4}.{u32,s32}.{u32,s32}.s32.{sat,add}", "b32", "b32 b32 b32"),
+    Row("{vadd2,vsub2,vavrg2,vabsdiff2}.{u32,s32}.{u32,s32}.s32.{sat,add}", "b32", "b32 b32 b32"),
     Row("{vadd,vsub,vabsdiff,vmin,vmax}.{u32,s32}.{u32,s32}.{u32,s32}{,.sat}", "b32", "b32 b32"),
+    Row("{vadd,vsub}.{u32,s32}.{u32,s32}.u32{,.sat}.{add,min,max}", "b32", "b32 b32 b32"),
+    Row("{vadd,vsub}.{u32,s32}.u32.s32{,.sat} $0.b1, $1, $2.h1, $3;", "b32", "b32 b32 b32"),
+    Row("{vshl,vshr}.{u32,s32}.{u32,s32}.u32{,.sat}.{clamp,wrap}", "b32", "b32 shift"),
+    Row("vmad.s32.{u32,s32}.{u32,s32}{,.sat}{,.shr7}", "b32", "b32 b32 b32"),
+    Row("vset.{u32,s32}.{u32,s32}.{lt,ge}", "b32", "b32 b32"),
     # predicates
     *(
         Row(f"{{ .reg .pred p; setp.{c}.{t} p, $1, $2; selp.u32 $0, 1, 0, p; }}", "u32", f"{t} {t}")
@@ -266,7 +306,11 @@ def operand(kind: str, random: np.random.Generator) -> Words:
         return random.integers(0, 40 if kind == "shift" else 32, THREADS, dtype=np.uint64)
     if kind == "angle":  # within a period, where the manual bounds the error
         return random.uniform(-np.pi, np.pi, THREADS).astype(np.float32).view(np.uint32).astype(np.uint64)
-    if kind.endswith("x2") and kind[:-2] in FORMATS:
+    if kind in NEAR:
+        start, step = NEAR[kind]
+        made = (start + step * random.integers(-4, 5, THREADS)).astype(np.uint64)
+        return made | random.integers(0, 2, THREADS, dtype=np.uint64) << np.uint64(BITS[kind] - 1)
+    if kind.endswith("x2") and kind[:-2] in FORMATS | NEAR:
         half = kind[:-2]
         return operand(half, random) | random.permutation(operand(half, random)) << np.uint64(16)
     nonzero = kind.startswith("nonzero_")

@@ -3,7 +3,7 @@
     python tests/gpu/record.py [--out FILE]        record, default tests/gpu/results/DATE-DEVICE/opcodes.json
     python tests/gpu/record.py --compare FILE...   run the same here; exits with 1 where a result differs
 
-The opcodes and their operands are in opcodes.py: some 1,400 of them on 64 threads each. A record has the device, the
+The opcodes and their operands are in opcodes.py: some 1,500 of them on 64 threads each. A record has the device, the
 driver, NVRTC and, for each opcode, the results and a checksum of the operands, so that an older record whose operands
 are others is refused and not misread. tests/python/kernels/test_recorded_opcodes.py compares every record that is
 committed; without a GPU it records the emulated device.

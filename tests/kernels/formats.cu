@@ -24,30 +24,6 @@ __global__ void through_e5m2(const float* x, unsigned char* bytes, float* back, 
     through<__nv_fp8_e5m2>(x, bytes, back, n);
 }
 
-// The instructions that sm_89 has for it: two values at once.
-__global__ void pairs_of_e4m3(const float2* x, unsigned short* pairs, unsigned* halves, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    unsigned short pair;
-    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(x[i].y), "f"(x[i].x));
-    pairs[i] = pair;
-    unsigned both;
-    asm("cvt.rn.relu.f16x2.e4m3x2 %0, %1;" : "=r"(both) : "h"(pair));
-    halves[i] = both;
-}
-
-#if __CUDA_ARCH__ >= 800
-__global__ void to_tf32(const float* x, float* rounded, float* cut, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    unsigned bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x[i]));
-    rounded[i] = __uint_as_float(bits);
-    asm("cvt.rz.relu.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x[i]));
-    cut[i] = __uint_as_float(bits);
-}
-#endif
-
 // A row scaled to its greatest element and stored in eight bits, and the product of two such rows.
 __global__ void quantized_dot(const float* x, const float* y, float* out, int width) {
     extern __shared__ __nv_fp8_storage_t quantized[];
@@ -91,9 +67,10 @@ __global__ void block_match(const unsigned* image, const unsigned* window, unsig
 __global__ void blend_bytes(const unsigned* a, const unsigned* b, unsigned* average, unsigned* sum, unsigned* most, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    asm("vavrg4.u32.u32.u32 %0, %1, %2, 0;" : "=r"(average[i]) : "r"(a[i]), "r"(b[i]));
-    asm("vadd4.u32.u32.u32.sat %0, %1, %2, 0;" : "=r"(sum[i]) : "r"(a[i]), "r"(b[i]));
-    asm("vmax4.u32.u32.u32 %0, %1, %2, 0;" : "=r"(most[i]) : "r"(a[i]), "r"(b[i]));
+    // The last operand is a register: no operand of these may be a constant.
+    asm("vavrg4.u32.u32.u32 %0, %1, %2, %3;" : "=r"(average[i]) : "r"(a[i]), "r"(b[i]), "r"(0));
+    asm("vadd4.u32.u32.u32.sat %0, %1, %2, %3;" : "=r"(sum[i]) : "r"(a[i]), "r"(b[i]), "r"(0));
+    asm("vmax4.u32.u32.u32 %0, %1, %2, %3;" : "=r"(most[i]) : "r"(a[i]), "r"(b[i]), "r"(0));
 }
 
 __global__ void differences_of_halves(const short2* a, const short2* b, int* out, int n) {
@@ -102,7 +79,7 @@ __global__ void differences_of_halves(const short2* a, const short2* b, int* out
     const unsigned* x = reinterpret_cast<const unsigned*>(a);
     const unsigned* y = reinterpret_cast<const unsigned*>(b);
     unsigned sum;
-    asm("vabsdiff2.s32.s32.s32.add %0, %1, %2, 0;" : "=r"(sum) : "r"(x[i]), "r"(y[i]));
+    asm("vabsdiff2.s32.s32.s32.add %0, %1, %2, %3;" : "=r"(sum) : "r"(x[i]), "r"(y[i]), "r"(0));
     out[i] = sum;
 }
 

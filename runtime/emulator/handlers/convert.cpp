@@ -117,6 +117,18 @@ template <class D, class S>
 struct Resized {
     D operator()(S a) const { return static_cast<D>(a); }
 };
+// .ftz as ptxas makes it for an H100: a double becomes zero unless it is rounded, to 24 bits, to a normal number. Where the
+// rounding is away from zero, 2^-126 - 2^-150 counts as one.
+template <int Mode>
+struct FtzNarrowed {
+    float operator()(double a) const {
+        const double least = Mode == FE_TONEAREST                        ? 0x1.ffffffp-127
+                             : Mode == (a < 0 ? FE_DOWNWARD : FE_UPWARD) ? 0x1.fffffep-127
+                                                                         : 0x1p-126;
+        return __builtin_fabs(a) < least ? __builtin_copysignf(0.0f, static_cast<float>(a))
+                                         : static_cast<float>(a);
+    }
+};
 template <class T, Flag R>
 struct Integral {
     T operator()(T a) const { return integral<R>(a); }
@@ -158,9 +170,7 @@ template <class S, class D>
 void integer_pair(Registry& r) {
     const Type d = type_of<D>, s = type_of<S>;
     r.add(Operation::cvt, d, s, {}, resize<D, S>());
-    if constexpr (holds_all_of<D, S>)
-        r.add(Operation::cvt, d, s, {Flag::sat}, resize<D, S>());
-    else
+    if constexpr (!holds_all_of<D, S>)  // else PTX has no .sat
         r.add(Operation::cvt, d, s, {Flag::sat}, unary<ResizeSaturated<D, S>, In<D>, In<S>>);
 }
 
@@ -214,7 +224,7 @@ void integer_to_small(Registry& r, Type small) {
         r.add(Operation::cvt, small, s, flags, unary<SmallSat<Rounded, H>, H, In<S>>);  // 0 and 1 are exact
 }
 
-template <class D, class S, class F, int Mode = FE_TONEAREST>
+template <class D, class S, class F, int Mode = FE_TONEAREST, class Flushing = Ftz<F>>
 void with_modifiers(Registry& r, FlagSet flags) {
     const auto add = [&]<class Modified>(FlagSet modifiers) {
         constexpr Handler plain = unary<Modified, D, S>;
@@ -223,8 +233,8 @@ void with_modifiers(Registry& r, FlagSet flags) {
     };
     add.template operator()<F>({});
     add.template operator()<Sat<F>>({Flag::sat});
-    add.template operator()<Ftz<F>>({Flag::ftz});
-    add.template operator()<Sat<Ftz<F>>>({Flag::ftz, Flag::sat});
+    add.template operator()<Flushing>({Flag::ftz});
+    add.template operator()<Sat<Flushing>>({Flag::ftz, Flag::sat});
 }
 
 template <class H, class S, Flag R>
@@ -233,10 +243,14 @@ void to_small(Registry& r, Type small, FlagSet flags) {
     r.add(Operation::cvt, small, s, flags, unary<ToSmall<H, S, R>, H, S>);
     r.add(Operation::cvt, small, s, flags | FlagSet{Flag::sat}, unary<ToSmallSat<H, S, R>, H, S>);
     if constexpr (__is_same(S, float)) {
+        // PTX has .ftz flush a subnormal source here too; GPUs do so for bfloat16 alone, and a half from a subnormal
+        // float is the least one if rounded away from zero.
+        constexpr bool flushes = __is_same(H, Brain);
+        using Plain = std::conditional_t<flushes, FtzInputs<ToSmall<H, S, R>>, ToSmall<H, S, R>>;
+        using Clamped = std::conditional_t<flushes, FtzInputs<ToSmallSat<H, S, R>>, ToSmallSat<H, S, R>>;
         const FlagSet flush = flags | FlagSet{Flag::ftz};
-        r.add(Operation::cvt, small, s, flush, unary<FtzInputs<ToSmall<H, S, R>>, H, S>);
-        r.add(Operation::cvt, small, s, flush | FlagSet{Flag::sat},
-              unary<FtzInputs<ToSmallSat<H, S, R>>, H, S>);
+        r.add(Operation::cvt, small, s, flush, unary<Plain, H, S>);
+        r.add(Operation::cvt, small, s, flush | FlagSet{Flag::sat}, unary<Clamped, H, S>);
     }
 }
 template <class H, class S>
@@ -285,10 +299,13 @@ void register_conversions(Registry& r) {
     with_modifiers<double, double, Same>(r, {});
     with_modifiers<double, float, Resized<double, float>>(r, {});
     using Narrowed = Resized<float, double>;
-    with_modifiers<float, double, Narrowed>(r, {});
-    with_modifiers<float, double, Narrowed, FE_TOWARDZERO>(r, {Flag::rz});
-    with_modifiers<float, double, Narrowed, FE_DOWNWARD>(r, {Flag::rm});
-    with_modifiers<float, double, Narrowed, FE_UPWARD>(r, {Flag::rp});
+    const auto narrow = [&]<int Mode>(FlagSet flags) {
+        with_modifiers<float, double, Narrowed, Mode, FtzNarrowed<Mode>>(r, flags);
+    };
+    narrow.template operator()<FE_TONEAREST>({});
+    narrow.template operator()<FE_TOWARDZERO>({Flag::rz});
+    narrow.template operator()<FE_DOWNWARD>({Flag::rm});
+    narrow.template operator()<FE_UPWARD>({Flag::rp});
 
     to_small_all<Half, float>(r, Type::f16);
     to_small_all<Half, double>(r, Type::f16);

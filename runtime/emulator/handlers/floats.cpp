@@ -101,6 +101,29 @@ struct Testp {
     }
 };
 
+// .ftz of products and quotients: zero is what is less than the least normal number when it is rounded to 24 bits. An H100
+// flushes 2^-126 * (1 - 2^-24), though rounded as a subnormal number it is 2^-126; ptxas's division does the same.
+template <class F>
+struct FtzRounded {
+    float operator()(float a, float b) const {
+        a = flushed(a), b = flushed(b);
+        return unless_tiny(F{}(a, b), F{}(a * up, b));
+    }
+    float operator()(float a, float b, float c) const {
+        a = flushed(a), b = flushed(b), c = flushed(c);
+        return unless_tiny(F{}(a, b, c), F{}(a * up, b, c * up));
+    }
+
+  private:
+    // Far from subnormal numbers; where it overflows the result is not tiny.
+    static constexpr float up = 0x1p64f;
+    static float unless_tiny(float r, float scaled) {
+        const std::uint32_t sign = bits_as<std::uint32_t>(r) & sign_bit<float>;
+        const bool tiny = __builtin_fabsf(r) <= 0x1p-126f && __builtin_fabsf(scaled) < 0x1p-62f;
+        return bits_as<float>(tiny ? sign : bits_as<std::uint32_t>(r));
+    }
+};
+
 // --- halves ------------------------------------------------------------------------------------------------
 // Computed in float, which is wide enough that rounding twice changes nothing; fma in double.
 
@@ -123,6 +146,15 @@ struct SmallFma {
         if (Saturate) sum = sum > 0 ? (sum < 1 ? sum : 1.0) : 0.0;
         if (Relu) sum = sum != sum ? sum : sum > 0 ? sum : 0.0;
         return rounded_to_small<H, Flag::rn>(sum);
+    }
+};
+// What reproduces an H100: the power is rounded to zero, and 23 bits behind the argument's point count.
+template <class H>
+struct SmallEx2 {
+    H operator()(H a) const {
+        const double power = ::exp2(static_cast<double>(__builtin_rintf(to_float(a) * 0x1p23f) * 0x1p-23f));
+        constexpr double beyond = __is_same(H, Half) ? 0x1p16 : 0x1p128;
+        return rounded_to_small<H, Flag::rz>(power < beyond ? power : power * __builtin_inf());
     }
 };
 // .oob: a factor that is the NaN that stands for what lies outside of a tensor makes the result +0. PTX does not say
@@ -164,11 +196,14 @@ void add_rounded(Registry& r, Operation operation, FlagSet flags) {
 template <class F, int Arity>
 void add_basic(Registry& r, Operation operation) {
     add_rounded<F, float, Arity>(r, operation, {});
-    add_rounded<Ftz<F>, float, Arity>(r, operation, {Flag::ftz});
+    // Sums that small are exact, and roots and reciprocals end where subnormal numbers have all their bits.
+    constexpr bool rounds = __is_same(F, FMul) || __is_same(F, Fma) || __is_same(F, FDiv);
+    using Flushing = std::conditional_t<rounds, FtzRounded<F>, Ftz<F>>;
+    add_rounded<Flushing, float, Arity>(r, operation, {Flag::ftz});
     add_rounded<F, double, Arity>(r, operation, {});
     if constexpr (Arity > 1 && !__is_same(F, FDiv)) {
         add_rounded<Sat<F>, float, Arity>(r, operation, {Flag::sat});
-        add_rounded<Sat<Ftz<F>>, float, Arity>(r, operation, {Flag::sat, Flag::ftz});
+        add_rounded<Sat<Flushing>, float, Arity>(r, operation, {Flag::sat, Flag::ftz});
     }
 }
 
@@ -296,8 +331,8 @@ void register_floats(Registry& r) {
     add_flushing<Small<Sat<FMul>, Half>, 2>(r, Operation::mul, {Flag::sat});
     add_flushing<SmallFma<Half, true, false>, 3>(r, Operation::fma, {Flag::sat});
     // PTX has ex2 of halves without .ftz, and of bfloat16 with it.
-    add_small<Small<Ex2, Half>, Half, 1>(r, Operation::ex2, {}, Type::f16, Type::f16x2);
-    add_small<Ftz<Small<Ex2, Brain>>, Brain, 1>(r, Operation::ex2, {Flag::ftz}, Type::bf16, Type::bf16x2);
+    add_small<SmallEx2<Half>, Half, 1>(r, Operation::ex2, {}, Type::f16, Type::f16x2);
+    add_small<Ftz<SmallEx2<Brain>>, Brain, 1>(r, Operation::ex2, {Flag::ftz}, Type::bf16, Type::bf16x2);
 }
 
 }  // namespace emulated::machine::BASCULE_ISA

@@ -33,6 +33,16 @@ Bits to_integer(const Call& call, Type to, Type from, Bits bits) {
     return clamped(to, negative ? -magnitude : magnitude);
 }
 
+// The least magnitude of a double that .ftz keeps when it becomes a float: PTX does not say whether what is rounded up to
+// the least normal number is flushed. This is what ptxas makes of it for sm_90.
+double least_kept(const FlagSet& flags, bool negative) {
+    const double normal = std::ldexp(1, -126);
+    if (flags.has(Flag::rz)) return normal;
+    if (flags.has(Flag::rm)) return negative ? normal - std::ldexp(1, -150) : normal;
+    if (flags.has(Flag::rp)) return negative ? normal : normal - std::ldexp(1, -150);
+    return normal - std::ldexp(1, -151);
+}
+
 Bits to_float(const Call& call, Type to, Type from, Bits bits) {
     const FlagSet& flags = call.opcode.flags;
     Bits made = 0;
@@ -42,7 +52,8 @@ Bits to_float(const Call& call, Type to, Type from, Bits bits) {
                        [&](mpfr_ptr r, mpfr_rnd_t rounding) { return mpfr_set(r, value, rounding); });
     } else {
         const bool narrow_exponents = from == Type::f32 || (from == Type::bf16 && to == Type::f32);
-        if (call.has(Flag::ftz) && narrow_exponents) bits = flushed(from, bits);
+        // As GPUs: what becomes a half is not flushed before, whatever PTX says.
+        if (call.has(Flag::ftz) && narrow_exponents && to != Type::f16) bits = flushed(from, bits);
         const Number value(value_of(from, bits));
         const bool to_whole =
             call.has(Flag::rni) || call.has(Flag::rzi) || call.has(Flag::rmi) || call.has(Flag::rpi);
@@ -53,7 +64,10 @@ Bits to_float(const Call& call, Type to, Type from, Bits bits) {
             return mpfr_rint(r, value, call.has(Flag::rmi) ? MPFR_RNDD : MPFR_RNDU);
         });
     }
-    if (call.has(Flag::ftz) && to == Type::f32) made = flushed(to, made);
+    if (call.has(Flag::ftz) && to == Type::f32) {
+        const double value = from == Type::f64 ? value_of(from, bits) : 1;
+        made = std::fabs(value) < least_kept(flags, value < 0) ? made & sign_bit(to) : flushed(to, made);
+    }
     if (call.has(Flag::relu) && !is_nan(to, made) && made & sign_bit(to)) made = 0;
     if (call.has(Flag::satfinite)) {
         const Bits infinity = bits_of(to, HUGE_VAL);

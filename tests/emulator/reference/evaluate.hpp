@@ -1,5 +1,6 @@
 // What PTX says an instruction of one thread computes: bits in, bits out. Slow, obvious, and written from the
-// PTX ISA alone; of the emulated device it knows the operation table's names for types and modifiers.
+// PTX ISA, but where a comment says that GPUs do otherwise; of the emulated device it knows the operation table's
+// names for types and modifiers.
 #pragma once
 
 #include <array>

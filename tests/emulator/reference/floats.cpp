@@ -30,6 +30,22 @@ Bits finished(const Call& call, Type element, Bits bits) {
     return bits;
 }
 
+// A result, with .ftz zero where its 24 bits are less than the least normal number: an H100 flushes a product before it
+// would be rounded as a subnormal number, up to the least normal one.
+template <class Compute>
+Bits rounded_or_flushed(const Call& call, Type element, Compute&& compute) {
+    const Bits bits = rounded(element, rounding_of(call.opcode.flags), compute);
+    if (!call.has(Flag::ftz) || element != Type::f32) return bits;
+    const Format& format = format_of(element);
+    mpfr_t result;
+    mpfr_init2(result, format.precision);
+    compute(result, rounding_of(call.opcode.flags));
+    const bool tiny =
+        mpfr_regular_p(result) && mpfr_get_exp(result) < format.least_exponent + format.precision - 1;
+    mpfr_clear(result);
+    return tiny ? bits & sign_bit(element) : bits;
+}
+
 using Unary = int (*)(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t);
 using Binary = int (*)(mpfr_ptr, mpfr_srcptr, mpfr_srcptr, mpfr_rnd_t);
 
@@ -42,7 +58,8 @@ void unary(const Call& call, Answers& out) {
                                 [&](mpfr_ptr r, auto rounding) { return Compute(r, a, rounding); }));
     });
 }
-// Approximations are rounded correctly on this device, but for what computing in double first costs.
+// Approximations are rounded correctly on this device, but for what computing in double first costs. ex2 of halves is
+// rounded to zero, as on GPUs.
 template <Unary Compute>
 void approximate(const Call& call, Answers& out) {
     unary<Compute>(call, out);
@@ -52,9 +69,8 @@ template <Binary Compute>
 void binary(const Call& call, Answers& out) {
     each_element(call, out, 2, [&](Type element, const Bits* given) {
         const Number a(value_of(element, given[0])), b(value_of(element, given[1]));
-        return finished(call, element,
-                        rounded(element, rounding_of(call.opcode.flags),
-                                [&](mpfr_ptr r, auto rounding) { return Compute(r, a, b, rounding); }));
+        const auto compute = [&](mpfr_ptr r, auto rounding) { return Compute(r, a, b, rounding); };
+        return finished(call, element, rounded_or_flushed(call, element, compute));
     });
 }
 // The NaN with which GPUs fill what lies outside of a tensor.
@@ -65,9 +81,9 @@ void fma(const Call& call, Answers& out) {
         if (call.has(Flag::oob) && (is_outside(given[0]) || is_outside(given[1]))) return Bits{0};
         const Number a(value_of(element, given[0])), b(value_of(element, given[1])),
             c(value_of(element, given[2]));
-        return finished(call, element,
-                        rounded(element, rounding_of(call.opcode.flags),
-                                [&](mpfr_ptr r, auto rounding) { return mpfr_fma(r, a, b, c, rounding); }));
+        return finished(call, element, rounded_or_flushed(call, element, [&](mpfr_ptr r, auto rounding) {
+                            return mpfr_fma(r, a, b, c, rounding);
+                        }));
     });
 }
 

@@ -94,7 +94,11 @@ Bits scalar(const Opcode& opcode, const Selectors& by, Bits a, Bits b, Bits c) {
     const Types types = types_of(opcode);
     Wide value = operate(opcode, selected(a, types.a, by.a), selected(b, types.b, by.b));
     const auto [first, width] = place_of(by.d);
-    if (opcode.flags.has(Flag::sat)) value = clamped_to(value, width, has_sign(types.d));
+    // PTX clamps into the range of the destination. What is above an unsigned word wraps on an H100, but for shifts.
+    const bool shifts = opcode.row->name == "vshl" || opcode.row->name == "vshr";
+    const bool wraps = width == 32 && !has_sign(types.d) && !shifts && value > 0;
+    if (opcode.flags.has(Flag::sat))
+        value = wraps ? value & 0xffff'ffff : clamped_to(value, width, has_sign(types.d));
     const Wide third = field(c, 0, 32, has_sign(types.d));
     if (opcode.flags.has(Flag::add)) value += third;
     if (opcode.flags.has(Flag::min)) value = value < third ? value : third;

@@ -9,7 +9,7 @@ import pytest
 
 import bascule
 
-from .conftest import blocks_for, given, has_architecture, wanted
+from .conftest import blocks_for, given, wanted
 
 
 def values_of(mantissa, bias, infinite):
@@ -63,16 +63,10 @@ def test_eight_bit_floats_round_to_the_nearest_and_saturate(kernel, numbers, nam
     np.testing.assert_array_equal(back.read(), values[got].astype("f4"))
 
 
-def runs_pairs():
-    return bascule.current_device().emulated or has_architecture(890)
-
-
-def test_pairs_of_eight_bit_floats(kernel, numbers):
-    if not runs_pairs():
-        pytest.skip("cvt of e4m3x2 needs a device of compute capability 8.9")
+def test_pairs_of_eight_bit_floats(kernel, numbers, newer_device):
     pairs = numbers[: len(numbers) // 2 * 2].reshape(-1, 2)
     codes, halves = wanted(len(pairs), "u2"), wanted(len(pairs), "u4")
-    launch = kernel("formats.pairs_of_e4m3")[blocks_for(len(pairs), 64), 64]
+    launch = kernel("formats_newer.pairs_of_e4m3")[blocks_for(len(pairs), 64), 64]
     x = given(pairs)
     launch(x.pointer, codes, halves, len(pairs))
     expected = nearest(pairs, E4M3)
@@ -83,15 +77,13 @@ def test_pairs_of_eight_bit_floats(kernel, numbers):
     np.testing.assert_array_equal(halves.read().view("f2").reshape(-1, 2), positive)
 
 
-def test_tf32_keeps_ten_bits(kernel, rng):
+def test_tf32_keeps_ten_bits(kernel, rng, newer_device):
     bits = rng.integers(0, 2**32, 1000, dtype="u4")
     bits[:4] = [0x3F801000, 0xBF801000, 0x3F800FFF, 0x7F7FFFFF]
     x = bits.view("f4")
     x = x[np.isfinite(x)]
     rounded, cut = wanted(len(x), "f4"), wanted(len(x), "f4")
-    launch = kernel("formats.to_tf32")[blocks_for(len(x), 97), 97]
-    if not bascule.current_device().emulated and not has_architecture(900):
-        pytest.skip("cvt.rz.tf32 needs a device of compute capability 9.0")
+    launch = kernel("formats_newer.to_tf32")[blocks_for(len(x), 97), 97]
     launch(given(x), rounded, cut, len(x))
     expected = ((x.view("u4") + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view("f4")  # ties away from zero
     np.testing.assert_array_equal(rounded.read(), expected)

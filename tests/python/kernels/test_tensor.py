@@ -12,7 +12,7 @@ import pytest
 
 import bascule
 
-from .conftest import given, has_architecture, wanted
+from .conftest import given, wanted
 
 Array = np.ndarray[Any, Any]
 
@@ -259,12 +259,6 @@ def test_sparse_product_of_bytes(kernel, rng, k):
 
 
 # --- instructions of sm_89 and sm_90 --------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def newer_device():
-    if not bascule.current_device().emulated and not has_architecture(900):
-        pytest.skip("needs a GPU of compute capability 9.0")
 
 
 @pytest.mark.parametrize("words", [8, 40])

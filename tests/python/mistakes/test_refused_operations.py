@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,34 @@ def test_everything_that_a_kernel_lacks_is_named_once_with_its_line():
         assert message.count(f"{words} is not supported") == 1
         assert f"  at {__file__}:{line}: {lines[line - 1].strip()}\n" in message
     assert ", and 1 more place" in message
+
+
+@pytest.mark.parametrize(
+    ("instruction", "by_ptxas", "here"),
+    [
+        (
+            "vadd4.u32.u32.u32 %0, %1, %1, 0;",
+            "Incorrect video selector for operand 3",
+            "vadd4.u32.u32.u32: operand 3 must be a register without a selector",
+        ),
+        (
+            "vadd4.u32.u32.u32 %0.b02, %1, %1, %1;",
+            "Incorrect video selector for operand 0",
+            "vadd4.u32.u32.u32: '.b02' is not a mask",
+        ),
+        (
+            "cvt.sat.s32.s32 %0, %1;",
+            "Illegal modifier '.sat' for instruction 'cvt'",
+            "cvt.sat.s32.s32 is not supported: the destination holds every value of the source, so .sat is illegal",
+        ),
+    ],
+)
+def test_what_ptxas_refuses_the_emulated_device_refuses_too(instruction, by_ptxas, here):
+    source = f'__global__ void k(int* p) {{ int r = *p; asm("{instruction}" : "+r"(r) : "r"(*p)); *p = r; }}'
+    with pytest.raises(bascule.CompileError, match=re.escape(by_ptxas)):
+        _ = bascule.compile(source, options={"arch": "sm_90"}).k.cubin
+    with pytest.raises(bascule.Error, match=re.escape(f"cannot run kernel 'k': {here}\n") + r"  at .*:1: __global__"):
+        bascule.compile(source).k.prepare()
 
 
 def test_other_kernels_of_the_text_run():

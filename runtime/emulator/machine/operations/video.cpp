@@ -102,15 +102,23 @@ struct Sources {
 
 // --- scalar ------------------------------------------------------------------------------------------------
 
+// What .sat makes of a value beyond an unsigned word. PTX says the greatest one. An H100 keeps the low 32 bits of a sum or a
+// difference: ptxas clamps them from below alone, and shifts from both sides.
+enum class Word { saturates, wraps };
+
 // tmp of the manual, saturated and combined with c.
-template <class Compute>
+template <Word Beyond, class Compute>
 const Instruction* scalar(Lanes& s, const Instruction* i, const Compute& compute) {
     const auto form = form_of<ScalarVideo>(i);
     const Sources of(s, i);
     each_lane(s.mask, [&](unsigned l) {
         Wide value =
             compute(form, selected(of.a[l], form.a, form.a_signed), selected(of.b[l], form.b, form.b_signed));
-        if (form.saturates) value = clamped(value, place_of(form.d).width, form.d_signed);
+        if (form.saturates) {
+            const bool wraps = Beyond == Word::wraps && form.d == Part::word && !form.d_signed && value > 0;
+            value = wraps ? Wide{static_cast<std::uint32_t>(value)}
+                          : clamped(value, place_of(form.d).width, form.d_signed);
+        }
         of.d[l] = with_c(form, value, of.c[l]);
     });
     return i + 1;
@@ -118,12 +126,12 @@ const Instruction* scalar(Lanes& s, const Instruction* i, const Compute& compute
 
 template <class F>
 const Instruction* arithmetic(Lanes& s, const Instruction* i) {
-    return scalar(s, i, [](const ScalarVideo&, Wide a, Wide b) { return F{}(a, b); });
+    return scalar<Word::wraps>(s, i, [](const ScalarVideo&, Wide a, Wide b) { return F{}(a, b); });
 }
 
 template <bool Left>
 const Instruction* shift(Lanes& s, const Instruction* i) {
-    return scalar(s, i, [](const ScalarVideo& form, Wide a, Wide b) {
+    return scalar<Word::saturates>(s, i, [](const ScalarVideo& form, Wide a, Wide b) {
         const auto count = static_cast<unsigned>(form.wraps ? b & 31 : std::min<Wide>(b, 32));
         return Left ? a * (Wide{1} << count) : a >> count;
     });

@@ -197,6 +197,14 @@ bool is_integer(Type type) { return type >= Type::u8 && type <= Type::s64; }
 const FlagSet integral_roundings{Flag::rni, Flag::rzi, Flag::rmi, Flag::rpi};
 const FlagSet float_roundings{Flag::rn, Flag::rz, Flag::rm, Flag::rp};
 
+// PTX has .sat only where a value of the source may be beyond the destination.
+bool saturates_nothing(const Opcode& opcode) {
+    const Type to = opcode.type, from = opcode.second;
+    if (!opcode.flags.has(Flag::sat) || !is_integer(to) || !is_integer(from)) return false;
+    if (ptx::bytes_of(to) > ptx::bytes_of(from)) return ptx::is_signed(to) || !ptx::is_signed(from);
+    return to == from;
+}
+
 // Which conversions exist, and with which modifiers.
 bool valid_conversion(const Opcode& opcode) {
     const Type to = opcode.type, from = opcode.second;
@@ -232,6 +240,10 @@ void Lowering::convert(const ptx::Instruction& instruction, const Opcode& opcode
         step.list = {low, high};
         return;
     }
+    if (saturates_nothing(opcode))
+        refuse(fmt::format(
+            "{} is not supported: the destination holds every value of the source, so .sat is illegal",
+            instruction.opcode));
     if (!valid_conversion(opcode)) refuse(fmt::format("{} is not supported", instruction.opcode));
     const ptx::Operand& from = operand(instruction, 1);
     const unsigned natural = std::max(2u, ptx::bytes_of(opcode.second));
@@ -255,7 +267,7 @@ void Lowering::convert_scalar(Ref to, unsigned to_bytes, Ref from, unsigned from
     }
     FlagSet flags = opcode.flags.minus({Flag::rn});
     if (is_integer(opcode.second)) flags = flags.minus({Flag::ftz});  // no integer is subnormal
-    // Rounding to an integral value without a rounding is a plain copy; .sat between equal integers is too.
+    // Rounding to an integral value without a rounding is a plain copy.
     const Ref direct = to_bytes > natural_to ? temporary(natural_to) : to;
     emit({Operation::cvt, opcode.type, opcode.second, flags}, {direct}, {from});
     if (to_bytes > natural_to) {

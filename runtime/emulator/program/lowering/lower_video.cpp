@@ -1,6 +1,7 @@
 // Video instructions: selectors, masks and modifiers, from PTX to the form that the machine reads.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -87,6 +88,11 @@ void Lowering::scalar_video(const ptx::Instruction& instruction, const Opcode& o
         refuse(fmt::format("{} with these operands is not supported", instruction.opcode));
     form.negates_product = a.negated != b.negated;
     form.negates_c = with_c && instruction.operands[3].negated;
+    if (with_c &&
+        (instruction.operands[3].kind == OperandKind::special ||
+         (instruction.operands[3].kind == OperandKind::reg && !instruction.operands[3].name.empty())))
+        refuse(fmt::format("{}: operand 3 must be a register without a selector, or a constant",
+                           instruction.opcode));
     const bool negates = a.negated || b.negated || form.negates_c;
     if (negates &&
         (!is_mad || form.plus_one || (form.negates_product && form.negates_c) || (a.negated && b.negated)))
@@ -106,6 +112,12 @@ void Lowering::vector_video(const ptx::Instruction& instruction, const Opcode& o
     const unsigned most = 2u * form.lanes - 1;
     if (instruction.operands.size() != 4)
         refuse(fmt::format("{} takes 4 operands, got {}", instruction.opcode, instruction.operands.size()));
+    for (std::size_t i = 1; i < 4; ++i) {  // ptxas says of others: incorrect video selector
+        const ptx::Operand& source = instruction.operands[i];
+        if (source.kind != OperandKind::reg || source.negated || (i == 3 && !source.name.empty()))
+            refuse(fmt::format("{}: operand {} must be a register{}", instruction.opcode, i,
+                               i == 3 ? " without a selector" : ""));
+    }
     const auto selectors = [&](const ptx::Operand& operand, unsigned first) {
         std::vector<unsigned> lanes = digits_of(operand.name, letter, most);
         if (operand.name.empty()) {
@@ -123,9 +135,11 @@ void Lowering::vector_video(const ptx::Instruction& instruction, const Opcode& o
     form.a = selectors(instruction.operands[1], 0);
     form.b = selectors(instruction.operands[2], form.lanes);
     form.mask = d.name.empty() ? static_cast<std::uint8_t>((1u << form.lanes) - 1) : std::uint8_t{0};
-    for (const unsigned lane : digits_of(d.name, letter, form.lanes - 1u))
-        form.mask = static_cast<std::uint8_t>(form.mask | 1u << lane);
-    if (form.mask == 0) refuse(fmt::format("{}: '.{}' is not a mask", instruction.opcode, d.name));
+    const std::vector<unsigned> written = digits_of(d.name, letter, form.lanes - 1u);
+    for (const unsigned lane : written) form.mask = static_cast<std::uint8_t>(form.mask | 1u << lane);
+    const bool descends = std::ranges::adjacent_find(written, std::greater_equal{}) == written.end();
+    if (form.mask == 0 || !descends)
+        refuse(fmt::format("{}: '.{}' is not a mask", instruction.opcode, d.name));
     form.d_signed = !is_set && opcode.type == Type::s32;
     form.a_signed = (is_set ? opcode.type : opcode.second) == Type::s32;
     form.b_signed = (is_set ? opcode.second : opcode.third) == Type::s32;
