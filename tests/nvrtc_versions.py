@@ -128,14 +128,16 @@ def available(version: str) -> Nvrtc:
 
 
 def check_jit(versions: list[Nvrtc]) -> int:
-    """Runs jit_tests of build/dev and tests/python/jit with each; one line a version and program."""
+    """Runs jit_tests of build/dev, and the Python tests of the JIT and of structures, with each; one line a version
+    and program."""
     lines = []
     for nvrtc in versions:
         say(f"the JIT's tests with NVRTC {nvrtc.version}, {nvrtc.library}")
         report = BUILD / f"pytest-jit-{nvrtc.version}.xml"
         BUILD.mkdir(parents=True, exist_ok=True)
-        pytest = [sys.executable, "-m", "pytest", "-q", "-r", "fEs", f"--junitxml={report}", "tests/python/jit"]
-        for name, command in (("jit_tests", [str(JIT_TESTS)]), ("tests/python/jit", pytest)):
+        pytest = [sys.executable, "-m", "pytest", "-q", "-r", "fEs", f"--junitxml={report}"]
+        pytest += ["tests/python/jit", "tests/python/dtypes"]
+        for name, command in (("jit_tests", [str(JIT_TESTS)]), ("tests/python", pytest)):
             start = time.monotonic()
             status = subprocess.run(command, cwd=ROOT, env=nvrtc.environment()).returncode
             used = told_version(report) if command is pytest else nvrtc.version

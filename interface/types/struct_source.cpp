@@ -189,7 +189,7 @@ std::string asserts(const StructLayout& layout, const std::string& name) {
         "static_assert(sizeof({0}) == {1}, \"{0} has another size than in NumPy\");\n", name, layout.bytes);
     for (const StructField* field : by_offset(layout.fields)) {
         text += fmt::format(
-            "static_assert(__builtin_offsetof({0}, {1}) == {2}, \"{0}::{1} lies elsewhere than in "
+            "static_assert(offsetof({0}, {1}) == {2}, \"{0}::{1} lies elsewhere than in "
             "NumPy\");\n",
             name, field->name, field->offset);
     }
@@ -213,6 +213,7 @@ std::string Writer::define(const StructLayout& layout, const std::string& wanted
     if (packed) definitions_ += fmt::format("#pragma pack(push, {})\n", packing);
     definitions_ += fmt::format("struct {} {{\n{}}};\n", name, body);
     if (packed) definitions_ += "#pragma pack(pop)\n";
+    headers_.emplace("cstddef");  // offsetof
     definitions_ += asserts(layout, name);
     known_.push_back({layout, packed ? packing : widest, name});
     return name;

@@ -182,6 +182,22 @@ int Device::multiprocessors() const noexcept { return state().multiprocessors; }
 bool Device::shares_managed_memory() const noexcept { return state().concurrent_managed; }
 bool Device::reads_host_memory() const noexcept { return state().pageable; }
 
+std::size_t Device::stack_bytes() const {
+    const Driver& driver = Driver::get();
+    const ContextGuard guard(context());
+    std::size_t bytes = 0;
+    driver.check(driver.api().cuCtxGetLimit(&bytes, CU_LIMIT_STACK_SIZE),
+                 "asking for the stack of a kernel's threads");
+    return bytes;
+}
+
+void Device::set_stack_bytes(std::size_t bytes) const {
+    const Driver& driver = Driver::get();
+    const ContextGuard guard(context());
+    driver.check(driver.api().cuCtxSetLimit(CU_LIMIT_STACK_SIZE, bytes),
+                 fmt::format("giving each thread of a kernel a stack of {} bytes", bytes));
+}
+
 // --- Contexts ----------------------------------------------------------------------------------------------
 
 ContextGuard::ContextGuard(CUctx_st* context) {

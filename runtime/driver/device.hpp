@@ -56,6 +56,13 @@ class Device {
     bool shares_managed_memory() const noexcept;  ///< the host may use it while kernels run
     bool reads_host_memory() const noexcept;      ///< any of it, not only what was pinned: pageable access
 
+    /// The stack of each thread of a kernel for calls whose depth the compiler cannot know: of functions that call
+    /// themselves, through pointers, and alloca. In bytes; the driver's default is 1024. Throws: CudaError.
+    std::size_t stack_bytes() const;
+    /// For launches from now on. The device sets as much memory aside for every thread that it can run at once, at the
+    /// next launch, which waits for the device. Throws: CudaError for more than the device has.
+    void set_stack_bytes(std::size_t bytes) const;
+
     bool operator==(const Device& other) const noexcept { return known_ == other.known_; }
 
   private:

@@ -81,6 +81,8 @@ namespace bascule {
     FUNCTION(cuStreamGetCtx, 9020)                     \
     FUNCTION(cuStreamGetPriority, 5050)                \
     FUNCTION(cuCtxGetStreamPriorityRange, 5050)        \
+    FUNCTION(cuCtxGetLimit, 3010)                      \
+    FUNCTION(cuCtxSetLimit, 3010)                      \
     FUNCTION(cuDeviceCanAccessPeer, 4000)              \
     FUNCTION(cuCtxEnablePeerAccess, 4000)              \
     FUNCTION(cuStreamIsCapturing, 10000)               \

@@ -135,6 +135,17 @@ std::string describe_suspect(const SuspectedLaunch& launch) {
                        to_string(launch.args));
 }
 
+/// Empty unless one of them may have needed more stack than it had.
+std::string advice_about_stack(const std::vector<Candidate>& candidates) {
+    const auto deep =
+        std::ranges::find_if(candidates, [](const Candidate& each) { return each.kernel->unknown_stack; });
+    if (deep == candidates.end()) return {};
+    return fmt::format(
+        "\nThe compiler could not tell how much stack kernel '{}' needs: it may be more than {}, which can be "
+        "raised before the launch.",
+        deep->kernel->name, advice("the device's stack_bytes", "Device::stack_bytes"));
+}
+
 /// Of launches that are not known to be done.
 std::string verdict(int ordinal, const std::string& kernel) {
     std::vector<Candidate> candidates = candidates_of(ordinal);
@@ -149,13 +160,14 @@ std::string verdict(int ordinal, const std::string& kernel) {
         std::string text = describe_launch(each.kernel->name, each.stream, LaunchSite{each.site}.place());
         if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(std::move(text));
     }
-    if (texts.size() == 1) return fmt::format("It was most likely {}.", texts[0]);
+    if (texts.size() == 1)
+        return fmt::format("It was most likely {}.{}", texts[0], advice_about_stack(candidates));
     std::string text =
         fmt::format("It was most likely the first of these, which had not been waited for:\n  {}", texts[0]);
     for (std::size_t i = 1; i < texts.size() && i < most_listed; ++i) text += "\n  " + texts[i];
     if (texts.size() > most_listed) text += fmt::format("\n  and {} more", texts.size() - most_listed);
     return text + "\n" + advice("bascule.debug(sync=True)", "bascule::synchronise_launches(true)") +
-           " finds out which.";
+           " finds out which." + advice_about_stack(candidates);
 }
 
 /// The first call's answer for a device, which later calls repeat. `judge` runs with the registry locked.
@@ -169,11 +181,12 @@ std::string decide(int ordinal, const Judge& judge) {
 
 }  // namespace
 
-const KernelNames* KernelNames::remember(const std::string& name, const std::string& lowered) {
+const KernelNames* KernelNames::remember(const std::string& name, const std::string& lowered,
+                                         bool unknown_stack) {
     static std::mutex& mutex = *new std::mutex;
     static auto& known = *new std::map<std::pair<std::string, std::string>, KernelNames>;
     const std::lock_guard lock(mutex);
-    return &known.emplace(std::pair(name, lowered), KernelNames{name, lowered}).first->second;
+    return &known.emplace(std::pair(name, lowered), KernelNames{name, lowered, unknown_stack}).first->second;
 }
 
 LaunchRing* LaunchRing::of(ThreadMemory& memory) noexcept {

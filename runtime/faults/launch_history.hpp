@@ -22,9 +22,12 @@ struct EmulatedFault;
 struct KernelNames {
     std::string name;     ///< with its template arguments: "ns::scale<float>"
     std::string lowered;  ///< as the image calls it
+    bool unknown_stack =
+        false;  ///< the assembler could not tell how much it needs, because of a recursion for example
 
     /// Equal names are one object. Thread-safe.
-    static const KernelNames* remember(const std::string& name, const std::string& lowered);
+    static const KernelNames* remember(const std::string& name, const std::string& lowered,
+                                       bool unknown_stack = false);
 };
 
 /// The last launches of one thread, which alone writes them. Never freed.

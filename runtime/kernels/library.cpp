@@ -39,6 +39,10 @@ void finish_loading(const Driver& driver, CUkernel kernel, const std::string& do
                     kernel.name, parameter.name, parameter.bytes, parameter.offset, bytes, offset));
 }
 
+/// Where parameters begin in a GPU's constant memory is aligned to so much and no more. The driver's offsets are those of
+/// PTX up to the first parameter that is aligned to more; from there they depend on the GPU.
+constexpr std::uint32_t alignment_of_all = 16;
+
 /// Compares the compiler's offsets and sizes with the driver's. Drivers before 12.4 do not report them.
 void check_parameters([[maybe_unused]] const Driver& driver, [[maybe_unused]] CUkernel native,
                       [[maybe_unused]] const KernelImage& kernel) {
@@ -46,11 +50,13 @@ void check_parameters([[maybe_unused]] const Driver& driver, [[maybe_unused]] CU
     const auto ask = driver.api().cuKernelGetParamInfo;
     if (!ask) return;
     const std::vector<Parameter>& parameters = kernel.signature.parameters;
+    bool depends = false;
     std::size_t offset = 0;
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         driver.check(ask(native, i, &offset, &bytes), "asking for a kernel's parameters");
-        if (offset != parameters[i].offset || bytes != parameters[i].bytes) {
+        depends = depends || parameters[i].alignment > alignment_of_all;
+        if ((offset != parameters[i].offset && !depends) || bytes != parameters[i].bytes) {
             fail_parameter(kernel, parameters[i], offset, bytes);
         }
     }
@@ -76,8 +82,16 @@ struct Library::JitLog {
     DriverResult load(const Driver& driver, CUlibrary& library, const std::string& code) {
         const RelaxedCapture
             relaxed;  // captures of others do not use this code; in ours, loading was refused before
-        return driver.api().cuLibraryLoadData(&library, code.c_str(), options.data(), values.data(),
-                                              static_cast<unsigned int>(options.size()), nullptr, nullptr, 0);
+        DriverResult result =
+            driver.api().cuLibraryLoadData(&library, code.c_str(), options.data(), values.data(),
+                                           static_cast<unsigned int>(options.size()), nullptr, nullptr, 0);
+        if (result != CUDA_SUCCESS || text[0] == '\0') return result;
+        // A driver that loads lazily has refused the PTX, says why, and returns that to who looks for a kernel.
+        CUkernel none = nullptr;
+        result = driver.api().cuLibraryGetKernel(&none, library, "none");
+        driver.report(driver.api().cuLibraryUnload(library), "unloading a module");
+        if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_FOUND) result.code = CUDA_ERROR_INVALID_PTX;
+        return result;
     }
 };
 
@@ -172,7 +186,9 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
     auto loaded = std::make_unique<LoadedKernel>();
     loaded->library = this;
     loaded->image = &kernel;
-    loaded->names = KernelNames::remember(kernel.signature.kernel, kernel.lowered_name);
+    const bool unknown_stack = image_->log.find(fmt::format("Stack size for entry function '{}' cannot be",
+                                                            kernel.lowered_name)) != std::string::npos;
+    loaded->names = KernelNames::remember(kernel.signature.kernel, kernel.lowered_name, unknown_stack);
     const std::string doing = fmt::format("loading kernel '{}' on {}", kernel.name, device.name());
     driver.check(driver.api().cuLibraryGetKernel(&loaded->native, native_, kernel.lowered_name.c_str()),
                  doing);

@@ -71,6 +71,7 @@ PoolMemory::~PoolMemory() {
             free_later();
             return;
         }
+        const RelaxedCapture relaxed;  // captures of other streams are not affected
         driver.report(driver.api().cuMemFreeAsync(block_.address, stream_.native()), "freeing memory");
     } catch (...) {  // the driver is gone, and the memory with it
     }
@@ -110,13 +111,17 @@ DriverResult try_to_allocate(Device device, const std::function<DriverResult()>&
     release_finished_memory(device);
     code = allocate();
     if (code != CUDA_ERROR_OUT_OF_MEMORY) return code;
-    if (const MemoryPool* pool = MemoryPool::existing(device)) pool->trim(0);
+    if (const MemoryPool* pool = MemoryPool::existing(device)) {
+        const RelaxedCapture relaxed;
+        pool->trim(0);
+    }
     return allocate();
 }
 
 void trim_memory_pool(Device device, std::uint64_t keep) {
     synchronize(device);
     synchronize(device);  // what the first has released may wait for one
+    const RelaxedCapture relaxed;
     if (const MemoryPool* pool = MemoryPool::existing(device)) pool->trim(keep);
 }
 

@@ -254,7 +254,9 @@ void run(Tally& tally, const std::string& spelling, const Opcode& opcode, Random
     const std::string& refusal = device.module().find_kernel("k")->refusal;
     if (!refusal.empty()) return tally.refused(spelling, refusal);
     if (lacks_a_handler(device)) return tally.fault(opcode, spelling, "is accepted, but nothing runs it");
-    if (const auto fault = device.launch("k", {1}, {threads}, device.array(in), device.array(out)))
+    // Both blocks write the same. A block alone may not copy to its cluster.
+    if (spelling.starts_with("cp.async.bulk.shared::cluster.shared::cta")) device.cluster = {2};
+    if (const auto fault = device.launch("k", device.cluster, {threads}, device.array(in), device.array(out)))
         return tally.fault(opcode, spelling, fault->message);
     for (unsigned t = 0; t < threads; ++t) {
         tally.compare(opcode, spelling, {Type::b32, program.expected(in, t)}, out[t],

@@ -128,7 +128,7 @@ def line_of(text: str, mark: str) -> int:
             "wild",
             ["(700)", "address 0x123456789000: no allocation is near", "63 other threads"],
         ),
-        ("m.endless_recursion[1, 64](i)", "nest", ["(714)", "stack overflow", "CU_LIMIT_STACK_SIZE"]),
+        ("m.endless_recursion[1, 64](i)", "nest", ["(700)", "stack overflow", "CU_LIMIT_STACK_SIZE"]),
         ("m.endless_loop[1, 64](i)", "loop", ["(702)", "infinite loop", "BASCULE_EMULATED_TIMEOUT"]),
         ("m.divergent[1, 64](i)", "one", ["(719)", "divergent barrier", "thread (32,0,0) waits at KERNELS:TWO: asm"]),
         ("m.no_function[1, 1](i, 0)", "call", ["(718)", "which is not a function"]),

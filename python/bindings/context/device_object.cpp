@@ -73,6 +73,21 @@ py::dict driver_info() {
                     "device_count"_a = driver.device_count(), "launches_wait"_a = launches_wait());
 }
 
+std::size_t stack_from(const py::object& bytes) {
+    if (PyBool_Check(bytes.ptr()) != 0 || PyIndex_Check(bytes.ptr()) == 0) {
+        reject_field(ErrorKind::type, "stack_bytes", "`stack_bytes` must be a number of bytes, got {}.",
+                     std::string(py::repr(bytes)));
+    }
+    const py::int_ number(bytes);
+    const std::size_t wanted = PyLong_AsSize_t(number.ptr());
+    if (PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        reject_field(ErrorKind::value, "stack_bytes", "`stack_bytes` must be a number of bytes, got {}.",
+                     std::string(py::str(number)));
+    }
+    return wanted;
+}
+
 }  // namespace
 
 Device current_device() {
@@ -139,6 +154,16 @@ the thread, or to the asyncio task. The thread's current CUDA context, which oth
             "device of that architecture.")
         .def_property_readonly("multiprocessors", &Device::multiprocessors,
                                "Number of streaming multiprocessors (SMs).")
+        .def_property(
+            "stack_bytes", [](Device self) { return without_gil([&] { return self.stack_bytes(); }); },
+            [](Device self, const py::object& bytes) {
+                const std::size_t wanted = stack_from(bytes);
+                without_gil([&] { self.set_stack_bytes(wanted); });
+            },
+            R"(Bytes of stack that each thread of a kernel has for calls whose depth the compiler cannot know: functions that call themselves,
+calls through pointers, and alloca. The driver's default is 1024. A kernel that needs more faults: set it before the launch.
+
+The device sets as much memory aside for every thread that it can run at once, at the next launch, which waits for the device.)")
         .def("__eq__",
              [](Device self, const py::object& other) {
                  return py::isinstance<Device>(other) && other.cast<Device>() == self;

@@ -30,15 +30,16 @@ struct Architecture {
     int shared_per_multiprocessor, shared_per_block_optin;
     int shared_reserved_per_block;  ///< the system's own
     int shared_granularity;
+    unsigned parameters_at;  ///< a kernel's, in its bank of constant memory, as its machine code shows
     bool clusters;
 };
 
 inline constexpr Architecture architectures[] = {
-    {75, 1024, 16, 64 * 1024, 64 * 1024, 0, 256, false},
-    {80, 2048, 32, 164 * 1024, 163 * 1024, 1024, 128, false},
-    {86, 1536, 16, 100 * 1024, 99 * 1024, 1024, 128, false},
-    {89, 1536, 24, 100 * 1024, 99 * 1024, 1024, 128, false},
-    {90, 2048, 32, 228 * 1024, 227 * 1024, 1024, 128, true},
+    {75, 1024, 16, 64 * 1024, 64 * 1024, 0, 256, 0x160, false},
+    {80, 2048, 32, 164 * 1024, 163 * 1024, 1024, 128, 0x160, false},
+    {86, 1536, 16, 100 * 1024, 99 * 1024, 1024, 128, 0x160, false},
+    {89, 1536, 24, 100 * 1024, 99 * 1024, 1024, 128, 0x160, false},
+    {90, 2048, 32, 228 * 1024, 227 * 1024, 1024, 128, 0x210, true},
 };
 
 /// Of one of the architectures above.

@@ -87,6 +87,7 @@ using LoadedPart = std::pair<const program::Kernel*, const Context*>;
 struct Library {
     static constexpr HandleKind kind = HandleKind::library;
     std::shared_ptr<const program::Module> module;
+    std::string refusal;                ///< why its PTX was refused, of which it has nothing then
     Context* context = nullptr;         ///< of a CUmodule; null for a CUlibrary, which serves every context
     std::atomic<bool> unloaded{false};  ///< launches that have not run by then are faults
     std::mutex mutex;                   // of what follows

@@ -24,6 +24,7 @@ constexpr struct {
     {What::cancelled, Fault::Kind::cancelled},
     {What::bad_barrier, Fault::Kind::launch_failed},
     {What::misuse, Fault::Kind::launch_failed},
+    {What::no_cluster, Fault::Kind::no_cluster},
     {What::bad_call, Fault::Kind::invalid_pc},
     {What::stack, Fault::Kind::stack_error},
     {What::incomplete_warp, Fault::Kind::illegal_instruction},
@@ -100,6 +101,7 @@ Fault Worker::describe() {
         case What::bad_free:
         case What::bad_image:
         case What::misuse:
+        case What::no_cluster:
             fault.message = std::move(block_.message);
             break;
         case What::out_of_bounds:
@@ -121,7 +123,7 @@ Fault Worker::describe() {
         case What::stack:
             fault.message = fmt::format(
                 "stack overflow: nested calls and alloca need more than {} bytes of stack. Is there a recursion "
-                "without an end? CU_LIMIT_STACK_SIZE makes the stack larger",
+                "without an end? CU_LIMIT_STACK_SIZE, which is a bascule.Device's stack_bytes, makes the stack larger",
                 lanes_.local_bytes - code_->local_bytes);
             break;
         case What::incomplete_warp:

@@ -93,7 +93,8 @@ struct Fault : FaultPlace {
         misaligned_address,     ///< 716
         invalid_address_space,  ///< 717
         invalid_pc,             ///< 718: a call through a pointer to no function
-        stack_error,            ///< 714: calls nested deeper than the stack allows
+        stack_error,            ///< 700: calls nested deeper than the stack allows
+        no_cluster,             ///< 715: an instruction for clusters in a launch without
         launch_failed,          ///< 719: divergent barrier
         invalid_free,           ///< 719: of what malloc did not return, or twice
         bad_image,              ///< 700: a texture or surface object that is none, or another kind

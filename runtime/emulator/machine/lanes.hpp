@@ -58,7 +58,8 @@ struct LaneFault {
         cancelled,
         bad_barrier,
         bad_call,
-        misuse,  ///< as Block::message says
+        misuse,      ///< as Block::message says
+        no_cluster,  ///< what a block alone may not do: Block::message
         stack,
         incomplete_warp,  ///< a matrix instruction without all lanes
         bad_free,

@@ -82,7 +82,8 @@ inline constexpr std::uint32_t most_cluster_blocks = 16;
 /// Functions have addresses too, where no memory is: function k of a module is at code_window + 16 k.
 inline constexpr std::uint64_t code_window = 0x0080'0000;
 inline constexpr std::size_t most_functions = (shared_window - code_window) / 16;
-/// What a thread's stack has room for at least, when functions can be entered again.
+/// What a thread's stack has room for at least, when functions can be entered again: a frame holds every register here,
+/// and is much larger than a GPU's, where the default of 1024 bytes is soon used up.
 inline constexpr std::uint32_t least_stack_bytes = 64 * 1024;
 
 struct Code {

@@ -34,7 +34,8 @@ std::uint32_t layout_parameters(const ptx::Function& function, std::vector<Kerne
     for (const std::int32_t index : function.parameters) {
         const ptx::Variable& variable = function.variable(index);
         at = static_cast<std::uint32_t>(round_up(at, variable.alignment));
-        into.push_back({at, static_cast<std::uint32_t>(variable.bytes)});
+        into.push_back(
+            {at, static_cast<std::uint32_t>(variable.bytes), static_cast<std::uint32_t>(variable.alignment)});
         at += static_cast<std::uint32_t>(variable.bytes);
     }
     return at;

@@ -35,6 +35,7 @@ struct Kernel {
     struct Parameter {
         std::uint32_t offset = 0;  ///< in the parameter buffer
         std::uint32_t bytes = 0;
+        std::uint32_t alignment = 1;
     };
     std::string name;
     std::vector<Parameter> parameters;

@@ -39,8 +39,9 @@ constexpr Row rows[] = {
     {Kind::timeout, "timeout", "was ended", 702},
     {Kind::cancelled, "interrupted", "was ended", 702},
     {Kind::assertion, "failed assertion", "stopped", 710},
-    {Kind::stack_error, "stack error", "overflowed its stack", 714},
+    {Kind::stack_error, "stack overflow", "overflowed its stack", 700},  // as an H100's driver reports it
     {Kind::illegal_instruction, "illegal instruction", "executed a trap", 715},
+    {Kind::no_cluster, "illegal instruction", "executed an instruction that needs a cluster", 715},
     {Kind::misaligned_address, "misaligned address", "used a misaligned address", 716},
     {Kind::invalid_address_space, "invalid address space", "used an invalid address space", 717},
     {Kind::invalid_pc, "invalid program counter", "called through an invalid pointer", 718},

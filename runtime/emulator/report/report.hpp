@@ -17,7 +17,7 @@ std::string describe(const machine::Fault& fault, const memory::Heap& heap);
 /// "scale" for "_Z5scalePffi"; the name itself where it is not mangled.
 std::string demangled(const std::string& kernel);
 
-/// The driver's code (CUresult) for a kind of fault: 700, 702, 710, 714, 715, 716, 717, 718, 719.
+/// The driver's code (CUresult) for a kind of fault: 700, 702, 710, 715, 716, 717, 718, 719.
 int driver_code(machine::Fault::Kind kind) noexcept;
 
 }  // namespace emulated::report

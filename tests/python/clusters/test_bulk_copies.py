@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -128,7 +130,7 @@ def test_without_the_wait_nothing_is_there(rng, emulated):
     np.testing.assert_array_equal(out.copy_to_host(), np.full((1, 256), -2))  # twice the poison
 
 
-@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("size", [2, 4])
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_rows_go_round_a_cluster(rng, size, steps):
     values = rng.integers(-1000, 1000, (8, 64), dtype="i4")
@@ -137,6 +139,31 @@ def test_rows_go_round_a_cluster(rng, size, steps):
     number = np.arange(8)
     came_from = number // size * size + (number % size - steps) % size
     np.testing.assert_array_equal(out.copy_to_host(), values[came_from] + steps)
+
+
+ALONE = """
+import sys
+import numpy as np
+import bascule
+
+kernel = bascule.compile(sys.stdin.read()).handed_on
+values = bascule.to_device(np.zeros((8, 64), "i4"))
+out = bascule.to_device(np.zeros((8, 64), "i4"))
+try:
+    kernel.launch(8, 64, (values, out, 1), cluster=1)
+    out.copy_to_host()
+except bascule.CudaError as error:
+    print(error.code, error)
+"""
+
+
+def test_blocks_that_are_no_cluster_cannot_copy_to_one():
+    """On a GPU the instruction is an illegal one then."""
+    ended = subprocess.run([sys.executable, "-c", ALONE], input=KERNELS, capture_output=True, text=True, check=False)
+    assert ended.stdout.startswith("715 "), ended.stdout + ended.stderr
+    assert "'handed_on'" in ended.stdout
+    if bascule.current_device().emulated:
+        assert "needs a launch in clusters of more than one block" in ended.stdout
 
 
 @pytest.mark.parametrize("size", [2, 8])

@@ -109,8 +109,8 @@ def test_gaps_have_no_name_and_every_offset_is_asserted():
         "};",
     ]
     assert "static_assert(sizeof(Gaps) == 24" in text
-    assert "static_assert(__builtin_offsetof(Gaps, a) == 2" in text
-    assert "static_assert(__builtin_offsetof(Gaps, b) == 8" in text
+    assert "static_assert(offsetof(Gaps, a) == 2" in text
+    assert "static_assert(offsetof(Gaps, b) == 8" in text
     assert "pragma" not in text
 
 
@@ -134,9 +134,9 @@ def test_a_struct_is_packed_no_tighter_than_its_fields_need(dtype, pragma):
 
 
 def test_only_what_a_struct_needs_is_included():
-    assert "#include" not in bascule.struct([("a", "f4")])
+    assert bascule.struct([("a", "f4")]).count("#include") == bascule.struct([("a", "f4")]).count("<cstddef>") == 1
     assert bascule.struct([("a", "f2"), ("b", [("c", "c8")])]).startswith(
-        "#include <cuda/std/complex>\n#include <cuda_fp16.h>\n"
+        "#include <cstddef>\n#include <cuda/std/complex>\n#include <cuda_fp16.h>\n"
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -78,10 +80,21 @@ def finish(process: subprocess.Popen[str], again: int | None = None) -> tuple[st
                 process.send_signal(again)
         return process.communicate(timeout=30)
     except subprocess.TimeoutExpired:
+        stacks = stacks_of(process.pid)
         process.kill()
-        pytest.fail("the program did not end; it wrote:\n" + "\n".join(process.communicate()))
+        pytest.fail("the program did not end:\n" + "\n".join([stacks, *process.communicate()]))
     finally:
         process.kill()
+
+
+def stacks_of(pid: int) -> str:
+    """Every thread's calls by name, where a debugger is installed."""
+    if shutil.which("gdb") is None:
+        return "(no gdb, which would tell its threads' calls)"
+    command = ["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt 24"]
+    text = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120).stdout
+    frames = re.findall(r"^(?:Thread \d+|#\d+ +(?:0x\w+ in )?([^(]+))", text, re.MULTILINE)
+    return "\n".join(name.strip()[-90:] or "a thread:" for name in frames)
 
 
 def interrupt(program: str, number: int = signal.SIGINT, **environment: str) -> subprocess.Popen[str]:

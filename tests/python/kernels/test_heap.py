@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -84,6 +86,17 @@ def test_addresses_are_aligned_and_apart(kernel, bytes, alignment):
     assert (np.diff(addresses) >= bytes).all()
 
 
+@pytest.fixture
+def large_stack() -> Iterator[None]:
+    """The default of 1024 bytes a thread is too little for these."""
+    device = bascule.current_device()
+    before = device.stack_bytes
+    device.stack_bytes = 1 << 16
+    yield
+    device.stack_bytes = before
+
+
+@pytest.mark.usefixtures("large_stack")
 @pytest.mark.parametrize("depth", [0, 1, 9])
 def test_stack_memory_of_functions_that_call_themselves(kernel, rng, depth):
     x = rng.integers(0, 2**32, 66, dtype="u4")
@@ -100,6 +113,7 @@ def test_stack_memory_of_functions_that_call_themselves(kernel, rng, depth):
     np.testing.assert_array_equal(out.read(), [digits(int(v), depth) ^ digits((int(v) + 1) % 2**32, depth) for v in x])
 
 
+@pytest.mark.usefixtures("large_stack")
 def test_stack_memory_is_given_back_in_a_loop(kernel):
     out = wanted(33, "i4")
     kernel("heap.stack_in_a_loop")[1, 33](out, 200, 1000)

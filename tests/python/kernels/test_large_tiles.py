@@ -47,12 +47,14 @@ def test_reserved_memory_counts_neither_as_the_kernels_own_nor_against_its_limit
         __shared__ int all[48 * 256];
         asm("mov.u32 %0, %%reserved_smem_offset_1;" : "=r"(out[0]));
         asm("mov.u32 %0, %%total_smem_size;" : "=r"(out[1]));
-        all[threadIdx.x] = out[0];
-        out[2] = all[0] != 0;
+        all[threadIdx.x] = 7;
+        out[2] = all[0];
+        out[3] = __cvta_generic_to_shared(all);
     }"""
     kernel = bascule.compile(text).sizes
-    out = bascule.zeros(3, "u4")
+    out = bascule.zeros(4, "u4")
     kernel[1, 1](out)
-    offset, total, is_set = out.copy_to_host()
-    assert (total, is_set) == (48 * 1024, 1)
-    assert offset != 0
+    offset, total, value, first = out.copy_to_host().tolist()
+    assert (total, value) == (48 * 1024, 7)
+    # Compute capability 8 has it behind the kernel's own, 9 before it, from 0 on.
+    assert not first <= offset < first + total

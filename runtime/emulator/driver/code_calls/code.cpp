@@ -164,7 +164,14 @@ CUresult load(void** out, const void* code, Context* context, unsigned int count
     const auto refuse = [&](const CodeRefusal& refusal) {
         errors.write(refusal.message);
         Process::get().set_report(refusal.message);
-        return refusal.code;
+        const bool lazily = context == nullptr && Process::get().environment().loads_lazily;
+        if (!lazily || refusal.code != CUDA_ERROR_INVALID_PTX) return refusal.code;
+        // As a driver does: it says why, and returns it to who looks for something in the library.
+        auto library = std::make_shared<Library>();
+        library->module = std::make_shared<program::Module>();
+        library->refusal = refusal.message;
+        *out = Process::get().handles().add(std::move(library));
+        return CUDA_SUCCESS;
     };
     if (is_machine_code(code)) return refuse(refusal_of_machine_code(code));
     const unsigned most_registers = number_of(CU_JIT_MAX_REGISTERS, count, options, values);
@@ -195,9 +202,16 @@ CUresult load_file(void** out, const char* path, Context* context, unsigned int 
     return load(out, text.c_str(), context, count, options, values);
 }
 
+CUresult refused(const Library& library) {
+    if (library.refusal.empty()) return CUDA_SUCCESS;
+    Process::get().set_report(library.refusal);
+    return CUDA_ERROR_INVALID_PTX;
+}
+
 CUresult find_kernel(void** out, const void* library_handle, const char* name, Context* context) {
     EMULATED_REQUIRE(out != nullptr && name != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_FIND(library, find_object<Library>(library_handle));
+    EMULATED_CHECK(refused(*library));
     const program::Kernel* kernel = library->module->find_kernel(name);
     EMULATED_REQUIRE(kernel != nullptr, CUDA_ERROR_NOT_FOUND);
     if (!kernel->refusal.empty()) {
@@ -211,6 +225,7 @@ CUresult find_kernel(void** out, const void* library_handle, const char* name, C
 CUresult find_global(CUdeviceptr* address, std::size_t* bytes, const void* library_handle, const char* name) {
     EMULATED_FIND(library, find_object<Library>(library_handle));
     EMULATED_REQUIRE(name != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(refused(*library));
     const auto& globals = library->module->globals;
     const auto global = std::ranges::find(globals, std::string_view(name), &program::Global::name);
     EMULATED_REQUIRE(global != globals.end(), CUDA_ERROR_NOT_FOUND);

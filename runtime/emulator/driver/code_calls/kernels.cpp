@@ -80,11 +80,23 @@ CUresult set_attribute(CUfunction_attribute which, int value, KernelHandle& hand
     return CUDA_SUCCESS;
 }
 
+/// As drivers count it: alignment is that of the place in constant memory, which is not 0 for the first.
+std::size_t reported_offset(const std::vector<program::Kernel::Parameter>& parameters, std::size_t index) {
+    const std::size_t start = architecture_limits().parameters_at;
+    std::size_t at = start;
+    for (std::size_t i = 0;; ++i) {
+        const std::size_t alignment = std::max<std::size_t>(parameters[i].alignment, 1);
+        at = (at + alignment - 1) / alignment * alignment;
+        if (i == index) return at - start;
+        at += parameters[i].bytes;
+    }
+}
+
 CUresult parameter_info(const void* handle, std::size_t index, std::size_t* offset, std::size_t* bytes) {
     EMULATED_FIND(found, find_object<KernelHandle>(handle));
     const auto& parameters = found->kernel->parameters;
     EMULATED_REQUIRE(index < parameters.size(), CUDA_ERROR_INVALID_VALUE);
-    if (offset != nullptr) *offset = parameters[index].offset;
+    if (offset != nullptr) *offset = reported_offset(parameters, index);
     if (bytes != nullptr) *bytes = parameters[index].bytes;
     return CUDA_SUCCESS;
 }

@@ -129,7 +129,10 @@ void write(void* out, CUpointer_attribute which, const Allocation* known, CUdevi
     };
     switch (which) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
-            return give(static_cast<void*>(Process::get().owner(allocation.base)));
+            // A GPU's driver names none for memory of a pool.
+            return give(allocation.access == nullptr
+                            ? static_cast<void*>(Process::get().owner(allocation.base))
+                            : nullptr);
         case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
             return give(
                 static_cast<unsigned>(device_memory || managed ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST));

@@ -99,6 +99,7 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr
     EMULATED_CHECK(gate.state);
     if (bytes == 0) return answer(address, 0);  // unlike cuMemAlloc
     if (gate.captures()) return capture_allocation(address, bytes, pool, gate);
+    EMULATED_CHECK(unsafe_now(name));
     Process& process = Process::get();
     EMULATED_REQUIRE(pool->take(bytes), out_of_memory());
     PoolShare share = share_of(pool, bytes);
@@ -192,6 +193,7 @@ EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle)
         EMULATED_CHECK(make_free_node(node, address, *target.context, *graph));
         return gate.add(std::move(node));
     }
+    EMULATED_CHECK(unsafe_now("cuMemFreeAsync"));
     Process& process = Process::get();
     const Allocation* known = process.heap().find_known(address);
     const bool is_base = known != nullptr && known->base == address &&
@@ -335,6 +337,7 @@ EMULATED_DRIVER_API(cuMemPoolGetAccess, 11020, CUmemAccess_flags* flags, CUmemor
 EMULATED_DRIVER_API(cuMemPoolTrimTo, 11020, CUmemoryPool handle, std::size_t least) {
     const auto pool = find_object<MemoryPool>(handle);
     EMULATED_REQUIRE(pool != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now("cuMemPoolTrimTo"));
     pool->trim_to(least);
     return CUDA_SUCCESS;
 }

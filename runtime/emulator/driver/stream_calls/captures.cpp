@@ -72,10 +72,14 @@ CUresult detail::refuse_unsafe(const char* name) {
                   "cuThreadExchangeStreamCaptureMode(RELAXED) allows those that they do not need");
 }
 
+CUresult detail::refuse_captured(const StreamTarget& target, const char* name) {
+    return refuse(Captures::get().ask(capture_target(target)), name,
+                  "the stream is being captured, so nothing of it has been executed");
+}
+
 /// A stream that is not captured may be asked where unsafe calls may be made.
 CUresult detail::refuse_question(const StreamTarget& target, const char* name) {
-    const CUresult state = refuse(Captures::get().ask(capture_target(target)), name,
-                                  "the stream is being captured, so nothing of it has been executed");
+    const CUresult state = refuse_captured(target, name);
     return state == CUDA_SUCCESS ? refuse_unsafe(name) : state;
 }
 

@@ -90,6 +90,8 @@ EMULATED_STREAM_API(cuStreamGetDevice, 12080, CUstream handle, CUdevice* device)
 
 EMULATED_STREAM_API(cuStreamGetFlags, 5050, CUstream handle, unsigned int* flags) {
     EMULATED_STREAM(target, handle);
+    EMULATED_CHECK(
+        no_capture_now(target, "cuStreamGetFlags"));  // of all that is asked of a stream, this alone
     return answer(flags, target.properties().flags);
 }
 

@@ -331,6 +331,13 @@ const Instruction* begin_bulk_copies(Lanes& s, const Instruction* i, Reduction r
     const u64* barriers = to_shared ? lanes_at<u64>(s, i->operand[3]) : nullptr;
     const bool from_shared = (i->bits & Instruction::from_shared) != 0;
     const bool multicast = (i->bits & Instruction::multicast) != 0;
+    // An H100 refuses it as an illegal instruction, whatever the PTX ISA says of a block's own cluster.
+    if (reduce == nullptr && to_shared && from_shared && s.block->cluster->members.size() == 1)
+        return misuse(
+            s, i, s.mask,
+            "cp.async.bulk from shared memory to the cluster's needs a launch in clusters of more than "
+            "one block",
+            LaneFault::What::no_cluster);
     s.warp->has_transfers = true;
     for (u32 left = s.mask; left != 0; left &= left - 1) {
         const auto l = static_cast<unsigned>(__builtin_ctz(left));

@@ -1,0 +1,35 @@
+"""What calls of a GPU's driver did to captures (tests/gpu/captures.py), and that a difference would be noticed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GPU = Path(__file__).resolve().parents[2] / "gpu"
+RECORDS = sorted((GPU / "results").glob("*/captures.json"))
+
+
+def compared(file: Path) -> subprocess.CompletedProcess[str]:
+    """In a process of its own: some of what is made is never freed."""
+    command = [sys.executable, str(GPU / "captures.py"), "--compare", str(file)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("file", RECORDS, ids=lambda file: file.parent.name)
+def test_the_driver_treats_captures_as_a_gpus_driver_did(file):
+    done = compared(file)
+    assert (done.returncode, done.stdout) == (0, "no call differs\n"), done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not RECORDS, reason="no record of a GPU is here")
+def test_a_call_that_would_invalidate_a_capture_is_noticed(tmp_path):
+    record = json.loads(RECORDS[0].read_text())
+    record["calls"]["cuMemFreeAsync"]["global, own"] = "0 active"
+    (tmp_path / "captures.json").write_text(json.dumps(record))
+    done = compared(tmp_path / "captures.json")
+    assert done.stdout == "cuMemFreeAsync (global, own): recorded 0 active, here 900 invalidated\n"
+    assert done.returncode == 1
