@@ -4,7 +4,8 @@
 
 LOGS holds NAME.rc (an exit status) for every piece that has ended, NAME.jsonl for one of pytest (outcomes.py),
 NAME.json where it measured something, NAME.log (what it printed). Writes RESULTS/DATE-DEVICE/results.json, and beside
-it what the measurements printed and wrote. Of the same commit, what other pieces left there on that day stays.
+it what the measurements printed and wrote; words stand for the directories of this machine. Of the same commit, what
+other pieces left there on that day stays.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import json
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
+import sysconfig
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ import bascule
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "gpu" / "results"
+RECORDED = ("opcodes", "captures")  # what other devices are compared with, in files of their own
 LOST = 77  # the exit status of a process of pytest whose context a test has lost
 LIBRARIES = [
     *("cupy-cuda13x", "cupy-cuda12x", "torch", "jax", "numba-cuda", "mpi4py", "warp-lang", "pycuda", "rmm-cu13"),
@@ -34,6 +37,7 @@ LIBRARIES = [
 ]
 DOCTEST_SUMMARY = re.compile(r"test cases:\s*(\d+)\s*\|\s*(\d+) passed\s*\|\s*(\d+) failed")
 MOST_TEXT = 1500  # characters of each failure's text
+MOST_ALIKE = 3  # failures of a piece whose texts are kept where they end alike
 
 
 def package() -> Path:
@@ -67,7 +71,7 @@ def piece(name: str, logs: Path) -> dict[str, Any]:
         found |= counted(outcomes_of(outcomes))
     elif summary := DOCTEST_SUMMARY.search(log):
         found |= {"passed": int(summary[2]), "failed": int(summary[3])}
-    if (measured := logs / f"{name}.json").exists() and not name.startswith("bench-"):
+    if (measured := logs / f"{name}.json").exists() and name not in RECORDED and not name.startswith("bench-"):
         found["measured"] = json.loads(measured.read_text(encoding="utf-8"))
     if found["exit"] not in (0, None) and not found.get("failed"):
         found["said"] = log[-MOST_TEXT:]
@@ -76,11 +80,23 @@ def piece(name: str, logs: Path) -> dict[str, Any]:
 
 def counted(tests: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Counts, what failed and why, and every reason for a skip with how often it was given."""
-    failures = {name: test for name, test in tests.items() if test.get("outcome") == "failed"}
-    failed = {name: test.get("text", "")[-MOST_TEXT:] for name, test in failures.items()}
+    failures = {name: test.get("text", "") for name, test in tests.items() if test.get("outcome") == "failed"}
+    alike: Counter[str] = Counter()
+    failed = {}
+    for name, text in failures.items():
+        error = last_error(text)
+        alike[error] += 1
+        failed[name] = text[-MOST_TEXT:] if alike[error] <= MOST_ALIKE else ""
     skipped = Counter(test.get("reason", "") for test in tests.values() if test.get("outcome") == "skipped")
     passed = sum(test.get("outcome") == "passed" for test in tests.values())
     return {"passed": passed, "failed": failed, "skipped": dict(skipped)}
+
+
+def last_error(text: str) -> str:
+    """The words of the last line that pytest marks as the error's: its numbers and signs may differ."""
+    lines = text.splitlines()
+    marked = [line for line in lines if line.startswith("E ") and line[1:].strip()]
+    return " ".join(re.findall(r"[A-Za-z_]{2,}", (marked or lines or [""])[-1]))
 
 
 def number_failed(piece: dict[str, Any]) -> int:
@@ -181,6 +197,27 @@ def line_of(name: str, logs: Path) -> str:
     return text
 
 
+@functools.cache
+def words_for_places() -> dict[str, str]:
+    """The directories of this machine, those in others first."""
+    words = {
+        str(ROOT): ".",
+        sysconfig.get_path("purelib"): "site-packages",
+        sysconfig.get_path("platlib"): "site-packages",
+        sys.executable: "python",
+        tempfile.gettempdir(): "TMP",
+        os.path.expanduser("~"): "~",
+    }
+    return {path: words[path] for path in sorted(words, key=len, reverse=True) if len(Path(path).parts) > 1}
+
+
+def without_places(text: str) -> str:
+    """The text, or JSON, with words instead of the directories of this machine."""
+    words = words_for_places()
+    places = "|".join(map(re.escape, words))
+    return re.sub(rf"(?:(?<![\w.-])|(?<=\\n)|(?<=-I))({places})(?![\w-])", lambda found: words[found[1]], text)
+
+
 def write(logs: Path, results: Path) -> None:
     """Replaces the results as a whole, so that a run that is ended leaves those of before."""
     summary = summary_of(logs)
@@ -193,14 +230,16 @@ def write(logs: Path, results: Path) -> None:
         if all(before.get(key) == summary[key] for key in ("commit", "driver", "python")):
             summary["pieces"] = before["pieces"] | summary["pieces"]
     temporary = target / f".results-{os.getpid()}.json"
-    temporary.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    temporary.write_text(without_places(json.dumps(summary, indent=2)) + "\n", encoding="utf-8")
     temporary.replace(file)
     for log in [*logs.glob("bench-*.log"), *(logs / f"{name}.log" for name in ("race", "first", "opcodes"))]:
-        if not log.exists():
+        if log.exists():
+            text = without_places(log.read_text(encoding="utf-8", errors="replace"))
+            (target / f"{log.stem}.txt").write_text(text, encoding="utf-8")
+    for measured in [*logs.glob("bench-*.json"), *(logs / f"{name}.json" for name in RECORDED)]:
+        if not measured.exists():
             continue
-        shutil.copyfile(log, target / f"{log.stem}.txt")
-    for measured in [*logs.glob("bench-*.json"), *logs.glob("opcodes.json")]:
-        shutil.copyfile(measured, target / measured.name)
+        (target / measured.name).write_text(without_places(measured.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

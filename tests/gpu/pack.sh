@@ -10,7 +10,7 @@
 # differs from build/dev, some minutes, and downloads wheels.
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
-programs=(jit_tests runtime_tests file_faults exchange_native fake_profiler wrapped_driver count_allocations)
+programs=(jit_tests runtime_tests file_faults exchange_native bench_native fake_profiler wrapped_driver count_allocations)
 if [ "${1:-}" = --quick ]; then
     programs=("${programs[@]:2}")
     shift
@@ -101,11 +101,17 @@ add_programs() {
         strip --strip-unneeded -o "$pack/build/dev/$file" "$tree/$file"
         chmod +x "$pack/build/dev/$file"
     done < <(cd "$tree" && find tests -type f \( -name jit_tests -o -name runtime_tests -o -name '*.so' \))
+    # A program looks for the stand-ins for host headers beside itself.
+    [ ! -d "$pack/build/dev/tests/jit" ] || cp -r "$tree/bascule_host_headers" "$pack/build/dev/tests/jit/"
 }
 
 add_sources() {
-    copy_tracked "$pack" tests samples interface/CONFORMANCE.md interface/arrays/dlpack_abi.h README.md pyproject.toml
-    rm -rf -- "$pack"/tests/emulator "$pack"/tests/fuzz "$pack"/tests/gpu/results/20*
+    copy_tracked "$pack" tests samples interface/CONFORMANCE.md interface/arrays/dlpack_abi.h \
+        runtime/driver/driver.hpp README.md pyproject.toml
+    rm -rf -- "$pack"/tests/emulator "$pack"/tests/fuzz/corpus
+    # What other GPUs answered is compared with this one's.
+    find "$pack"/tests/gpu/results/20* -type f \
+        ! -name captures.json ! -name opcodes.json ! -name textures.npz -delete
     git -C "$root" describe --always --dirty --abbrev=12 >"$pack/commit" 2>/dev/null || echo unknown >"$pack/commit"
 }
 

@@ -151,6 +151,7 @@ def all_pieces() -> list[Piece]:
         Piece("first", [*python, str(HERE / "first.py"), *first], "first", True, seconds=150),
         pytest_piece("gpu", HERE / "test_on_a_gpu.py", "gpu"),
         Piece("race", [*python, str(HERE / "race.py"), "--result", str(LOGS / "race.json")], "race"),
+        Piece("captures", [*python, str(HERE / "captures.py"), "--out", str(LOGS / "captures.json")], "gpu"),
         Piece("opcodes", [*python, str(HERE / "record.py"), "--out", str(LOGS / "opcodes.json")], "gpu"),
         *cpp_pieces(),
         *pytest_pieces(),

@@ -182,7 +182,6 @@ def test_pointer_attributes_tell_kind_addresses_and_extent():
     assert found.device_address == address + 40
     assert found.allocation[0] == address
     assert found.allocation[1] >= 4000
-    assert found.context
     assert bascule.pointer_attributes(address + 40).device_address == address + 40
     assert bascule.pointer_attributes(ForeignArray(device)).kind == "pool"
     assert "pool memory" in repr(found)
@@ -191,6 +190,7 @@ def test_pointer_attributes_tell_kind_addresses_and_extent():
         array = make(1000, "f4")
         found = bascule.pointer_attributes(array)
         assert found.kind == kind
+        assert found.context or kind == "managed"  # memory of a pool has none
         assert found.host_address == np.asarray(array).ctypes.data
         assert bascule.pointer_attributes(np.asarray(array)[5:]).device_address == found.device_address + 20
 

@@ -113,7 +113,9 @@ def test_a_damaged_entry_is_compiled_again_and_replaced(directory: Path) -> None
     run(directory, defines=DEFINES)
     (entry,) = entries(directory)
     whole = entry.read_bytes()
-    for damaged in (b"", whole[:40], whole[:-1], whole[: len(whole) // 2] + b"\0" + whole[len(whole) // 2 + 1 :]):
+    middle = len(whole) // 2
+    flipped = whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :]
+    for damaged in (b"", whole[:40], whole[:-1], flipped):
         entry.write_bytes(damaged)
         again = run(directory, defines=DEFINES)
         assert (again.compiled, again.factor, again.warnings) == (1, 3, [])

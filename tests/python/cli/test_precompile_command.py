@@ -180,6 +180,7 @@ def test_a_worker_whose_sitecustomize_prints_compiles(bascule_command, directory
     site = tmp_path / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text("import sys\nprint('hello', flush=True)\nprint('dear', file=sys.stderr)\n")
-    done = bascule_command("precompile", "kernels", **cache, PYTHONPATH=str(site))
+    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = bascule_command("precompile", "kernels", **cache, PYTHONPATH=path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 compiled, 0 on disk before, 1 skipped" in done.stdout

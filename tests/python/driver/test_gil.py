@@ -370,7 +370,7 @@ def test_the_suite_runs_while_a_host_function_waits_for_the_gil(tests: list[str]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "driver.host_functions", *tests],
         cwd=root,
-        env={**os.environ, **THREADS, **CHECK, "PYTHONPATH": str(root)},
+        env={**os.environ, **THREADS, **CHECK, "PYTHONPATH": os.pathsep.join([str(root), *filter(None, sys.path)])},
         capture_output=True,
         text=True,
         timeout=900,

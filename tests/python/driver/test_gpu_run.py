@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,31 @@ def test_a_run_that_is_stopped_has_what_had_ended_and_goes_on_there(pieces, tmp_
     pieces.Run([again], 1, 300, tmp_path / "results").go()
     found = results_in(tmp_path)["pieces"]["some"]
     assert (found["exit"], found["passed"], found["failed"]) == (0, 2, {})
+
+
+def test_the_results_name_no_directory_of_the_machine(pieces, tmp_path):
+    """Beside the words stand the rest of the paths, in JSON's texts and keys too."""
+    text = f"E   no {ROOT}/tests/a.cu\n{tmp_path}/b.cu, -I{tmp_path / 'c'} {Path.home()}/d"
+    pieces.collect.add_outcome(pieces.LOGS / "some.jsonl", "test_some.py::test", "failed", text)
+    (pieces.LOGS / "some.rc").write_text("1")
+    (pieces.LOGS / "opcodes.json").write_text(json.dumps({"refused": {f"a {ROOT}": f"in\n{ROOT}/tests/e.py:1"}}))
+    (pieces.LOGS / "opcodes.log").write_text(f"{ROOT}/tests/f.py:1")
+    pieces.collect.write(pieces.LOGS, tmp_path / "results")
+    (directory,) = tmp_path.glob("results/*")
+    within = tmp_path.relative_to(tempfile.gettempdir())
+    said = results_in(tmp_path)["pieces"]["some"]["failed"]["test_some.py::test"]
+    assert said == f"E   no ./tests/a.cu\nTMP/{within}/b.cu, -ITMP/{within}/c ~/d"
+    assert json.loads((directory / "opcodes.json").read_text()) == {"refused": {"a .": "in\n./tests/e.py:1"}}
+    assert (directory / "opcodes.txt").read_text() == "./tests/f.py:1"
+
+
+def test_of_failures_that_end_alike_three_are_told(pieces, tmp_path):
+    for number in range(5):
+        for name, error in (("alike", f"[{number}.5, {number:#x}]: it is wrong"), ("other", "x" * number + "_y")):
+            text = f"E   ...\nE   {error}\n\ntest_some.py:{number}: AssertionError"
+            pieces.collect.add_outcome(pieces.LOGS / "some.jsonl", f"test_some.py::{name}[{number}]", "failed", text)
+    pieces.collect.write(pieces.LOGS, tmp_path / "results")
+    found = results_in(tmp_path)["pieces"]["some"]
+    assert pieces.collect.number_failed(found) == 10
+    told = [name.partition("::")[2] for name, text in found["failed"].items() if text]
+    assert sorted(told) == [*(f"alike[{number}]" for number in range(3)), *(f"other[{number}]" for number in range(5))]

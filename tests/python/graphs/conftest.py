@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -92,6 +93,19 @@ def captured_by_others(stream: bascule.Stream, mode: int = 0) -> Iterator[Captur
             capture.end()
         if capture.graph:
             capture.driver.cuGraphDestroy(capture.graph)
+
+
+def comes_true(condition: Callable[[], bool], again: Callable[[], object]) -> bool:
+    """Whether it is so once a graph of others is gone, and with it what its user object holds.
+
+    A GPU's driver calls the destructors of user objects in a thread of its own, some time later. `again` is the call of
+    Bascule's that has released what they gave back.
+    """
+    until = time.monotonic() + (0 if bascule.current_device().emulated else 10)
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.001)
+        again()
+    return condition()
 
 
 def operations(work) -> list[tuple[str, int]]:

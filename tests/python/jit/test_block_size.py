@@ -91,6 +91,15 @@ def test_the_block_is_the_one_that_fills_a_multiprocessor(name, kernels, emulate
 
 
 def test_kernels_of_different_needs_get_different_blocks(kernels):
+    blocks = {name: launched_block(kernel) for name, kernel in kernels.items()}
+    for name, block in blocks.items():
+        sizes = range(32, kernels[name].attributes.max_threads_per_block + 1, 32)
+        assert kernels[name].occupancy(block).warps == max(kernels[name].occupancy(size).warps for size in sizes)
+    assert kernels["many"].attributes.registers > 64  # of 64 K at most: a block of 1024 threads cannot have them
+    assert blocks["bounded"] <= 96 < blocks["many"] < blocks["few"]
+
+
+def test_registers_and_shared_memory_together_make_another_block_than_either(kernels, emulated):
     blocks = [launched_block(kernels[name]) for name in ("few", "many", "shared")]
     assert len(set(blocks)) == 3, blocks
 

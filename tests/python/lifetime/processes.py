@@ -9,7 +9,9 @@ import textwrap
 
 # What every program begins with: a kernel, and something to launch it on.
 OPENING = """
-import atexit, builtins, gc, os, sys, threading, time
+import atexit, builtins, gc, os, sys, threading, time, warnings
+# Python 3.12 on warns of every fork of a process with threads; a driver has threads of its own.
+warnings.filterwarnings("ignore", "This process .*is multi-threaded", DeprecationWarning)
 import numpy as np
 import bascule
 

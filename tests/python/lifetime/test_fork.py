@@ -75,8 +75,6 @@ def test_a_child_forked_while_other_threads_launch_does_not_hang() -> None:
     ended = run(
         USE
         + """
-import warnings
-warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 on warns of such a fork
 stop = threading.Event()
 def loop():
     stream = bascule.stream()
@@ -106,8 +104,6 @@ for thread in threads:
 
 COMPILES = """
 import signal
-import warnings
-warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 on warns of such a fork
 
 def text(n):
     return f"__global__ void forked(int* p) {{ *p = {n}; }} // {os.environ['OF_TEST']}"

@@ -284,7 +284,7 @@ def test_a_header_of_the_users_that_appears_later_is_noticed(tmp_path: Path) -> 
 
 
 def test_common_headers_reach_few_files(tmp_path: Path) -> None:
-    """libcu++'s <type_traits> alone reaches hundreds of files, and their number is what compiling it takes."""
+    """All of ours together reach fewer than libcu++'s <type_traits> alone; their number is what compiling it takes."""
 
     def reached(*names: str) -> int:
         report = tmp_path / names[0].replace("/", "_")
@@ -292,8 +292,9 @@ def test_common_headers_reach_few_files(tmp_path: Path) -> None:
         bascule.compile(text, options=bascule.CompileOptions(extra=[f"-fdevice-time-trace={report}"]))
         return report.with_name(report.name + ".json").read_text().count("Processing Header File")
 
-    assert reached(*(name for name in NAMES if name not in FROM_LIBCUDACXX)) < 200
-    assert reached("cuda/std/type_traits") > 300
+    ours = reached(*(name for name in NAMES if name not in FROM_LIBCUDACXX))
+    assert ours < 200
+    assert ours < reached("cuda/std/type_traits")
 
 
 def fake_toolkit(root: Path, **headers: str) -> Path:

@@ -73,6 +73,7 @@ class Library:
     release: str = ""
     finish: str = ""  # where the library names no stream, and works on one
     consume: str = ""  # what the library makes of `ours`, as NumPy has it
+    refuses: dict[str, str] = field(default_factory=dict)  # what it may refuse of ours, and what it then says
 
 
 def read_library(path: Path) -> Library:

@@ -7,14 +7,16 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import bascule
-from producers.catalogue import Library, libraries
-from producers.live import OF_OURS, differences
+from producers.catalogue import DIRECTORY, Library, libraries, read_library
+from producers.live import OF_OURS, Session, differences
 
 TESTS = Path(__file__).resolve().parents[1]
 CASES = [
@@ -73,6 +75,19 @@ def test_live_objects_export_the_committed_dicts_and_go_through_kernels_in_both_
     report = report_of(library, wanted, environment_of(library, tmp_path) | dict(environment))
     assert {case: problem for case, problem in report["cases"].items() if problem} == {}
     assert list(report["cases"]) == wanted
+
+
+def test_a_library_may_refuse_of_ours_what_it_is_known_to_refuse_in_its_words():
+    refusing = {"consume": "[][0]", "refuses": {"columns": "list index"}}
+    library = replace(read_library(DIRECTORY / "numba.json"), imports="", **refusing)
+    ours = bascule.zeros(1)
+    assert Session(library).problem_of_consuming("columns", ours, np.zeros(1)) is None
+    for case, refuses in (("whole", library.refuses), ("columns", {"columns": "other words"})):
+        with pytest.raises(IndexError):
+            Session(replace(library, refuses=refuses)).problem_of_consuming(case, ours, np.zeros(1))
+    reading = Session(replace(library, consume="ours.copy_to_host()"))
+    assert reading.problem_of_consuming("columns", ours, np.zeros(1)) is None
+    assert "the library reads" in str(reading.problem_of_consuming("columns", ours, np.ones(1)))
 
 
 COMMITTED = {
