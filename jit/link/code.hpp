@@ -57,6 +57,9 @@ struct CodeOutline {
 
 /// Throws: CompileError with the code's name where it is not PTX.
 CodeOutline outline_of_ptx(const Code& ptx);
+/// Whether nobody can tell from the PTX how much stack it needs: functions call themselves, directly or through others,
+/// there are calls through pointers, or `alloca`. Takes time only where there are calls.
+bool has_unknown_stack(std::string_view ptx);
 /// Throws: CompileError with the code's name where it is not an ELF file of CUDA's.
 CodeOutline outline_of_cubin(const Code& cubin);
 /// Of either; without symbols for other kinds.

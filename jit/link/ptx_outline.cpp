@@ -332,4 +332,52 @@ class Outliner {
 
 CodeOutline outline_of_ptx(const Code& ptx) { return Outliner(ptx).read(); }
 
+namespace {
+
+using Calls = std::map<std::string_view, std::vector<std::string_view>>;
+
+/// `call.uni (result), name, (arguments);` and `call name;`
+std::string_view called_by(Tokens& tokens) {
+    if (tokens.is("(")) tokens.skip_brackets('(', ')');
+    if (tokens.is(",")) tokens.take();
+    return tokens.take();
+}
+
+/// Of every function with a body, what it calls.
+Calls calls_of(std::string_view ptx) {
+    Calls calls;
+    Tokens tokens(ptx);
+    while (!tokens.at_end()) {
+        if (tokens.take() != ".func") continue;
+        if (tokens.is("(")) tokens.skip_brackets('(', ')');
+        const std::string_view name = tokens.take();
+        while (!tokens.at_end() && !tokens.is("{") && !tokens.is(";")) tokens.take();
+        if (!tokens.is("{")) continue;
+        std::vector<std::string_view>& called = calls[name];
+        int depth = 0;
+        do {
+            const std::string_view token = tokens.take();
+            if (token == "{") ++depth;
+            if (token == "}") --depth;
+            if (token == "call" || token.starts_with("call.")) called.push_back(called_by(tokens));
+        } while (depth > 0 && !tokens.at_end());
+    }
+    return calls;
+}
+
+}  // namespace
+
+bool has_unknown_stack(std::string_view ptx) {
+    if (ptx.find(".callprototype") != ptx.npos || ptx.find("alloca.") != ptx.npos) return true;
+    if (ptx.find("call") == ptx.npos) return false;
+    // Functions that call none of those that are left cannot be a part of a ring.
+    Calls left = calls_of(ptx);
+    const auto calls_none = [&](const auto& function) {
+        return std::ranges::none_of(function.second, [&](auto name) { return left.contains(name); });
+    };
+    while (std::erase_if(left, calls_none) > 0) {
+    }
+    return !left.empty();
+}
+
 }  // namespace bascule

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/link/code.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
@@ -96,7 +97,9 @@ struct Library::JitLog {
 };
 
 Library::Library(std::shared_ptr<const Image> image, Device device)
-    : image_(std::move(image)), log_(std::make_unique<JitLog>()) {
+    : image_(std::move(image)),
+      log_(std::make_unique<JitLog>()),
+      unknown_stack_(has_unknown_stack(image_->ptx)) {
     const auto start = std::chrono::steady_clock::now();
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
@@ -186,9 +189,7 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
     auto loaded = std::make_unique<LoadedKernel>();
     loaded->library = this;
     loaded->image = &kernel;
-    const bool unknown_stack = image_->log.find(fmt::format("Stack size for entry function '{}' cannot be",
-                                                            kernel.lowered_name)) != std::string::npos;
-    loaded->names = KernelNames::remember(kernel.signature.kernel, kernel.lowered_name, unknown_stack);
+    loaded->names = KernelNames::remember(kernel.signature.kernel, kernel.lowered_name, unknown_stack_);
     const std::string doing = fmt::format("loading kernel '{}' on {}", kernel.name, device.name());
     driver.check(driver.api().cuLibraryGetKernel(&loaded->native, native_, kernel.lowered_name.c_str()),
                  doing);

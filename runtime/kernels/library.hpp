@@ -82,6 +82,7 @@ class Library {
     double load_milliseconds_ = 0;
     std::uint32_t bounds_number_ = 0;  // under which the image's parameters are remembered; 0: no checks
     std::unique_ptr<JitLog> log_;      // the driver writes to it, also when it compiles lazily
+    bool unknown_stack_;               ///< of some function: see has_unknown_stack
 };
 
 }  // namespace bascule

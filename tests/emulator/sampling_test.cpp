@@ -91,19 +91,41 @@ struct Pyramid {
 
 // --- the reference ---
 
-/// Along one axis: the coordinate in [0, 1] on so many texels. `read(i)` is the sample of what lies at texel i.
-template <class Read>
-double along(double coordinate, std::size_t extent, CUaddress_mode mode, bool linear, const Read& read) {
-    const auto n = static_cast<long>(extent);
-    const auto texel = [&](long i) {
-        return read(static_cast<std::size_t>(mode == CU_TR_ADDRESS_MODE_WRAP ? (i % n + n) % n
-                                                                             : std::clamp(i, 0L, n - 1)));
-    };
-    const double x = coordinate * static_cast<double>(n);
-    if (!linear) return texel(std::lround(std::floor(x)));
-    const double low = std::floor(x - 0.5), alpha = std::round((x - 0.5 - low) * 256) / 256;
-    const double first = alpha == 1 ? 0 : texel(std::lround(low));
-    return alpha == 0 ? first : (1 - alpha) * first + alpha * texel(std::lround(low) + 1);
+// As an H100 filters (tests/gpu/results): a coordinate keeps 21 bits of fraction, is multiplied by the extent and rounded
+// to 256ths of a texel; weights are 256ths too, and rounded wherever they are divided.
+
+/// A coordinate in texels.
+double in_texels(double coordinate, std::size_t extent) {
+    return std::floor(std::ldexp(coordinate, 21)) * static_cast<double>(extent) / (1 << 21);
+}
+
+/// Between which texels a coordinate lies, and how far on the way to the second, in 256ths.
+struct Between {
+    long low = 0;
+    double share = 0;
+};
+
+Between between(double coordinate, std::size_t extent) {
+    const double ticks = std::floor(in_texels(coordinate, extent) * 256 + 0.5) - 128;
+    const double low = std::floor(ticks / 256);
+    return {std::lround(low), ticks - 256 * low};
+}
+
+/// What the mix of eight texels is, by their bits (x + 2 y + 4 z).
+template <class Texel>
+double mix_of(double x, double y, double z, const Texel& texel) {
+    const auto divided = [](double whole, double share) { return std::floor(whole * share / 256 + 0.5); };
+    double sum = 0;
+    for (const unsigned slice : {0u, 4u}) {
+        const double whole = slice ? z : 256 - z;
+        const double right = divided(whole, x), left = whole - right;
+        const double corner = divided(right, y), opposite = divided(left, 256 - y);
+        const double weights[] = {opposite, right - corner, left - opposite, corner};
+        for (unsigned n = 0; n < 4; ++n) {
+            if (weights[n] > 0) sum += weights[n] / 256 * texel(slice + n);
+        }
+    }
+    return sum;
 }
 
 struct Place {
@@ -113,21 +135,31 @@ struct Place {
 };
 
 double sampled(const Level& level, const Place& place, const CUDA_TEXTURE_DESC& how) {
-    const bool linear = how.filterMode == CU_TR_FILTER_MODE_LINEAR;
-    const auto texel = [&](std::size_t x, std::size_t y, std::size_t z) {
-        return double{level.texels[(z * level.height + y) * level.width + x]};
+    const std::array<std::size_t, 3> extents{level.width, level.height, level.slices};
+    const auto texel = [&](const std::array<long, 3>& at) {
+        std::array<std::size_t, 3> index{0, 0, place.slice};
+        for (unsigned d = 0; d < place.dimensions; ++d) {
+            const auto n = static_cast<long>(extents[d]);
+            index[d] = static_cast<std::size_t>(how.addressMode[d] == CU_TR_ADDRESS_MODE_WRAP
+                                                    ? (at[d] % n + n) % n
+                                                    : std::clamp(at[d], 0L, n - 1));
+        }
+        return double{level.texels[(index[2] * level.height + index[1]) * level.width + index[0]]};
     };
-    const auto row = [&](std::size_t y, std::size_t z) {
-        return along(place.at[0], level.width, how.addressMode[0], linear,
-                     [&](std::size_t x) { return texel(x, y, z); });
-    };
-    const auto plane = [&](std::size_t z) {
-        if (place.dimensions == 1) return row(0, z);
-        return along(place.at[1], level.height, how.addressMode[1], linear,
-                     [&](std::size_t y) { return row(y, z); });
-    };
-    if (place.dimensions < 3) return plane(place.slice);
-    return along(place.at[2], level.slices, how.addressMode[2], linear, plane);
+    std::array<long, 3> low{};
+    std::array<double, 3> share{};
+    for (unsigned d = 0; d < place.dimensions; ++d) {
+        low[d] = std::lround(std::floor(in_texels(place.at[d], extents[d])));
+        if (how.filterMode != CU_TR_FILTER_MODE_LINEAR) continue;
+        const Between found = between(place.at[d], extents[d]);
+        low[d] = found.low;
+        const bool one = how.addressMode[d] == CU_TR_ADDRESS_MODE_CLAMP &&
+                         (found.low < 0 || found.low + 1 >= static_cast<long>(extents[d]));
+        share[d] = one ? 0 : found.share;
+    }
+    return mix_of(share[0], share[1], share[2], [&](unsigned n) {
+        return texel({low[0] + (n & 1), low[1] + (n >> 1 & 1), low[2] + (n >> 2)});
+    });
 }
 
 /// The guide's table of a cube's faces.
@@ -616,12 +648,9 @@ double sampled_seamlessly(const Level& level, const Place& place) {
         const long x = std::clamp(i, 0L, last), y = std::clamp(j, 0L, last);
         return i == x || j == y ? met(i, j) : (met(x, y) + met(i, y) + met(x, j)) / 3;
     };
-    const double x = place.at[0] * width - 0.5, y = place.at[1] * width - 0.5;
-    const double a = std::round((x - std::floor(x)) * 256) / 256,
-                 b = std::round((y - std::floor(y)) * 256) / 256;
-    const long i = std::lround(std::floor(x)), j = std::lround(std::floor(y));
-    return (1 - a) * (1 - b) * texel(i, j) + a * (1 - b) * texel(i + 1, j) + (1 - a) * b * texel(i, j + 1) +
-           a * b * texel(i + 1, j + 1);
+    const Between x = between(place.at[0], level.width), y = between(place.at[1], level.width);
+    return mix_of(x.share, y.share, 0,
+                  [&](unsigned n) { return texel(x.low + (n & 1), y.low + (n >> 1 & 1)); });
 }
 
 }  // namespace

@@ -23,6 +23,14 @@ REFUSED = [
     ("multimem", "multicast objects of several devices"),
     ("tensormap", "tensor maps of TMA"),
 ]
+# As well as these forms of instructions that have one.
+REFUSED_FORMS = [
+    (
+        "txq.channel_data_type txq.channel_order txq.normalized_coords suq.array_size suq.channel_data_type "
+        "suq.channel_order suq.memory_layout",
+        "inline PTX only; the drivers of GPUs refuse them too",
+    ),
+]
 
 OPENING = """# What the emulated device does not run
 
@@ -57,7 +65,7 @@ ELSEWHERE = """
 ## Instructions that run
 
 Types after an arrow are those of the second type, the source of a conversion or comparison. Of the types and modifiers
-in one row every combination that PTX allows runs, but for what `KNOWN_REFUSALS` in tests/emulator/coverage.py lists.
+in one row every combination that PTX allows runs.
 
 | PTX | types | modifiers |
 |---|---|---|
@@ -82,7 +90,7 @@ def spelled(names: list[str]) -> str:
 
 def page(table: dict[str, list[dict[str, list[str]]]]) -> str:
     text = OPENING
-    for names, written_by in REFUSED:
+    for names, written_by in REFUSED + REFUSED_FORMS:
         text += f"| {' '.join(f'`{name}`' for name in names.split())} | {written_by} |\n"
     text += ELSEWHERE
     for name, rows in sorted(table.items()):

@@ -29,7 +29,7 @@ import bascule
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "gpu" / "results"
-RECORDED = ("opcodes", "captures")  # what other devices are compared with, in files of their own
+RECORDED = ("opcodes", "captures", "textures")  # what other devices are compared with, in files of their own
 LOST = 77  # the exit status of a process of pytest whose context a test has lost
 LIBRARIES = [
     *("cupy-cuda13x", "cupy-cuda12x", "torch", "jax", "numba-cuda", "mpi4py", "warp-lang", "pycuda", "rmm-cu13"),

@@ -111,7 +111,7 @@ add_sources() {
     rm -rf -- "$pack"/tests/emulator "$pack"/tests/fuzz/corpus
     # What other GPUs answered is compared with this one's.
     find "$pack"/tests/gpu/results/20* -type f \
-        ! -name captures.json ! -name opcodes.json ! -name textures.npz -delete
+        ! -name captures.json ! -name opcodes.json ! -name textures.json -delete
     git -C "$root" describe --always --dirty --abbrev=12 >"$pack/commit" 2>/dev/null || echo unknown >"$pack/commit"
 }
 
@@ -126,7 +126,8 @@ build_wheel
 add_wheels
 add_programs
 add_sources
-needed=$(find "$pack/build" -type f -exec objdump -T {} + 2>/dev/null | grep -oE 'GLIBC(XX)?_[0-9.]+' | sort -uV | grep -E '^GLIBC_' | tail -1)
+needed=$(find "$pack/build" -type f \( -perm -u+x -o -name '*.so' \) -exec objdump -T {} + |
+    grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -1)
 megabytes=$(($(du -sb "$pack" | cut -f1) / 1000000))
 say "packed $pack: $megabytes MB, commit $(cat "$pack/commit"), needs $needed"
 [ "$megabytes" -lt $most_megabytes ] || die "$pack has $megabytes MB, more than $most_megabytes"

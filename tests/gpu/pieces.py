@@ -152,6 +152,7 @@ def all_pieces() -> list[Piece]:
         pytest_piece("gpu", HERE / "test_on_a_gpu.py", "gpu"),
         Piece("race", [*python, str(HERE / "race.py"), "--result", str(LOGS / "race.json")], "race"),
         Piece("captures", [*python, str(HERE / "captures.py"), "--out", str(LOGS / "captures.json")], "gpu"),
+        Piece("textures", [*python, str(HERE / "textures.py"), "--out", str(LOGS / "textures.json")], "gpu"),
         Piece("opcodes", [*python, str(HERE / "record.py"), "--out", str(LOGS / "opcodes.json")], "gpu"),
         *cpp_pieces(),
         *pytest_pieces(),

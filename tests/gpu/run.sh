@@ -7,8 +7,9 @@
 #
 #     first      within a minute what tells the most (first.py): each step a process of its own
 #     race       race.py: 100,000 rounds against slow producers; no wrong value, and some with sync=False
-#     gpu        test_on_a_gpu.py: clusters, programmatic launches, graphs that others capture; and record.py: what each
-#                instruction gives, which the emulated device is compared with once it is committed
+#     gpu        test_on_a_gpu.py: clusters, programmatic launches, graphs that others capture; and what the emulated
+#                device is compared with: what each instruction gives (record.py), what textures give (textures.py), and
+#                what calls of the driver do to captures (captures.py)
 #     cpp        the C++ tests that do not look into the emulated device
 #     python     every Python test, or one of its directories or files by name: ordering, lifetime, test_errors, ...
 #     bench      tests/bench/gpu.py on the driver, alone; tests/bench/all.py after it

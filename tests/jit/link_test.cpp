@@ -171,6 +171,32 @@ TEST_CASE("PTX by hand: comments, alignments, pointers, declarations in every or
     CHECK(kind_of_code(ptx) == CodeKind::ptx);
 }
 
+TEST_CASE("the stack is unknown of functions that call themselves, of calls through pointers and of alloca") {
+    const auto function = [](std::string_view name, std::string_view body) {
+        return fmt::format(
+            ".func  (.param .b32 func_retval0) {}(\n\t.param .b32 a\n)\n{{\n\t.reg .b32 %r<3>;\n{}\tret;\n}}\n",
+            name, body);
+    };
+    const auto call = [](std::string_view name) {
+        return fmt::format(
+            "\t{{ // callseq 0, 0\n\tcall.uni (retval0), \n\t{}, \n\t(\n\tparam0\n\t);\n\t}}\n", name);
+    };
+    const std::string kernel =
+        ".extern .func  (.param .b32 func_retval0) vprintf\n(\n\t.param .b64 a\n)\n;\n.visible .entry k()\n{\n" +
+        call("f") + call("vprintf") + "\tret;\n}\n";
+    CHECK_FALSE(has_unknown_stack(kernel));
+    CHECK_FALSE(has_unknown_stack(kernel + function("f", "")));
+    CHECK_FALSE(has_unknown_stack(kernel + function("f", call("g")) + function("g", call("vprintf"))));
+    CHECK(has_unknown_stack(kernel + function("f", call("f"))));
+    CHECK(has_unknown_stack(kernel + function("f", call("g")) + function("g", call("h")) +
+                            function("h", call("f"))));
+    CHECK_FALSE(has_unknown_stack(kernel + function("f", "// call.uni f,\n")));
+    CHECK(has_unknown_stack(kernel + function("f", "\tprototype_2 : .callprototype (.param .b32 _) _;\n")));
+    CHECK(has_unknown_stack(kernel + function("f", "\talloca.u64 %rd1, %rd2;\n")));
+    CHECK_FALSE(has_unknown_stack(""));
+    CHECK_FALSE(has_unknown_stack(".func f { call"));
+}
+
 TEST_CASE("a cubin that is cut or changed is an error and no more") {
     const Image& image = compiled("sm_80");
     const Code whole{"kernels.cubin", image.cubin, CodeKind::cubin};

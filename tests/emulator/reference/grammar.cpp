@@ -352,7 +352,8 @@ constexpr Syntax tensor[] = {
     {"movmatrix.sync.aligned.m8n8.trans.b16"},
 };
 
-// Without what the emulated device has not: .base, offsets, depth comparisons, samples, separate samplers, f16.
+// Without what the emulated device has not: .base, offsets, depth comparisons, samples, separate samplers, f16; and what
+// drivers of GPUs refuse: queries of a texture's format and coordinates, and of a surface's layers, format and layout.
 constexpr Syntax image[] = {
     {"tex($geometry|$cubes).v4($texel).f32"},
     {"tex($geometry).v4($texel).s32"},
@@ -366,9 +367,8 @@ constexpr Syntax image[] = {
     {"sured.b(.add|.min|.max)(.1d|.2d|.3d)(.u32|.s32|.u64)($outside)"},
     {"sured.b(.and|.or)(.1d|.2d|.3d).b32($outside)"},
     {"sured.p(.add|.min|.max|.and|.or)(.1d|.2d|.3d).b32($outside)"},
-    {"txq(.width|.height|.depth|.channel_data_type|.channel_order|.normalized_coords|.array_size|.num_mipmap_levels|.num_"
-     "samples).b32"},
-    {"suq(.width|.height|.depth|.channel_data_type|.channel_order|.array_size|.memory_layout).b32"},
+    {"txq(.width|.height|.depth|.array_size|.num_mipmap_levels|.num_samples).b32"},
+    {"suq(.width|.height|.depth).b32"},
     {"istypep(.texref|.samplerref|.surfref)"},
 };
 

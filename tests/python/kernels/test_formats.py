@@ -167,10 +167,11 @@ def test_policies_of_the_cache(kernel, rng):
 
 
 @pytest.mark.parametrize("nanoseconds", [0, 20_000, 400_000])
-def test_a_thread_sleeps_about_as_long_as_it_asks(kernel, nanoseconds):
+def test_a_thread_sleeps_no_longer_than_the_kernel_runs(kernel, nanoseconds):
     out = wanted(32, "u8")
     begin = time.perf_counter()
     kernel("formats.naps")[1, 32](out, nanoseconds)
     slept = out.read()
-    assert (slept >= nanoseconds // 2).all()
+    if bascule.current_device().emulated:  # a GPU sleeps from nothing to twice as long (PTX ISA, nanosleep)
+        assert (slept >= nanoseconds // 2).all()
     assert (slept * 1e-9 <= time.perf_counter() - begin).all()

@@ -1,7 +1,8 @@
 """How textures are sampled, written with NumPy from the CUDA programming guide ("Texture Fetching").
 
-Texels are arrays (..., channels): one, two or three dimensions before the channels, the width last. Numbers are
-float64.
+What the guide leaves open is as an H100 has it: test_recorded_sampling.py compares this with what one gave.
+
+Texels are arrays (..., channels): one, two or three dimensions before the channels, the width last.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ import itertools
 
 import numpy as np
 
+# The guide does not say how wide a normalised coordinate is when it meets the extent.
+NORMALIZED_BITS = 21
+
 
 def as_numbers(texels: np.ndarray, read: str) -> np.ndarray:
-    """The texels as filters see them: integers that are promoted lie in [0, 1] or [-1, 1]."""
-    if read == "element" or texels.dtype.kind == "f":
+    """The texels as they are read without a filter: integers that are promoted lie in [0, 1] or [-1, 1]."""
+    if texels.dtype.kind == "f":
         return texels.astype("f8")
+    if read == "element":
+        return texels
     most = np.float32(np.iinfo(texels.dtype).max)
     return np.maximum(texels.astype("f4") / most, np.float32(-1)).astype("f8")
 
@@ -33,18 +39,72 @@ def texel_along(index: np.ndarray, extent: int, mode: str) -> tuple[np.ndarray, 
     return np.where(inside, index, 0), inside
 
 
-def nearest_index(x: np.ndarray, extent: int, mode: str, normalized: bool) -> np.ndarray:
-    """The texel at a coordinate, before the address mode, which the guide applies to the coordinate itself."""
-    if not normalized:
-        return np.floor(x).astype("i8")
-    if mode == "wrap":
-        x = x - np.floor(x)
-    elif mode == "mirror":
-        whole = np.floor(x)
-        x = np.where(whole % 2 == 0, x - whole, 1 - (x - whole))
-    index = np.floor(x * extent).astype("i8")
-    # frac(x) = 0 in a mirrored part is the coordinate 1, beyond the last texel.
-    return np.minimum(index, extent - 1) if mode in ("wrap", "mirror") else index
+def in_texels(x: np.ndarray, extent: int, normalized: bool) -> np.ndarray:
+    """A coordinate measured in texels; a normalised one is cut off to its fixed-point format first."""
+    one = 2.0**NORMALIZED_BITS
+    return np.floor(x * one) * extent / one if normalized else x
+
+
+def neighbours(x: np.ndarray, extent: int, normalized: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The lower of the two texels that a coordinate lies between, and in 256ths how far it is on the way to the upper.
+
+    "9-bit fixed point format with 8 bits of fractional value"; halfway cases are rounded up.
+    """
+    ticks = np.floor(in_texels(x, extent, normalized) * 256 + 0.5).astype("i8") - 128
+    return ticks // 256, ticks % 256
+
+
+def divided(whole: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """So many 256ths of a weight, itself in 256ths, to the nearest; halfway cases up."""
+    return np.floor(whole * part / 256 + 0.5).astype("i8")
+
+
+def weights_of(steps: list[np.ndarray]) -> dict[tuple[int, ...], np.ndarray]:
+    """In 256ths for each corner: divided by z, then by x, then by y. In y the halfway cases go to the diagonal."""
+    x, y, z = [*steps, *[np.zeros_like(steps[0])] * 2][:3]
+    made = {}
+    for k, slice_weight in ((0, 256 - z), (1, z)):
+        right = divided(slice_weight, x)
+        left = slice_weight - right
+        made[1, 1, k] = divided(right, y)
+        made[1, 0, k] = right - made[1, 1, k]
+        made[0, 0, k] = divided(left, 256 - y)
+        made[0, 1, k] = left - made[0, 0, k]
+    return made
+
+
+def away_from_zero(x: np.ndarray) -> np.ndarray:
+    return np.sign(x) * np.floor(np.abs(x) + 0.5)
+
+
+def mixed_floats(corners: list[tuple[np.ndarray, np.ndarray]], bits: int) -> np.ndarray:
+    """Weighted sums of numbers of `bits` significant bits. Pairs of a weight (n) and texels (n, channels); four of them
+    share a slice.
+
+    The texels of a slice that count are aligned to the largest of them: each keeps the bits that are not more than
+    bits + 4 below its first. The slices' sums are added, and rounded with halfway cases away from 0.
+    """
+    total = np.zeros_like(corners[0][1])
+    for first in range(0, len(corners), 4):
+        counted = [(weight[:, None], np.where(weight[:, None] > 0, v, 0)) for weight, v in corners[first : first + 4]]
+        largest = np.max([np.abs(v) for _, v in counted], axis=0)
+        unit = np.ldexp(1.0, np.frexp(largest)[1] - (bits + 4))
+        total += sum(weight * np.trunc(v / unit) for weight, v in counted) * unit / 256
+    last = np.ldexp(1.0, np.frexp(total)[1] - bits)
+    return away_from_zero(total / last) * last
+
+
+def mixed_integers(corners: list[tuple[np.ndarray, np.ndarray]], dtype: np.dtype) -> np.ndarray:
+    """Weighted sums of texels that are promoted: 16 bits, also of texels of 8, with halfway cases up."""
+    total = sum(weight[:, None] * v.astype("i8") for weight, v in corners)
+    if dtype == np.uint8:  # 255 becomes 65535
+        found = np.floor(total * 257 / 256 + 0.5)
+    elif dtype == np.int8:  # 127 becomes 32767, but the stretching is coarse
+        found = total + np.floor((total + 16 * np.floor(total / 4096) + 64) / 128)
+    else:
+        found = np.floor(total / 256 + 0.5)
+    most = 65535 if dtype.kind == "u" else 32767
+    return (np.maximum(found, -most).astype("f4") / np.float32(most)).astype("f8")
 
 
 def sample(
@@ -54,41 +114,58 @@ def sample(
     address: str | tuple[str, ...] = "clamp",
     filter: str = "point",
     normalized: bool = False,
+    read: str = "element",
     border: tuple[float, ...] = (0, 0, 0, 0),
 ) -> np.ndarray:
     """`at` has the coordinates x, y and z as far as there are dimensions. The result has the shape (n, channels)."""
     modes = (address,) * 3 if isinstance(address, str) else address
     extents = texels.shape[-2::-1]
-    channels = texels.shape[-1]
-    outside = np.array(border[:channels], "f8").astype(texels.dtype)
+    promoted = texels.dtype.kind != "f" and read == "normalized"
 
-    def fetch(index: list[np.ndarray]) -> np.ndarray:
+    def fetch(index: list[np.ndarray], numbers: np.ndarray) -> np.ndarray:
         places, inside = [], np.ones(index[0].shape, bool)
         for i, extent, mode in zip(index, extents, modes, strict=False):
             place, there = texel_along(i, extent, mode)
             places.append(place)
             inside &= there
-        return np.where(inside[:, None], texels[tuple(places[::-1])], outside)
+        outside = np.array(border[: texels.shape[-1]], "f8").astype(numbers.dtype)
+        return np.where(inside[:, None], numbers[tuple(places[::-1])], outside)
 
     if filter == "point":
-        return fetch([nearest_index(x, n, mode, normalized) for x, n, mode in zip(at, extents, modes, strict=False)])
-    scaled = [(x * n if normalized else x) - 0.5 for x, n in zip(at, extents, strict=False)]
-    low = [np.floor(x).astype("i8") for x in scaled]
-    # 8 bits of fraction; 1.0 can be represented.
-    weight = [np.floor((x - i) * 256 + 0.5) / 256 for x, i in zip(scaled, low, strict=True)]
-    total = np.zeros((len(at[0]), channels))
-    for corner in itertools.product((0, 1), repeat=len(at)):
-        share = np.ones(len(at[0]))
-        for bit, alpha in zip(corner, weight, strict=True):
-            share *= alpha if bit else 1 - alpha
-        total += share[:, None] * fetch([i + bit for i, bit in zip(low, corner, strict=True)])
-    return total
+        nearest = [np.floor(in_texels(x, n, normalized)).astype("i8") for x, n in zip(at, extents, strict=True)]
+        return fetch(nearest, as_numbers(texels, read))
+    if len(at) == 1:  # a row is filtered as a plane of one row, at its upper edge
+        return sample(
+            texels[None],
+            [at[0], np.zeros(len(at[0]))],
+            address=modes,
+            filter=filter,
+            normalized=normalized,
+            read=read,
+            border=border,
+        )
+    low, steps = [], []
+    for x, extent, mode in zip(at, extents, modes, strict=False):
+        index, step = neighbours(x, extent, normalized)
+        if mode == "clamp":  # the coordinate is clamped, to the middle of the outermost texels
+            step = np.where((index < 0) | (index >= extent - 1), 0, step)
+        low.append(index)
+        steps.append(step)
+    numbers = texels if promoted else as_numbers(texels, read)
+    weights = weights_of(steps)
+    corners = [
+        (weights[i, j, k], fetch([a + bit for a, bit in zip(low, (i, j, k), strict=False)], numbers))
+        for k, j, i in itertools.product(range(2 if len(at) == 3 else 1), (0, 1), (0, 1))
+    ]
+    if promoted:
+        return mixed_integers(corners, texels.dtype)
+    return mixed_floats(corners, 11 if texels.dtype == np.float16 else 24)
 
 
 def gather(texels: np.ndarray, x: np.ndarray, y: np.ndarray, component: int, address: str) -> np.ndarray:
     """tex2Dgather: the four texels that linear filtering would use, counter-clockwise from the lower left."""
     height, width = texels.shape[:2]
-    i, j = np.floor(x - 0.5).astype("i8"), np.floor(y - 0.5).astype("i8")
+    i, j = neighbours(x, width, False)[0], neighbours(y, height, False)[0]
     made = []
     for right, down in ((0, 1), (1, 1), (1, 0), (0, 0)):
         column, has_column = texel_along(i + right, width, address)

@@ -125,12 +125,12 @@ def run(kernel: bascule.Kernel, cpp: str, texture: Any, at: list[np.ndarray], ch
     return out.copy_to_host().reshape(COUNT, channels)
 
 
-def check(got: np.ndarray, wanted: np.ndarray, exact: bool) -> None:
-    if exact or got.dtype.kind != "f":
-        np.testing.assert_array_equal(got, wanted.astype(got.dtype))
+def check(got: np.ndarray, wanted: np.ndarray, *, slices: bool = False) -> None:
+    if slices:
+        # How two slices are added is known but for the last bits below what the largest texel has.
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-8)
     else:
-        # The sum of at most 8 products, in another order.
-        np.testing.assert_allclose(got, wanted, rtol=2e-6, atol=1e-6)
+        np.testing.assert_array_equal(got, wanted.astype(got.dtype))
 
 
 def modes(filterable: bool) -> list[tuple[str, bool, str]]:
@@ -153,16 +153,15 @@ def test_arrays_of_every_dimension_and_type_are_sampled(module, dimensions, dtyp
     texels = texels_of(random, (*shape, channels), dtype)
     array = bascule.cuda_array(texels if channels > 1 else texels[..., 0], channels=channels)
     cpp, result = cpp_type(dtype, channels, read)
-    numbers = reference.as_numbers(texels, read) if result.kind == "f" else texels
     for address, normalized, filter in modes(result.kind == "f"):
         at = coordinates(random, shape[::-1], normalized)
         texture = bascule.texture(array, address=address, normalized=normalized, filter=filter, read=read)
         full = at + [np.zeros(COUNT, "f4")] * (3 - dimensions)
         got = run(module[f"sample{dimensions}"], cpp, texture, full, channels, result)
         wanted = reference.sample(
-            numbers, [x.astype("f8") for x in at], address=address, normalized=normalized, filter=filter
+            texels, [x.astype("f8") for x in at], address=address, normalized=normalized, filter=filter, read=read
         )
-        check(got, wanted, filter == "point")
+        check(got, wanted, slices=dimensions == 3 and filter == "linear")
 
 
 @pytest.mark.parametrize("channels", [1, 2, 4])
@@ -173,7 +172,6 @@ def test_pitched_memory_is_sampled_where_it_lies(module, dtype, read, channels) 
     wide = bascule.to_device(texels if channels > 1 else texels[..., 0])
     cpp, result = cpp_type(dtype, channels, read)
     texels = texels[:, :11]
-    numbers = reference.as_numbers(texels, read) if result.kind == "f" else texels
     for address, normalized, filter in modes(result.kind == "f"):
         at = coordinates(random, (11, 9), normalized)
         texture = bascule.texture(
@@ -181,9 +179,9 @@ def test_pitched_memory_is_sampled_where_it_lies(module, dtype, read, channels) 
         )
         got = run(module.sample2, cpp, texture, [*at, np.zeros(COUNT, "f4")], channels, result)
         wanted = reference.sample(
-            numbers, [x.astype("f8") for x in at], address=address, normalized=normalized, filter=filter
+            texels, [x.astype("f8") for x in at], address=address, normalized=normalized, filter=filter, read=read
         )
-        check(got, wanted, filter == "point")
+        check(got, wanted)
 
 
 @pytest.mark.parametrize("channels", [1, 2, 4])
@@ -193,12 +191,12 @@ def test_linear_memory_is_fetched_and_is_0_outside(module, dtype, read, channels
     texels = texels_of(random, (100, channels), dtype)
     array = bascule.to_device(texels if channels > 1 else texels[..., 0])
     cpp, result = cpp_type(dtype, channels, read)
-    numbers = reference.as_numbers(texels, read) if result.kind == "f" else texels
+    numbers = reference.as_numbers(texels, read)
     x = random.integers(-50, 150, COUNT, dtype="i4")
     texture = bascule.texture(array, read=read, channels=channels)
     got = run(module.fetch1, cpp, texture, [x], channels, result)
     inside = (x >= 0) & (x < 100)
-    check(got, np.where(inside[:, None], numbers[np.clip(x, 0, 99)], 0), True)
+    check(got, np.where(inside[:, None], numbers[np.clip(x, 0, 99)], 0))
 
 
 @pytest.mark.parametrize("address", list(itertools.permutations(("wrap", "clamp", "mirror", "border"), 3)))
@@ -210,10 +208,8 @@ def test_each_axis_has_an_address_mode_of_its_own(module, address) -> None:
     for filter in ("point", "linear"):
         texture = bascule.texture(array, address=address, normalized=True, filter=filter)
         got = run(module.sample3, "float", texture, at, 1, "f4")
-        wanted = reference.sample(
-            texels.astype("f8"), [x.astype("f8") for x in at], address=address, normalized=True, filter=filter
-        )
-        check(got, wanted, filter == "point")
+        wanted = reference.sample(texels, [x.astype("f8") for x in at], address=address, normalized=True, filter=filter)
+        check(got, wanted, slices=filter == "linear")
 
 
 def test_a_border_has_a_colour(module) -> None:
@@ -226,9 +222,9 @@ def test_a_border_has_a_colour(module) -> None:
         )
         got = run(module.sample2, "float4", texture, [*at, np.zeros(COUNT, "f4")], 4, "f4")
         wanted = reference.sample(
-            texels.astype("f8"), [x.astype("f8") for x in at], address="border", filter=filter, border=(0.5, -1, 2, 3)
+            texels, [x.astype("f8") for x in at], address="border", filter=filter, border=(0.5, -1, 2, 3)
         )
-        check(got, wanted, filter == "point")
+        check(got, wanted)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "i2"])
@@ -248,13 +244,13 @@ def test_layers_are_sampled_one_by_one(module, dimensions, dtype) -> None:
         for layer in range(4):
             here = np.clip(layers, 0, 3) == layer
             wanted = reference.sample(
-                texels[layer] if dtype == "i2" else texels[layer].astype("f8"),
+                texels[layer],
                 [x[here].astype("f8") for x in at],
                 address=address,
                 normalized=normalized,
                 filter=filter,
             )
-            check(got[here], wanted, filter == "point")
+            check(got[here], wanted)
 
 
 @pytest.mark.parametrize("layered", [False, True])
@@ -274,12 +270,12 @@ def test_cubes_are_sampled_by_direction(module, layered, filter) -> None:
     for i in range(COUNT):
         face, s, t = reference.cube_face(*(float(x[i]) for x in at))
         wanted[i] = reference.sample(
-            texels[6 * layers[i] + face].astype("f8"),
+            texels[6 * layers[i] + face],
             [np.array([s]), np.array([t])],
             normalized=True,
             filter=filter,
         )
-    check(got, wanted, filter == "point")
+    check(got, wanted)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "u4", "i4"])
@@ -315,7 +311,9 @@ def test_srgb_is_decoded_but_for_alpha(module) -> None:
     got = run(module.sample2, "float4", texture, at, 4, "f4")[:256]
     encoded = np.arange(256) / 255
     decoded = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
-    np.testing.assert_allclose(got, np.stack([decoded, decoded, decoded, encoded], axis=1), rtol=1e-6)
+    # To about 8 bits; alpha exactly.
+    np.testing.assert_allclose(got[:, :3], np.stack([decoded] * 3, axis=1), rtol=2**-7)
+    np.testing.assert_array_equal(got[:, 3], encoded.astype("f4"))
 
 
 def test_coordinates_that_are_not_finite_read_something(module) -> None:

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "machine/operations/filtering.hpp"
+
 namespace emulated::machine {
 namespace {
 
@@ -39,39 +41,6 @@ std::int64_t resolve(std::int64_t index, std::int64_t extent, Address mode) {
     return outside;
 }
 
-// The texels along one axis that a sample is made of.
-struct Taps {
-    std::array<std::int64_t, 2> index{0, 0};
-    std::array<double, 2> weight{1, 0};
-    unsigned count = 1;
-};
-
-// Coordinates beyond these lie outside of every image on the same side, and after wrapping nowhere in particular.
-double finite(double at) {
-    constexpr double most = 1e15;
-    return std::isnan(at) ? 0 : std::clamp(at, -most, most);
-}
-
-Taps taps_of(const Sampler& sampler, double at, std::uint32_t extent, Address mode, bool texels, bool pair) {
-    const auto size = static_cast<std::int64_t>(extent);
-    if (texels) return {{resolve(static_cast<std::int64_t>(at), size, mode)}, {1, 0}, 1};
-    const double given = finite(at);
-    if (!pair && sampler.normalized_coordinates && mode == Address::mirror) {
-        // "If floor(x) is even frac(x), else 1-frac(x)": exactly between two texels this is not what the index says.
-        const double whole = std::floor(given), rest = given - whole;
-        const double mirrored = std::fmod(whole, 2) == 0 ? rest : 1 - rest;
-        return {{std::min(static_cast<std::int64_t>(std::floor(mirrored * extent)), size - 1)}, {1, 0}, 1};
-    }
-    const double scaled = sampler.normalized_coordinates ? given * extent : given;
-    if (!pair) return {{resolve(static_cast<std::int64_t>(std::floor(scaled)), size, mode)}, {1, 0}, 1};
-    const double shifted = scaled - 0.5;
-    const double first = std::floor(shifted);
-    // "Stored in 9-bit fixed point format with 8 bits of fractional value (so 1.0 is exactly represented)".
-    const double weight = std::floor((shifted - first) * 256 + 0.5) / 256;
-    const auto index = static_cast<std::int64_t>(first);
-    return {{resolve(index, size, mode), resolve(index + 1, size, mode)}, {1 - weight, weight}, 2};
-}
-
 double from_half(std::uint16_t bits) {
     const int exponent = bits >> 10 & 31;
     const double fraction = bits & 1023;
@@ -80,10 +49,6 @@ double from_half(std::uint16_t bits) {
     if (exponent == 31)
         return fraction == 0 ? sign * HUGE_VAL : std::bit_cast<double>(0x7ff8'0000'0000'0000ull);
     return sign * std::ldexp(1024 + fraction, exponent - 25);
-}
-
-double linear_of_srgb(double value) {
-    return value <= 0.04045 ? value / 12.92 : std::pow((value + 0.055) / 1.055, 2.4);
 }
 
 template <class T>
@@ -116,7 +81,14 @@ double promoted(const TexelFormat& format, std::uint32_t value) {
     return std::max(-1.0f, static_cast<float>(static_cast<std::int32_t>(value)) / most);
 }
 
-Texel texel_at(const ImageObject& texture, const std::byte* bytes) {
+std::uint32_t demoted(const TexelFormat& format, double value) {
+    const unsigned bits = 8u * format.channel_bytes;
+    const bool is_signed = format.kind == TexelFormat::Kind::signed_integer;
+    const double most = (1u << (is_signed ? bits - 1 : bits)) - 1;
+    return static_cast<std::uint32_t>(std::lround(std::clamp(value, is_signed ? -1.0 : 0.0, 1.0) * most));
+}
+
+Texel texel_of(const ImageObject& texture, const std::byte* bytes) {
     const TexelFormat& format = texture.image.format;
     Texel made;
     for (unsigned c = 0; c < format.channels; ++c, bytes += format.channel_bytes) {
@@ -128,14 +100,19 @@ Texel texel_at(const ImageObject& texture, const std::byte* bytes) {
         made.bits[c] = integer_at(format, bytes);
         if (!texture.sampler.promotes) continue;
         made.number[c] = promoted(format, made.bits[c]);
-        if (texture.sampler.srgb && c < 3) made.number[c] = linear_of_srgb(made.number[c]);
+        if (texture.sampler.srgb && c < 3)
+            made.number[c] = linear_of_srgb(static_cast<std::uint8_t>(made.bits[c]));
     }
     return made;
 }
 
 Texel border_of(const ImageObject& texture) {
+    const TexelFormat& format = texture.image.format;
     Texel made;
-    for (unsigned c = 0; c < texture.image.format.channels; ++c) made.number[c] = texture.sampler.border[c];
+    for (unsigned c = 0; c < format.channels; ++c) {
+        made.number[c] = texture.sampler.border[c];
+        if (texture.sampler.promotes) made.bits[c] = demoted(format, made.number[c]);
+    }
     return made;
 }
 
@@ -149,7 +126,7 @@ Texel Texels::read(const Image& level, std::uint32_t x, std::uint32_t y, std::ui
     const std::uint64_t address =
         level.address + level.slice_pitch * slice + level.pitch * y + std::uint64_t{level.format.bytes()} * x;
     if (log != nullptr) log->add(address, level.format.bytes(), races::Access::read);
-    return texel_at(*texture, bytes + (address - texture->image.address));
+    return texel_of(*texture, bytes + (address - texture->image.address));
 }
 
 namespace {
@@ -209,9 +186,15 @@ Texel read_across_edges(const Texels& texels, const Image& level, std::int64_t x
     Texel made = read({face, inside_x, inside_y});
     for (const CubeTexel& beyond : {CubeTexel{face, x, inside_y}, CubeTexel{face, inside_x, y}}) {
         const Texel other = read(across_edge(beyond, width));
-        for (unsigned c = 0; c < 4; ++c) made.number[c] += other.number[c];
+        for (unsigned c = 0; c < 4; ++c) {
+            made.number[c] += other.number[c];
+            made.bits[c] += other.bits[c];
+        }
     }
-    for (double& number : made.number) number /= 3;
+    for (unsigned c = 0; c < 4; ++c) {
+        made.number[c] /= 3;
+        made.bits[c] = static_cast<std::uint32_t>(static_cast<std::int32_t>(made.bits[c]) / 3);
+    }
     return made;
 }
 
@@ -224,33 +207,74 @@ Texel read_or_border(const Texels& texels, const Image& level, std::int64_t x, s
                        static_cast<std::uint32_t>(slice));
 }
 
-Texel sample_level(const Texels& texels, const Image& image, const SamplePlace& place) {
-    const Sampler& sampler = texels.texture->sampler;
-    const bool pair = sampler.linear && !place.texels;
-    const std::array<std::uint32_t, 3> extents{image.width, image.height, image.slices};
-    std::array<Taps, 3> axes;
-    for (unsigned d = 0; d < place.dimensions; ++d)
-        axes[d] = taps_of(sampler, place.at[d], extents[d], sampler.address[d], place.texels, pair);
-    if (place.dimensions < 3) axes[2].index[0] = place.slice;
+// How the texels of a channel are mixed depends on what they are.
+double mixed_channel(const ImageObject& texture, Parts slice, Parts next, unsigned channel) {
+    const TexelFormat& format = texture.image.format;
+    if (format.kind == TexelFormat::Kind::floating)
+        return format.channel_bytes == 4 ? mixed_floats(slice, next) : mixed_halves(slice, next);
+    return texture.sampler.srgb && channel < 3 ? mixed_halves(slice, next)
+                                               : mixed_integers(slice, next, format);
+}
 
-    Texel made;
-    bool first = true;
-    for (unsigned k = 0; k < axes[2].count; ++k) {
-        for (unsigned j = 0; j < axes[1].count; ++j) {
-            for (unsigned i = 0; i < axes[0].count; ++i) {
-                const double weight = axes[0].weight[i] * axes[1].weight[j] * axes[2].weight[k];
-                if (weight == 0) continue;
-                const std::int64_t x = axes[0].index[i], y = axes[1].index[j], z = axes[2].index[k];
-                const Texel texel = read_or_border(texels, image, x, y, z);
-                if (first) made.bits = texel.bits;
-                for (unsigned c = 0; c < 4; ++c)
-                    made.number[c] =
-                        first ? weight * texel.number[c] : made.number[c] + weight * texel.number[c];
-                first = false;
-            }
-        }
-    }
+/// The two texels along an axis that are mixed, as the address mode has them, and the second's share in 1/256.
+struct Pair {
+    std::array<std::int64_t, 2> index{0, 0};
+    std::uint32_t share = 0;
+};
+
+Pair pair_at(double at, bool normalized, std::uint32_t extent, Address mode) {
+    const Mix mix = mix_at(at, normalized, extent);
+    Pair made{{resolve(mix.texel, extent, mode), resolve(mix.texel + 1, extent, mode)}, mix.share};
+    // A clamped coordinate lies in the middle of the outermost texel.
+    if (mode == Address::clamp && made.index[0] == made.index[1]) made.share = 0;
     return made;
+}
+
+Texel filtered(const Texels& texels, const Image& image, const SamplePlace& place) {
+    const ImageObject& texture = *texels.texture;
+    const Sampler& sampler = texture.sampler;
+    const std::array<std::uint32_t, 3> extents{image.width, image.height, image.slices};
+    std::array<Pair, 3> axes;
+    for (unsigned d = 0; d < place.dimensions; ++d)
+        axes[d] = pair_at(place.at[d], sampler.normalized_coordinates, extents[d], sampler.address[d]);
+    // One dimension is filtered as two at y = 0, half of which lies above the only row.
+    if (place.dimensions == 1) axes[1] = pair_at(0, false, 1, sampler.address[1]);
+    if (place.dimensions < 3) axes[2].index[0] = place.slice;
+    const Shares shares = shares_of(axes[0].share, axes[1].share, axes[2].share);
+    const unsigned channels = texture.image.format.channels;
+    Part parts[4][8];
+    std::array<std::size_t, 2> counts{};
+    for (unsigned n = 0, at = 0; n < 8; ++n) {
+        if (shares[n] == 0) continue;
+        const Texel texel = read_or_border(texels, image, axes[0].index[n & 1], axes[1].index[n >> 1 & 1],
+                                           axes[2].index[n >> 2]);
+        for (unsigned c = 0; c < channels; ++c)
+            parts[c][at] = {texel.number[c], static_cast<std::int32_t>(texel.bits[c]), shares[n]};
+        ++at;
+        ++counts[n >> 2];
+    }
+    Texel made;
+    for (unsigned c = 0; c < channels; ++c)
+        made.number[c] = mixed_channel(texture, {parts[c], counts[0]}, {parts[c] + counts[0], counts[1]}, c);
+    return made;
+}
+
+Texel nearest(const Texels& texels, const Image& image, const SamplePlace& place) {
+    const Sampler& sampler = texels.texture->sampler;
+    const std::array<std::uint32_t, 3> extents{image.width, image.height, image.slices};
+    std::array<std::int64_t, 3> index{0, 0, place.slice};
+    for (unsigned d = 0; d < place.dimensions; ++d) {
+        const std::int64_t texel = place.texels
+                                       ? static_cast<std::int64_t>(place.at[d])
+                                       : texel_at(place.at[d], sampler.normalized_coordinates, extents[d]);
+        index[d] = resolve(texel, extents[d], sampler.address[d]);
+    }
+    return read_or_border(texels, image, index[0], index[1], index[2]);
+}
+
+Texel sample_level(const Texels& texels, const Image& image, const SamplePlace& place) {
+    return texels.texture->sampler.linear && !place.texels ? filtered(texels, image, place)
+                                                           : nearest(texels, image, place);
 }
 
 }  // namespace
@@ -261,8 +285,8 @@ Texel sample(const Texels& texels, const SamplePlace& place) {
     const Sampler& sampler = texture.sampler;
     const auto last = static_cast<double>(texture.levels() - 1);
     const double most = std::clamp(double{sampler.most_level}, 0.0, last);
-    const double level =
-        std::clamp(finite(place.level), std::clamp(double{sampler.least_level}, 0.0, most), most);
+    const double level = std::clamp(std::isnan(place.level) ? 0 : place.level,
+                                    std::clamp(double{sampler.least_level}, 0.0, most), most);
     const auto read = [&](double number) {
         return sample_level(texels, texture.level(static_cast<std::size_t>(number)), place);
     };
@@ -281,8 +305,8 @@ Texel gather(const Texels& texels, const SamplePlace& place, unsigned component)
     const ImageObject& texture = *texels.texture;
     const Image& image = texture.image;
     const Sampler& sampler = texture.sampler;
-    const Taps x = taps_of(sampler, place.at[0], image.width, sampler.address[0], false, true);
-    const Taps y = taps_of(sampler, place.at[1], image.height, sampler.address[1], false, true);
+    const Pair x = pair_at(place.at[0], sampler.normalized_coordinates, image.width, sampler.address[0]);
+    const Pair y = pair_at(place.at[1], sampler.normalized_coordinates, image.height, sampler.address[1]);
     constexpr std::array<std::array<unsigned, 2>, 4> order{{{0, 1}, {1, 1}, {1, 0}, {0, 0}}};
     Texel made;
     for (unsigned n = 0; n < 4; ++n) {

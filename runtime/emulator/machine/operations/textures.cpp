@@ -437,16 +437,6 @@ const Instruction* reduce_surface(Lanes& s, const Instruction* i) {
 
 // --- queries -----------------------------------------------------------------------------------------------
 
-// As OpenCL's headers number them, which PTX refers to.
-u32 channel_type_of(const ImageObject& object) {
-    const TexelFormat& format = object.image.format;
-    const u32 size = format.channel_bytes == 1 ? 0 : format.channel_bytes == 2 ? 1 : 2;
-    if (format.kind == TexelFormat::Kind::floating) return size == 1 ? 0x10dd : 0x10de;
-    const bool is_signed = format.kind == TexelFormat::Kind::signed_integer;
-    if (!object.is_surface && object.sampler.promotes) return (is_signed ? 0x10d0 : 0x10d2) + size;
-    return (is_signed ? 0x10d7 : 0x10da) + size;
-}
-
 u32 answer_of(const ImageObject& object, Flag what) {
     const Image& image = object.image;
     const u32 layers = image.cube ? image.slices / 6 : image.slices;
@@ -459,18 +449,10 @@ u32 answer_of(const ImageObject& object, Flag what) {
             return image.dimensions > 2 ? image.slices : 0;
         case Flag::array_size:
             return image.layered ? layers : 0;
-        case Flag::channel_data_type:
-            return channel_type_of(object);
-        case Flag::channel_order:
-            return image.format.channels == 1 ? 0x10b0 : image.format.channels == 2 ? 0x10b2 : 0x10b5;
-        case Flag::normalized_coords:
-            return object.sampler.normalized_coordinates ? 1 : 0;
         case Flag::num_mipmap_levels:
             return static_cast<u32>(object.levels());
-        case Flag::num_samples:
-            return 1;
         default:
-            return 0;  // memory_layout: CUDA arrays are not linear to kernels
+            return 1;  // num_samples
     }
 }
 

@@ -156,12 +156,10 @@ void Lowering::surface(const ptx::Instruction& instruction, const Opcode& opcode
 // txq.width.b32 d, [a]; istypep.texref p, a
 void Lowering::query(const ptx::Instruction& instruction, const Opcode& opcode) {
     ImageAccess access;
-    access.what =
-        flag_in(opcode.flags,
-                {Flag::width, Flag::height, Flag::depth, Flag::channel_data_type, Flag::channel_order,
-                 Flag::array_size, Flag::normalized_coords, Flag::num_mipmap_levels, Flag::num_samples,
-                 Flag::memory_layout, Flag::texref, Flag::samplerref, Flag::surfref},
-                Flag::rn);
+    access.what = flag_in(opcode.flags,
+                          {Flag::width, Flag::height, Flag::depth, Flag::array_size, Flag::num_mipmap_levels,
+                           Flag::num_samples, Flag::texref, Flag::samplerref, Flag::surfref},
+                          Flag::rn);
     const bool predicate = opcode.row->operation == Operation::istypep;
     const Ref handle = image_handle(operand(instruction, 1));
     emit({opcode.row->operation}, {result(operand(instruction, 0), predicate ? 0 : 4)}, {handle}).immediate =

@@ -50,8 +50,7 @@ namespace emulated::program {
     NAMED(restricted_cluster, "sync_restrict::shared::cluster") \
     /* textures, surfaces */ NAMED(geometry_1d, "1d") NAMED(geometry_2d, "2d") NAMED(geometry_3d, "3d") FLAG(a1d) \
     FLAG(a2d) FLAG(cube) FLAG(acube) NAMED(lod, "level") FLAG(grad) FLAG(g) FLAG(p) FLAG(trap) \
-    FLAG(zero) FLAG(width) FLAG(height) FLAG(depth) FLAG(channel_data_type) FLAG(channel_order) \
-    FLAG(normalized_coords) FLAG(array_size) FLAG(num_mipmap_levels) FLAG(num_samples) FLAG(memory_layout) \
+    FLAG(zero) FLAG(width) FLAG(height) FLAG(depth) FLAG(array_size) FLAG(num_mipmap_levels) FLAG(num_samples) \
     FLAG(texref) FLAG(samplerref) FLAG(surfref) \
     /* what lies outside of a tensor, the first level of a mipmapped texture */ FLAG(oob) FLAG(base)
 

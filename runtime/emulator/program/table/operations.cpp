@@ -68,17 +68,9 @@ constexpr FlagSet outside{F::trap, F::clamp, F::zero};
 constexpr FlagSet surface_reductions{F::add, F::min, F::max};
 constexpr FlagSet reduced = FlagSet{F::geometry_1d, F::geometry_2d, F::geometry_3d} | outside;
 constexpr FlagSet unformatted = FlagSet{F::b} | plain_geometries | outside;
-constexpr FlagSet surface_queries{F::width,         F::height,     F::depth,        F::channel_data_type,
-                                  F::channel_order, F::array_size, F::memory_layout};
-constexpr FlagSet texture_queries{F::width,
-                                  F::height,
-                                  F::depth,
-                                  F::channel_data_type,
-                                  F::channel_order,
-                                  F::array_size,
-                                  F::normalized_coords,
-                                  F::num_mipmap_levels,
-                                  F::num_samples};
+constexpr FlagSet surface_queries{F::width, F::height, F::depth};
+constexpr FlagSet texture_queries =
+    surface_queries | FlagSet{F::array_size, F::num_mipmap_levels, F::num_samples};
 constexpr FlagSet extremes_and_sum{F::add, F::min, F::max};
 constexpr FlagSet extremes{F::min, F::max};
 constexpr FlagSet secondary{F::add, F::min, F::max};
@@ -467,8 +459,10 @@ std::variant<Opcode, Refusal> find_operation(std::string_view text) {
     Opcode opcode;
     const std::size_t dot = text.find('.');
     const std::string_view name = text.substr(0, dot);
+    const bool asks = name == "txq" || name == "suq";
     const auto refuse = [&](const std::string& why) {
-        return Refusal{std::string(text) + " is not supported" + why};
+        return Refusal{std::string(text) + " is not supported" +
+                       (asks ? ": the drivers of GPUs refuse it too. Pass the answer as an argument" : why)};
     };
     if (std::ranges::find(table, name, &Row::name) == std::end(table)) return refuse("");
 
