@@ -45,8 +45,7 @@ class Scene:
         self.ok(driver.cuMemHostAlloc(byref(self.host), c_size_t(BYTES), 0))
         self.pageable = ctypes.create_string_buffer(BYTES)
         self.library, self.kernel, self.function = c_void_p(), c_void_p(), c_void_p()
-        code = bascule.compile(KERNEL).increment
-        image = code.cubin or code.ptx.encode() + b"\0"
+        image = bascule.compile(KERNEL).increment.ptx.encode() + b"\0"
         self.ok(driver.cuLibraryLoadData(byref(self.library), image, None, None, 0, None, None, 0))
         self.ok(driver.cuLibraryGetKernel(byref(self.kernel), self.library, b"increment"))
         self.ok(driver.cuKernelGetFunction(byref(self.function), self.kernel))

@@ -143,6 +143,12 @@ def cpp_pieces() -> Iterator[Piece]:
         yield Piece(f"cpp-{name}", command, "cpp", environment=collect.for_cpp_tests)
 
 
+def script(name: str, option: str, group: str = "gpu", file: str = "") -> Piece:
+    """One of this directory, which writes what it found by that option."""
+    command = [sys.executable, str(HERE / f"{file or name}.py"), option, str(LOGS / f"{name}.json")]
+    return Piece(name, command, group)
+
+
 def all_pieces() -> list[Piece]:
     smoke = ["--smoke", "--rounds", "3"] if collect.facts()["emulated"] else []
     gpu, every = ROOT / "tests" / "bench" / "gpu.py", ROOT / "tests" / "bench" / "all.py"
@@ -150,10 +156,11 @@ def all_pieces() -> list[Piece]:
     return [
         Piece("first", [*python, str(HERE / "first.py"), *first], "first", True, seconds=150),
         pytest_piece("gpu", HERE / "test_on_a_gpu.py", "gpu"),
-        Piece("race", [*python, str(HERE / "race.py"), "--result", str(LOGS / "race.json")], "race"),
-        Piece("captures", [*python, str(HERE / "captures.py"), "--out", str(LOGS / "captures.json")], "gpu"),
-        Piece("textures", [*python, str(HERE / "textures.py"), "--out", str(LOGS / "textures.json")], "gpu"),
-        Piece("opcodes", [*python, str(HERE / "record.py"), "--out", str(LOGS / "opcodes.json")], "gpu"),
+        script("race", "--result", "race"),
+        script("thread_exit", "--result"),
+        script("captures", "--out"),
+        script("textures", "--out"),
+        script("opcodes", "--out", file="record"),
         *cpp_pieces(),
         *pytest_pieces(),
         Piece("bench-gpu", [*python, str(gpu), "--json", str(LOGS / "bench-gpu.json"), *smoke], "bench", True),
