@@ -12,6 +12,9 @@ venv_python=$root/.venv/bin/python
 sample_packages=(g++ cmake ninja-build libfmt-dev libxxhash-dev nlohmann-json3-dev python3 python3-venv python3-dev)
 test_packages=("${sample_packages[@]}" doctest-dev libmpfr-dev pkg-config ccache mold git valgrind chromium fonts-dejavu-core)
 
+# Images of containers set it. The tests start thousands of processes, and each would compile NumPy's modules again.
+unset PYTHONDONTWRITEBYTECODE
+
 # Debian's ninja 1.11 ends the names of included files at an apostrophe, and so builds everything each time.
 case $root in
     *\'*) mkdir -p "$root/build/ninja"

@@ -39,7 +39,7 @@ for candidate in .venv/bin/python python3.12 python3; do
 done
 [ -n "$python" ] || { echo "tests/gpu/run.sh: no Python was found; name one as the last argument" >&2; exit 2; }
 
-export BASCULE_DEVICE=${BASCULE_DEVICE:-cuda} PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+export BASCULE_DEVICE=${BASCULE_DEVICE:-cuda} PYTHONUNBUFFERED=1
 if [ -d wheels ]; then
     # As the site directory of users, too: there cuda-pathfinder looks for headers.
     export PYTHONUSERBASE=$root/site
