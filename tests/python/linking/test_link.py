@@ -225,7 +225,7 @@ def test_a_syntax_error_is_at_the_users_line(tmp_path: Path) -> None:
 def test_a_fault_names_the_line_of_its_text(tmp_path: Path) -> None:
     if not bascule.current_device().emulated:
         pytest.skip("a GPU does not tell lines")
-    (tmp_path / "writes.cu").write_text("__device__ void put(int* p) {\n\n  p[1000000] = 1;\n}")
+    (tmp_path / "writes.cu").write_text("__device__ void put(int* p) {\n\n  p[1ll << 40] = 1;\n}")
     caller = "__device__ void put(int*);\n__global__ void k(int* p) { put(p); }"
     bascule.link([tmp_path / "writes.cu", caller]).k[1, 1](bascule.zeros(1, "i4"))
     with pytest.raises(bascule.CudaError, match=r"writes\.cu:3|line 3 of .*writes\.cu"):
