@@ -3,6 +3,7 @@
 
 #include "driver/capture.hpp"
 #include "driver/graph_nodes.hpp"
+#include "driver/shared_objects.hpp"
 
 namespace emulated::driver {
 namespace {
