@@ -29,6 +29,7 @@ import bascule
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "gpu" / "results"
+STACKS = ROOT / "build" / "dev" / "tests" / "gpu" / "thread_stacks.so"  # lets threads write their stacks
 RECORDED = ("opcodes", "captures", "textures")  # what other devices are compared with, in files of their own
 LOST = 77  # the exit status of a process of pytest whose context a test has lost
 LIBRARIES = [

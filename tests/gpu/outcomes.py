@@ -8,6 +8,7 @@ whose context a test has lost ends with LOST: every later test in it would fail 
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 from pathlib import Path
@@ -20,6 +21,8 @@ import bascule
 
 FILE = Path(os.environ["BASCULE_OUTCOMES"])
 MOST_TEXT = 4000  # characters of a failure's text
+if collect.STACKS.exists():
+    ctypes.CDLL(str(collect.STACKS))
 
 
 def write(line: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@
 # differs from build/dev, some minutes, and downloads wheels.
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
-programs=(jit_tests runtime_tests file_faults exchange_native bench_native fake_profiler wrapped_driver count_allocations)
+programs=(jit_tests runtime_tests file_faults exchange_native bench_native fake_profiler wrapped_driver thread_stacks count_allocations)
 if [ "${1:-}" = --quick ]; then
     programs=("${programs[@]:2}")
     shift

@@ -7,6 +7,7 @@ not end, the outcome says so, and what follows it in the file runs in a new proc
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import shutil
@@ -31,7 +32,7 @@ LEFT_OUT = {"packaging", "docs", "test_tree", "test_readme"}
 FIRST = ["ordering", "lifetime", "graphs", "launches", "dlpack", "producers", "conformance", "kernels"]
 WITH_NVRTC = ["nvrtc", "compiler", "reflection", "specialization", "struct_probe", "variable", "prelude", "diagnostics"]
 STEPS = ["first", "gpu", "race", "cpp", "python", "bench"]
-SILENCE = 150.0  # seconds without the end of a test after which it hangs
+SILENCE = 75.0  # seconds without the end of a test after which it hangs
 MOST_PROCESSES = 30  # of one piece
 
 
@@ -84,6 +85,14 @@ class Piece:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
+    def tell_stacks(self) -> None:
+        """Of every thread, into its log."""
+        assert self.process is not None
+        libc = ctypes.CDLL(None)
+        for thread in Path(f"/proc/{self.process.pid}/task").iterdir():
+            libc.tgkill(self.process.pid, int(thread.name), signal.SIGUSR2)
+            time.sleep(0.05)  # one after the other
+
     def hangs(self) -> bool:
         if not self.is_pytest:
             return time.monotonic() - self.started > self.seconds
@@ -123,7 +132,7 @@ def pytest_pieces() -> Iterator[Piece]:
 
 
 def pytest_piece(name: str, file: Path, group: str) -> Piece:
-    options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "outcomes", "-o", "faulthandler_timeout=100"]
+    options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "outcomes", "-o", "faulthandler_timeout=60"]
     return Piece(name, [sys.executable, "-m", "pytest", str(file.relative_to(ROOT)), *options], group, is_pytest=True)
 
 
@@ -216,6 +225,8 @@ class Run:
         hung = code is None and piece.hangs()
         if code is None and not hung:
             return
+        if hung and piece.is_pytest and collect.STACKS.exists():
+            piece.tell_stacks()
         piece.stop()
         self.running.remove(piece)
         if not piece.ended(-signal.SIGKILL if code is None else code, hung):

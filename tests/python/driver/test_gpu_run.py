@@ -72,6 +72,8 @@ def test_what_follows_a_test_that_ends_its_process_hangs_or_faults_runs_in_anoth
     said = {name.partition("::")[2]: text for name, text in found["failed"].items()}
     assert "ended the process with status -11" in said["test_ends_the_process"]
     assert "did not end within 8 s" in said["test_hangs"]
+    if pieces.collect.STACKS.exists():
+        assert "PyThread_acquire_lock_timed" in (pieces.LOGS / "some.log").read_text()  # its native stack
     assert "CUDA_ERROR_ILLEGAL_ADDRESS" in said["test_loses_the_context"]
     assert "assert 1 == 2" in said["test_fails"]
     assert len(said) == 4
