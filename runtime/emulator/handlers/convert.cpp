@@ -118,12 +118,12 @@ struct Resized {
     D operator()(S a) const { return static_cast<D>(a); }
 };
 // .ftz as ptxas makes it for an H100: a double becomes zero unless it is rounded, to 24 bits, to a normal number. Where the
-// rounding is away from zero, 2^-126 - 2^-150 counts as one.
+// rounding is away from zero, that is whatever is greater than 2^-126 - 2^-150.
 template <int Mode>
 struct FtzNarrowed {
     float operator()(double a) const {
         const double least = Mode == FE_TONEAREST                        ? 0x1.ffffffp-127
-                             : Mode == (a < 0 ? FE_DOWNWARD : FE_UPWARD) ? 0x1.fffffep-127
+                             : Mode == (a < 0 ? FE_DOWNWARD : FE_UPWARD) ? 0x1.fffffe0000001p-127
                                                                          : 0x1p-126;
         return __builtin_fabs(a) < least ? __builtin_copysignf(0.0f, static_cast<float>(a))
                                          : static_cast<float>(a);

@@ -131,7 +131,8 @@ template <class F, class H>
 struct Small {
     H operator()(auto... a) const { return from_float<H>(F{}(to_float(a)...)); }
 };
-template <class H, bool Saturate, bool Relu>
+// Flushes: .ftz of what is computed, as of FtzRounded: zero is what is less than 2^-14 when it is rounded to 11 bits.
+template <class H, bool Saturate, bool Relu, bool Flushes = false>
 struct SmallFma {
     H operator()(H a, H b, H c) const {
         const double product = static_cast<double>(to_float(a)) * static_cast<double>(to_float(b));
@@ -143,9 +144,17 @@ struct SmallFma {
             const bool grow = (error > 0) == (sum > 0);
             sum = bits_as<double>(bits_as<std::uint64_t>(sum) + (grow ? 1ull : ~0ull));
         }
+        if (Flushes && __builtin_fabs(sum) < 0x1.ffep-15) sum = __builtin_copysign(0.0, sum);
         if (Saturate) sum = sum > 0 ? (sum < 1 ? sum : 1.0) : 0.0;
         if (Relu) sum = sum != sum ? sum : sum > 0 ? sum : 0.0;
         return rounded_to_small<H, Flag::rn>(sum);
+    }
+};
+template <bool Saturate>
+struct FlushedProduct {
+    Half operator()(Half a, Half b) const {
+        constexpr Half minus_zero{0x8000};  // changes no sum, of zeros neither
+        return SmallFma<Half, Saturate, false, true>{}(a, b, minus_zero);
     }
 };
 // What reproduces an H100: the power is rounded to zero, and 23 bits behind the argument's point count.
@@ -232,10 +241,10 @@ void add_small(Registry& r, Operation operation, FlagSet flags, Type one, Type t
 }
 
 // What f16 has with .ftz and without.
-template <class F, int Arity>
+template <class F, int Arity, class Flushing = F>
 void add_flushing(Registry& r, Operation operation, FlagSet flags = {}) {
     add_small<F, Half, Arity>(r, operation, flags, Type::f16, Type::f16x2);
-    add_small<Ftz<F>, Half, Arity>(r, operation, flags | FlagSet{Flag::ftz}, Type::f16, Type::f16x2);
+    add_small<Ftz<Flushing>, Half, Arity>(r, operation, flags | FlagSet{Flag::ftz}, Type::f16, Type::f16x2);
 }
 
 template <template <bool> class Extreme>
@@ -319,17 +328,21 @@ void register_floats(Registry& r) {
     add_halves<Half>(r, Type::f16, Type::f16x2);
     add_halves<Brain>(r, Type::bf16, Type::bf16x2);
     // PTX saturates and flushes f16 only.
+    const auto add_fma = [&]<bool Saturate, bool Relu>(FlagSet flags) {
+        using Flushing = SmallFma<Half, Saturate, Relu, true>;
+        add_flushing<SmallFma<Half, Saturate, Relu>, 3, Flushing>(r, Operation::fma, flags);
+    };
+    add_fma.template operator()<false, false>({});
+    add_fma.template operator()<false, true>({Flag::relu});
+    add_fma.template operator()<true, false>({Flag::sat});
     add_flushing<Small<FAdd, Half>, 2>(r, Operation::add);
     add_flushing<Small<FSub, Half>, 2>(r, Operation::sub);
-    add_flushing<Small<FMul, Half>, 2>(r, Operation::mul);
-    add_flushing<SmallFma<Half, false, false>, 3>(r, Operation::fma);
-    add_flushing<SmallFma<Half, false, true>, 3>(r, Operation::fma, {Flag::relu});
+    add_flushing<Small<FMul, Half>, 2, FlushedProduct<false>>(r, Operation::mul);
     add_flushing<FNeg, 1>(r, Operation::neg);
     add_flushing<FAbs, 1>(r, Operation::abs);
     add_flushing<Small<Sat<FAdd>, Half>, 2>(r, Operation::add, {Flag::sat});
     add_flushing<Small<Sat<FSub>, Half>, 2>(r, Operation::sub, {Flag::sat});
-    add_flushing<Small<Sat<FMul>, Half>, 2>(r, Operation::mul, {Flag::sat});
-    add_flushing<SmallFma<Half, true, false>, 3>(r, Operation::fma, {Flag::sat});
+    add_flushing<Small<Sat<FMul>, Half>, 2, FlushedProduct<true>>(r, Operation::mul, {Flag::sat});
     // PTX has ex2 of halves without .ftz, and of bfloat16 with it.
     add_small<SmallEx2<Half>, Half, 1>(r, Operation::ex2, {}, Type::f16, Type::f16x2);
     add_small<Ftz<SmallEx2<Brain>>, Brain, 1>(r, Operation::ex2, {Flag::ftz}, Type::bf16, Type::bf16x2);

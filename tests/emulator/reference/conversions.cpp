@@ -33,16 +33,6 @@ Bits to_integer(const Call& call, Type to, Type from, Bits bits) {
     return clamped(to, negative ? -magnitude : magnitude);
 }
 
-// The least magnitude of a double that .ftz keeps when it becomes a float: PTX does not say whether what is rounded up to
-// the least normal number is flushed. This is what ptxas makes of it for sm_90.
-double least_kept(const FlagSet& flags, bool negative) {
-    const double normal = std::ldexp(1, -126);
-    if (flags.has(Flag::rz)) return normal;
-    if (flags.has(Flag::rm)) return negative ? normal - std::ldexp(1, -150) : normal;
-    if (flags.has(Flag::rp)) return negative ? normal : normal - std::ldexp(1, -150);
-    return normal - std::ldexp(1, -151);
-}
-
 Bits to_float(const Call& call, Type to, Type from, Bits bits) {
     const FlagSet& flags = call.opcode.flags;
     Bits made = 0;
@@ -57,16 +47,13 @@ Bits to_float(const Call& call, Type to, Type from, Bits bits) {
         const Number value(value_of(from, bits));
         const bool to_whole =
             call.has(Flag::rni) || call.has(Flag::rzi) || call.has(Flag::rmi) || call.has(Flag::rpi);
-        made = rounded(to, rounding_of(flags), [&](mpfr_ptr r, mpfr_rnd_t rounding) {
+        const bool flushes = call.has(Flag::ftz) && to == Type::f32;
+        made = rounded_or_flushed(flushes, to, rounding_of(flags), [&](mpfr_ptr r, mpfr_rnd_t rounding) {
             if (!to_whole) return mpfr_set(r, value, rounding);
             if (call.has(Flag::rni)) return mpfr_rint(r, value, MPFR_RNDN);
             if (call.has(Flag::rzi)) return mpfr_rint(r, value, MPFR_RNDZ);
             return mpfr_rint(r, value, call.has(Flag::rmi) ? MPFR_RNDD : MPFR_RNDU);
         });
-    }
-    if (call.has(Flag::ftz) && to == Type::f32) {
-        const double value = from == Type::f64 ? value_of(from, bits) : 1;
-        made = std::fabs(value) < least_kept(flags, value < 0) ? made & sign_bit(to) : flushed(to, made);
     }
     if (call.has(Flag::relu) && !is_nan(to, made) && made & sign_bit(to)) made = 0;
     if (call.has(Flag::satfinite)) {

@@ -30,22 +30,6 @@ Bits finished(const Call& call, Type element, Bits bits) {
     return bits;
 }
 
-// A result, with .ftz zero where its 24 bits are less than the least normal number: an H100 flushes a product before it
-// would be rounded as a subnormal number, up to the least normal one.
-template <class Compute>
-Bits rounded_or_flushed(const Call& call, Type element, Compute&& compute) {
-    const Bits bits = rounded(element, rounding_of(call.opcode.flags), compute);
-    if (!call.has(Flag::ftz) || element != Type::f32) return bits;
-    const Format& format = format_of(element);
-    mpfr_t result;
-    mpfr_init2(result, format.precision);
-    compute(result, rounding_of(call.opcode.flags));
-    const bool tiny =
-        mpfr_regular_p(result) && mpfr_get_exp(result) < format.least_exponent + format.precision - 1;
-    mpfr_clear(result);
-    return tiny ? bits & sign_bit(element) : bits;
-}
-
 using Unary = int (*)(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t);
 using Binary = int (*)(mpfr_ptr, mpfr_srcptr, mpfr_srcptr, mpfr_rnd_t);
 
@@ -70,7 +54,9 @@ void binary(const Call& call, Answers& out) {
     each_element(call, out, 2, [&](Type element, const Bits* given) {
         const Number a(value_of(element, given[0])), b(value_of(element, given[1]));
         const auto compute = [&](mpfr_ptr r, auto rounding) { return Compute(r, a, b, rounding); };
-        return finished(call, element, rounded_or_flushed(call, element, compute));
+        return finished(
+            call, element,
+            rounded_or_flushed(call.has(Flag::ftz), element, rounding_of(call.opcode.flags), compute));
     });
 }
 // The NaN with which GPUs fill what lies outside of a tensor.
@@ -81,9 +67,10 @@ void fma(const Call& call, Answers& out) {
         if (call.has(Flag::oob) && (is_outside(given[0]) || is_outside(given[1]))) return Bits{0};
         const Number a(value_of(element, given[0])), b(value_of(element, given[1])),
             c(value_of(element, given[2]));
-        return finished(call, element, rounded_or_flushed(call, element, [&](mpfr_ptr r, auto rounding) {
-                            return mpfr_fma(r, a, b, c, rounding);
-                        }));
+        return finished(
+            call, element,
+            rounded_or_flushed(call.has(Flag::ftz), element, rounding_of(call.opcode.flags),
+                               [&](mpfr_ptr r, auto rounding) { return mpfr_fma(r, a, b, c, rounding); }));
     });
 }
 

@@ -72,4 +72,20 @@ Bits rounded(Type type, mpfr_rnd_t rounding, Compute&& compute) {
     return bits_of(type, value);
 }
 
+/// With .ftz, zero where all the bits of a normal number would still be less than the least one: an H100 flushes before
+/// it would round a result as a subnormal number, up to the least normal one. PTX does not say which comes first.
+template <class Compute>
+Bits rounded_or_flushed(bool flushes, Type type, mpfr_rnd_t rounding, Compute&& compute) {
+    const Bits bits = rounded(type, rounding, compute);
+    if (!flushes) return bits;
+    const Format& format = format_of(type);
+    mpfr_t result;
+    mpfr_init2(result, format.precision);
+    compute(result, rounding);
+    const bool tiny =
+        mpfr_regular_p(result) && mpfr_get_exp(result) < format.least_exponent + format.precision - 1;
+    mpfr_clear(result);
+    return tiny ? bits & sign_bit(type) : bits;
+}
+
 }  // namespace reference

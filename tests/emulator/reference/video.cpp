@@ -1,5 +1,6 @@
 // Written from the pages of the video instructions in the PTX ISA: partSelectSignExtend, optSaturate, optSecondaryOp,
-// optMerge, and the loops over two or four parts.
+// optMerge, and the loops over two or four parts. Of the scalar ones an H100 answers otherwise where a comment says so:
+// those are its results, and the machine code that ptxas makes for it.
 #include "reference/video.hpp"
 
 #include <array>
@@ -30,6 +31,20 @@ Wide selected(Bits word, Type type, const std::string& selector) {
 Wide clamped_to(Wide value, unsigned width, bool with_sign) {
     const Wide most = (Wide{1} << (with_sign ? width - 1 : width)) - 1, least = with_sign ? -most - 1 : 0;
     return value < least ? least : value > most ? most : value;
+}
+
+// The low bits of a value alone.
+Wide wrapped(Wide value, unsigned width, bool with_sign) {
+    const Wide all = Wide{1} << width, low = value & (all - 1);
+    return with_sign && low >= all / 2 ? low - all : low;
+}
+
+// PTX: clamped_to. An H100 clamps a shift as if 34 bits were all it had, and as if it were to fill a word. Of other
+// values it gives the greatest part for a negative one, and does not clamp an unsigned word from above.
+Wide saturated_to(Wide value, unsigned width, bool with_sign, bool shifts) {
+    if (shifts) return clamped_to(wrapped(value, 34, true), 32, with_sign);
+    if (width < 32) return clamped_to(value < 0 ? Wide{1} << 32 : value, width, with_sign);
+    return !with_sign && value > 0 ? value : clamped_to(value, width, with_sign);
 }
 
 bool compares(const FlagSet& flags, Wide a, Wide b) {
@@ -71,8 +86,12 @@ Bits multiply_add(const Opcode& opcode, const Selectors& by, Bits a, Bits b, Bit
     const Types types = types_of(opcode);
     const bool negates = by.negate_a != by.negate_b;
     const bool signed_final = has_sign(types.a) || has_sign(types.b) || negates || by.negate_c;
-    Wide product = selected(a, types.a, by.a) * selected(b, types.b, by.b);
-    Wide addend = field(c, 0, 32, signed_final);
+    // An H100 multiplies and adds whole words with their signs, though they be .u32.
+    const auto factor = [](Bits word, Type type, const std::string& selector) {
+        return selected(word, selector.empty() ? Type::s32 : type, selector);
+    };
+    Wide product = factor(a, types.a, by.a) * factor(b, types.b, by.b);
+    Wide addend = field(c, 0, 32, true);
     int lsb = 0;
     if (opcode.flags.has(Flag::po)) {
         lsb = 1;
@@ -84,8 +103,9 @@ Bits multiply_add(const Opcode& opcode, const Selectors& by, Bits a, Bits b, Bit
         lsb = 1;
     }
     Wide result = product + addend + lsb;
-    if (opcode.flags.has(Flag::shr7)) result >>= 7;
-    if (opcode.flags.has(Flag::shr15)) result >>= 15;
+    const bool scales = opcode.flags.has(Flag::shr7) || opcode.flags.has(Flag::shr15);
+    if (scales && !signed_final && result < 0) result += Wide{1} << 64;  // zeros come in from above
+    if (scales) result >>= opcode.flags.has(Flag::shr7) ? 7 : 15;
     if (opcode.flags.has(Flag::sat)) result = clamped_to(result, 32, signed_final);
     return static_cast<Bits>(result) & 0xffff'ffff;
 }
@@ -94,11 +114,14 @@ Bits scalar(const Opcode& opcode, const Selectors& by, Bits a, Bits b, Bits c) {
     const Types types = types_of(opcode);
     Wide value = operate(opcode, selected(a, types.a, by.a), selected(b, types.b, by.b));
     const auto [first, width] = place_of(by.d);
-    // PTX clamps into the range of the destination. What is above an unsigned word wraps on an H100, but for shifts.
     const bool shifts = opcode.row->name == "vshl" || opcode.row->name == "vshr";
-    const bool wraps = width == 32 && !has_sign(types.d) && !shifts && value > 0;
-    if (opcode.flags.has(Flag::sat))
-        value = wraps ? value & 0xffff'ffff : clamped_to(value, width, has_sign(types.d));
+    const bool adds = opcode.row->name == "vadd" || opcode.row->name == "vsub";
+    const bool saturates = opcode.flags.has(Flag::sat);
+    if (saturates) value = saturated_to(value, width, has_sign(types.d), shifts);
+    // PTX compares numbers of the type of d. On an H100 they have 64 bits, and the upper ones of a sum and of a
+    // saturated shift are copies of bit 31: from 2^31 on, an unsigned one is greater than any c.
+    if (adds || (shifts && saturates)) value = wrapped(value, 32, true);
+    value = wrapped(value, 64, has_sign(types.d));
     const Wide third = field(c, 0, 32, has_sign(types.d));
     if (opcode.flags.has(Flag::add)) value += third;
     if (opcode.flags.has(Flag::min)) value = value < third ? value : third;

@@ -1,5 +1,6 @@
 // Video instructions: bytes, halves and words of either sign, saturated and combined with a third operand. Every one
-// does the same steps in 128 bits, as PTX describes them, so that a handler is one step of arithmetic.
+// does the same steps in 128 bits, so that a handler is one step of arithmetic: those that PTX describes, and where an
+// H100 does others, as comments say, those.
 #include "program/video.hpp"
 
 #include <algorithm>
@@ -57,18 +58,6 @@ Form form_of(const Instruction* i) {
     return form;
 }
 
-std::uint32_t with_c(const ScalarVideo& form, Wide value, std::uint32_t c) {
-    const Wide third = extended(c, 32, form.d_signed);
-    if (form.secondary == Secondary::add) value += third;
-    if (form.secondary == Secondary::min) value = std::min(value, third);
-    if (form.secondary == Secondary::max) value = std::max(value, third);
-    const auto bits = static_cast<std::uint32_t>(value);
-    if (form.d == Part::word) return bits;
-    const Place place = place_of(form.d);
-    const std::uint32_t mask = ((1u << place.width) - 1) << place.shift;
-    return (c & ~mask) | (bits << place.shift & mask);
-}
-
 // --- one step of arithmetic --------------------------------------------------------------------------------
 
 using Add = decltype([](Wide a, Wide b) -> Wide { return a + b; });
@@ -102,52 +91,95 @@ struct Sources {
 
 // --- scalar ------------------------------------------------------------------------------------------------
 
-// What .sat makes of a value beyond an unsigned word. PTX says the greatest one. An H100 keeps the low 32 bits of a sum or a
-// difference: ptxas clamps them from below alone, and shifts from both sides.
-enum class Word { saturates, wraps };
+// What an H100 makes of PTX's steps depends on the operation: it has no such instructions, and ptxas writes each from
+// others. Its results were recorded, and for modifiers that were not its code was read.
+enum class Step { sum, choice, shift };
+
+// PTX: .sat clamps into the range of d, a word or a part of one. On an H100
+// - a shift is clamped as a word, whatever the part, and only its low 34 bits are looked at;
+// - into a part, everything else is clamped from above, a negative value being greater than all others;
+// - into an unsigned word, everything else is clamped from below.
+template <Step S>
+Wide saturated(const ScalarVideo& form, Wide value) {
+    if (S == Step::shift) {
+        constexpr unsigned unused = 64 - 34;
+        const auto bits = static_cast<std::uint64_t>(value) << unused;
+        return clamped(static_cast<std::int64_t>(bits) >> unused, 32, form.d_signed);
+    }
+    if (form.d != Part::word) {
+        const Wide most = (Wide{1} << (place_of(form.d).width - (form.d_signed ? 1 : 0))) - 1;
+        return value < 0 ? most : std::min(value, most);
+    }
+    return form.d_signed ? clamped(value, 32, true) : std::max(value, Wide{0});
+}
+
+// PTX: .min and .max compare the value with c, both of the type of d. An H100 compares 64 bits of that signedness. In
+// them the sum of vadd and vsub, and what vshl and vshr saturated, is extended with its sign from 32 bits even where it
+// is unsigned; c is extended as its type says.
+template <Step S>
+std::uint32_t with_c(const ScalarVideo& form, Wide value, std::uint32_t c) {
+    if (S == Step::sum || (S == Step::shift && form.saturates))
+        value = extended(static_cast<std::uint32_t>(value), 32, true);
+    auto bits = static_cast<std::uint64_t>(value);
+    const auto third = static_cast<std::uint64_t>(extended(c, 32, form.d_signed));
+    const bool less =
+        form.d_signed ? static_cast<std::int64_t>(bits) < static_cast<std::int64_t>(third) : bits < third;
+    if (form.secondary == Secondary::add) bits += third;
+    if (form.secondary == Secondary::min) bits = less ? bits : third;
+    if (form.secondary == Secondary::max) bits = less ? third : bits;
+    if (form.d == Part::word) return static_cast<std::uint32_t>(bits);
+    const Place place = place_of(form.d);
+    const std::uint32_t mask = ((1u << place.width) - 1) << place.shift;
+    return (c & ~mask) | (static_cast<std::uint32_t>(bits) << place.shift & mask);
+}
 
 // tmp of the manual, saturated and combined with c.
-template <Word Beyond, class Compute>
+template <Step S, class Compute>
 const Instruction* scalar(Lanes& s, const Instruction* i, const Compute& compute) {
     const auto form = form_of<ScalarVideo>(i);
     const Sources of(s, i);
     each_lane(s.mask, [&](unsigned l) {
         Wide value =
             compute(form, selected(of.a[l], form.a, form.a_signed), selected(of.b[l], form.b, form.b_signed));
-        if (form.saturates) {
-            const bool wraps = Beyond == Word::wraps && form.d == Part::word && !form.d_signed && value > 0;
-            value = wraps ? Wide{static_cast<std::uint32_t>(value)}
-                          : clamped(value, place_of(form.d).width, form.d_signed);
-        }
-        of.d[l] = with_c(form, value, of.c[l]);
+        if (form.saturates) value = saturated<S>(form, value);
+        of.d[l] = with_c<S>(form, value, of.c[l]);
     });
     return i + 1;
 }
 
 template <class F>
 const Instruction* arithmetic(Lanes& s, const Instruction* i) {
-    return scalar<Word::wraps>(s, i, [](const ScalarVideo&, Wide a, Wide b) { return F{}(a, b); });
+    constexpr Step step = __is_same(F, Add) || __is_same(F, Sub) ? Step::sum : Step::choice;
+    return scalar<step>(s, i, [](const ScalarVideo&, Wide a, Wide b) { return F{}(a, b); });
 }
 
 template <bool Left>
 const Instruction* shift(Lanes& s, const Instruction* i) {
-    return scalar<Word::saturates>(s, i, [](const ScalarVideo& form, Wide a, Wide b) {
+    return scalar<Step::shift>(s, i, [](const ScalarVideo& form, Wide a, Wide b) {
         const auto count = static_cast<unsigned>(form.wraps ? b & 31 : std::min<Wide>(b, 32));
         return Left ? a * (Wide{1} << count) : a >> count;
     });
 }
 
+// PTX has unsigned words, and c with them, in an unsigned product. An H100 takes whole words, and c, as signed
+// whatever their types; unsigned is the 64-bit sum, when it is shifted to the right.
 const Instruction* multiply_add(Lanes& s, const Instruction* i) {
     const auto form = form_of<ScalarVideo>(i);
     const Sources of(s, i);
     const bool is_signed = form.a_signed || form.b_signed || form.negates_product || form.negates_c;
+    const auto factor = [](std::uint32_t word, Part part, bool part_is_signed) {
+        return selected(word, part, part_is_signed || part == Part::word);
+    };
     each_lane(s.mask, [&](unsigned l) {
-        Wide value = selected(of.a[l], form.a, form.a_signed) * selected(of.b[l], form.b, form.b_signed);
-        Wide c = extended(of.c[l], 32, is_signed);
+        Wide value = factor(of.a[l], form.a, form.a_signed) * factor(of.b[l], form.b, form.b_signed);
+        Wide c = extended(of.c[l], 32, true);
         if (form.negates_product) value = -value;
         if (form.negates_c) c = -c;
         value += c + (form.plus_one ? 1 : 0);
-        value >>= form.scale == Scale::shr7 ? 7 : form.scale == Scale::shr15 ? 15 : 0;
+        if (form.scale != Scale::none) {
+            if (!is_signed) value = static_cast<std::uint64_t>(value);
+            value >>= form.scale == Scale::shr7 ? 7 : 15;
+        }
         if (form.saturates) value = clamped(value, 32, is_signed);
         of.d[l] = static_cast<std::uint32_t>(value);
     });
