@@ -59,6 +59,7 @@ def numba(part: str, *sample: str) -> Suite:
         name=f"numba-{part}",
         what=f"numba-cuda, {part}",
         tests=["--pyargs", package],
+        devices=2,
         sample=["--pyargs", *(f"{package}.{module}" for module in sample)],
     )
 

@@ -106,6 +106,75 @@ TEST_CASE("several PTX texts link to one, in either order, and local names stay 
     }
 }
 
+// numba-cuda gives it to every link of a kernel that waits for its grid.
+const std::string waits_for_its_grid = text(R"(
+.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle (.param .b32 scope);
+.extern .func (.param .b32 r) cudaCGSynchronize (.param .b64 handle, .param .b32 flags);
+.visible .entry turn(.param .u64 p) {
+  .reg .b32 %r<6>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd0, [p];
+  mov.u32 %r0, %ctaid.x; mov.u32 %r1, %nctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
+  mad.lo.u32 %r4, %r0, %r2, %r3;  // this thread's number goes to its own place
+  mad.wide.u32 %rd1, %r4, 4, %rd0;
+  st.global.u32 [%rd1], %r4;
+  { .param .b32 a; .param .b64 b; st.param.b32 [a], 1; call.uni (b), cudaCGGetIntrinsicHandle, (a); ld.param.b64 %rd2, [b]; }
+  { .param .b64 a; .param .b32 f; .param .b32 b; st.param.b64 [a], %rd2; st.param.b32 [f], 0;
+    call.uni (b), cudaCGSynchronize, (a, f); ld.param.b32 %r5, [b]; }
+  mad.lo.u32 %r1, %r1, %r2, -1;
+  sub.u32 %r1, %r1, %r4;  // and what the opposite one wrote there is read
+  mad.wide.u32 %rd3, %r1, 4, %rd0;
+  ld.global.u32 %r1, [%rd3];
+  mul.lo.u32 %r2, %r2, 4;  // of four blocks
+  mad.wide.u32 %rd1, %r2, 4, %rd1;
+  add.u32 %r1, %r1, %r5;
+  st.global.u32 [%rd1], %r1;
+  ret;
+}
+)");
+
+TEST_CASE("a kernel linked with CUDA's device runtime waits for its grid; other libraries are refused") {
+    Device device;
+    Linking linking(device);
+    std::string archive = "!<arch>\n";
+    const auto add_library = [&](const char* name) {
+        return device.api.cuLinkAddData(linking.link, CU_JIT_INPUT_LIBRARY, archive.data(), archive.size(),
+                                        name, 0, nullptr, nullptr);
+    };
+    CHECK(linking.add(waits_for_its_grid, "kernel") == CUDA_SUCCESS);
+    CHECK(add_library("libother.a") == CUDA_ERROR_NO_BINARY_FOR_GPU);
+    CHECK(linking.says("'libother.a' is not PTX"));
+    CHECK(add_library("/usr/local/cuda/lib64/libcudadevrt.a") == CUDA_SUCCESS);
+    CHECK(add_library("libcudadevrt.a") == CUDA_SUCCESS);  // twice does no harm
+    REQUIRE(linking.complete() == CUDA_SUCCESS);
+    CUmodule module = nullptr;
+    REQUIRE(device.api.cuModuleLoadDataEx(&module, linking.image, 0, nullptr, nullptr) == CUDA_SUCCESS);
+    CUfunction turn = nullptr;
+    REQUIRE(device.api.cuModuleGetFunction(&turn, module, "turn") == CUDA_SUCCESS);
+    constexpr unsigned int blocks = 4, threads = 64;
+    std::array<unsigned int, 2 * blocks * threads> host{};
+    CUdeviceptr x = 0;
+    REQUIRE(device.api.cuMemAlloc(&x, sizeof host) == CUDA_SUCCESS);
+    void* arguments[] = {&x};
+    CUlaunchAttribute cooperative{};
+    cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    cooperative.value.cooperative = 1;
+    CUlaunchConfig config{};
+    config.gridDimX = blocks;
+    config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = threads;
+    config.blockDimY = config.blockDimZ = 1;
+    config.attrs = &cooperative;
+    config.numAttrs = 1;
+    REQUIRE(device.api.cuLaunchKernelEx(&config, turn, arguments, nullptr) == CUDA_SUCCESS);
+    REQUIRE(device.api.cuMemcpyDtoH(host.data(), x, sizeof host) == CUDA_SUCCESS);
+    for (unsigned int i = 0; i < blocks * threads; ++i)
+        CHECK(host[blocks * threads + i] == blocks * threads - 1 - i);
+    // Without a cooperative launch there is no grid to wait for.
+    REQUIRE(device.api.cuLaunchKernel(turn, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr) ==
+            CUDA_SUCCESS);
+    CHECK(device.api.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_INSTRUCTION);
+}
+
 TEST_CASE("what no text defines, and what two define, is in the log") {
     Device device;
     Linking undefined(device);

@@ -3,11 +3,13 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "driver/call.hpp"
+#include "driver/code_calls/device_runtime.hpp"
 #include "driver/code_calls/jit_log.hpp"
 #include "driver/code_calls/loadable_code.hpp"
 #include "ptx/join.hpp"
@@ -36,9 +38,20 @@ CUresult refuse(const Link& link, CUresult code, const std::string& message) {
     return code;
 }
 
+// libcudadevrt, by its path or by its name alone.
+bool is_device_runtime(CUjitInputType type, std::string_view called) {
+    const std::string_view file = called.substr(called.find_last_of('/') + 1);
+    return type == CU_JIT_INPUT_LIBRARY &&
+           (file.starts_with("libcudadevrt") || file.starts_with("cudadevrt"));
+}
+
 CUresult add(Link& link, CUjitInputType type, std::string text, const char* name) {
     EMULATED_REQUIRE(!link.complete, CUDA_ERROR_INVALID_HANDLE);
     const std::string called = name == nullptr ? "<unnamed>" : name;
+    if (is_device_runtime(type, called)) {
+        link.inputs.push_back({called, std::string(device_runtime)});
+        return CUDA_SUCCESS;
+    }
     if (type != CU_JIT_INPUT_PTX) {
         return refuse(link, CUDA_ERROR_NO_BINARY_FOR_GPU,
                       fmt::format("'{}' is not PTX, and the emulated device runs PTX alone: compile for "
