@@ -175,6 +175,46 @@ TEST_CASE("a kernel linked with CUDA's device runtime waits for its grid; other 
     CHECK(device.api.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_INSTRUCTION);
 }
 
+// numba-cuda declares functions of C++ that return nothing so.
+TEST_CASE("a function that another text declares with a result, which it does not have, is called") {
+    const std::string declares = text(R"(
+.extern .func (.param .b64 r) store_7 (.param .b64 p);
+.visible .entry calls(.param .u64 p) {
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd0, [p];
+  { .param .b64 a; .param .b64 b; st.param.b64 [a], %rd0; call.uni (b), store_7, (a); ld.param.b64 %rd1, [b]; }
+  ret;
+}
+)");
+    const std::string defines = text(R"(
+.visible .func store_7 (.param .b64 p) {
+  .reg .b64 %rd<1>;
+  ld.param.b64 %rd0, [p];
+  st.global.u32 [%rd0], 7;
+  ret;
+}
+)");
+    for (const bool caller_first : {true, false}) {
+        Device device;
+        Linking linking(device);
+        CHECK(linking.add(caller_first ? declares : defines, "first") == CUDA_SUCCESS);
+        CHECK(linking.add(caller_first ? defines : declares, "second") == CUDA_SUCCESS);
+        REQUIRE(linking.complete() == CUDA_SUCCESS);
+        CUmodule module = nullptr;
+        REQUIRE(device.api.cuModuleLoadDataEx(&module, linking.image, 0, nullptr, nullptr) == CUDA_SUCCESS);
+        CUfunction calls = nullptr;
+        REQUIRE(device.api.cuModuleGetFunction(&calls, module, "calls") == CUDA_SUCCESS);
+        CUdeviceptr x = 0;
+        REQUIRE(device.api.cuMemAlloc(&x, 4) == CUDA_SUCCESS);
+        void* arguments[] = {&x};
+        REQUIRE(device.api.cuLaunchKernel(calls, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr) ==
+                CUDA_SUCCESS);
+        unsigned int result = 0;
+        REQUIRE(device.api.cuMemcpyDtoH(&result, x, 4) == CUDA_SUCCESS);
+        CHECK(result == 7);
+    }
+}
+
 TEST_CASE("what no text defines, and what two define, is in the log") {
     Device device;
     Linking undefined(device);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,8 +21,9 @@ struct Statement {
     enum class Linkage : std::uint8_t { local, global, weak, external };
     std::string name;  // empty: no declaration
     Linkage linkage = Linkage::local;
-    bool defines = false;
-    std::size_t first = 0, last = 0;
+    bool defines = false, is_function = false;
+    std::string_view results;  // of a function that gives any: "(.param .b32 r)"
+    std::size_t first = 0, named = 0, last = 0;
 };
 
 class Statements {
@@ -75,14 +77,19 @@ class Statements {
     }
 
     void function(Statement& made) {
+        made.is_function = true;
         while (tokens_[at_].kind != Token::Kind::word && !at_end()) {
             if (is("(")) {
+                const std::string_view open = tokens_[at_].text;
                 skip_block("(", ")");
+                const std::string_view close = tokens_[at_ - 1].text;
+                made.results = {open.data(), close.data() + close.size()};
             } else {
                 ++at_;
             }
         }
         made.name = tokens_[at_].text;
+        made.named = at_;
         while (!is("{") && !is(";") && !at_end()) ++at_;
         made.defines = is("{");
         if (made.defines) {
@@ -106,7 +113,7 @@ class Statements {
     std::size_t at_ = 0;
 };
 
-/// What earlier texts have.
+/// What all texts declare, and what earlier ones have.
 struct Known {
     struct Definition {
         Statement::Linkage linkage;
@@ -115,24 +122,36 @@ struct Known {
     std::map<std::string, Definition> defined;
     std::set<std::string> names;     // local ones too
     std::uint64_t largest_file = 0;  // index of a .file
+    /// Of functions that a text declares with results. A linker looks at names alone: where the definition has none, as
+    /// numba-cuda's void functions have it, what the caller gets is undefined.
+    std::map<std::string, std::string_view> declared_results;
 };
 
 /// One text, behind those that are known.
 class Joined {
   public:
     Joined(const Text& text, std::size_t number, Known& known)
-        : text_(text), tokens_(tokenize(text.ptx)), number_(number), known_(known) {}
+        : text_(text), tokens_(tokenize(text.ptx)), number_(number), known_(known) {
+        for (const Statement& each : statements_) {
+            if (each.linkage == Statement::Linkage::external && !each.results.empty())
+                known_.declared_results.try_emplace(each.name, each.results);
+        }
+    }
 
     std::string write() {
-        const std::vector<Statement> statements = Statements(tokens_).read();
         std::set<std::string> own;
         std::vector<const Statement*> dropped;
-        for (const Statement& each : statements) {
+        std::map<std::size_t, std::string_view> results;  // by the name's token
+        for (const Statement& each : statements_) {
             if (each.name.empty()) continue;
             own.insert(each.name);
             if (each.linkage == Statement::Linkage::local && known_.names.contains(each.name))
                 renamed_[each.name] = fmt::format("{}${}", each.name, number_);
             if (each.defines && !define(each)) dropped.push_back(&each);
+            const auto declared = known_.declared_results.find(each.name);
+            if (each.is_function && each.defines && each.results.empty() &&
+                declared != known_.declared_results.end())
+                results[each.named] = declared->second;
         }
         known_.names.merge(own);
         std::string out;
@@ -151,6 +170,8 @@ class Joined {
                 const std::uint64_t index = tokens_[i + 1].bits + offset;
                 if (tokens_[i].is(".file")) known_.largest_file = std::max(known_.largest_file, index);
                 replace(tokens_[i + 1], std::to_string(index), out);
+            } else if (const auto missing = results.find(i); missing != results.end()) {
+                replace(tokens_[i], fmt::format("{} {}", missing->second, tokens_[i].text), out);
             } else if (tokens_[i].kind == Token::Kind::word) {
                 const auto renamed = renamed_.find(std::string(tokens_[i].text));
                 if (renamed != renamed_.end()) replace(tokens_[i], renamed->second, out);
@@ -194,6 +215,7 @@ class Joined {
 
     const Text& text_;
     std::vector<Token> tokens_;
+    std::vector<Statement> statements_ = Statements(tokens_).read();
     std::size_t number_;
     Known& known_;
     std::map<std::string, std::string> renamed_;
@@ -205,8 +227,9 @@ class Joined {
 std::string join(std::span<const Text> texts) {
     Known known;
     std::string joined;
-    std::size_t number = 0;
-    for (const Text& text : texts) joined += Joined(text, number++, known).write();
+    std::deque<Joined> all;  // in place: a text's tokens are views
+    for (const Text& text : texts) all.emplace_back(text, all.size(), known);
+    for (Joined& each : all) joined += each.write();
     return joined;
 }
 
