@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import own_cache  # noqa: F401  before Bascule
 import pytest
 from numpy import complex64, complex128, float32, float64, int32, uint32  # noqa: F401
 from shim_parts import driver_version, module
@@ -47,10 +48,13 @@ class Device:
 
 
 class CacheBackend:
-    """Where CuPy would keep what it compiled; Bascule has a cache of its own."""
+    """Where CuPy would keep what it compiles, empty at first: Bascule's own cache. It is told what was compiled."""
 
     def __init__(self, path: str = "") -> None:
-        self.path = path
+        bascule.cache.clear(disk=True)
+
+    def save(self, name: str, code: bytes, source: str) -> None:
+        pass
 
 
 class MemoryPointer:
@@ -107,6 +111,8 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):  # noqa: N801
         return self.device_array.copy_to_host()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if ufunc in COMPLEX_ARITHMETIC and self.dtype.kind == "c" and all(isinstance(x, ndarray) for x in inputs):
+            return complex_arithmetic(COMPLEX_ARITHMETIC[ufunc], inputs)
         return ndarray.of(getattr(ufunc, method)(*map(to_host, inputs), **options))
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -125,6 +131,26 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):  # noqa: N801
         return ndarray.of(self.get())
 
 
+# Quotients and magnitudes of complex numbers are those of CuPy's headers, which NumPy rounds in another way.
+COMPLEX_ARITHMETIC = {np.divide: "a[i] / b[i]", np.absolute: "abs(a[i])"}
+
+
+def complex_arithmetic(expression: str, inputs: tuple[ndarray, ...]) -> ndarray:
+    a, b = (each.device_array for each in (inputs[0], inputs[-1]))
+    part = "float" if a.dtype == np.complex64 else "double"
+    result = part if expression.startswith("abs") else f"complex<{part}>"
+    out = ndarray(a.shape, a.dtype if result != part else np.dtype(a.dtype.char.lower()))
+    bascule.compile(
+        f"""#include <cupy/complex.cuh>
+        __global__ void apply(const complex<{part}>* a, const complex<{part}>* b, {result}* out, int n) {{
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i < n) out[i] = {expression};
+        }}""",
+        options=[f"-I{HEADERS}"],
+    ).apply.forall(a.size)(a, b, out.device_array, a.size)
+    return out
+
+
 def to_host(value: Any) -> Any:
     return value.get() if isinstance(value, ndarray) else value
 
@@ -134,9 +160,8 @@ def of_numpy(function: Any) -> Any:
     return lambda *args, **options: ndarray.of(function(*map(to_host, args), **options))
 
 
-arange, ones, zeros, conj, abs, empty_like = map(
-    of_numpy, (np.arange, np.ones, np.zeros, np.conj, np.abs, np.zeros_like)
-)
+arange, ones, zeros, conj, empty_like = map(of_numpy, (np.arange, np.ones, np.zeros, np.conj, np.zeros_like))
+abs = np.abs  # calls __array_ufunc__
 generator = np.random.default_rng(20261124)
 
 
@@ -162,6 +187,9 @@ class RawModule:
         if backend == "nvcc" and name_expressions:
             raise ValueError("only nvrtc has name expressions")
         self.options = [*options, f"-I{HEADERS}"]
+        if translate_cucomplex and code is not None:  # CuPy's own headers give cuComplex's names to its complex<T>
+            bridge = "#include <cupy/complex.cuh>\n#include <cupy/cuComplex_bridge.h>"
+            code = code.replace("#include <cuComplex.h>", bridge)
         self.code = code
         self.path = path
         self.name_expressions = name_expressions
@@ -180,6 +208,7 @@ class RawModule:
             raise CUDADriverError("CUDA_ERROR_FILE_NOT_FOUND") from error
 
     def get_function(self, name: str) -> RawKernel:
+        compiled = bascule.cache.stats().compiled
         module = self.module
         try:
             if name not in module.kernels and not self.name_expressions:
@@ -191,6 +220,8 @@ class RawModule:
             raise CompileException(str(error)) from error
         except (bascule.Error, KeyError, AttributeError) as error:
             raise CUDADriverError("CUDA_ERROR_NOT_FOUND: named symbol not found") from error
+        if compiler._kernel_cache_backend is not None and bascule.cache.stats().compiled > compiled:
+            compiler._kernel_cache_backend.save(name, kernel.ptx.encode(), self.code)
         return RawKernel.of(kernel, self.enable_cooperative_groups)
 
     def get_global(self, name: str) -> MemoryPointer:
@@ -278,7 +309,7 @@ def nvrtc_version() -> tuple[int, int]:
 __path__: list[str] = []  # a package, for `from cupy.cuda import compiler`
 _accelerator = module("cupy._core._accelerator", ACCELERATOR_CUB=1, get_reduction_accelerators=list)
 _core = module("cupy._core", _accelerator=_accelerator, __path__=[])
-_util = module("cupy._util", clear_memo=lambda: None)
+_util = module("cupy._util", clear_memo=bascule.cache.clear)
 testing = module(
     "cupy.testing",
     multi_gpu=lambda count: pytest.mark.skipif(bascule.device_count() < count, reason=f"needs {count} GPUs"),
