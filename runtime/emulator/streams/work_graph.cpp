@@ -348,10 +348,6 @@ std::vector<WorkNode*> WorkGraph::ends() const {
     return found;
 }
 
-bool WorkGraph::has(const WorkNode* node) const noexcept {
-    return std::any_of(nodes.begin(), nodes.end(), [&](const auto& each) { return each.get() == node; });
-}
-
 ExecutableGraph::Difference ExecutableGraph::update(const WorkGraph& graph) {
     const Difference found = Comparison().compare(*graph_, graph);
     if (found.what == What::none) take(graph);

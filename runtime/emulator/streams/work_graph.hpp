@@ -129,7 +129,6 @@ struct WorkGraph : std::enable_shared_from_this<WorkGraph> {
     std::optional<std::vector<WorkNode*>> in_order() const;
     /// Nodes that no other comes after.
     std::vector<WorkNode*> ends() const;
-    bool has(const WorkNode* node) const noexcept;
     /// A node here, or in a graph inside, for which `wanted(node)` holds; null when there is none.
     template <class Wanted>
     WorkNode* find(const Wanted& wanted) const {
