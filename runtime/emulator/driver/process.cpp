@@ -406,11 +406,8 @@ StreamTarget::StreamTarget(CUstream handle) {
         context = owner->context;
     }
     stream = owner == nullptr ? &context->graph.legacy() : &owner->stream;
-    if (!context->alive) {
-        state = CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    } else {
-        state = context->error.load(std::memory_order_acquire);
-    }
+    state = state_of(context);
+    if (state == CUDA_SUCCESS) state = context->error.load(std::memory_order_acquire);
 }
 
 CUresult stream_state(CUstream handle) {
@@ -438,7 +435,7 @@ CUresult stream_state(CUstream handle) {
 
 }  // namespace emulated::driver
 
-extern "C" __attribute__((visibility("default"))) void bascule_emulated_end(std::uint32_t milliseconds) {
+EMULATED_EXPORT void bascule_emulated_end(std::uint32_t milliseconds) {
     emulated::driver::Process& process = emulated::driver::Process::get();
     if (process.initialised()) process.end_soon(std::chrono::milliseconds(milliseconds));
 }

@@ -56,9 +56,7 @@ struct Event {
 };
 
 /// A library's variables in one context: the address of each, by index.
-struct Instance {
-    std::vector<memory::DeviceAddress> globals;
-};
+using Instance = std::vector<memory::DeviceAddress>;
 
 struct Library;
 
@@ -144,6 +142,12 @@ struct Context {
     /// What a call that has waited returns: `error`, or `passing_error`, which is forgotten then; or that a reset has
     /// dropped what it waited for.
     CUresult take_error() noexcept;
+    /// What was set, or else the default.
+    std::size_t limit(CUlimit which, std::size_t otherwise) {
+        const std::lock_guard lock(mutex);
+        const auto set = limits.find(which);
+        return set == limits.end() ? otherwise : set->second;
+    }
     /// Whether what a call has enqueued then is still to be done.
     bool executes(std::uint64_t resets_before) const noexcept;
 };
@@ -269,6 +273,12 @@ class ContextStack {
 
 /// Null for what is not a context. Destroyed ones are found too, with `alive` false.
 Context* find_context(CUcontext handle);
+
+/// CUDA_SUCCESS, or why a context cannot be used, whatever has failed in it.
+inline CUresult state_of(const Context* context) noexcept {
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    return context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
 
 /// The calling thread's.
 ContextStack& context_stack() noexcept;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "driver/call.hpp"
-#include "driver/older_versions.hpp"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // <cuda.h> advises against them

@@ -40,9 +40,8 @@ namespace {
 
 /// Why `address` cannot be freed, for the report.
 CUresult not_freeable(CUdeviceptr address) {
-    Process::get().set_report(
-        fmt::format("{:#x} cannot be freed: it is {}", address, Process::get().heap().describe(address, 1)));
-    return CUDA_ERROR_INVALID_VALUE;
+    return refuse(CUDA_ERROR_INVALID_VALUE, "{:#x} cannot be freed: it is {}", address,
+                  Process::get().heap().describe(address, 1));
 }
 
 }  // namespace
@@ -271,11 +270,10 @@ namespace {
 
 /// What asks whose memory it is means to use it.
 CUresult refuse_lost(CUdeviceptr address) {
-    Process& process = Process::get();
-    if (!process.heap().is_lost(address)) return CUDA_SUCCESS;
-    process.set_report(
-        fmt::format("{:#x} is {}: make the array again", address, process.heap().describe(address, 1)));
-    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    const memory::Heap& heap = Process::get().heap();
+    if (!heap.is_lost(address)) return CUDA_SUCCESS;
+    return refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED, "{:#x} is {}: make the array again", address,
+                  heap.describe(address, 1));
 }
 
 }  // namespace

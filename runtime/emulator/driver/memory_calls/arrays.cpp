@@ -16,7 +16,7 @@ namespace {
 using memory::Allocation;
 using memory::TexelFormat;
 
-constexpr struct {
+constexpr struct ChannelFormat {
     CUarray_format format;
     TexelFormat::Kind kind;
     std::uint8_t bytes;
@@ -110,27 +110,27 @@ CUresult create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& asked, const cha
 
 std::optional<TexelFormat> texel_format(CUarray_format format, unsigned channels) {
     if (channels != 1 && channels != 2 && channels != 4) return std::nullopt;
-    const auto number = [](const auto& each) { return static_cast<int>(each.format); };
-    const auto* known = std::ranges::find(formats, static_cast<int>(format), number);
-    if (known == std::end(formats)) return std::nullopt;
+    const ChannelFormat* known = find_row(formats, &ChannelFormat::format, format);
+    if (known == nullptr) return std::nullopt;
     return TexelFormat{known->kind, known->bytes, static_cast<std::uint8_t>(channels)};
 }
 
 CUresult plan_image(memory::Image& image, const CUDA_ARRAY3D_DESCRIPTOR& asked, bool mipmapped,
                     const char* name) {
-    const auto refuse = [&](CUresult code, const std::string& why) {
-        Process::get().set_report(fmt::format("{}: an array of {} x {} x {} cannot be made: {}", name,
-                                              asked.Width, asked.Height, asked.Depth, why));
-        return code;
+    const auto refuse_array = [&](CUresult code, const std::string& why) {
+        return refuse(code, "{}: an array of {} x {} x {} cannot be made: {}", name, asked.Width,
+                      asked.Height, asked.Depth, why);
     };
     if ((asked.Flags & ~(layered | cubemap | stored | gathered)) != 0)
-        return refuse(CUDA_ERROR_NOT_SUPPORTED,
-                      fmt::format("the emulated device does not know all of its flags {:#x}", asked.Flags));
+        return refuse_array(
+            CUDA_ERROR_NOT_SUPPORTED,
+            fmt::format("the emulated device does not know all of its flags {:#x}", asked.Flags));
     const auto format = texel_format(asked.Format, asked.NumChannels);
     if (!format)
-        return refuse(CUDA_ERROR_INVALID_VALUE, "its texels have 1, 2 or 4 channels of 8, 16 or 32 bits");
+        return refuse_array(CUDA_ERROR_INVALID_VALUE,
+                            "its texels have 1, 2 or 4 channels of 8, 16 or 32 bits");
     if (const std::string why = objection(asked, mipmapped); !why.empty())
-        return refuse(CUDA_ERROR_INVALID_VALUE, why);
+        return refuse_array(CUDA_ERROR_INVALID_VALUE, why);
     image = image_of(asked, *format);
     return CUDA_SUCCESS;
 }

@@ -1,4 +1,6 @@
 // The copy functions: which ends they have, and whether the host waits.
+#include <cstddef>
+#include <cstring>
 #include <initializer_list>
 
 #include <fmt/format.h>
@@ -128,13 +130,6 @@ CUresult in_array(CopyEnd& end, CUarray handle, std::size_t offset, std::size_t 
     return to_array_end(end, side, {bytes});
 }
 
-/// Alive, or why not.
-CUresult state_of(CUcontext handle) {
-    const Context* context = find_context(handle);
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    return context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-}
-
 }  // namespace
 
 CUresult make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& copy, Context& context) {
@@ -194,8 +189,8 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyAtoA, 3020, CUarray to, std::size_t to_offse
 /// which is more than that asks for.
 EMULATED_STREAM_CONTEXT_API(cuMemcpyPeer, 4000, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                             CUcontext from_context, std::size_t bytes) {
-    EMULATED_CHECK(state_of(to_context));
-    EMULATED_CHECK(state_of(from_context));
+    EMULATED_CHECK(state_of(find_context(to_context)));
+    EMULATED_CHECK(state_of(find_context(from_context)));
     EMULATED_CHECK(unsafe_now("cuMemcpyPeer"));
     for (Context* context : {find_context(to_context), find_context(from_context), current_context()})
         context->graph.synchronize_all();
@@ -207,29 +202,9 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyPeer, 4000, CUdeviceptr to, CUcontext to_con
 /// Addresses tell the devices: the contexts need only be there.
 EMULATED_STREAM_CONTEXT_API(cuMemcpyPeerAsync, 4000, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                             CUcontext from_context, std::size_t bytes, CUstream stream) {
-    EMULATED_CHECK(state_of(to_context));
-    EMULATED_CHECK(state_of(from_context));
+    EMULATED_CHECK(state_of(find_context(to_context)));
+    EMULATED_CHECK(state_of(find_context(from_context)));
     return copy_rows(device(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyPeerAsync");
-}
-
-EMULATED_STREAM_API(cuMemcpy2D, 3020, const CUDA_MEMCPY2D* copy) {
-    return copy_2d(copy, nullptr, Wait::yes, "cuMemcpy2D");
-}
-
-EMULATED_STREAM_API(cuMemcpy2DUnaligned, 3020, const CUDA_MEMCPY2D* copy) {
-    return copy_2d(copy, nullptr, Wait::yes, "cuMemcpy2DUnaligned");
-}
-
-EMULATED_STREAM_API(cuMemcpy2DAsync, 3020, const CUDA_MEMCPY2D* copy, CUstream stream) {
-    return copy_2d(copy, stream, Wait::no, "cuMemcpy2DAsync");
-}
-
-EMULATED_STREAM_API(cuMemcpy3D, 3020, const CUDA_MEMCPY3D* copy) {
-    return copy_3d(copy, nullptr, Wait::yes, "cuMemcpy3D");
-}
-
-EMULATED_STREAM_API(cuMemcpy3DAsync, 3020, const CUDA_MEMCPY3D* copy, CUstream stream) {
-    return copy_3d(copy, stream, Wait::no, "cuMemcpy3DAsync");
 }
 
 namespace {
@@ -238,43 +213,33 @@ namespace {
 CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* given, CUstream stream, Wait wait, const char* name) {
     EMULATED_CHECK(ready());
     EMULATED_REQUIRE(given != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(state_of(given->srcContext));
-    EMULATED_CHECK(state_of(given->dstContext));
-    CUDA_MEMCPY3D copy = {};
-    copy.srcXInBytes = given->srcXInBytes;
-    copy.srcY = given->srcY;
-    copy.srcZ = given->srcZ;
-    copy.srcLOD = given->srcLOD;
-    copy.srcMemoryType = given->srcMemoryType;
-    copy.srcHost = given->srcHost;
-    copy.srcDevice = given->srcDevice;
-    copy.srcArray = given->srcArray;
-    copy.srcPitch = given->srcPitch;
-    copy.srcHeight = given->srcHeight;
-    copy.dstXInBytes = given->dstXInBytes;
-    copy.dstY = given->dstY;
-    copy.dstZ = given->dstZ;
-    copy.dstLOD = given->dstLOD;
-    copy.dstMemoryType = given->dstMemoryType;
-    copy.dstHost = given->dstHost;
-    copy.dstDevice = given->dstDevice;
-    copy.dstArray = given->dstArray;
-    copy.dstPitch = given->dstPitch;
-    copy.dstHeight = given->dstHeight;
-    copy.WidthInBytes = given->WidthInBytes;
-    copy.Height = given->Height;
-    copy.Depth = given->Depth;
+    EMULATED_CHECK(state_of(find_context(given->srcContext)));
+    EMULATED_CHECK(state_of(find_context(given->dstContext)));
+    CUDA_MEMCPY3D copy;  // has reserved pointers where the other has contexts, and the same otherwise
+    static_assert(sizeof copy == sizeof *given &&
+                  offsetof(CUDA_MEMCPY3D, reserved0) == offsetof(CUDA_MEMCPY3D_PEER, srcContext) &&
+                  offsetof(CUDA_MEMCPY3D, reserved1) == offsetof(CUDA_MEMCPY3D_PEER, dstContext));
+    std::memcpy(&copy, given, sizeof copy);
+    copy.reserved0 = copy.reserved1 = nullptr;
     return copy_3d(&copy, stream, wait, name);
 }
 
 }  // namespace
 
-EMULATED_STREAM_API(cuMemcpy3DPeer, 4000, const CUDA_MEMCPY3D_PEER* copy) {
-    return copy_3d_peer(copy, nullptr, Wait::yes, "cuMemcpy3DPeer");
-}
+/// Those that a structure describes: with a wait, and in a stream.
+#define EMULATED_DESCRIBED_COPIES(kind, version, Copy, copy)                                  \
+    EMULATED_STREAM_API(cuMemcpy##kind, version, const Copy* given) {                         \
+        return copy(given, nullptr, Wait::yes, "cuMemcpy" #kind);                             \
+    }                                                                                         \
+    EMULATED_STREAM_API(cuMemcpy##kind##Async, version, const Copy* given, CUstream stream) { \
+        return copy(given, stream, Wait::no, "cuMemcpy" #kind "Async");                       \
+    }
+EMULATED_DESCRIBED_COPIES(2D, 3020, CUDA_MEMCPY2D, copy_2d)
+EMULATED_DESCRIBED_COPIES(3D, 3020, CUDA_MEMCPY3D, copy_3d)
+EMULATED_DESCRIBED_COPIES(3DPeer, 4000, CUDA_MEMCPY3D_PEER, copy_3d_peer)
 
-EMULATED_STREAM_API(cuMemcpy3DPeerAsync, 4000, const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
-    return copy_3d_peer(copy, stream, Wait::no, "cuMemcpy3DPeerAsync");
+EMULATED_STREAM_API(cuMemcpy2DUnaligned, 3020, const CUDA_MEMCPY2D* given) {
+    return copy_2d(given, nullptr, Wait::yes, "cuMemcpy2DUnaligned");
 }
 
 }  // namespace emulated::driver

@@ -67,7 +67,7 @@ std::string where(const char* name, const char* role, const Rows& rows, const Ex
 }
 
 /// Says in the report which range is not memory.
-CUresult refuse(const char* name, const char* role, const Rows& rows, const Extent& extent) {
+CUresult refuse_range(const char* name, const char* role, const Rows& rows, const Extent& extent) {
     // Asked first: a free that ends meanwhile is named by the description of the range.
     const Allocation* known = Process::get().heap().find_known(rows.address);
     const bool being_freed = known != nullptr && Process::get().is_being_freed(known->base);
@@ -76,9 +76,8 @@ CUresult refuse(const char* name, const char* role, const Rows& rows, const Exte
         report += "; a stream-ordered free (cuMemFreeAsync) of it was issued before";
     if (known != nullptr && known->kind == Allocation::Kind::kernel_heap)
         report += "; only kernels reach the memory of malloc and new: let one copy it into an array";
-    Process::get().set_report(std::move(report));
-    return Process::get().heap().is_lost(rows.address) ? CUDA_ERROR_CONTEXT_IS_DESTROYED
-                                                       : CUDA_ERROR_INVALID_VALUE;
+    const bool is_lost = Process::get().heap().is_lost(rows.address);
+    return refuse(is_lost ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_VALUE, std::move(report));
 }
 
 /// The bytes of an end when the operation runs; null, and the context has a fault, when they are gone or not
@@ -148,8 +147,8 @@ CUresult find_ends(End& to, End& from, const CopyEnd& to_end, const CopyEnd& fro
                    const char* name) {
     to = look_up(to_end, extent);
     from = look_up(from_end, extent);
-    if (to.place == Place::nowhere) return refuse(name, "destination", to.rows, extent);
-    if (from.place == Place::nowhere) return refuse(name, "source", from.rows, extent);
+    if (to.place == Place::nowhere) return refuse_range(name, "destination", to.rows, extent);
+    if (from.place == Place::nowhere) return refuse_range(name, "source", from.rows, extent);
     return CUDA_SUCCESS;
 }
 
@@ -178,14 +177,10 @@ std::function<void()> copy_work(Context& context, const End& to, const End& from
 /// A graph reads pageable memory when it is launched: nothing is copied before.
 void fill_copy_node(streams::WorkNode& node, const End& to, const End& from, std::function<void()> work,
                     const CUDA_MEMCPY3D& described, Context& context) {
-    node.kind = streams::WorkNode::Kind::copy;
     node.operands = {number_of(to.place), device_of(to), number_of(from.place), device_of(from)};
-    node.work = std::make_shared<const std::function<void()>>(std::move(work));
-    auto parameters = std::make_shared<NodeParameters>();
-    parameters->values.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-    parameters->values.memcpy = {0, 0, reinterpret_cast<CUcontext>(&context), described};
-    node.details = std::move(parameters);
-    stamp(node, context);
+    NodeParameters parameters(CU_GRAPH_NODE_TYPE_MEMCPY);
+    parameters.values.memcpy = {0, 0, reinterpret_cast<CUcontext>(&context), described};
+    make_node(node, context, std::move(parameters), std::move(work));
 }
 
 CUDA_MEMCPY3D describe(const End& to, const End& from, const Extent& extent) {
@@ -275,7 +270,7 @@ CUresult check_fill(Fill& fill, const Rows& to_rows, std::size_t height, const c
     EMULATED_REQUIRE(!__builtin_mul_overflow(fill.width, bytes, &fill.extent.width),
                      CUDA_ERROR_INVALID_VALUE);
     fill.to = look_up({Side::device, to_rows}, fill.extent);
-    if (fill.to.place == Place::nowhere) return refuse(name, "destination", to_rows, fill.extent);
+    if (fill.to.place == Place::nowhere) return refuse_range(name, "destination", to_rows, fill.extent);
     return CUDA_SUCCESS;
 }
 
@@ -296,24 +291,20 @@ std::function<void()> fill_work(Context& context, const Fill& fill, const char* 
 
 void fill_fill_node(streams::WorkNode& node, const Fill& fill, const char* name, Context& context) {
     const std::size_t height = fill.extent.height;
-    node.kind = streams::WorkNode::Kind::fill;
     node.operands = {number_of(fill.to.place), device_of(fill.to), height};
     // "For 2d memsets, only address and assigned value may be updated."
     if (height > 1)
         node.operands = {node.operands[0],   node.operands[1],  height,
                          fill.to.rows.pitch, fill.extent.width, fill.element_bytes};
-    node.work = std::make_shared<const std::function<void()>>(fill_work(context, fill, name));
-    auto parameters = std::make_shared<NodeParameters>();
-    parameters->values.type = CU_GRAPH_NODE_TYPE_MEMSET;
-    parameters->values.memset = {fill.to.rows.address,
-                                 fill.to.rows.pitch,
-                                 fill.value,
-                                 static_cast<unsigned>(fill.element_bytes),
-                                 fill.width,
-                                 height,
-                                 reinterpret_cast<CUcontext>(&context)};
-    node.details = std::move(parameters);
-    stamp(node, context);
+    NodeParameters parameters(CU_GRAPH_NODE_TYPE_MEMSET);
+    parameters.values.memset = {fill.to.rows.address,
+                                fill.to.rows.pitch,
+                                fill.value,
+                                static_cast<unsigned>(fill.element_bytes),
+                                fill.width,
+                                height,
+                                reinterpret_cast<CUcontext>(&context)};
+    make_node(node, context, std::move(parameters), fill_work(context, fill, name));
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "driver/graph_nodes.hpp"
-#include "driver/older_versions.hpp"
 
 namespace emulated::driver {
 using streams::CaptureInfo;
@@ -36,9 +35,9 @@ bool is_mode(const CUstreamCaptureMode* mode) noexcept {
 }
 
 /// The report says which call was refused: its code alone does not tell which call that was.
-CUresult refuse(Refusal refusal, const char* name, const char* reason) {
-    if (refusal != Refusal::none) Process::get().set_report(fmt::format("{}: {}", name, reason));
-    return to_result(refusal);
+CUresult refuse_capture(Refusal refusal, const char* name, const char* reason) {
+    if (refusal == Refusal::none) return CUDA_SUCCESS;
+    return refuse(to_result(refusal), "{}: {}", name, reason);
 }
 
 }  // namespace
@@ -66,15 +65,15 @@ std::shared_ptr<streams::WorkGraph> CaptureGate::graph() const {
 }
 
 CUresult detail::refuse_unsafe(const char* name) {
-    return refuse(Captures::get().unsafe(thread_number(), static_cast<streams::CaptureMode>(thread_mode)),
-                  name,
-                  "not while a stream is being captured, because captures do not see such calls; "
-                  "cuThreadExchangeStreamCaptureMode(RELAXED) allows those that they do not need");
+    return refuse_capture(
+        Captures::get().unsafe(thread_number(), static_cast<streams::CaptureMode>(thread_mode)), name,
+        "not while a stream is being captured, because captures do not see such calls; "
+        "cuThreadExchangeStreamCaptureMode(RELAXED) allows those that they do not need");
 }
 
 CUresult detail::refuse_captured(const StreamTarget& target, const char* name) {
-    return refuse(Captures::get().ask(capture_target(target)), name,
-                  "the stream is being captured, so nothing of it has been executed");
+    return refuse_capture(Captures::get().ask(capture_target(target)), name,
+                          "the stream is being captured, so nothing of it has been executed");
 }
 
 /// A stream that is not captured may be asked where unsafe calls may be made.
@@ -84,8 +83,8 @@ CUresult detail::refuse_question(const StreamTarget& target, const char* name) {
 }
 
 CUresult detail::refuse_question(const Context& context, const char* name) {
-    const CUresult state =
-        refuse(Captures::get().ask_context(&context), name, "a stream of the context is being captured");
+    const CUresult state = refuse_capture(Captures::get().ask_context(&context), name,
+                                          "a stream of the context is being captured");
     return state == CUDA_SUCCESS ? refuse_unsafe(name) : state;
 }
 
@@ -93,7 +92,7 @@ CUresult question_now(Event& event, const char* name) {
     if (event.capture.exists()) {
         const Refusal refusal = Captures::get().ask(event.capture);
         if (refusal != Refusal::none) {
-            return refuse(refusal, name, "the event was last recorded on a stream that was captured");
+            return refuse_capture(refusal, name, "the event was last recorded on a stream that was captured");
         }
     }
     return unsafe_now(name);
