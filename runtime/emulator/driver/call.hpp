@@ -33,11 +33,8 @@ inline CUresult initialised() noexcept {
 
 /// The same for a function that needs a working current context.
 inline CUresult ready() noexcept {
-    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
-    if (streams::Scheduler::inside()) return CUDA_ERROR_NOT_PERMITTED;  // a host function calls the driver
-    const Context* context = current_context();
-    const CUresult state = state_of(context);
-    return state == CUDA_SUCCESS ? context->error.load(std::memory_order_acquire) : state;
+    const CUresult allowed = may_use_contexts();
+    return allowed == CUDA_SUCCESS ? usable(current_context()) : allowed;
 }
 
 /// CUDA_SUCCESS, or why `device` cannot be asked.

@@ -42,7 +42,8 @@ void make_node(streams::WorkNode& node, const Context& context, NodeParameters p
 CUresult make_kernel_node(streams::WorkNode& node, const CUlaunchConfig& config, CUfunction function,
                           Context& context, void** parameters, void** extra);
 CUresult make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& copy, Context& context);
-CUresult make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v2& fill, Context& context);
+CUresult make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v2& fill, Context& context,
+                        CUstream stream = nullptr, const char* name = "a memset node");
 std::function<void()> host_work(CUhostFn function, void* data, const Context& context);
 CUresult make_host_node(streams::WorkNode& node, CUhostFn function, void* data, Context& context);
 /// `child` is the node's own from now on.
@@ -85,16 +86,12 @@ void withdraw(const streams::WorkGraph& graph);
 std::optional<std::vector<streams::WorkNode*>> nodes_of(const streams::WorkGraph& graph,
                                                         const CUgraphNode* handles, std::size_t count);
 
-/// A node at any depth for which `wanted(node)` holds.
-template <class Wanted>
-bool any_node(const streams::WorkGraph& graph, const Wanted& wanted) {
-    return graph.find(wanted) != nullptr;
-}
+/// Nodes at any depth.
 inline bool has_memory(const streams::WorkGraph& graph) {
-    return any_node(graph, [](const streams::WorkNode& node) { return node.is_memory(); });
+    return graph.find([](const streams::WorkNode& node) { return node.is_memory(); }) != nullptr;
 }
 inline bool has_conditions(const streams::WorkGraph& graph) {
-    return any_node(graph, [](const streams::WorkNode& node) { return node.condition != nullptr; });
+    return graph.find([](const streams::WorkNode& node) { return node.condition != nullptr; }) != nullptr;
 }
 
 /// Edges as a client gives them.

@@ -280,6 +280,19 @@ inline CUresult state_of(const Context* context) noexcept {
     return context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+/// The same for what a fault ends.
+inline CUresult usable(const Context* context) noexcept {
+    const CUresult state = state_of(context);
+    return state == CUDA_SUCCESS ? context->error.load(std::memory_order_acquire) : state;
+}
+
+/// CUDA_SUCCESS, or why the calling thread may not ask for anything that needs a context.
+inline CUresult may_use_contexts() noexcept {
+    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
+    return streams::Scheduler::inside() ? CUDA_ERROR_NOT_PERMITTED
+                                        : CUDA_SUCCESS;  // a host function calls the driver
+}
+
 /// The calling thread's.
 ContextStack& context_stack() noexcept;
 Context* current_context() noexcept;
@@ -301,6 +314,9 @@ struct StreamTarget {
 
     explicit StreamTarget(CUstream handle);
     const Stream& properties() const noexcept { return owner == nullptr ? context->legacy : *owner; }
+
+  private:
+    CUresult find(CUstream handle);
 };
 
 /// A StreamTarget's state, for a question that does nothing with the stream. It takes no lock for a stream

@@ -3,8 +3,6 @@
 #include <cstring>
 #include <initializer_list>
 
-#include <fmt/format.h>
-
 #include "driver/capture.hpp"
 #include "driver/graph_nodes.hpp"
 #include "driver/memory_calls/arrays.hpp"
@@ -70,29 +68,29 @@ CUresult to_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
     return CUDA_SUCCESS;
 }
 
-/// A copy of a box: both ends found.
-CUresult to_ends(CopyEnd& to, CopyEnd& from, const CUDA_MEMCPY3D& copy) {
-    const Extent extent{copy.WidthInBytes, copy.Height, copy.Depth};
-    EMULATED_CHECK(to_end(to,
-                          {copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstArray, copy.dstXInBytes,
-                           copy.dstY, copy.dstZ, copy.dstPitch, copy.dstHeight},
-                          extent));
-    return to_end(from,
-                  {copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcArray, copy.srcXInBytes,
-                   copy.srcY, copy.srcZ, copy.srcPitch, copy.srcHeight},
-                  extent);
+/// A copy of a box, which must live as long: both ends found.
+CUresult find_ends(Copy& made, const CUDA_MEMCPY3D& box) {
+    EMULATED_REQUIRE(
+        box.srcLOD == 0 && box.dstLOD == 0 && box.reserved0 == nullptr && box.reserved1 == nullptr,
+        CUDA_ERROR_INVALID_VALUE);
+    made.extent = {box.WidthInBytes, box.Height, box.Depth};
+    made.described = &box;
+    EMULATED_CHECK(to_end(made.to,
+                          {box.dstMemoryType, box.dstHost, box.dstDevice, box.dstArray, box.dstXInBytes,
+                           box.dstY, box.dstZ, box.dstPitch, box.dstHeight},
+                          made.extent));
+    return to_end(made.from,
+                  {box.srcMemoryType, box.srcHost, box.srcDevice, box.srcArray, box.srcXInBytes, box.srcY,
+                   box.srcZ, box.srcPitch, box.srcHeight},
+                  made.extent);
 }
 
-bool is_plain(const CUDA_MEMCPY3D& copy) noexcept {
-    return copy.srcLOD == 0 && copy.dstLOD == 0 && copy.reserved0 == nullptr && copy.reserved1 == nullptr;
-}
-
-CUresult copy_3d(const CUDA_MEMCPY3D* copy, CUstream stream, Wait wait, const char* name) {
+CUresult copy_3d(const CUDA_MEMCPY3D* box, CUstream stream, Wait wait, const char* name) {
     EMULATED_CHECK(ready());
-    EMULATED_REQUIRE(copy != nullptr && is_plain(*copy), CUDA_ERROR_INVALID_VALUE);
-    CopyEnd to, from;
-    EMULATED_CHECK(to_ends(to, from, *copy));
-    return copy_rows(to, from, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, wait, name, copy);
+    EMULATED_REQUIRE(box != nullptr, CUDA_ERROR_INVALID_VALUE);
+    Copy copy;
+    EMULATED_CHECK(find_ends(copy, *box));
+    return copy_rows(copy, stream, wait, name);
 }
 
 CUresult copy_2d(const CUDA_MEMCPY2D* given, CUstream stream, Wait wait, const char* name) {
@@ -132,21 +130,20 @@ CUresult in_array(CopyEnd& end, CUarray handle, std::size_t offset, std::size_t 
 
 }  // namespace
 
-CUresult make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& copy, Context& context) {
-    EMULATED_REQUIRE(is_plain(copy), CUDA_ERROR_INVALID_VALUE);
-    CopyEnd to, from;
-    EMULATED_CHECK(to_ends(to, from, copy));
-    return make_copy_node(node, to, from, {copy.WidthInBytes, copy.Height, copy.Depth}, copy, context);
+CUresult make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& box, Context& context) {
+    Copy copy;
+    EMULATED_CHECK(find_ends(copy, box));
+    return make_copy_node(node, copy, context, nullptr, "a memcpy node");
 }
 
 /// Those of one kind: with a wait, where its documentation has one, and in a stream.
-#define EMULATED_COPIES(kind, version, To, to_end, From, from_end, wait)                                   \
-    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind, version, To to, From from, std::size_t bytes) {            \
-        return copy_rows(to_end(to), from_end(from), {bytes}, nullptr, wait, "cuMemcpy" #kind);            \
-    }                                                                                                      \
-    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind##Async, version, To to, From from, std::size_t bytes,       \
-                                CUstream stream) {                                                         \
-        return copy_rows(to_end(to), from_end(from), {bytes}, stream, Wait::no, "cuMemcpy" #kind "Async"); \
+#define EMULATED_COPIES(kind, version, To, to_end, From, from_end, wait)                                     \
+    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind, version, To to, From from, std::size_t bytes) {              \
+        return copy_rows({to_end(to), from_end(from), {bytes}}, nullptr, wait, "cuMemcpy" #kind);            \
+    }                                                                                                        \
+    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind##Async, version, To to, From from, std::size_t bytes,         \
+                                CUstream stream) {                                                           \
+        return copy_rows({to_end(to), from_end(from), {bytes}}, stream, Wait::no, "cuMemcpy" #kind "Async"); \
     }
 EMULATED_COPIES(, 4000, CUdeviceptr, unified, CUdeviceptr, unified, Wait::yes)
 EMULATED_COPIES(HtoD, 3020, CUdeviceptr, device, const void*, host, Wait::yes)
@@ -154,11 +151,11 @@ EMULATED_COPIES(DtoH, 3020, void*, host, CUdeviceptr, device, Wait::yes)
 EMULATED_COPIES(DtoD, 3020, CUdeviceptr, device, CUdeviceptr, device, Wait::no)
 
 /// The same of arrays of one dimension, at an offset in bytes.
-#define EMULATED_ARRAY_COPY(kind, version, wait, stream, other, ...)                      \
-    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind, version, __VA_ARGS__) {                   \
-        CopyEnd end;                                                                      \
-        EMULATED_CHECK(in_array(end, array, offset, bytes));                              \
-        return copy_rows(EMULATED_ENDS_##other, {bytes}, stream, wait, "cuMemcpy" #kind); \
+#define EMULATED_ARRAY_COPY(kind, version, wait, stream, other, ...)                        \
+    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind, version, __VA_ARGS__) {                     \
+        CopyEnd end;                                                                        \
+        EMULATED_CHECK(in_array(end, array, offset, bytes));                                \
+        return copy_rows({EMULATED_ENDS_##other, {bytes}}, stream, wait, "cuMemcpy" #kind); \
     }
 #define EMULATED_ENDS_FROM_HOST end, host(from)
 #define EMULATED_ENDS_FROM_DEVICE end, device(from)
@@ -182,7 +179,7 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyAtoA, 3020, CUarray to, std::size_t to_offse
     CopyEnd to_end, from_end;
     EMULATED_CHECK(in_array(to_end, to, to_offset, bytes));
     EMULATED_CHECK(in_array(from_end, from, from_offset, bytes));
-    return copy_rows(to_end, from_end, {bytes}, nullptr, Wait::no, "cuMemcpyAtoA");
+    return copy_rows({to_end, from_end, {bytes}}, nullptr, Wait::no, "cuMemcpyAtoA");
 }
 
 /// "Serialized with respect to all pending and future asynchronous work" of three contexts: the host waits,
@@ -194,7 +191,7 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyPeer, 4000, CUdeviceptr to, CUcontext to_con
     EMULATED_CHECK(unsafe_now("cuMemcpyPeer"));
     for (Context* context : {find_context(to_context), find_context(from_context), current_context()})
         context->graph.synchronize_all();
-    EMULATED_CHECK(copy_rows(device(to), device(from), {bytes}, nullptr, Wait::no, "cuMemcpyPeer"));
+    EMULATED_CHECK(copy_rows({device(to), device(from), {bytes}}, nullptr, Wait::no, "cuMemcpyPeer"));
     current_context()->graph.synchronize_all();
     return current_context()->take_error();
 }
@@ -204,7 +201,7 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyPeerAsync, 4000, CUdeviceptr to, CUcontext t
                             CUcontext from_context, std::size_t bytes, CUstream stream) {
     EMULATED_CHECK(state_of(find_context(to_context)));
     EMULATED_CHECK(state_of(find_context(from_context)));
-    return copy_rows(device(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyPeerAsync");
+    return copy_rows({device(to), device(from), {bytes}}, stream, Wait::no, "cuMemcpyPeerAsync");
 }
 
 namespace {

@@ -3,15 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <mutex>
-#include <unordered_map>
-
-#include <fmt/format.h>
 
 #include "driver/call.hpp"
 #include "driver/graph_nodes.hpp"
 #include "driver/memory_calls/transfers.hpp"
+#include "streams/known.hpp"
 
 namespace emulated::driver {
 using streams::WorkGraph;
@@ -23,14 +19,10 @@ namespace {
 class GraphMemory {
   public:
     GraphMemory(CUdeviceptr address, std::uint64_t graph) : address_(address), graph_(graph) {
-        const std::lock_guard lock(all().mutex);
-        all().by_address[address] = this;
+        All::add(address, this);
     }
     ~GraphMemory() {
-        {
-            const std::lock_guard lock(all().mutex);
-            all().by_address.erase(address_);
-        }
+        All::remove(address_);
         Process::get().end_keeping(address_);
     }
     GraphMemory(const GraphMemory&) = delete;
@@ -38,25 +30,17 @@ class GraphMemory {
 
     /// Whether `graph` may have a free node of this memory; then it has one.
     static bool claim_free(CUdeviceptr address, std::uint64_t graph) {
-        const std::lock_guard lock(all().mutex);
-        const auto found = all().by_address.find(address);
-        if (found == all().by_address.end()) return false;
-        GraphMemory& memory = *found->second;
-        const bool taken = memory.freed_by_ != 0 && (memory.freed_by_ == graph || graph == memory.graph_ ||
-                                                     memory.freed_by_ == memory.graph_);
-        if (!taken) memory.freed_by_ = graph;
-        return !taken;
+        return All::with(address, [&](GraphMemory& memory) {
+            const bool taken =
+                memory.freed_by_ != 0 &&
+                (memory.freed_by_ == graph || graph == memory.graph_ || memory.freed_by_ == memory.graph_);
+            if (!taken) memory.freed_by_ = graph;
+            return !taken;
+        });
     }
 
   private:
-    struct All {
-        std::mutex mutex;
-        std::unordered_map<CUdeviceptr, GraphMemory*> by_address;
-    };
-    static All& all() {
-        static auto& made = *new All;  // graphs may go at the very end
-        return made;
-    }
+    using All = streams::Known<CUdeviceptr, GraphMemory>;
 
     const CUdeviceptr address_;
     const std::uint64_t graph_;   // whose node allocates it

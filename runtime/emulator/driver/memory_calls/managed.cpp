@@ -99,7 +99,7 @@ CUresult copy_batch(const CUdeviceptr* to, const CUdeviceptr* from, const std::s
     }
     for (std::size_t i = 0; i < count; ++i) {
         failed = i;
-        EMULATED_CHECK(copy_rows({Side::unified, {to[i], 0}}, {Side::unified, {from[i], 0}}, {bytes[i]},
+        EMULATED_CHECK(copy_rows({{Side::unified, {to[i], 0}}, {Side::unified, {from[i], 0}}, {bytes[i]}},
                                  stream, Wait::no, "cuMemcpyBatchAsync"));
     }
     failed = count;
@@ -127,7 +127,7 @@ CUresult check_locations(const CUmemLocation* locations, const std::size_t* firs
 /// "Performing a discard ... the contents are undefined": poison, so that it shows.
 CUresult discard(const CUdeviceptr* addresses, const std::size_t* bytes, std::size_t count, CUstream stream) {
     for (std::size_t i = 0; i < count; ++i)
-        EMULATED_CHECK(fill_rows({addresses[i], 0}, memory::poison, 1, bytes[i], 1, stream, Wait::no,
+        EMULATED_CHECK(fill_rows({addresses[i], 0, memory::poison, 1, bytes[i], 1, nullptr}, stream, Wait::no,
                                  "cuMemDiscardBatchAsync"));
     return CUDA_SUCCESS;
 }

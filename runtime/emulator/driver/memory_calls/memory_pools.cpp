@@ -1,5 +1,4 @@
 // Stream-ordered allocation: memory that comes and goes in the order of a stream, out of pools.
-#include <algorithm>
 #include <map>
 #include <mutex>
 #include <optional>

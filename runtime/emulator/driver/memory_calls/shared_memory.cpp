@@ -3,9 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <unistd.h>
-#include <utility>
 #include <vector>
 
 #include "driver/capture.hpp"

@@ -1,6 +1,5 @@
 // Texture and surface objects: what a driver refuses, and what kernels find under a handle.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 
@@ -263,10 +262,14 @@ CUresult open_levels(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler
     return CUDA_SUCCESS;
 }
 
-std::shared_ptr<const DescribedImage> find_image(std::uint64_t handle, bool is_surface) {
-    auto found = Process::get().images().find(handle);
-    if (found == nullptr || found->is_surface != is_surface) return nullptr;
-    return std::static_pointer_cast<const DescribedImage>(found);
+/// What an object was made from.
+template <class Out, class Member>
+CUresult describe(Out* out, std::uint64_t handle, bool is_surface, Member DescribedImage::*member) {
+    const auto found = Process::get().images().find(handle);
+    EMULATED_REQUIRE(found != nullptr && found->is_surface == is_surface, CUDA_ERROR_INVALID_VALUE);
+    const std::optional<Out> asked = static_cast<const DescribedImage&>(*found).*member;
+    EMULATED_REQUIRE(asked.has_value(), CUDA_ERROR_INVALID_VALUE);
+    return answer(out, *asked);
 }
 
 CUresult destroy(std::uint64_t handle, bool is_surface) {
@@ -299,23 +302,17 @@ EMULATED_CONTEXT_API(cuTexObjectCreate, 5000, CUtexObject* texture, const CUDA_R
 EMULATED_API(cuTexObjectDestroy, 5000, CUtexObject texture) { return destroy(texture, false); }
 
 EMULATED_CONTEXT_API(cuTexObjectGetResourceDesc, 5000, CUDA_RESOURCE_DESC* out, CUtexObject texture) {
-    const auto found = find_image(texture, false);
-    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_VALUE);
-    return answer(out, found->resource);
+    return describe(out, texture, false, &DescribedImage::resource);
 }
 
 EMULATED_CONTEXT_API(cuTexObjectGetTextureDesc, 5000, CUDA_TEXTURE_DESC* out, CUtexObject texture) {
-    const auto found = find_image(texture, false);
-    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_VALUE);
-    return answer(out, found->texture);
+    return describe(out, texture, false, &DescribedImage::texture);
 }
 
 /// "If no resource view was set for [the texture object] CUDA_ERROR_INVALID_VALUE is returned."
 EMULATED_CONTEXT_API(cuTexObjectGetResourceViewDesc, 5000, CUDA_RESOURCE_VIEW_DESC* out,
                      CUtexObject texture) {
-    const auto found = find_image(texture, false);
-    EMULATED_REQUIRE(found != nullptr && found->view.has_value(), CUDA_ERROR_INVALID_VALUE);
-    return answer(out, *found->view);
+    return describe(out, texture, false, &DescribedImage::view);
 }
 
 EMULATED_CONTEXT_API(cuSurfObjectCreate, 5000, CUsurfObject* surface, const CUDA_RESOURCE_DESC* resource) {
@@ -338,9 +335,7 @@ EMULATED_CONTEXT_API(cuSurfObjectCreate, 5000, CUsurfObject* surface, const CUDA
 EMULATED_API(cuSurfObjectDestroy, 5000, CUsurfObject surface) { return destroy(surface, true); }
 
 EMULATED_CONTEXT_API(cuSurfObjectGetResourceDesc, 5000, CUDA_RESOURCE_DESC* out, CUsurfObject surface) {
-    const auto found = find_image(surface, true);
-    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_VALUE);
-    return answer(out, found->resource);
+    return describe(out, surface, true, &DescribedImage::resource);
 }
 
 }  // namespace emulated::driver

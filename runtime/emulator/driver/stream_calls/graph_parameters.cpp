@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <span>
 
 #include "driver/graph_nodes.hpp"
 
@@ -19,7 +20,8 @@ template <class Given>
 CUgraphNodeParams values_of(CUgraphNodeType type, const Given& given) {
     CUgraphNodeParams values = {};
     values.type = type;
-    std::memcpy(&values.reserved1, &given, sizeof given);
+    const auto bytes = std::as_bytes(std::span(&given, 1));
+    std::memcpy(&values.reserved1, bytes.data(), bytes.size());
     return values;
 }
 
@@ -38,7 +40,8 @@ CUresult get(CUgraphNode node, CUgraphNodeType type, Out* out) {
     EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
     std::shared_ptr<const NodeParameters> found;
     EMULATED_CHECK(get_node(found, node, type));
-    std::memcpy(out, &found->values.reserved1, sizeof *out);
+    const auto bytes = std::as_writable_bytes(std::span(out, 1));
+    std::memcpy(bytes.data(), &found->values.reserved1, bytes.size());
     return CUDA_SUCCESS;
 }
 

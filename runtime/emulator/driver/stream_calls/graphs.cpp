@@ -1,7 +1,6 @@
 // Graphs as a whole: made, cloned, instantiated, launched, updated.
 
 #include <algorithm>
-#include <vector>
 
 #include "driver/graph_nodes.hpp"
 #include "driver/interruption.hpp"
@@ -20,7 +19,7 @@ namespace {
 /// Its operations would use memory that is lost.
 CUresult refuse_outlived(const WorkGraph& graph) {
     const std::uint64_t resets = Process::get().resets();
-    if (resets == 0 || !any_node(graph, [&](const WorkNode& node) { return node.resets != resets; }))
+    if (resets == 0 || graph.find([&](const WorkNode& node) { return node.resets != resets; }) == nullptr)
         return CUDA_SUCCESS;
     return refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED,
                   "this graph was made before the device was reset: make it again");
