@@ -1,14 +1,18 @@
 // What every exported function begins with: counting, the state checks, the trace.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include <cuda.h>
+#include <fmt/format.h>
 
 #include "driver/exported.hpp"
 #include "driver/process.hpp"
@@ -29,18 +33,25 @@ inline CUresult initialised() noexcept {
 
 /// The same for a function that needs a working current context.
 inline CUresult ready() noexcept {
-    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
-    if (streams::Scheduler::inside()) return CUDA_ERROR_NOT_PERMITTED;  // a host function calls the driver
-    const Context* context = current_context();
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (!context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    return context->error.load(std::memory_order_acquire);
+    const CUresult allowed = may_use_contexts();
+    return allowed == CUDA_SUCCESS ? usable(current_context()) : allowed;
 }
 
 /// CUDA_SUCCESS, or why `device` cannot be asked.
 inline CUresult device_state(CUdevice device) noexcept {
     if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
     return Process::get().is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+/// `code`, and the report says why.
+inline CUresult refuse(CUresult code, std::string report) {
+    Process::get().set_report(std::move(report));
+    return code;
+}
+template <class First, class... Others>
+CUresult refuse(CUresult code, fmt::format_string<First, Others...> report, First&& first,
+                Others&&... others) {
+    return refuse(code, fmt::format(report, std::forward<First>(first), std::forward<Others>(others)...));
 }
 
 #define EMULATED_REQUIRE(condition, code) \
@@ -58,6 +69,15 @@ inline CUresult device_state(CUdevice device) noexcept {
 #define EMULATED_FIND(found, expression) \
     const auto found = expression;       \
     EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_HANDLE)
+
+/// The row of a table whose `key` is `wanted`, as a client gave it; null where there is none. By number: an enumeration that
+/// has another value may not be read as one.
+template <class Rows, class Row, class Key>
+constexpr const Row* find_row(const Rows& rows, Key Row::*key, int wanted) noexcept {
+    const auto found =
+        std::ranges::find(rows, wanted, [&](const Row& row) { return static_cast<int>(row.*key); });
+    return found == std::end(rows) ? nullptr : &*found;
+}
 
 /// What a handle names; null for what is not alive, and for what is of another kind.
 template <class T>

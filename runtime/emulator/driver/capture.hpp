@@ -59,32 +59,19 @@ class CaptureGate {
     bool captures_ = false;
 };
 
-namespace detail {
-CUresult refuse_unsafe(const char* name);
-CUresult refuse_captured(const StreamTarget& target, const char* name);
-CUresult refuse_question(const StreamTarget& target, const char* name);
-CUresult refuse_question(const Context& context, const char* name);
-}  // namespace detail
+// What calls ask that are not put on a stream. Each costs one load while there is no capture.
 
 /// CUDA_SUCCESS, or why the calling thread may not make a call that captures do not see ("potentially
 /// unsafe"): the documentation names cuMemAlloc, and means those that may wait for the device or change what
 /// is on it. tests/gpu/captures.py asks each call of a GPU's driver.
-inline CUresult unsafe_now(const char* name) {
-    return streams::Captures::any() ? detail::refuse_unsafe(name) : CUDA_SUCCESS;
-}
+CUresult unsafe_now(const char* name);
 
 /// CUDA_SUCCESS, or why a call may not be made with a stream that is being captured.
-inline CUresult no_capture_now(const StreamTarget& target, const char* name) {
-    return streams::Captures::any() ? detail::refuse_captured(target, name) : CUDA_SUCCESS;
-}
+CUresult no_capture_now(const StreamTarget& target, const char* name);
 
-/// CUDA_SUCCESS, or why the host may not ask a stream, or a whole context, whether it is done.
-template <class Target>
-CUresult question_now(const Target& target, const char* name) {
-    return streams::Captures::any() ? detail::refuse_question(target, name) : CUDA_SUCCESS;
-}
-
-/// CUDA_SUCCESS, or why the host may not ask this event.
+/// CUDA_SUCCESS, or why the host may not ask a stream, a whole context or an event whether it is done.
+CUresult question_now(const StreamTarget& target, const char* name);
+CUresult question_now(const Context& context, const char* name);
 CUresult question_now(Event& event, const char* name);
 
 }  // namespace emulated::driver

@@ -1,6 +1,4 @@
 // Contexts: primary ones, created ones, the calling thread's stack, limits.
-#include <algorithm>
-
 #include "driver/capture.hpp"
 
 namespace emulated::driver {
@@ -21,11 +19,7 @@ constexpr Limit default_limits[] = {
     {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0},
 };
 
-const Limit* default_limit(CUlimit which) noexcept {
-    const auto number = [](const Limit& each) { return static_cast<int>(each.which); };
-    const auto* found = std::ranges::find(default_limits, static_cast<int>(which), number);
-    return found == std::end(default_limits) ? nullptr : found;
-}
+const Limit* default_limit(CUlimit which) noexcept { return find_row(default_limits, &Limit::which, which); }
 
 }  // namespace
 
@@ -105,13 +99,11 @@ EMULATED_DRIVER_API(cuCtxGetCurrent, 4000, CUcontext* context) {
 }
 
 EMULATED_DRIVER_API(cuCtxSetCurrent, 4000, CUcontext context) {
-    auto& stack = context_stack();
-    const auto* wanted = reinterpret_cast<Context*>(context);
-    if (wanted != nullptr && wanted == current_context()) return CUDA_SUCCESS;
-    Context* found = context == nullptr ? nullptr : find_context(context);
+    if (context != nullptr && context == to(current_context())) return CUDA_SUCCESS;
+    Context* found = find_context(context);
     EMULATED_REQUIRE(context == nullptr || found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    stack.pop();
-    if (found != nullptr) stack.push(found);
+    context_stack().pop();
+    if (found != nullptr) context_stack().push(found);
     return CUDA_SUCCESS;
 }
 
@@ -173,10 +165,7 @@ EMULATED_CONTEXT_API(cuCtxGetStreamPriorityRange, 5050, int* least, int* greates
 EMULATED_CONTEXT_API(cuCtxGetLimit, 3010, std::size_t* value, CUlimit which) {
     const Limit* known = default_limit(which);
     EMULATED_REQUIRE(known != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
-    Context& context = *current_context();
-    const std::lock_guard lock(context.mutex);
-    const auto set = context.limits.find(which);
-    return answer(value, set == context.limits.end() ? known->bytes : set->second);
+    return answer(value, current_context()->limit(which, known->bytes));
 }
 
 /// Kept and returned again. "Setting CU_LIMIT_MALLOC_HEAP_SIZE must be performed before launching any kernel that uses

@@ -4,13 +4,20 @@
 
 #include "driver/call.hpp"
 #include "driver/limits.hpp"
-#include "driver/older_versions.hpp"
+
+// In <cudaProfiler.h>, which the wheels lack.
+extern "C" {
+CUresult CUDAAPI cuProfilerStart();
+CUresult CUDAAPI cuProfilerStop();
+}
+using PFN_cuProfilerStart_v4000 = CUresult(CUDAAPI*)();
+using PFN_cuProfilerStop_v4000 = CUresult(CUDAAPI*)();
 
 namespace emulated::driver {
 namespace {
 
 /// What does not depend on the environment. What no row names the device does not have: 0.
-constexpr struct {
+constexpr struct FixedAttribute {
     CUdevice_attribute which;
     int value;
 } fixed_attributes[] = {
@@ -84,7 +91,7 @@ constexpr struct {
 };
 
 /// What differs between architectures.
-constexpr struct {
+constexpr struct ArchitectureAttribute {
     CUdevice_attribute which;
     int limits::Architecture::*value;
 } architecture_attributes[] = {
@@ -97,12 +104,9 @@ constexpr struct {
 };
 
 int attribute(CUdevice_attribute which, CUdevice device) noexcept {
-    for (const auto& each : fixed_attributes) {
-        if (each.which == which) return each.value;
-    }
-    for (const auto& each : architecture_attributes) {
-        if (each.which == which) return architecture_limits().*each.value;
-    }
+    if (const auto* row = find_row(fixed_attributes, &FixedAttribute::which, which)) return row->value;
+    if (const auto* row = find_row(architecture_attributes, &ArchitectureAttribute::which, which))
+        return architecture_limits().*row->value;
     const Environment& environment = Process::get().environment();
     if (which == CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) return architecture_limits().clusters ? 1 : 0;
     if (which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) return environment.architecture / 10;

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "driver/limits.hpp"
 #include "machine/registry.hpp"
 
 namespace emulated::driver {
@@ -21,11 +22,18 @@ std::string_view value_of(const char* variable) {
     return text == nullptr ? std::string_view() : text;
 }
 
+/// All of the text as a number.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+    Number number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return number;
+}
+
 std::optional<std::uint64_t> parse_count(std::string_view text) {
-    std::uint64_t count = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (error != std::errc() || end != text.data() + text.size() || count == 0) return std::nullopt;
-    return count;
+    const auto count = parse_number<std::uint64_t>(text);
+    return count == 0 ? std::nullopt : count;
 }
 
 /// Such as 2GB, 1.5 GiB, 512 (bytes).
@@ -58,10 +66,9 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
 
 std::optional<machine::TimeLimits> parse_seconds(std::string_view text) {
     machine::TimeLimits limits = machine::TimeLimits::unlimited();
-    double seconds = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-    if (error != std::errc() || end != text.data() + text.size() || !(seconds > 0)) return std::nullopt;
-    if (seconds < 1e9) limits.total = std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+    const auto seconds = parse_number<double>(text);
+    if (!seconds || !(*seconds > 0)) return std::nullopt;
+    if (*seconds < 1e9) limits.total = std::chrono::nanoseconds(static_cast<std::int64_t>(*seconds * 1e9));
     return limits;
 }
 
@@ -102,23 +109,19 @@ std::optional<std::uint32_t> parse_devices(std::string_view text) {
 
 /// 12040 of "12.4". Drivers before 12.0 have no CUlibrary, without which this one cannot be.
 std::optional<int> parse_driver(std::string_view text) {
-    int major = 0;
-    int minor = 0;
-    const char* const end = text.data() + text.size();
-    const auto dot = std::from_chars(text.data(), end, major);
-    if (dot.ec != std::errc() || dot.ptr == end || *dot.ptr != '.') return std::nullopt;
-    const auto rest = std::from_chars(dot.ptr + 1, end, minor);
-    const bool known = major == 12 || major == 13;
-    if (rest.ec != std::errc() || rest.ptr != end || !known || minor < 0 || minor > 9) return std::nullopt;
-    return 1000 * major + 10 * minor;
+    const std::size_t dot = text.find('.');
+    if (dot == text.npos) return std::nullopt;
+    const auto major = parse_number<int>(text.substr(0, dot)),
+               minor = parse_number<int>(text.substr(dot + 1));
+    const bool known = major && minor && (*major == 12 || *major == 13) && *minor >= 0 && *minor <= 9;
+    return known ? std::optional(1000 * *major + 10 * *minor) : std::nullopt;
 }
 
 std::optional<int> parse_architecture(std::string_view text) {
-    constexpr std::array<std::string_view, 5> names = {"75", "80", "86", "89", "90"};
-    constexpr std::array numbers = {75, 80, 86, 89, 90};
-    const auto found = std::ranges::find(names, text);
-    if (found == names.end()) return std::nullopt;
-    return numbers[static_cast<std::size_t>(found - names.begin())];
+    for (const limits::Architecture& each : limits::architectures) {
+        if (text == std::to_string(each.number)) return each.number;
+    }
+    return std::nullopt;
 }
 
 /// The CUDA driver's own variables: whatever is not 0 switches on.

@@ -1,5 +1,4 @@
 // cuGetErrorName, cuGetErrorString: one row a code.
-#include <algorithm>
 #include <array>
 
 #include "driver/call.hpp"
@@ -84,10 +83,9 @@ constexpr std::array rows = {
 
 CUresult look_up(CUresult code, const char** out, const char* Row::*member) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const auto number = [](const Row& each) { return static_cast<int>(each.code); };
-    const auto row = std::ranges::find(rows, static_cast<int>(code), number);
-    *out = row == rows.end() ? nullptr : (*row).*member;
-    return row == rows.end() ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    const Row* row = find_row(rows, &Row::code, code);
+    *out = row == nullptr ? nullptr : row->*member;
+    return row == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 }  // namespace

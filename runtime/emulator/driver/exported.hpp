@@ -129,71 +129,63 @@ CUresult guarded(Arguments... arguments) noexcept {
 
 /// EMULATED_API(cuMemFree, 3020, CUdeviceptr address) { ... } defines cuMemFree, under the name that <cuda.h> gives it,
 /// with the ABI that it has had since CUDA 3.2. Every function is exported under that name (cuMemFree_v2) too.
-#define EMULATED_API(name, version, ...)                                         \
-    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, same, always, \
-                    EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
+#define EMULATED_API(name, version, ...) \
+    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, same, always, __VA_ARGS__)
 /// A function that needs cuInit.
-#define EMULATED_DRIVER_API(name, version, ...)                                       \
-    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, same, initialised, \
-                    EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
+#define EMULATED_DRIVER_API(name, version, ...) \
+    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, same, initialised, __VA_ARGS__)
 /// A function that needs a current context that works.
-#define EMULATED_CONTEXT_API(name, version, ...)                                                             \
-    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, same, ready, EMULATED_ARITY(__VA_ARGS__), \
-                    __VA_ARGS__)
+#define EMULATED_CONTEXT_API(name, version, ...) \
+    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, same, ready, __VA_ARGS__)
 /// The first and the last of these, of functions to which NULL may be the thread's own stream.
-#define EMULATED_STREAM_API(name, version, ...)                                        \
-    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, per_thread, always, \
-                    EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
-#define EMULATED_STREAM_CONTEXT_API(name, version, ...)                               \
-    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, per_thread, ready, \
-                    EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
-/// An older version of a function: the current one, which it calls, counts.
-#define EMULATED_OLDER_API(name, ...) \
-    EMULATED_FUNCTION(name, , always, EMULATED_ARITY(__VA_ARGS__), __VA_ARGS__)
+#define EMULATED_STREAM_API(name, version, ...) \
+    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, per_thread, always, __VA_ARGS__)
+#define EMULATED_STREAM_CONTEXT_API(name, version, ...) \
+    EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, per_thread, ready, __VA_ARGS__)
+/// What a function was in an older version, where its signature changed: exported under the name alone, which <cuda.h>
+/// renames away. The current one, which it calls, counts. What changed its name alone is an alias that the build makes.
+#define EMULATED_OLDER_API(name, version, ...) \
+    EMULATED_OLDER(name##_older_##version, #name, PFN_##name##_v##version, version, #name, __VA_ARGS__)
+/// One that is exported as `symbol`.
+#define EMULATED_OLDER_API_AS(symbol, name, version, ...) \
+    EMULATED_OLDER(name##_older_##version, #name, PFN_##name##_v##version, version, #symbol, __VA_ARGS__)
 
-#define EMULATED_DEFINE(...) EMULATED_DEFINE_RENAMED(__VA_ARGS__)
-#define EMULATED_DEFINE_RENAMED(name, spelled, Type, version, variant, ready, arity, ...)                    \
+#define EMULATED_OLDER(name, spelled, Type, version, symbol, ...)                 \
+    extern "C" CUresult CUDAAPI name(__VA_ARGS__) asm(symbol);                    \
+    static const auto name##_entry =                                              \
+        ::emulated::driver::EntryPoint::of<Type>(spelled, version, &name, &name); \
+    EMULATED_FUNCTION(name, , always, __VA_ARGS__)
+
+#define EMULATED_DEFINE(name, spelled, Type, version, variant, ready, ...)                                   \
     static auto name##_entry = ::emulated::driver::EntryPoint::of<Type>(spelled, version, &name,             \
                                                                         ::emulated::driver::variant<&name>); \
-    EMULATED_FUNCTION(name, name##_entry.calls.fetch_add(1, std::memory_order_relaxed);                      \
-                      , ready, arity, __VA_ARGS__)
+    EMULATED_FUNCTION(name, name##_entry.calls.fetch_add(1, std::memory_order_relaxed);, ready, __VA_ARGS__)
 
-#define EMULATED_FUNCTION(...) EMULATED_FUNCTION_RENAMED(__VA_ARGS__)
-#define EMULATED_FUNCTION_RENAMED(name, count, ready, arity, ...)                           \
-    static CUresult name##_body(__VA_ARGS__);                                               \
-    extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI name(                \
-        EMULATED_PARAMETERS_##arity(name##_body)) {                                         \
-        count return ::emulated::driver::guarded<&::emulated::driver::ready, &name##_body>( \
-            EMULATED_ARGUMENTS_##arity);                                                    \
-    }                                                                                       \
+#define EMULATED_FUNCTION(name, count, ready, ...) \
+    EMULATED_FUNCTION_OF(EMULATED_ARITY(__VA_ARGS__), name, count, ready, __VA_ARGS__)
+#define EMULATED_FUNCTION_OF(...) EMULATED_FUNCTION_RENAMED(__VA_ARGS__)
+#define EMULATED_FUNCTION_RENAMED(arity, name, count, ready, ...)                                   \
+    static CUresult name##_body(__VA_ARGS__);                                                       \
+    EMULATED_EXPORT CUresult CUDAAPI name(EMULATED_EACH_##arity(EMULATED_PARAMETER, name##_body)) { \
+        count return ::emulated::driver::guarded<&::emulated::driver::ready, &name##_body>(         \
+            EMULATED_EACH_##arity(EMULATED_ARGUMENT, name##_body));                                 \
+    }                                                                                               \
     static CUresult name##_body(__VA_ARGS__)
 
 #define EMULATED_ARITY(...) EMULATED_TWELFTH(__VA_OPT__(__VA_ARGS__, ) 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define EMULATED_TWELFTH(a, b, c, d, e, f, g, h, i, j, k, count, ...) count
 
 #define EMULATED_PARAMETER(index, body) ::emulated::driver::Parameter<index, &body> a##index
-#define EMULATED_PARAMETERS_0(body)
-#define EMULATED_PARAMETERS_1(body) EMULATED_PARAMETER(0, body)
-#define EMULATED_PARAMETERS_2(body) EMULATED_PARAMETERS_1(body), EMULATED_PARAMETER(1, body)
-#define EMULATED_PARAMETERS_3(body) EMULATED_PARAMETERS_2(body), EMULATED_PARAMETER(2, body)
-#define EMULATED_PARAMETERS_4(body) EMULATED_PARAMETERS_3(body), EMULATED_PARAMETER(3, body)
-#define EMULATED_PARAMETERS_5(body) EMULATED_PARAMETERS_4(body), EMULATED_PARAMETER(4, body)
-#define EMULATED_PARAMETERS_6(body) EMULATED_PARAMETERS_5(body), EMULATED_PARAMETER(5, body)
-#define EMULATED_PARAMETERS_7(body) EMULATED_PARAMETERS_6(body), EMULATED_PARAMETER(6, body)
-#define EMULATED_PARAMETERS_8(body) EMULATED_PARAMETERS_7(body), EMULATED_PARAMETER(7, body)
-#define EMULATED_PARAMETERS_9(body) EMULATED_PARAMETERS_8(body), EMULATED_PARAMETER(8, body)
-#define EMULATED_PARAMETERS_10(body) EMULATED_PARAMETERS_9(body), EMULATED_PARAMETER(9, body)
-#define EMULATED_PARAMETERS_11(body) EMULATED_PARAMETERS_10(body), EMULATED_PARAMETER(10, body)
-
-#define EMULATED_ARGUMENTS_0
-#define EMULATED_ARGUMENTS_1 a0
-#define EMULATED_ARGUMENTS_2 EMULATED_ARGUMENTS_1, a1
-#define EMULATED_ARGUMENTS_3 EMULATED_ARGUMENTS_2, a2
-#define EMULATED_ARGUMENTS_4 EMULATED_ARGUMENTS_3, a3
-#define EMULATED_ARGUMENTS_5 EMULATED_ARGUMENTS_4, a4
-#define EMULATED_ARGUMENTS_6 EMULATED_ARGUMENTS_5, a5
-#define EMULATED_ARGUMENTS_7 EMULATED_ARGUMENTS_6, a6
-#define EMULATED_ARGUMENTS_8 EMULATED_ARGUMENTS_7, a7
-#define EMULATED_ARGUMENTS_9 EMULATED_ARGUMENTS_8, a8
-#define EMULATED_ARGUMENTS_10 EMULATED_ARGUMENTS_9, a9
-#define EMULATED_ARGUMENTS_11 EMULATED_ARGUMENTS_10, a10
+#define EMULATED_ARGUMENT(index, body) a##index
+#define EMULATED_EACH_0(what, body)
+#define EMULATED_EACH_1(what, body) what(0, body)
+#define EMULATED_EACH_2(what, body) EMULATED_EACH_1(what, body), what(1, body)
+#define EMULATED_EACH_3(what, body) EMULATED_EACH_2(what, body), what(2, body)
+#define EMULATED_EACH_4(what, body) EMULATED_EACH_3(what, body), what(3, body)
+#define EMULATED_EACH_5(what, body) EMULATED_EACH_4(what, body), what(4, body)
+#define EMULATED_EACH_6(what, body) EMULATED_EACH_5(what, body), what(5, body)
+#define EMULATED_EACH_7(what, body) EMULATED_EACH_6(what, body), what(6, body)
+#define EMULATED_EACH_8(what, body) EMULATED_EACH_7(what, body), what(7, body)
+#define EMULATED_EACH_9(what, body) EMULATED_EACH_8(what, body), what(8, body)
+#define EMULATED_EACH_10(what, body) EMULATED_EACH_9(what, body), what(9, body)
+#define EMULATED_EACH_11(what, body) EMULATED_EACH_10(what, body), what(10, body)

@@ -16,7 +16,8 @@ namespace emulated::driver {
 
 /// A node's parameters as cuGraphAddNode takes them, with all that they point to.
 struct NodeParameters final : streams::NodeDetails {
-    CUgraphNodeParams values{};
+    explicit NodeParameters(CUgraphNodeType type) noexcept { values.type = type; }
+    CUgraphNodeParams values{};                 ///< zeros but for the type
     std::vector<std::byte> argument_bytes;      ///< of a kernel
     std::vector<void*> arguments;               ///< into `argument_bytes`
     std::vector<CUlaunchAttribute> attributes;  ///< of a kernel
@@ -30,13 +31,19 @@ inline const NodeParameters* parameters_of(const streams::WorkNode& node) noexce
     return static_cast<const NodeParameters*>(node.details.get());
 }
 
-// Each makes `node` an operation of one kind, in `context`, that is not in a graph yet, or says why it cannot be one.
+/// Makes `node` what `parameters` say: an operation of `context` that is not in a graph yet, and does `work`, which is empty
+/// for what does nothing by itself.
+void make_node(streams::WorkNode& node, const Context& context, NodeParameters parameters,
+               std::function<void()> work = {});
+
+// Each does so for one kind, or says why it cannot be done.
 
 /// `config` without a stream. The parameters are copied.
 CUresult make_kernel_node(streams::WorkNode& node, const CUlaunchConfig& config, CUfunction function,
                           Context& context, void** parameters, void** extra);
 CUresult make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& copy, Context& context);
-CUresult make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v2& fill, Context& context);
+CUresult make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v2& fill, Context& context,
+                        CUstream stream = nullptr, const char* name = "a memset node");
 std::function<void()> host_work(CUhostFn function, void* data, const Context& context);
 CUresult make_host_node(streams::WorkNode& node, CUhostFn function, void* data, Context& context);
 /// `child` is the node's own from now on.
@@ -44,7 +51,7 @@ void make_child_node(streams::WorkNode& node, std::shared_ptr<streams::WorkGraph
                      const Context& context);
 CUresult make_event_node(streams::WorkNode& node, streams::WorkNode::Kind kind, CUevent event);
 /// For `graph` alone. The address is in `allocation` afterwards.
-CUresult make_allocation_node(streams::WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS& allocation,
+CUresult make_allocation_node(streams::WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS_v2& allocation,
                               Context& context, const streams::WorkGraph& graph);
 CUresult make_free_node(streams::WorkNode& node, CUdeviceptr address, Context& context,
                         const streams::WorkGraph& graph);
@@ -52,13 +59,6 @@ CUresult make_free_node(streams::WorkNode& node, CUdeviceptr address, Context& c
 /// "When using stream capture, create an event record node instead"; or a wait node. "This flag is invalid when used
 /// outside of capture."
 CUresult capture_event(const StreamTarget& target, streams::WorkNode::Kind kind, CUevent event);
-
-/// Of a node that was made just now.
-inline void stamp(streams::WorkNode& node, const Context& context) {
-    node.context = &context;
-    node.resets = Process::resets();
-    node.announced = races::Detector::take_announcement();
-}
 
 // Handles, and what they name.
 
@@ -86,16 +86,12 @@ void withdraw(const streams::WorkGraph& graph);
 std::optional<std::vector<streams::WorkNode*>> nodes_of(const streams::WorkGraph& graph,
                                                         const CUgraphNode* handles, std::size_t count);
 
-/// A node at any depth for which `wanted(node)` holds.
-template <class Wanted>
-bool any_node(const streams::WorkGraph& graph, const Wanted& wanted) {
-    return graph.find(wanted) != nullptr;
-}
+/// Nodes at any depth.
 inline bool has_memory(const streams::WorkGraph& graph) {
-    return any_node(graph, [](const streams::WorkNode& node) { return node.is_memory(); });
+    return graph.find([](const streams::WorkNode& node) { return node.is_memory(); }) != nullptr;
 }
 inline bool has_conditions(const streams::WorkGraph& graph) {
-    return any_node(graph, [](const streams::WorkNode& node) { return node.condition != nullptr; });
+    return graph.find([](const streams::WorkNode& node) { return node.condition != nullptr; }) != nullptr;
 }
 
 /// Edges as a client gives them.
@@ -107,6 +103,16 @@ struct GivenEdges {
 /// What an edge between such nodes is; nothing where there is no such edge.
 std::optional<streams::EdgeKind> edge_kind(const CUgraphEdgeData* data, const streams::WorkNode& from,
                                            const streams::WorkNode& to);
-CUgraphEdgeData to_data(streams::EdgeKind kind) noexcept;
+
+// What the functions of each kind of node come down to.
+
+/// What the call returns in `values` (an address, bodies) is there afterwards.
+CUresult add_node(CUgraphNode* out, CUgraph graph, const GivenEdges& edges, CUgraphNodeParams& values);
+/// What `values` do not say stays as `before` has it; null: as it is.
+CUresult set_node(CUgraphNode node, CUgraphNodeParams& values, const NodeParameters* before = nullptr);
+/// `node` is of the graph that was instantiated.
+CUresult set_exec_node(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams& values);
+/// What a node of this type does.
+CUresult get_node(std::shared_ptr<const NodeParameters>& out, CUgraphNode node, CUgraphNodeType type);
 
 }  // namespace emulated::driver

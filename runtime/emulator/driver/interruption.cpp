@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "driver/exported.hpp"
 #include "emulated_abi.h"
 
 namespace emulated::driver {
@@ -34,7 +35,6 @@ bool ending() noexcept { return is_ending.load(std::memory_order_relaxed); }
 
 }  // namespace emulated::driver
 
-extern "C" __attribute__((visibility("default"))) void bascule_emulated_set_interrupt(
-    BasculeEmulatedInterrupt interrupt) {
+EMULATED_EXPORT void bascule_emulated_set_interrupt(BasculeEmulatedInterrupt interrupt) {
     emulated::driver::interrupt_of_client.store(interrupt);
 }

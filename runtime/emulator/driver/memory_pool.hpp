@@ -28,20 +28,19 @@ class MemoryPool {
 
     /// `most` bytes; 0: as many as the device has.
     MemoryPool(Place of, bool as_default, std::uint64_t most)
-        : place(of), device(of.device), is_default(as_default), most_(most) {}
+        : place(of), is_default(as_default), most_(most) {}
 
     const Place place;
-    const int device;
     const bool is_default;
     /// Which devices' kernels may use its memory, what is allocated already included. All reach the host's.
     const std::shared_ptr<memory::PoolAccess> access = std::make_shared<memory::PoolAccess>(
-        place.memory == Kind::device ? std::uint32_t{1} << device : ~std::uint32_t{0});
+        place.memory == Kind::device ? std::uint32_t{1} << place.device : ~std::uint32_t{0});
 
     struct Numbers {
         std::uint64_t release_threshold = 0;
         std::uint64_t reserved = 0, reserved_high = 0;
         std::uint64_t used = 0, used_high = 0;
-        int reuse_follow_events = 1, reuse_opportunistic = 1, reuse_internal = 1;
+        std::uint64_t reuse_follow_events = 1, reuse_opportunistic = 1, reuse_internal = 1;  // flags
     };
     Numbers numbers() const {
         const std::lock_guard lock(mutex_);

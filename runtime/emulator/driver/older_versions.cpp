@@ -1,19 +1,13 @@
-#include "driver/older_versions.hpp"
-
+// Older versions of functions whose signature changed, as older clients know them, that only call the current one.
 #include "driver/call.hpp"
 
 namespace emulated::driver {
-
-EMULATED_OLDER_API(get_proc_address_v1, const char* symbol, void** function, int version, cuuint64_t flags) {
-    return cuGetProcAddress_v2(symbol, function, version, flags, nullptr);
-}
-
-EMULATED_OLDER_API(capture_info_v1, CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
-    return cuStreamGetCaptureInfo_v3(stream, status, id, nullptr, nullptr, nullptr, nullptr);
-}
-
 namespace {
 
+// <cuda.h> declares it only for programs that ask for it.
+using PFN_cuStreamBeginCapture_v10000 = CUresult(CUDAAPI*)(CUstream);
+
+/// Before CUDA 12.2 a place was a device's number, or CU_DEVICE_CPU.
 CUmemLocation location_of(CUdevice device) noexcept {
     CUmemLocation location = {};
     location.type = device == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
@@ -23,61 +17,85 @@ CUmemLocation location_of(CUdevice device) noexcept {
 
 }  // namespace
 
-EMULATED_OLDER_API(prefetch_v1, CUdeviceptr address, std::size_t bytes, CUdevice device, CUstream stream) {
-    return cuMemPrefetchAsync_v2(address, bytes, location_of(device), 0, stream);
+/// Before CUDA 12: without a result to fill.
+EMULATED_OLDER_API(cuGetProcAddress, 11030, const char* symbol, void** function, int version,
+                   cuuint64_t flags) {
+    return cuGetProcAddress_v2(symbol, function, version, flags, nullptr);
 }
 
-EMULATED_OLDER_API(advise_v1, CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUdevice device) {
-    return cuMemAdvise_v2(address, bytes, advice, location_of(device));
+/// Before CUDA 11.3: without the graph.
+EMULATED_OLDER_API(cuStreamGetCaptureInfo, 10010, CUstream stream, CUstreamCaptureStatus* status,
+                   cuuint64_t* id) {
+    return cuStreamGetCaptureInfo_v3(stream, status, id, nullptr, nullptr, nullptr, nullptr);
 }
 
-EMULATED_OLDER_API(cuStreamGetCaptureInfo_v2, CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
-                   CUgraph* graph, const CUgraphNode** dependencies, std::size_t* dependency_count) {
+EMULATED_OLDER_API_AS(cuStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo, 11030, CUstream stream,
+                      CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                      const CUgraphNode** dependencies, std::size_t* dependency_count) {
     return cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, nullptr, dependency_count);
 }
 
-EMULATED_OLDER_API(begin_capture_v1, CUstream stream) {
+/// Before CUDA 10.1: always in the global mode.
+EMULATED_OLDER_API(cuStreamBeginCapture, 10000, CUstream stream) {
     return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-EMULATED_OLDER_API(graph_dependencies_v1, CUgraphNode node, CUgraphNode* dependencies, std::size_t* count) {
+EMULATED_OLDER_API(cuMemPrefetchAsync, 8000, CUdeviceptr address, std::size_t bytes, CUdevice device,
+                   CUstream stream) {
+    return cuMemPrefetchAsync_v2(address, bytes, location_of(device), 0, stream);
+}
+
+EMULATED_OLDER_API(cuMemAdvise, 8000, CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
+                   CUdevice device) {
+    return cuMemAdvise_v2(address, bytes, advice, location_of(device));
+}
+
+// Without data of edges
+
+EMULATED_OLDER_API(cuGraphNodeGetDependencies, 10000, CUgraphNode node, CUgraphNode* dependencies,
+                   std::size_t* count) {
     return cuGraphNodeGetDependencies_v2(node, dependencies, nullptr, count);
 }
 
-EMULATED_OLDER_API(graph_dependents_v1, CUgraphNode node, CUgraphNode* dependents, std::size_t* count) {
+EMULATED_OLDER_API(cuGraphNodeGetDependentNodes, 10000, CUgraphNode node, CUgraphNode* dependents,
+                   std::size_t* count) {
     return cuGraphNodeGetDependentNodes_v2(node, dependents, nullptr, count);
 }
 
-EMULATED_OLDER_API(graph_edges_v1, CUgraph graph, CUgraphNode* from, CUgraphNode* to, std::size_t* count) {
+EMULATED_OLDER_API(cuGraphGetEdges, 10000, CUgraph graph, CUgraphNode* from, CUgraphNode* to,
+                   std::size_t* count) {
     return cuGraphGetEdges_v2(graph, from, to, nullptr, count);
 }
 
-EMULATED_OLDER_API(graph_add_dependencies_v1, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
-                   std::size_t count) {
+EMULATED_OLDER_API(cuGraphAddDependencies, 10000, CUgraph graph, const CUgraphNode* from,
+                   const CUgraphNode* to, std::size_t count) {
     return cuGraphAddDependencies_v2(graph, from, to, nullptr, count);
 }
 
-EMULATED_OLDER_API(graph_remove_dependencies_v1, CUgraph graph, const CUgraphNode* from,
+EMULATED_OLDER_API(cuGraphRemoveDependencies, 10000, CUgraph graph, const CUgraphNode* from,
                    const CUgraphNode* to, std::size_t count) {
     return cuGraphRemoveDependencies_v2(graph, from, to, nullptr, count);
 }
 
-EMULATED_OLDER_API(graph_add_node_v1, CUgraphNode* node, CUgraph graph, const CUgraphNode* before,
+EMULATED_OLDER_API(cuGraphAddNode, 12020, CUgraphNode* node, CUgraph graph, const CUgraphNode* before,
                    std::size_t count, CUgraphNodeParams* values) {
     return cuGraphAddNode_v2(node, graph, before, nullptr, count, values);
 }
 
-EMULATED_OLDER_API(update_capture_dependencies_v1, CUstream stream, CUgraphNode* nodes, std::size_t count,
-                   unsigned int flags) {
+EMULATED_OLDER_API(cuStreamUpdateCaptureDependencies, 11030, CUstream stream, CUgraphNode* nodes,
+                   std::size_t count, unsigned int flags) {
     return cuStreamUpdateCaptureDependencies_v2(stream, nodes, nullptr, count, flags);
 }
 
-EMULATED_OLDER_API(cuCtxCreate_v2, CUcontext* context, unsigned int flags, CUdevice device) {
+// Contexts without parameters, and with those of CUDA 11.4
+
+EMULATED_OLDER_API_AS(cuCtxCreate_v2, cuCtxCreate, 3020, CUcontext* context, unsigned int flags,
+                      CUdevice device) {
     return cuCtxCreate_v4(context, nullptr, flags, device);
 }
 
-EMULATED_OLDER_API(cuCtxCreate_v3, CUcontext* context, CUexecAffinityParam* affinity, int count,
-                   unsigned int flags, CUdevice device) {
+EMULATED_OLDER_API_AS(cuCtxCreate_v3, cuCtxCreate, 11040, CUcontext* context, CUexecAffinityParam* affinity,
+                      int count, unsigned int flags, CUdevice device) {
     CUctxCreateParams parameters = {};
     parameters.execAffinityParams = count == 0 ? nullptr : affinity;
     parameters.numExecAffinityParams = count;

@@ -10,7 +10,7 @@
 #include "driver/exported.hpp"
 #include "driver/interruption.hpp"
 #include "report/json.hpp"
-#include "report/unread.hpp"
+#include "report/report.hpp"
 
 namespace emulated::driver {
 namespace {
@@ -369,23 +369,14 @@ Context* find_context(CUcontext handle) {
 
 Context* current_context() noexcept { return context_stack().current(); }
 
-StreamTarget::StreamTarget(CUstream handle) {
-    Process& process = Process::get();
-    if (!process.initialised()) {
-        state = CUDA_ERROR_NOT_INITIALIZED;
-        return;
-    }
-    if (streams::Scheduler::inside()) {
-        state = CUDA_ERROR_NOT_PERMITTED;  // a host function calls the driver
-        return;
-    }
+StreamTarget::StreamTarget(CUstream handle) { state = find(handle); }
+
+CUresult StreamTarget::find(CUstream handle) {
+    if (const CUresult allowed = may_use_contexts(); allowed != CUDA_SUCCESS) return allowed;
     if (handle == nullptr && detail::null_is_per_thread) handle = CU_STREAM_PER_THREAD;
     if (is_default(handle)) {
         context = current_context();
-        if (context == nullptr) {
-            state = CUDA_ERROR_INVALID_CONTEXT;
-            return;
-        }
+        if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     }
     if (handle == CU_STREAM_PER_THREAD) {
         const std::lock_guard lock(context->mutex);
@@ -398,19 +389,12 @@ StreamTarget::StreamTarget(CUstream handle) {
         }
         owner = mine;
     } else if (context == nullptr) {
-        owner = process.handles().find<Stream>(handle);
-        if (owner == nullptr) {
-            state = CUDA_ERROR_INVALID_HANDLE;
-            return;
-        }
+        owner = Process::get().handles().find<Stream>(handle);
+        if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
         context = owner->context;
     }
     stream = owner == nullptr ? &context->graph.legacy() : &owner->stream;
-    if (!context->alive) {
-        state = CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    } else {
-        state = context->error.load(std::memory_order_acquire);
-    }
+    return usable(context);
 }
 
 CUresult stream_state(CUstream handle) {
@@ -430,15 +414,13 @@ CUresult stream_state(CUstream handle) {
             known = {handle, target.context, removals};
         return target.state;
     }
-    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
-    if (streams::Scheduler::inside()) return CUDA_ERROR_NOT_PERMITTED;
-    if (!known.context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    return known.context->error.load(std::memory_order_acquire);
+    const CUresult allowed = may_use_contexts();
+    return allowed == CUDA_SUCCESS ? usable(known.context) : allowed;
 }
 
 }  // namespace emulated::driver
 
-extern "C" __attribute__((visibility("default"))) void bascule_emulated_end(std::uint32_t milliseconds) {
+EMULATED_EXPORT void bascule_emulated_end(std::uint32_t milliseconds) {
     emulated::driver::Process& process = emulated::driver::Process::get();
     if (process.initialised()) process.end_soon(std::chrono::milliseconds(milliseconds));
 }

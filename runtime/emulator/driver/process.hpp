@@ -56,9 +56,7 @@ struct Event {
 };
 
 /// A library's variables in one context: the address of each, by index.
-struct Instance {
-    std::vector<memory::DeviceAddress> globals;
-};
+using Instance = std::vector<memory::DeviceAddress>;
 
 struct Library;
 
@@ -144,6 +142,12 @@ struct Context {
     /// What a call that has waited returns: `error`, or `passing_error`, which is forgotten then; or that a reset has
     /// dropped what it waited for.
     CUresult take_error() noexcept;
+    /// What was set, or else the default.
+    std::size_t limit(CUlimit which, std::size_t otherwise) {
+        const std::lock_guard lock(mutex);
+        const auto set = limits.find(which);
+        return set == limits.end() ? otherwise : set->second;
+    }
     /// Whether what a call has enqueued then is still to be done.
     bool executes(std::uint64_t resets_before) const noexcept;
 };
@@ -270,6 +274,25 @@ class ContextStack {
 /// Null for what is not a context. Destroyed ones are found too, with `alive` false.
 Context* find_context(CUcontext handle);
 
+/// CUDA_SUCCESS, or why a context cannot be used, whatever has failed in it.
+inline CUresult state_of(const Context* context) noexcept {
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    return context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+/// The same for what a fault ends.
+inline CUresult usable(const Context* context) noexcept {
+    const CUresult state = state_of(context);
+    return state == CUDA_SUCCESS ? context->error.load(std::memory_order_acquire) : state;
+}
+
+/// CUDA_SUCCESS, or why the calling thread may not ask for anything that needs a context.
+inline CUresult may_use_contexts() noexcept {
+    if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
+    return streams::Scheduler::inside() ? CUDA_ERROR_NOT_PERMITTED
+                                        : CUDA_SUCCESS;  // a host function calls the driver
+}
+
 /// The calling thread's.
 ContextStack& context_stack() noexcept;
 Context* current_context() noexcept;
@@ -291,6 +314,9 @@ struct StreamTarget {
 
     explicit StreamTarget(CUstream handle);
     const Stream& properties() const noexcept { return owner == nullptr ? context->legacy : *owner; }
+
+  private:
+    CUresult find(CUstream handle);
 };
 
 /// A StreamTarget's state, for a question that does nothing with the stream. It takes no lock for a stream

@@ -211,16 +211,25 @@ struct Heap::State {
         }
     }
 
-    void put_in_quarantine(std::unique_ptr<const Allocation> allocation, std::string name, FreedBy by) {
+    /// Of a place that is known now. Returns where it begins.
+    DeviceAddress add(Allocations& among, std::unique_ptr<Allocation> allocation) {
+        allocation->serial = ++serial;
+        const DeviceAddress base = allocation->base;
+        among[base] = std::move(allocation);
+        return base;
+    }
+
+    /// With its name.
+    void put_in_quarantine(std::unique_ptr<const Allocation> allocation, FreedBy by) {
         Freed freed;
         freed.by = by;
+        if (const auto known = names.extract(allocation->base)) freed.name = std::move(known.mapped());
         if (is_in_window(allocation->kind)) {
             freed.range = range_of(*allocation);
             take_out(*allocation);
             freed.resident = !give_back_pages(freed.range);
         }
         freed.allocation = std::move(allocation);
-        freed.name = std::move(name);
         quarantined += freed.range.bytes;
         if (freed.resident) quarantined_resident += freed.range.bytes;
         quarantine.push_back(std::move(freed));
@@ -278,11 +287,8 @@ Heap::~Heap() {
 std::optional<DeviceAddress> Heap::allocate(int device, std::uint64_t bytes, Allocation::Kind kind,
                                             std::uint64_t alignment, std::uint64_t space) {
     State& state = *state_;
-    auto allocation = std::make_unique<Allocation>();
-    allocation->bytes = bytes;
-    allocation->kind = kind;
-    allocation->device = device;
-    allocation->space = space;
+    auto allocation = std::make_unique<Allocation>(
+        Allocation{.bytes = bytes, .kind = kind, .device = device, .space = space});
     if (is_in_window(kind)) {
         const std::unique_lock lock(state.mutex);
         if (!state.place(*allocation, alignment)) return std::nullopt;
@@ -291,27 +297,20 @@ std::optional<DeviceAddress> Heap::allocate(int device, std::uint64_t bytes, All
     }
     std::memset(allocation->host, poison, bytes);  // outside the lock: kernels look addresses up meanwhile
     const std::unique_lock lock(state.mutex);
-    allocation->serial = ++state.serial;
-    const DeviceAddress base = allocation->base;
-    state.live[base] = std::move(allocation);
-    return base;
+    return state.add(state.live, std::move(allocation));
 }
 
 std::optional<DeviceAddress> Heap::reserve(int device, std::uint64_t bytes,
                                            std::shared_ptr<const PoolAccess> access, Allocation::Kind kind) {
     State& state = *state_;
-    auto allocation = std::make_unique<Allocation>();
-    allocation->bytes = bytes;
-    allocation->kind = kind;
-    allocation->device = device;
-    allocation->space = Allocation::every_context;
-    allocation->access = std::move(access);
+    auto allocation = std::make_unique<Allocation>(Allocation{.bytes = bytes,
+                                                              .kind = kind,
+                                                              .device = device,
+                                                              .space = Allocation::every_context,
+                                                              .access = std::move(access)});
     const std::unique_lock lock(state.mutex);
     if (!(is_in_window(kind) ? state.place(*allocation, 512) : state.map(*allocation))) return std::nullopt;
-    allocation->serial = ++state.serial;
-    const DeviceAddress base = allocation->base;
-    state.reserved[base] = std::move(allocation);
-    return base;
+    return state.add(state.reserved, std::move(allocation));
 }
 
 void Heap::keep(DeviceAddress address) {
@@ -334,9 +333,7 @@ bool Heap::end_keeping(DeviceAddress address) {
         if (found.empty()) return false;
         --state.lost_count;
     }
-    std::string name;
-    if (const auto known = state.names.extract(address)) name = std::move(known.mapped());
-    state.put_in_quarantine(std::move(found.mapped()), std::move(name), FreedBy::host);
+    state.put_in_quarantine(std::move(found.mapped()), FreedBy::host);
     return false;
 }
 
@@ -364,8 +361,6 @@ bool Heap::free(DeviceAddress address, Allocation::Kind kind, FreedBy by) {
         state.reserved[address] = std::move(allocation);
         return true;
     }
-    std::string name;
-    if (const auto known = state.names.extract(address)) name = std::move(known.mapped());
     if (is_lost) {
         --state.lost_count;
     } else if (allocation->imported) {
@@ -375,7 +370,7 @@ bool Heap::free(DeviceAddress address, Allocation::Kind kind, FreedBy by) {
     } else {
         state.unmap(*allocation);
     }
-    state.put_in_quarantine(std::move(allocation), std::move(name), by);
+    state.put_in_quarantine(std::move(allocation), by);
     return true;
 }
 
@@ -415,13 +410,12 @@ std::optional<SharedPlace> Heap::share(DeviceAddress address) {
 std::optional<DeviceAddress> Heap::import(int device, const SharedPlace& place, std::uint64_t space,
                                           std::shared_ptr<const PoolAccess> access) {
     State& state = *state_;
-    auto allocation = std::make_unique<Allocation>();
-    allocation->bytes = place.bytes;
-    allocation->device = device;
-    allocation->space = space;
-    allocation->access = std::move(access);
-    allocation->imported = true;
-    allocation->base = place.offset % page_bytes;
+    auto allocation = std::make_unique<Allocation>(Allocation{.base = place.offset % page_bytes,
+                                                              .bytes = place.bytes,
+                                                              .imported = true,
+                                                              .device = device,
+                                                              .space = space,
+                                                              .access = std::move(access)});
     const std::uint64_t pages = round_up(allocation->base + place.bytes, page_bytes);
     const std::unique_lock lock(state.mutex);
     const Range room = range_of(*allocation);
@@ -435,10 +429,7 @@ std::optional<DeviceAddress> Heap::import(int device, const SharedPlace& place, 
     }
     allocation->base += first;
     allocation->host = state.window.host(allocation->base);
-    allocation->serial = ++state.serial;
-    const DeviceAddress base = allocation->base;
-    state.live[base] = std::move(allocation);
-    return base;
+    return state.add(state.live, std::move(allocation));
 }
 
 bool Heap::register_host(void* host, std::uint64_t bytes, int device) {
@@ -446,14 +437,12 @@ bool Heap::register_host(void* host, std::uint64_t bytes, int device) {
     const std::unique_lock lock(state.mutex);
     const auto base = reinterpret_cast<DeviceAddress>(host);
     if (state.containing(base) != nullptr || state.containing(base + bytes - 1) != nullptr) return false;
-    auto allocation = std::make_unique<Allocation>();
-    allocation->base = base;
-    allocation->bytes = bytes;
-    allocation->host = static_cast<std::byte*>(host);
-    allocation->kind = Allocation::Kind::pinned;
-    allocation->device = device;
-    allocation->serial = 0;  // registered, not ours to free
-    state.live[base] = std::move(allocation);
+    state.live[base] = std::make_unique<Allocation>(Allocation{.base = base,
+                                                               .bytes = bytes,
+                                                               .host = static_cast<std::byte*>(host),
+                                                               .kind = Allocation::Kind::pinned,
+                                                               .serial = 0,  // not ours to free
+                                                               .device = device});
     return true;
 }
 
@@ -462,7 +451,7 @@ bool Heap::unregister_host(void* host) {
     const std::unique_lock lock(state.mutex);
     const auto found = state.live.find(reinterpret_cast<DeviceAddress>(host));
     if (found == state.live.end() || found->second->serial != 0) return false;
-    state.put_in_quarantine(std::move(found->second), "", FreedBy::host);
+    state.put_in_quarantine(std::move(found->second), FreedBy::host);
     state.live.erase(found);
     return true;
 }

@@ -27,12 +27,11 @@ const Allocation* HostPages::find(DeviceAddress address) {
     if (!is_readable(page)) return nullptr;
     std::unique_ptr<Allocation>& known = pages_[page];
     if (known != nullptr) return known.get();
-    known = std::make_unique<Allocation>();
-    known->base = page;
-    known->bytes = host_page_bytes;
-    known->host = reinterpret_cast<std::byte*>(page);
-    known->kind = Allocation::Kind::pinned;  // every context's
-    known->read_only = !is_writable(page);
+    known = std::make_unique<Allocation>(Allocation{.base = page,
+                                                    .bytes = host_page_bytes,
+                                                    .host = reinterpret_cast<std::byte*>(page),
+                                                    .kind = Allocation::Kind::pinned,  // every context's
+                                                    .read_only = !is_writable(page)});
     return known.get();
 }
 

@@ -33,7 +33,7 @@ struct Allocation {
     /// The context whose kernels reach it, by number; 0: the device's primary one.
     std::uint64_t space = 0;
     static constexpr std::uint64_t every_context = ~std::uint64_t{0};  ///< of the device: pools' memory
-    std::shared_ptr<const PoolAccess> access;  ///< of pool memory; null for what peer access opens
+    std::shared_ptr<const PoolAccess> access{};  ///< of pool memory; null for what peer access opens
 };
 
 /// Finds allocations by address. Implemented by Heap (memory/heap.hpp).

@@ -53,12 +53,9 @@ Page& AccessLog::page(std::uint64_t number) {
 }
 
 void AccessLog::add(std::uint64_t address, std::uint64_t bytes, Access access) {
-    while (bytes > 0) {
-        const std::uint64_t first = address % page_bytes, taken = std::min(bytes, page_bytes - first);
-        page(address / page_bytes).add(first, taken, access);
-        address += taken;
-        bytes -= taken;
-    }
+    for_pages(address, bytes, [&](std::uint64_t number, std::uint64_t first, std::uint64_t taken) {
+        page(number).add(first, taken, access);
+    });
 }
 
 void AccessLog::add_lanes(const std::uint64_t* addresses, std::uint32_t mask, std::uint64_t bytes,
@@ -71,13 +68,10 @@ void AccessLog::add_lanes(const std::uint64_t* addresses, std::uint32_t mask, st
 }
 
 void AccessLog::remove(std::uint64_t address, std::uint64_t bytes) {
-    while (bytes > 0) {
-        const std::uint64_t first = address % page_bytes, taken = std::min(bytes, page_bytes - first);
-        const auto found = pages_.find(address / page_bytes);
+    for_pages(address, bytes, [&](std::uint64_t number, std::uint64_t first, std::uint64_t taken) {
+        const auto found = pages_.find(number);
         if (found != pages_.end()) found->second->remove(first, taken);
-        address += taken;
-        bytes -= taken;
-    }
+    });
 }
 
 void AccessLog::take(AccessLog& other) {

@@ -1,6 +1,7 @@
 // Which bytes an operation read and wrote: one bit per byte and kind of access.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,17 @@ namespace emulated::races {
 enum class Access : std::uint8_t { read, write, strong_read, strong_write };
 
 inline constexpr std::uint64_t page_bytes = 4096;
+
+/// Calls `use(page, first, count)` for the pages that these bytes lie on: `count` of them from byte `first` of the page.
+template <class Use>
+void for_pages(std::uint64_t address, std::uint64_t bytes, const Use& use) {
+    while (bytes > 0) {
+        const std::uint64_t first = address % page_bytes, taken = std::min(bytes, page_bytes - first);
+        use(address / page_bytes, first, taken);
+        address += taken;
+        bytes -= taken;
+    }
+}
 
 /// The accesses to one page, a page being `page_bytes` of addresses.
 struct Page {

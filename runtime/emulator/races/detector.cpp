@@ -234,19 +234,15 @@ void Detector::note_freed(std::uint64_t address, std::uint64_t bytes) {
 }
 
 void Detector::forget_locked(std::uint64_t address, std::uint64_t bytes) {
-    while (bytes > 0) {
-        const std::uint64_t first = address % page_bytes, taken = std::min(bytes, page_bytes - first);
-        const auto found = history_.find(address / page_bytes);
-        if (found != history_.end()) {
-            std::erase_if(found->second, [&](Record& record) {
-                record.page->remove(first, taken);
-                return record.page->empty();
-            });
-            if (found->second.empty()) history_.erase(found);
-        }
-        address += taken;
-        bytes -= taken;
-    }
+    for_pages(address, bytes, [&](std::uint64_t number, std::uint64_t first, std::uint64_t taken) {
+        const auto found = history_.find(number);
+        if (found == history_.end()) return;
+        std::erase_if(found->second, [&](Record& record) {
+            record.page->remove(first, taken);
+            return record.page->empty();
+        });
+        if (found->second.empty()) history_.erase(found);
+    });
 }
 
 std::vector<std::string> Detector::take_reports() {

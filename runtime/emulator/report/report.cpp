@@ -1,6 +1,8 @@
 #include "report/report.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <iterator>
 #include <string_view>
 
@@ -25,6 +27,8 @@ std::string demangled(const std::string& kernel) {
 namespace {
 
 using Kind = machine::Fault::Kind;
+
+std::atomic<bool> wanted{false}, has_reader{false};  // whether unread reports are, and whether they are read
 
 /// A kind of fault: how reports call it, what the kernel did where it is not an access, and the driver's code.
 struct Row {
@@ -108,5 +112,13 @@ std::string describe(const machine::Fault& fault, const memory::Heap& heap) {
 }
 
 int driver_code(Kind kind) noexcept { return row_of(kind).code; }
+
+void write_unread_reports() noexcept { wanted.store(true); }
+
+void expect_reader() noexcept { has_reader.store(true); }
+
+void tell(const std::string& report) noexcept {
+    if (wanted.load() && !has_reader.load()) std::fprintf(stderr, "bascule: %s\n", report.c_str());
+}
 
 }  // namespace emulated::report

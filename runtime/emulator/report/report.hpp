@@ -1,4 +1,4 @@
-// A fault as a person reads it.
+// A fault as a person reads it, and who reads it.
 #pragma once
 
 #include <string>
@@ -19,5 +19,14 @@ std::string demangled(const std::string& kernel);
 
 /// The driver's code (CUresult) for a kind of fault: 700, 702, 710, 715, 716, 717, 718, 719.
 int driver_code(machine::Fault::Kind kind) noexcept;
+
+// Reports for people whose program does not ask for them, because it knows the CUDA driver alone: on stderr.
+
+/// Reports are written from now on, unless somebody reads them.
+void write_unread_reports() noexcept;
+/// Somebody reads them.
+void expect_reader() noexcept;
+/// Writes a report, if it would be lost.
+void tell(const std::string& report) noexcept;
 
 }  // namespace emulated::report

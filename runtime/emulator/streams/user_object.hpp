@@ -49,6 +49,8 @@ class HeldObject {
 
     const UserObject* object() const noexcept { return object_.get(); }
     std::uint64_t count() const noexcept { return count_; }
+    /// They have been counted.
+    void take_over(std::uint64_t count) noexcept { count_ += count; }
     /// At most `count()`: they are the caller's to drop.
     void give_up(std::uint64_t count) noexcept { count_ -= count; }
 

@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "streams/known.hpp"
+
 namespace emulated::streams {
 namespace {
 
@@ -186,15 +188,8 @@ SharedWork kept_with(const std::shared_ptr<const WorkGraph>& graph, const Shared
             work.get()};
 }
 
-/// The nodes of clients' graphs.
-struct KnownNodes {
-    std::mutex mutex;
-    std::unordered_map<const WorkNode*, WorkGraph*> graph_of;
-    static KnownNodes& get() {
-        static auto& known = *new KnownNodes;  // graphs may go at the very end
-        return known;
-    }
-};
+using KnownNodes = Known<const WorkNode*, WorkGraph>;  // of clients' graphs
+using KnownConditions = Known<std::uint64_t, Condition>;
 
 std::uint64_t next_id() {
     static std::atomic<std::uint64_t> next{1};
@@ -203,85 +198,41 @@ std::uint64_t next_id() {
 
 }  // namespace
 
-namespace {
-
-struct KnownConditions {
-    std::mutex mutex;
-    std::unordered_map<std::uint64_t, Condition*> by_handle;
-    static KnownConditions& get() {
-        static auto& known = *new KnownConditions;
-        return known;
-    }
-};
-
-}  // namespace
-
 std::shared_ptr<Condition> Condition::make() {
     auto made = std::make_shared<Condition>();
     made->handle = next_id();
-    KnownConditions& known = KnownConditions::get();
-    const std::lock_guard lock(known.mutex);
-    known.by_handle[made->handle] = made.get();
+    KnownConditions::add(made->handle, made.get());
     return made;
 }
 
-Condition::~Condition() {
-    KnownConditions& known = KnownConditions::get();
-    const std::lock_guard lock(known.mutex);
-    known.by_handle.erase(handle);
-}
+Condition::~Condition() { KnownConditions::remove(handle); }
 
 bool Condition::set(std::uint64_t handle, unsigned value) {
-    KnownConditions& known = KnownConditions::get();
-    const std::lock_guard lock(known.mutex);
-    const auto found = known.by_handle.find(handle);
-    if (found == known.by_handle.end()) return false;
-    found->second->value = value;
-    return true;
+    return KnownConditions::with(handle, [&](Condition& condition) {
+        condition.value = value;
+        return true;
+    });
 }
 
 bool WorkNode::comes_after(const WorkNode* other) const noexcept {
     return std::ranges::find(after, other, &Dependency::node) != after.end();
 }
 
-void WorkNode::become(const WorkNode& other) {
-    kind = other.kind;
-    context = other.context;
-    attributes = other.attributes;
-    resets = other.resets;
-    operands = other.operands;
-    work = other.work;
-    event = other.event;
-    children = other.children;
-    condition = other.condition;
-    choice = other.choice;
-    details = other.details;
-}
-
 WorkGraph::WorkGraph() : id(next_id()) {}
 
 WorkGraph::~WorkGraph() {
     if (!is_client) return;
-    KnownNodes& known = KnownNodes::get();
-    const std::lock_guard lock(known.mutex);
-    for (const auto& node : nodes) known.graph_of.erase(node.get());
+    for (const auto& node : nodes) KnownNodes::remove(node.get());
 }
 
 std::shared_ptr<WorkGraph> WorkGraph::of(const WorkNode* node) {
-    KnownNodes& known = KnownNodes::get();
-    const std::lock_guard lock(known.mutex);
-    const auto found = known.graph_of.find(node);
-    return found == known.graph_of.end() ? nullptr : found->second->weak_from_this().lock();
+    return KnownNodes::with(node, [](WorkGraph& graph) { return graph.weak_from_this().lock(); });
 }
 
 void WorkGraph::add(std::shared_ptr<WorkNode> node) {
     node->graph = this;
     node->id = next_id();
-    if (is_client) {
-        KnownNodes& known = KnownNodes::get();
-        const std::lock_guard lock(known.mutex);
-        known.graph_of[node.get()] = this;
-    }
+    if (is_client) KnownNodes::add(node.get(), this);
     nodes.push_back(std::move(node));
 }
 
@@ -289,11 +240,7 @@ void WorkGraph::remove(const WorkNode* node) {
     for (const auto& each : nodes) {
         std::erase_if(each->after, [&](const Dependency& dependency) { return dependency.node == node; });
     }
-    {
-        KnownNodes& known = KnownNodes::get();
-        const std::lock_guard lock(known.mutex);
-        known.graph_of.erase(node);
-    }
+    KnownNodes::remove(node);
     std::erase_if(nodes, [&](const auto& each) { return each.get() == node; });
 }
 
@@ -346,10 +293,6 @@ std::vector<WorkNode*> WorkGraph::ends() const {
         if (!followed.contains(node.get())) found.push_back(node.get());
     }
     return found;
-}
-
-bool WorkGraph::has(const WorkNode* node) const noexcept {
-    return std::any_of(nodes.begin(), nodes.end(), [&](const auto& each) { return each.get() == node; });
 }
 
 ExecutableGraph::Difference ExecutableGraph::update(const WorkGraph& graph) {

@@ -53,8 +53,8 @@ struct NodeDetails {
     virtual ~NodeDetails() = default;
 };
 
-/// One operation.
-struct WorkNode {
+/// What a node does and is, wherever it stands.
+struct NodeWork {
     /// As CUgraphNodeType.
     enum class Kind : std::uint8_t {
         kernel = 0,
@@ -79,25 +79,28 @@ struct WorkNode {
     std::uint64_t resets = 0;  ///< of the device, before it was made
     std::array<std::uint64_t, 8> operands{};
 
-    SharedWork work;                ///< null for what does nothing by itself
-    races::Announcement announced;  ///< for the search for races
-    std::shared_ptr<Event> event;   ///< of a wait and of a record
+    SharedWork work;               ///< null for what does nothing by itself
+    std::shared_ptr<Event> event;  ///< of a wait and of a record
     std::vector<std::shared_ptr<WorkGraph>>
         children;  ///< the graph of a graph node; a conditional node's bodies
     std::shared_ptr<Condition> condition;
     Choice choice = Choice::one_if;
     std::shared_ptr<const NodeDetails> details;  ///< may be null
-    std::vector<Dependency> after;               ///< of the same graph, each once
 
-    WorkGraph* graph = nullptr;  ///< that has it
-    std::uint64_t id = 0;        ///< never used again
-    std::uint64_t origin = 0;    ///< the id of the node that it is a copy of; 0: of none
-    bool enabled = true;         ///< in an executable graph; otherwise it does nothing
+    bool is_memory() const noexcept { return kind == Kind::allocate || kind == Kind::free; }
+};
+
+/// One operation in its place in a graph.
+struct WorkNode : NodeWork {
+    races::Announcement announced;  ///< for the search for races
+    std::vector<Dependency> after;  ///< of the same graph, each once
+    WorkGraph* graph = nullptr;     ///< that has it
+    std::uint64_t id = 0;           ///< never used again
+    std::uint64_t origin = 0;       ///< the id of the node that it is a copy of; 0: of none
+    bool enabled = true;            ///< in an executable graph; otherwise it does nothing
 
     bool comes_after(const WorkNode* other) const noexcept;
-    bool is_memory() const noexcept { return kind == Kind::allocate || kind == Kind::free; }
-    /// What it does and is, but for its place in a graph, becomes that of `other`.
-    void become(const WorkNode& other);
+    void become(const NodeWork& other) { NodeWork::operator=(other); }
 };
 
 /// Operations and what they come after. Clients' graphs are changed with captures paused (Captures::paused).
@@ -129,7 +132,6 @@ struct WorkGraph : std::enable_shared_from_this<WorkGraph> {
     std::optional<std::vector<WorkNode*>> in_order() const;
     /// Nodes that no other comes after.
     std::vector<WorkNode*> ends() const;
-    bool has(const WorkNode* node) const noexcept;
     /// A node here, or in a graph inside, for which `wanted(node)` holds; null when there is none.
     template <class Wanted>
     WorkNode* find(const Wanted& wanted) const {

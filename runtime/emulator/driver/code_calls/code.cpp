@@ -24,7 +24,7 @@ namespace {
 std::shared_ptr<const Instance> instantiate(const program::Module& module, Context& context) {
     memory::Heap& heap = Process::get().heap();
     auto instance = std::make_shared<Instance>();
-    std::vector<memory::DeviceAddress>& addresses = instance->globals;
+    Instance& addresses = *instance;
     for (const program::Global& global : module.globals) {
         const auto bytes = std::max<std::uint64_t>(global.bytes, 1);
         const auto address = heap.allocate(context.device, bytes, Allocation::Kind::module_global,
@@ -137,9 +137,9 @@ std::string refusals(const program::Module& module) {
 }
 
 /// Frees variables of unloaded code as soon as nothing runs: to wait for that could be to wait for ever.
-void free_if_idle(const std::vector<memory::DeviceAddress>& more = {}) {
+void free_if_idle(const Instance& more = {}) {
     static auto& mutex = *new std::mutex;  // calls may come until the very end
-    static auto& addresses = *new std::vector<memory::DeviceAddress>;
+    static auto& addresses = *new Instance;
     {
         const std::lock_guard lock(mutex);
         addresses.insert(addresses.end(), more.begin(), more.end());
@@ -203,9 +203,7 @@ CUresult load_file(void** out, const char* path, Context* context, unsigned int 
 }
 
 CUresult refused(const Library& library) {
-    if (library.refusal.empty()) return CUDA_SUCCESS;
-    Process::get().set_report(library.refusal);
-    return CUDA_ERROR_INVALID_PTX;
+    return library.refusal.empty() ? CUDA_SUCCESS : refuse(CUDA_ERROR_INVALID_PTX, library.refusal);
 }
 
 CUresult find_kernel(void** out, const void* library_handle, const char* name, Context* context) {
@@ -214,10 +212,7 @@ CUresult find_kernel(void** out, const void* library_handle, const char* name, C
     EMULATED_CHECK(refused(*library));
     const program::Kernel* kernel = library->module->find_kernel(name);
     EMULATED_REQUIRE(kernel != nullptr, CUDA_ERROR_NOT_FOUND);
-    if (!kernel->refusal.empty()) {
-        Process::get().set_report(refusal_of(*kernel));
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
+    if (!kernel->refusal.empty()) return refuse(CUDA_ERROR_NOT_SUPPORTED, refusal_of(*kernel));
     *out = handle_of(library, *kernel, context);
     return CUDA_SUCCESS;
 }
@@ -233,7 +228,7 @@ CUresult find_global(CUdeviceptr* address, std::size_t* bytes, const void* libra
     EMULATED_CHECK(load_part(*library, nullptr, context, "loading a module's variables"));
     const auto instance = instance_of(*library, context);
     if (instance == nullptr) return no_room_for_variables(*library, context);
-    if (address != nullptr) *address = instance->globals[static_cast<std::size_t>(global - globals.begin())];
+    if (address != nullptr) *address = (*instance)[static_cast<std::size_t>(global - globals.begin())];
     if (bytes != nullptr) *bytes = global->bytes;
     return CUDA_SUCCESS;
 }
@@ -256,7 +251,7 @@ CUresult unload(const void* handle) {
     }
     for (const auto& [key, kernel] : kernels) process.handles().remove<KernelHandle>(kernel.get());
     for (const auto& [context, instance] : instances) {
-        if (instance != nullptr) free_if_idle(instance->globals);
+        if (instance != nullptr) free_if_idle(*instance);
     }
     return CUDA_SUCCESS;
 }

@@ -1,5 +1,6 @@
 // Launches.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <optional>
@@ -11,7 +12,6 @@
 
 #include "driver/capture.hpp"
 #include "driver/code_calls/code.hpp"
-#include "driver/code_calls/device_output.hpp"
 #include "driver/code_calls/occupancy.hpp"
 #include "driver/graph_nodes.hpp"
 #include "driver/interruption.hpp"
@@ -23,6 +23,8 @@
 
 namespace emulated::driver {
 namespace {
+
+std::atomic<BasculeEmulatedPrint> print_of_client{nullptr};  // null: device printf goes to standard output
 
 bool within(unsigned value, int most) noexcept { return value >= 1 && value <= static_cast<unsigned>(most); }
 
@@ -113,10 +115,9 @@ CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& hand
                 break;
             }
             case Wish::refused:
-                Process::get().set_report(
-                    fmt::format("the emulated device has no launch attribute {} (CUlaunchAttributeID)",
-                                static_cast<int>(attribute.id)));
-                return CUDA_ERROR_NOT_SUPPORTED;
+                return refuse(CUDA_ERROR_NOT_SUPPORTED,
+                              "the emulated device has no launch attribute {} (CUlaunchAttributeID)",
+                              static_cast<int>(attribute.id));
         }
     }
     return cluster_of(config, handle, device).error;
@@ -156,10 +157,10 @@ CUresult refuse_lost_memory(const program::Kernel& kernel, std::span<const std::
         for (std::size_t at = 0; at + sizeof(CUdeviceptr) <= parameter.bytes; at += sizeof(CUdeviceptr)) {
             CUdeviceptr address = 0;
             std::memcpy(&address, values.data() + parameter.offset + at, sizeof address);
-            if (!heap.is_lost(address)) continue;
-            Process::get().set_report(fmt::format("argument {} is {:#x}, {}: make the array again", i + 1,
-                                                  address, heap.describe(address, 1)));
-            return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+            if (heap.is_lost(address))
+                return refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED,
+                              "argument {} is {:#x}, {}: make the array again", i + 1, address,
+                              heap.describe(address, 1));
         }
     }
     return CUDA_SUCCESS;
@@ -210,10 +211,7 @@ struct Job {
     std::shared_ptr<const KernelHandle> handle;
     std::shared_ptr<const Instance> instance;
     Context* context;
-    machine::Dim3 grid, block, cluster;
-    bool explicit_cluster;
-    std::uint32_t shared_bytes;
-    std::size_t stack_bytes;
+    machine::LaunchRequest asked;  ///< what the call asks for; the rest is added when it runs
     std::vector<std::byte> parameters;
     bool cooperative = false;
     std::uint64_t stream = 0;  ///< the handle as it was given
@@ -227,23 +225,16 @@ struct Job {
         Process& process = Process::get();
         if (!context->executes(resets) || !process.environment().executes) return;
         if (handle->library->unloaded) return fail_unloaded();
-        machine::LaunchRequest request;
-        request.kernel = handle->kernel;
-        request.grid = grid;
-        request.block = block;
-        request.cluster = cluster;
-        request.explicit_cluster = explicit_cluster;
-        request.dynamic_shared_bytes = shared_bytes;
-        request.stack_bytes = stack_bytes;
+        machine::LaunchRequest request = asked;
         request.parameters = parameters.data();
-        request.globals = instance->globals.data();
+        request.globals = instance->data();
         request.memory = &context->memory;
         request.images = &process.images();
         request.log = races::Running::log();
         heap::HeapOfLaunch kernel_heap(context->kernel_heap, name(), request.log != nullptr);
         request.heap = &kernel_heap;
         request.workers = process.environment().workers;
-        request.print = device_output();
+        request.print = print_of_client.load(std::memory_order_relaxed);
         request.set_condition = streams::Condition::set;
         std::optional<Workspace> workspace;
         if (cooperative) request.workspace = workspace.emplace(*context).address;
@@ -318,13 +309,6 @@ struct Job {
     }
 };
 
-/// What was set, or the default.
-std::size_t limit_of(Context& context, CUlimit which, std::size_t otherwise) {
-    const std::lock_guard lock(context.mutex);
-    const auto set = context.limits.find(which);
-    return set == context.limits.end() ? otherwise : set->second;
-}
-
 bool is_cooperative(const CUlaunchConfig& config) noexcept {
     return std::ranges::any_of(std::span(config.attrs, config.numAttrs),
                                [](const auto& each) { return wish(each) == Wish::cooperative; });
@@ -367,36 +351,36 @@ CUresult prepare(std::optional<Job>& job, const CUlaunchConfig& config, std::sha
     EMULATED_REQUIRE(instance != nullptr, no_room_for_variables(*handle->library, context));
 
     const ClusterChoice cluster = cluster_of(config, *handle, context.device);
-    job.emplace(Job{std::move(handle),
-                    std::move(instance),
-                    &context,
-                    {config.gridDimX, config.gridDimY, config.gridDimZ},
-                    {config.blockDimX, config.blockDimY, config.blockDimZ},
-                    cluster.size,
-                    cluster.is_explicit,
-                    config.sharedMemBytes,
-                    limit_of(context, CU_LIMIT_STACK_SIZE, 0),  // the machine has a minimum
-                    {},
-                    is_cooperative(config),
-                    reinterpret_cast<std::uint64_t>(config.hStream)});
+    machine::LaunchRequest request;
+    request.kernel = handle->kernel;
+    request.grid = {config.gridDimX, config.gridDimY, config.gridDimZ};
+    request.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
+    request.cluster = cluster.size;
+    request.explicit_cluster = cluster.is_explicit;
+    request.dynamic_shared_bytes = config.sharedMemBytes;
+    request.stack_bytes = context.limit(CU_LIMIT_STACK_SIZE, 0);  // the machine has a minimum
+    job.emplace(Job{.handle = std::move(handle),
+                    .instance = std::move(instance),
+                    .context = &context,
+                    .asked = std::move(request),
+                    .parameters = {},
+                    .cooperative = is_cooperative(config),
+                    .stream = reinterpret_cast<std::uint64_t>(config.hStream)});
     EMULATED_CHECK(pack(job->parameters, *job->handle->kernel, parameters, extra));
     EMULATED_CHECK(refuse_lost_memory(*job->handle->kernel, job->parameters));
     if (job->handle->kernel->code->uses_heap)
-        context.kernel_heap.open(
-            limit_of(context, CU_LIMIT_MALLOC_HEAP_SIZE, heap::KernelHeap::default_limit));
+        context.kernel_heap.open(context.limit(CU_LIMIT_MALLOC_HEAP_SIZE, heap::KernelHeap::default_limit));
     return CUDA_SUCCESS;
 }
 
 /// What cuGraphKernelNodeGetParams answers.
-std::shared_ptr<const NodeParameters> describe(const CUlaunchConfig& config, const Job& job) {
-    auto made = std::make_shared<NodeParameters>();
-    made->argument_bytes = job.parameters;
+NodeParameters describe(const CUlaunchConfig& config, const Job& job) {
+    NodeParameters made(CU_GRAPH_NODE_TYPE_KERNEL);
+    made.argument_bytes = job.parameters;
     for (const auto& parameter : job.handle->kernel->parameters)
-        made->arguments.push_back(made->argument_bytes.data() + parameter.offset);
-    made->attributes.assign(config.attrs, config.attrs + config.numAttrs);
-    made->values.type = CU_GRAPH_NODE_TYPE_KERNEL;
-    CUDA_KERNEL_NODE_PARAMS_v3& kernel = made->values.kernel;
-    kernel = {};
+        made.arguments.push_back(made.argument_bytes.data() + parameter.offset);
+    made.attributes.assign(config.attrs, config.attrs + config.numAttrs);
+    CUDA_KERNEL_NODE_PARAMS_v3& kernel = made.values.kernel;
     auto* handle = const_cast<KernelHandle*>(job.handle.get());
     if (handle->context != nullptr) {
         kernel.func = reinterpret_cast<CUfunction>(handle);
@@ -411,16 +395,15 @@ std::shared_ptr<const NodeParameters> describe(const CUlaunchConfig& config, con
     kernel.blockDimY = config.blockDimY;
     kernel.blockDimZ = config.blockDimZ;
     kernel.sharedMemBytes = config.sharedMemBytes;
-    kernel.kernelParams = made->arguments.empty() ? nullptr : made->arguments.data();
+    kernel.kernelParams = made.arguments.empty() ? nullptr : made.arguments.data();
     return made;
 }
 
 void fill_node(streams::WorkNode& node, const CUlaunchConfig& config, Job job) {
-    node.kind = streams::WorkNode::Kind::kernel;
     node.attributes = job.cooperative ? 1 : 0;
-    node.details = describe(config, job);
-    stamp(node, *job.context);
-    node.work = std::make_shared<const std::function<void()>>(std::move(job));
+    const Context& context = *job.context;
+    NodeParameters parameters = describe(config, job);
+    make_node(node, context, std::move(parameters), std::move(job));
 }
 
 CUresult launch(const CUlaunchConfig& config, CUfunction function, void** parameters, void** extra) {
@@ -492,3 +475,7 @@ EMULATED_STREAM_API(cuLaunchCooperativeKernel, 9000, CUfunction function, unsign
 }
 
 }  // namespace emulated::driver
+
+EMULATED_EXPORT void bascule_emulated_set_print(BasculeEmulatedPrint print) {
+    emulated::driver::print_of_client.store(print);
+}

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "driver/call.hpp"
-#include "driver/older_versions.hpp"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // <cuda.h> advises against them
@@ -38,7 +37,8 @@ CUresult change(CUfunction function, const Change& change_it) {
     EMULATED_REQUIRE(find_object<KernelHandle>(function) != nullptr, CUDA_ERROR_INVALID_HANDLE);
     AllSettings& all = AllSettings::get();
     const std::lock_guard lock(all.mutex);
-    return change_it(all.of[function]);
+    change_it(all.of[function]);
+    return CUDA_SUCCESS;
 }
 
 CUresult set_parameter(CUfunction function, int offset, const void* value, std::size_t bytes) {
@@ -47,7 +47,6 @@ CUresult set_parameter(CUfunction function, int offset, const void* value, std::
         const std::size_t end = static_cast<std::size_t>(offset) + bytes;
         if (settings.parameters.size() < end) settings.parameters.resize(end);
         std::memcpy(settings.parameters.data() + offset, value, bytes);
-        return CUDA_SUCCESS;
     });
 }
 
@@ -57,28 +56,21 @@ EMULATED_API(cuFuncSetBlockShape, 2000, CUfunction function, int x, int y, int z
     EMULATED_REQUIRE(x > 0 && y > 0 && z > 0, CUDA_ERROR_INVALID_VALUE);
     return change(function, [&](LegacySettings& settings) {
         settings.block = {static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)};
-        return CUDA_SUCCESS;
     });
 }
 
 EMULATED_API(cuFuncSetSharedSize, 2000, CUfunction function, unsigned int bytes) {
-    return change(function, [&](LegacySettings& settings) {
-        settings.shared_bytes = bytes;
-        return CUDA_SUCCESS;
-    });
+    return change(function, [&](LegacySettings& settings) { settings.shared_bytes = bytes; });
 }
 
 /// A preference.
 EMULATED_API(cuFuncSetSharedMemConfig, 4020, CUfunction function, CUsharedconfig) {
-    return change(function, [](LegacySettings&) { return CUDA_SUCCESS; });
+    return change(function, [](LegacySettings&) {});
 }
 
 EMULATED_API(cuParamSetSize, 2000, CUfunction function, unsigned int bytes) {
     EMULATED_REQUIRE(bytes <= 4096, CUDA_ERROR_INVALID_VALUE);
-    return change(function, [&](LegacySettings& settings) {
-        settings.parameters.resize(bytes);
-        return CUDA_SUCCESS;
-    });
+    return change(function, [&](LegacySettings& settings) { settings.parameters.resize(bytes); });
 }
 
 EMULATED_API(cuParamSeti, 2000, CUfunction function, int offset, unsigned int value) {
@@ -96,10 +88,7 @@ EMULATED_API(cuParamSetv, 2000, CUfunction function, int offset, void* value, un
 EMULATED_API(cuLaunchGridAsync, 2000, CUfunction function, int width, int height, CUstream stream) {
     EMULATED_REQUIRE(width > 0 && height > 0, CUDA_ERROR_INVALID_VALUE);
     LegacySettings settings;
-    EMULATED_CHECK(change(function, [&](const LegacySettings& now) {
-        settings = now;
-        return CUDA_SUCCESS;
-    }));
+    EMULATED_CHECK(change(function, [&](const LegacySettings& now) { settings = now; }));
     std::size_t bytes = settings.parameters.size();
     void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, settings.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
                      &bytes, CU_LAUNCH_PARAM_END};

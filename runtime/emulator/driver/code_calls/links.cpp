@@ -32,10 +32,9 @@ struct Link {
     bool complete = false;
 };
 
-CUresult refuse(const Link& link, CUresult code, const std::string& message) {
+CUresult refuse_link(const Link& link, CUresult code, const std::string& message) {
     link.errors.write(message);
-    Process::get().set_report(message);
-    return code;
+    return refuse(code, message);
 }
 
 // libcudadevrt, by its path or by its name alone.
@@ -53,18 +52,18 @@ CUresult add(Link& link, CUjitInputType type, std::string text, const char* name
         return CUDA_SUCCESS;
     }
     if (type != CU_JIT_INPUT_PTX) {
-        return refuse(link, CUDA_ERROR_NO_BINARY_FOR_GPU,
-                      fmt::format("'{}' is not PTX, and the emulated device runs PTX alone: compile for "
-                                  "compute_80 and link that",
-                                  called));
+        return refuse_link(link, CUDA_ERROR_NO_BINARY_FOR_GPU,
+                           fmt::format("'{}' is not PTX, and the emulated device runs PTX alone: compile for "
+                                       "compute_80 and link that",
+                                       called));
     }
     while (!text.empty() && text.back() == '\0') text.pop_back();  // the size may count the terminator
     try {
         // What it uses of other texts they may define; the rest of it must be right by itself.
         ptx::parse(text, Process::get().environment().architecture);
     } catch (const ptx::SyntaxError& error) {
-        return refuse(link, CUDA_ERROR_INVALID_PTX,
-                      fmt::format("{}: {}\n  PTX line {}", called, error.what(), error.line));
+        return refuse_link(link, CUDA_ERROR_INVALID_PTX,
+                           fmt::format("{}: {}\n  PTX line {}", called, error.what(), error.line));
     }
     link.inputs.push_back({called, std::move(text)});
     return CUDA_SUCCESS;
@@ -79,12 +78,12 @@ CUresult complete(Link& link) {
         try {
             link.text = ptx::join(texts);
         } catch (const ptx::SyntaxError& error) {
-            return refuse(link, CUDA_ERROR_INVALID_PTX, error.what());
+            return refuse_link(link, CUDA_ERROR_INVALID_PTX, error.what());
         }
     }
     const auto loaded = load_ptx(link.text);
     if (const auto* refusal = std::get_if<CodeRefusal>(&loaded))
-        return refuse(link, refusal->code, refusal->message);
+        return refuse_link(link, refusal->code, refusal->message);
     return CUDA_SUCCESS;
 }
 

@@ -5,15 +5,10 @@
 #include <cuda.h>
 
 #include "driver/call.hpp"
-#include "driver/older_versions.hpp"
 
 namespace emulated::driver {
 namespace {
 
-// Older ones <cuda.h> declares only for programs that ask for them.
-using PFN_cuStreamBeginCapture_v10000 = CUresult(CUDAAPI*)(CUstream);
-using PFN_cuGraphInstantiate_v10000 = CUresult(CUDAAPI*)(CUgraphExec*, CUgraph, CUgraphNode*, char*, size_t);
-using PFN_cuGraphInstantiate_v11000 = PFN_cuGraphInstantiate_v10000;
 using PFN_cuDevicePrimaryCtxRelease_v7000 = PFN_cuDevicePrimaryCtxRelease_v11000;
 using PFN_cuDevicePrimaryCtxReset_v7000 = PFN_cuDevicePrimaryCtxReset_v11000;
 using PFN_cuDevicePrimaryCtxSetFlags_v7000 = PFN_cuDevicePrimaryCtxSetFlags_v11000;
@@ -23,37 +18,14 @@ using PFN_cuGraphInstantiate_v12000 = PFN_cuGraphInstantiateWithFlags_v11040;
 #define OLDER(name, version, pointer) \
     EntryPoint::of<PFN_##name##_v##version>(#name, version, &pointer, &pointer)
 
-// Older versions, and a second name; each function's own row is its definition.
-const EntryPoint older_versions[] = {
-    OLDER(cuCtxCreate, 3020, cuCtxCreate_v2),
-    OLDER(cuCtxCreate, 11040, cuCtxCreate_v3),
+// Older versions that differ in name alone, and a second name; each function's own row is its definition.
+const EntryPoint older_names[] = {
     OLDER(cuDeviceGetUuid, 9020, cuDeviceGetUuid),
     OLDER(cuDevicePrimaryCtxRelease, 7000, cuDevicePrimaryCtxRelease),
     OLDER(cuDevicePrimaryCtxReset, 7000, cuDevicePrimaryCtxReset),
     OLDER(cuDevicePrimaryCtxSetFlags, 7000, cuDevicePrimaryCtxSetFlags),
     OLDER(cuEventElapsedTime, 2000, cuEventElapsedTime),
-    OLDER(cuGetProcAddress, 11030, get_proc_address_v1),
-    OLDER(cuGraphAddDependencies, 10000, graph_add_dependencies_v1),
-    OLDER(cuGraphAddKernelNode, 10000, add_kernel_node_v1),
-    OLDER(cuGraphAddNode, 12020, graph_add_node_v1),
-    OLDER(cuGraphExecKernelNodeSetParams, 10010, exec_kernel_node_set_params_v1),
-    OLDER(cuGraphExecUpdate, 10020, graph_exec_update_v1),
-    OLDER(cuGraphGetEdges, 10000, graph_edges_v1),
-    OLDER(cuGraphInstantiate, 10000, cuGraphInstantiate_v2),
-    OLDER(cuGraphInstantiate, 11000, cuGraphInstantiate_v2),
     OLDER(cuGraphInstantiate, 12000, cuGraphInstantiateWithFlags),
-    OLDER(cuGraphKernelNodeGetParams, 10000, kernel_node_get_params_v1),
-    OLDER(cuGraphKernelNodeSetParams, 10000, kernel_node_set_params_v1),
-    OLDER(cuGraphNodeGetDependencies, 10000, graph_dependencies_v1),
-    OLDER(cuGraphNodeGetDependentNodes, 10000, graph_dependents_v1),
-    OLDER(cuGraphRemoveDependencies, 10000, graph_remove_dependencies_v1),
-    OLDER(cuMemAdvise, 8000, advise_v1),
-    OLDER(cuMemPrefetchAsync, 8000, prefetch_v1),
-    OLDER(cuMemcpyBatchAsync, 12080, copy_batch_v1),
-    OLDER(cuStreamBeginCapture, 10000, begin_capture_v1),
-    OLDER(cuStreamGetCaptureInfo, 10010, capture_info_v1),
-    OLDER(cuStreamGetCaptureInfo, 11030, cuStreamGetCaptureInfo_v2),
-    OLDER(cuStreamUpdateCaptureDependencies, 11030, update_capture_dependencies_v1),
 };
 
 #undef OLDER

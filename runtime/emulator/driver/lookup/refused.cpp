@@ -1,7 +1,5 @@
 // Functions that are not here, and exported all the same, under every name that they have had: a program that links them
 // could not be loaded without. cuGetProcAddress does not find them, so that clients which look functions up know at once.
-#include <fmt/format.h>
-
 #include "driver/call.hpp"
 
 namespace emulated::driver {
@@ -16,15 +14,14 @@ constexpr const char* counts = "contexts have no usage count: use cuCtxPushCurre
 constexpr const char* profiles = "there is nothing to configure";
 
 CUresult refuse_function(const char* name, const char* why) {
-    Process::get().set_report(fmt::format("{}: {}", name, why));
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return refuse(CUDA_ERROR_NOT_SUPPORTED, "{}: {}", name, why);
 }
 
 }  // namespace
 
 /// Without parameters, because it looks at none.
-#define EMULATED_REFUSED(symbol, why)                                                           \
-    extern "C" __attribute__((visibility("default"))) CUresult refused_##symbol() asm(#symbol); \
+#define EMULATED_REFUSED(symbol, why)                         \
+    EMULATED_EXPORT CUresult refused_##symbol() asm(#symbol); \
     CUresult refused_##symbol() { return guarded<&initialised, &refuse_function>(#symbol, why); }
 
 EMULATED_REFUSED(cuModuleGetSurfRef, references)

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include <fmt/format.h>
-
 #include "driver/capture.hpp"
 #include "driver/interruption.hpp"
 #include "driver/limits.hpp"
@@ -40,9 +38,8 @@ namespace {
 
 /// Why `address` cannot be freed, for the report.
 CUresult not_freeable(CUdeviceptr address) {
-    Process::get().set_report(
-        fmt::format("{:#x} cannot be freed: it is {}", address, Process::get().heap().describe(address, 1)));
-    return CUDA_ERROR_INVALID_VALUE;
+    return refuse(CUDA_ERROR_INVALID_VALUE, "{:#x} cannot be freed: it is {}", address,
+                  Process::get().heap().describe(address, 1));
 }
 
 }  // namespace
@@ -115,6 +112,12 @@ const Allocation* find(CUdeviceptr address) {
     const Allocation* known = Process::get().heap().find_known(address);
     if (known == nullptr || known->kind == Allocation::Kind::kernel_heap) return nullptr;
     return !known->kept && Process::get().is_being_freed(known->base) ? nullptr : known;
+}
+
+/// Null where the host's memory is not pinned.
+const Allocation* find_pinned(const void* host) {
+    const Allocation* found = Process::get().heap().find(reinterpret_cast<CUdeviceptr>(host));
+    return found != nullptr && found->kind == Allocation::Kind::pinned ? found : nullptr;
 }
 
 /// Zeros for what is not an allocation, but for its device.
@@ -236,19 +239,14 @@ EMULATED_CONTEXT_API(cuMemHostUnregister, 4000, void* host) {
 /// The same address: host and kernels share one for pinned memory ("unified addressing").
 EMULATED_CONTEXT_API(cuMemHostGetDevicePointer, 3020, CUdeviceptr* address, void* host, unsigned int flags) {
     EMULATED_REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
-    const auto at = reinterpret_cast<CUdeviceptr>(host);
-    const Allocation* allocation = Process::get().heap().find(at);
-    const bool is_pinned = allocation != nullptr && allocation->kind == Allocation::Kind::pinned;
-    EMULATED_REQUIRE(is_pinned, CUDA_ERROR_INVALID_VALUE);
-    return answer(address, at);
+    EMULATED_REQUIRE(find_pinned(host) != nullptr, CUDA_ERROR_INVALID_VALUE);
+    return answer(address, reinterpret_cast<CUdeviceptr>(host));
 }
 
 /// Portable and mapped, as all pinned memory here is.
 EMULATED_CONTEXT_API(cuMemHostGetFlags, 2030, unsigned int* flags, void* host) {
-    const Allocation* allocation = Process::get().heap().find(reinterpret_cast<CUdeviceptr>(host));
-    const bool is_pinned =
-        allocation != nullptr && allocation->kind == Allocation::Kind::pinned && allocation->serial != 0;
-    EMULATED_REQUIRE(is_pinned, CUDA_ERROR_INVALID_VALUE);
+    const Allocation* allocation = find_pinned(host);
+    EMULATED_REQUIRE(allocation != nullptr && allocation->serial != 0, CUDA_ERROR_INVALID_VALUE);
     return answer(flags, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
 }
 
@@ -271,11 +269,10 @@ namespace {
 
 /// What asks whose memory it is means to use it.
 CUresult refuse_lost(CUdeviceptr address) {
-    Process& process = Process::get();
-    if (!process.heap().is_lost(address)) return CUDA_SUCCESS;
-    process.set_report(
-        fmt::format("{:#x} is {}: make the array again", address, process.heap().describe(address, 1)));
-    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    const memory::Heap& heap = Process::get().heap();
+    if (!heap.is_lost(address)) return CUDA_SUCCESS;
+    return refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED, "{:#x} is {}: make the array again", address,
+                  heap.describe(address, 1));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include "driver/memory_calls/arrays.hpp"
 
 #include <algorithm>
-#include <array>
+#include <bit>
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace {
 using memory::Allocation;
 using memory::TexelFormat;
 
-constexpr struct {
+constexpr struct ChannelFormat {
     CUarray_format format;
     TexelFormat::Kind kind;
     std::uint8_t bytes;
@@ -94,15 +94,71 @@ memory::Image image_of(const CUDA_ARRAY3D_DESCRIPTOR& asked, const TexelFormat& 
     return made;
 }
 
+/// The image that a new array has, without an address. Refused, with a report, where no array is so.
+CUresult plan_image(memory::Image& image, const CUDA_ARRAY3D_DESCRIPTOR& asked, bool mipmapped,
+                    const char* name) {
+    const auto refuse_array = [&](CUresult code, const std::string& why) {
+        return refuse(code, "{}: an array of {} x {} x {} cannot be made: {}", name, asked.Width,
+                      asked.Height, asked.Depth, why);
+    };
+    if ((asked.Flags & ~(layered | cubemap | stored | gathered)) != 0)
+        return refuse_array(
+            CUDA_ERROR_NOT_SUPPORTED,
+            fmt::format("the emulated device does not know all of its flags {:#x}", asked.Flags));
+    const auto format = texel_format(asked.Format, asked.NumChannels);
+    if (!format)
+        return refuse_array(CUDA_ERROR_INVALID_VALUE,
+                            "its texels have 1, 2 or 4 channels of 8, 16 or 32 bits");
+    if (const std::string why = objection(asked, mipmapped); !why.empty())
+        return refuse_array(CUDA_ERROR_INVALID_VALUE, why);
+    image = image_of(asked, *format);
+    return CUDA_SUCCESS;
+}
+
+CUDA_ARRAY3D_DESCRIPTOR level_of(CUDA_ARRAY3D_DESCRIPTOR description, unsigned level) {
+    const auto halve = [&](std::size_t& extent) {
+        if (extent != 0) extent = std::max<std::size_t>(extent >> level, 1);
+    };
+    halve(description.Width);
+    halve(description.Height);
+    if ((description.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0) halve(description.Depth);
+    return description;
+}
+
+/// Levels, each of half the extents of the one before, that are CUDA arrays themselves: in one allocation. An array that
+/// is not mipmapped is one level.
+CUresult create_levels(MipmappedArray& made, const CUDA_ARRAY3D_DESCRIPTOR& asked, unsigned levels,
+                       bool mipmapped, const char* name) {
+    std::uint64_t bytes = 0;
+    for (unsigned level = 0; level < levels; ++level) {
+        memory::Image& image = made.images.emplace_back();
+        EMULATED_CHECK(plan_image(image, level_of(asked, level), mipmapped, name));
+        constexpr std::uint64_t step = limits::texture_alignment;
+        image.address = (bytes + step - 1) / step * step;
+        bytes = image.address + image.span();
+    }
+    CUdeviceptr address = 0;
+    EMULATED_CHECK(allocate_memory(&address, bytes, Allocation::Kind::device));
+    Process::get().heap().set_name(address, mipmapped ? "of a mipmapped array" : "of a CUDA array");
+    const std::uint64_t serial = Process::get().heap().find(address)->serial;
+    for (unsigned level = 0; level < levels; ++level) {
+        memory::Image& image = made.images[level];
+        image.address += address;
+        image.serial = serial;
+        auto part = std::make_shared<ArrayObject>();
+        part->description = level_of(asked, level);
+        part->image = image;
+        part->is_level = mipmapped;
+        made.handles.push_back(new_handle<CUarray>(std::move(part)));
+    }
+    return CUDA_SUCCESS;
+}
+
 CUresult create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& asked, const char* name) {
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_VALUE);
-    std::vector<memory::Image> images(1);
-    EMULATED_CHECK(plan_image(images[0], asked, false, name));
-    EMULATED_CHECK(allocate_images(images, images[0].span(), "of a CUDA array"));
-    auto made = std::make_shared<ArrayObject>();
-    made->description = asked;
-    made->image = images[0];
-    *handle = new_handle<CUarray>(std::move(made));
+    MipmappedArray made;
+    EMULATED_CHECK(create_levels(made, asked, 1, false, name));
+    *handle = made.handles[0];
     return CUDA_SUCCESS;
 }
 
@@ -110,41 +166,9 @@ CUresult create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& asked, const cha
 
 std::optional<TexelFormat> texel_format(CUarray_format format, unsigned channels) {
     if (channels != 1 && channels != 2 && channels != 4) return std::nullopt;
-    const auto number = [](const auto& each) { return static_cast<int>(each.format); };
-    const auto* known = std::ranges::find(formats, static_cast<int>(format), number);
-    if (known == std::end(formats)) return std::nullopt;
+    const ChannelFormat* known = find_row(formats, &ChannelFormat::format, format);
+    if (known == nullptr) return std::nullopt;
     return TexelFormat{known->kind, known->bytes, static_cast<std::uint8_t>(channels)};
-}
-
-CUresult plan_image(memory::Image& image, const CUDA_ARRAY3D_DESCRIPTOR& asked, bool mipmapped,
-                    const char* name) {
-    const auto refuse = [&](CUresult code, const std::string& why) {
-        Process::get().set_report(fmt::format("{}: an array of {} x {} x {} cannot be made: {}", name,
-                                              asked.Width, asked.Height, asked.Depth, why));
-        return code;
-    };
-    if ((asked.Flags & ~(layered | cubemap | stored | gathered)) != 0)
-        return refuse(CUDA_ERROR_NOT_SUPPORTED,
-                      fmt::format("the emulated device does not know all of its flags {:#x}", asked.Flags));
-    const auto format = texel_format(asked.Format, asked.NumChannels);
-    if (!format)
-        return refuse(CUDA_ERROR_INVALID_VALUE, "its texels have 1, 2 or 4 channels of 8, 16 or 32 bits");
-    if (const std::string why = objection(asked, mipmapped); !why.empty())
-        return refuse(CUDA_ERROR_INVALID_VALUE, why);
-    image = image_of(asked, *format);
-    return CUDA_SUCCESS;
-}
-
-CUresult allocate_images(std::vector<memory::Image>& images, std::uint64_t bytes, const char* what) {
-    CUdeviceptr address = 0;
-    EMULATED_CHECK(allocate_memory(&address, bytes, Allocation::Kind::device));
-    Process::get().heap().set_name(address, what);
-    const std::uint64_t serial = Process::get().heap().find(address)->serial;
-    for (memory::Image& image : images) {
-        image.address += address;
-        image.serial = serial;
-    }
-    return CUDA_SUCCESS;
 }
 
 EMULATED_CONTEXT_API(cuArrayCreate, 3020, CUarray* array, const CUDA_ARRAY_DESCRIPTOR* asked) {
@@ -181,6 +205,44 @@ EMULATED_API(cuArrayDestroy, 2000, CUarray array) {
     EMULATED_REQUIRE(!found->is_level, CUDA_ERROR_INVALID_HANDLE);
     const CUresult result = free_memory(found->image.address, {Allocation::Kind::device});
     Process::get().handles().remove<ArrayObject>(array);
+    return result;
+}
+
+// Mipmapped arrays
+
+namespace {
+
+// "Clamped to the range [1, 1 + floor(log2(max(width, height, depth)))]". Layers and faces are no depth.
+unsigned levels_of(const CUDA_ARRAY3D_DESCRIPTOR& asked, unsigned wanted) {
+    const bool deep = (asked.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0;
+    const std::size_t longest = std::max({asked.Width, asked.Height, deep ? asked.Depth : 0});
+    return std::clamp(wanted, 1u, static_cast<unsigned>(std::bit_width(longest)));
+}
+
+}  // namespace
+
+EMULATED_CONTEXT_API(cuMipmappedArrayCreate, 5000, CUmipmappedArray* array,
+                     const CUDA_ARRAY3D_DESCRIPTOR* asked, unsigned int wanted) {
+    EMULATED_REQUIRE(array != nullptr && asked != nullptr, CUDA_ERROR_INVALID_VALUE);
+    auto made = std::make_shared<MipmappedArray>();
+    EMULATED_CHECK(create_levels(*made, *asked, levels_of(*asked, wanted), true, "cuMipmappedArrayCreate"));
+    *array = new_handle<CUmipmappedArray>(std::move(made));
+    return CUDA_SUCCESS;
+}
+
+EMULATED_CONTEXT_API(cuMipmappedArrayGetLevel, 5000, CUarray* out, CUmipmappedArray array,
+                     unsigned int level) {
+    EMULATED_FIND(found, find_object<MipmappedArray>(array));
+    EMULATED_REQUIRE(level < found->handles.size(), CUDA_ERROR_INVALID_VALUE);
+    return answer(out, found->handles[level]);
+}
+
+EMULATED_API(cuMipmappedArrayDestroy, 5000, CUmipmappedArray array) {
+    EMULATED_CHECK(ready_to_free());
+    EMULATED_FIND(found, find_object<MipmappedArray>(array));
+    const CUresult result = free_memory(found->images[0].address, {Allocation::Kind::device});
+    for (const CUarray each : found->handles) Process::get().handles().remove<ArrayObject>(each);
+    Process::get().handles().remove<MipmappedArray>(array);
     return result;
 }
 

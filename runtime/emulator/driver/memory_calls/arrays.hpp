@@ -26,13 +26,6 @@ struct MipmappedArray {
     std::vector<memory::Image> images;
 };
 
-/// The image that a new array has, without an address. Refused, with a report, where no array is so.
-CUresult plan_image(memory::Image& image, const CUDA_ARRAY3D_DESCRIPTOR& asked, bool mipmapped,
-                    const char* name);
-
-/// Gives images, the first of which has the address 0 and the others theirs relative to it, `bytes` of memory.
-CUresult allocate_images(std::vector<memory::Image>& images, std::uint64_t bytes, const char* what);
-
 /// Nothing for what textures and arrays cannot hold.
 std::optional<memory::TexelFormat> texel_format(CUarray_format format, unsigned channels);
 

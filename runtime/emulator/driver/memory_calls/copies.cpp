@@ -1,7 +1,7 @@
 // The copy functions: which ends they have, and whether the host waits.
+#include <cstddef>
+#include <cstring>
 #include <initializer_list>
-
-#include <fmt/format.h>
 
 #include "driver/capture.hpp"
 #include "driver/graph_nodes.hpp"
@@ -68,29 +68,29 @@ CUresult to_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
     return CUDA_SUCCESS;
 }
 
-/// A copy of a box: both ends found.
-CUresult to_ends(CopyEnd& to, CopyEnd& from, const CUDA_MEMCPY3D& copy) {
-    const Extent extent{copy.WidthInBytes, copy.Height, copy.Depth};
-    EMULATED_CHECK(to_end(to,
-                          {copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstArray, copy.dstXInBytes,
-                           copy.dstY, copy.dstZ, copy.dstPitch, copy.dstHeight},
-                          extent));
-    return to_end(from,
-                  {copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcArray, copy.srcXInBytes,
-                   copy.srcY, copy.srcZ, copy.srcPitch, copy.srcHeight},
-                  extent);
+/// A copy of a box, which must live as long: both ends found.
+CUresult find_ends(Copy& made, const CUDA_MEMCPY3D& box) {
+    EMULATED_REQUIRE(
+        box.srcLOD == 0 && box.dstLOD == 0 && box.reserved0 == nullptr && box.reserved1 == nullptr,
+        CUDA_ERROR_INVALID_VALUE);
+    made.extent = {box.WidthInBytes, box.Height, box.Depth};
+    made.described = &box;
+    EMULATED_CHECK(to_end(made.to,
+                          {box.dstMemoryType, box.dstHost, box.dstDevice, box.dstArray, box.dstXInBytes,
+                           box.dstY, box.dstZ, box.dstPitch, box.dstHeight},
+                          made.extent));
+    return to_end(made.from,
+                  {box.srcMemoryType, box.srcHost, box.srcDevice, box.srcArray, box.srcXInBytes, box.srcY,
+                   box.srcZ, box.srcPitch, box.srcHeight},
+                  made.extent);
 }
 
-bool is_plain(const CUDA_MEMCPY3D& copy) noexcept {
-    return copy.srcLOD == 0 && copy.dstLOD == 0 && copy.reserved0 == nullptr && copy.reserved1 == nullptr;
-}
-
-CUresult copy_3d(const CUDA_MEMCPY3D* copy, CUstream stream, Wait wait, const char* name) {
+CUresult copy_3d(const CUDA_MEMCPY3D* box, CUstream stream, Wait wait, const char* name) {
     EMULATED_CHECK(ready());
-    EMULATED_REQUIRE(copy != nullptr && is_plain(*copy), CUDA_ERROR_INVALID_VALUE);
-    CopyEnd to, from;
-    EMULATED_CHECK(to_ends(to, from, *copy));
-    return copy_rows(to, from, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, wait, name, copy);
+    EMULATED_REQUIRE(box != nullptr, CUDA_ERROR_INVALID_VALUE);
+    Copy copy;
+    EMULATED_CHECK(find_ends(copy, *box));
+    return copy_rows(copy, stream, wait, name);
 }
 
 CUresult copy_2d(const CUDA_MEMCPY2D* given, CUstream stream, Wait wait, const char* name) {
@@ -128,30 +128,22 @@ CUresult in_array(CopyEnd& end, CUarray handle, std::size_t offset, std::size_t 
     return to_array_end(end, side, {bytes});
 }
 
-/// Alive, or why not.
-CUresult state_of(CUcontext handle) {
-    const Context* context = find_context(handle);
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    return context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-}
-
 }  // namespace
 
-CUresult make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& copy, Context& context) {
-    EMULATED_REQUIRE(is_plain(copy), CUDA_ERROR_INVALID_VALUE);
-    CopyEnd to, from;
-    EMULATED_CHECK(to_ends(to, from, copy));
-    return make_copy_node(node, to, from, {copy.WidthInBytes, copy.Height, copy.Depth}, copy, context);
+CUresult make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& box, Context& context) {
+    Copy copy;
+    EMULATED_CHECK(find_ends(copy, box));
+    return make_copy_node(node, copy, context, nullptr, "a memcpy node");
 }
 
 /// Those of one kind: with a wait, where its documentation has one, and in a stream.
-#define EMULATED_COPIES(kind, version, To, to_end, From, from_end, wait)                                   \
-    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind, version, To to, From from, std::size_t bytes) {            \
-        return copy_rows(to_end(to), from_end(from), {bytes}, nullptr, wait, "cuMemcpy" #kind);            \
-    }                                                                                                      \
-    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind##Async, version, To to, From from, std::size_t bytes,       \
-                                CUstream stream) {                                                         \
-        return copy_rows(to_end(to), from_end(from), {bytes}, stream, Wait::no, "cuMemcpy" #kind "Async"); \
+#define EMULATED_COPIES(kind, version, To, to_end, From, from_end, wait)                                     \
+    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind, version, To to, From from, std::size_t bytes) {              \
+        return copy_rows({to_end(to), from_end(from), {bytes}}, nullptr, wait, "cuMemcpy" #kind);            \
+    }                                                                                                        \
+    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind##Async, version, To to, From from, std::size_t bytes,         \
+                                CUstream stream) {                                                           \
+        return copy_rows({to_end(to), from_end(from), {bytes}}, stream, Wait::no, "cuMemcpy" #kind "Async"); \
     }
 EMULATED_COPIES(, 4000, CUdeviceptr, unified, CUdeviceptr, unified, Wait::yes)
 EMULATED_COPIES(HtoD, 3020, CUdeviceptr, device, const void*, host, Wait::yes)
@@ -159,11 +151,11 @@ EMULATED_COPIES(DtoH, 3020, void*, host, CUdeviceptr, device, Wait::yes)
 EMULATED_COPIES(DtoD, 3020, CUdeviceptr, device, CUdeviceptr, device, Wait::no)
 
 /// The same of arrays of one dimension, at an offset in bytes.
-#define EMULATED_ARRAY_COPY(kind, version, wait, stream, other, ...)                      \
-    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind, version, __VA_ARGS__) {                   \
-        CopyEnd end;                                                                      \
-        EMULATED_CHECK(in_array(end, array, offset, bytes));                              \
-        return copy_rows(EMULATED_ENDS_##other, {bytes}, stream, wait, "cuMemcpy" #kind); \
+#define EMULATED_ARRAY_COPY(kind, version, wait, stream, other, ...)                        \
+    EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind, version, __VA_ARGS__) {                     \
+        CopyEnd end;                                                                        \
+        EMULATED_CHECK(in_array(end, array, offset, bytes));                                \
+        return copy_rows({EMULATED_ENDS_##other, {bytes}}, stream, wait, "cuMemcpy" #kind); \
     }
 #define EMULATED_ENDS_FROM_HOST end, host(from)
 #define EMULATED_ENDS_FROM_DEVICE end, device(from)
@@ -187,19 +179,19 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyAtoA, 3020, CUarray to, std::size_t to_offse
     CopyEnd to_end, from_end;
     EMULATED_CHECK(in_array(to_end, to, to_offset, bytes));
     EMULATED_CHECK(in_array(from_end, from, from_offset, bytes));
-    return copy_rows(to_end, from_end, {bytes}, nullptr, Wait::no, "cuMemcpyAtoA");
+    return copy_rows({to_end, from_end, {bytes}}, nullptr, Wait::no, "cuMemcpyAtoA");
 }
 
 /// "Serialized with respect to all pending and future asynchronous work" of three contexts: the host waits,
 /// which is more than that asks for.
 EMULATED_STREAM_CONTEXT_API(cuMemcpyPeer, 4000, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                             CUcontext from_context, std::size_t bytes) {
-    EMULATED_CHECK(state_of(to_context));
-    EMULATED_CHECK(state_of(from_context));
+    EMULATED_CHECK(state_of(find_context(to_context)));
+    EMULATED_CHECK(state_of(find_context(from_context)));
     EMULATED_CHECK(unsafe_now("cuMemcpyPeer"));
     for (Context* context : {find_context(to_context), find_context(from_context), current_context()})
         context->graph.synchronize_all();
-    EMULATED_CHECK(copy_rows(device(to), device(from), {bytes}, nullptr, Wait::no, "cuMemcpyPeer"));
+    EMULATED_CHECK(copy_rows({device(to), device(from), {bytes}}, nullptr, Wait::no, "cuMemcpyPeer"));
     current_context()->graph.synchronize_all();
     return current_context()->take_error();
 }
@@ -207,29 +199,9 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyPeer, 4000, CUdeviceptr to, CUcontext to_con
 /// Addresses tell the devices: the contexts need only be there.
 EMULATED_STREAM_CONTEXT_API(cuMemcpyPeerAsync, 4000, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                             CUcontext from_context, std::size_t bytes, CUstream stream) {
-    EMULATED_CHECK(state_of(to_context));
-    EMULATED_CHECK(state_of(from_context));
-    return copy_rows(device(to), device(from), {bytes}, stream, Wait::no, "cuMemcpyPeerAsync");
-}
-
-EMULATED_STREAM_API(cuMemcpy2D, 3020, const CUDA_MEMCPY2D* copy) {
-    return copy_2d(copy, nullptr, Wait::yes, "cuMemcpy2D");
-}
-
-EMULATED_STREAM_API(cuMemcpy2DUnaligned, 3020, const CUDA_MEMCPY2D* copy) {
-    return copy_2d(copy, nullptr, Wait::yes, "cuMemcpy2DUnaligned");
-}
-
-EMULATED_STREAM_API(cuMemcpy2DAsync, 3020, const CUDA_MEMCPY2D* copy, CUstream stream) {
-    return copy_2d(copy, stream, Wait::no, "cuMemcpy2DAsync");
-}
-
-EMULATED_STREAM_API(cuMemcpy3D, 3020, const CUDA_MEMCPY3D* copy) {
-    return copy_3d(copy, nullptr, Wait::yes, "cuMemcpy3D");
-}
-
-EMULATED_STREAM_API(cuMemcpy3DAsync, 3020, const CUDA_MEMCPY3D* copy, CUstream stream) {
-    return copy_3d(copy, stream, Wait::no, "cuMemcpy3DAsync");
+    EMULATED_CHECK(state_of(find_context(to_context)));
+    EMULATED_CHECK(state_of(find_context(from_context)));
+    return copy_rows({device(to), device(from), {bytes}}, stream, Wait::no, "cuMemcpyPeerAsync");
 }
 
 namespace {
@@ -238,43 +210,33 @@ namespace {
 CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* given, CUstream stream, Wait wait, const char* name) {
     EMULATED_CHECK(ready());
     EMULATED_REQUIRE(given != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(state_of(given->srcContext));
-    EMULATED_CHECK(state_of(given->dstContext));
-    CUDA_MEMCPY3D copy = {};
-    copy.srcXInBytes = given->srcXInBytes;
-    copy.srcY = given->srcY;
-    copy.srcZ = given->srcZ;
-    copy.srcLOD = given->srcLOD;
-    copy.srcMemoryType = given->srcMemoryType;
-    copy.srcHost = given->srcHost;
-    copy.srcDevice = given->srcDevice;
-    copy.srcArray = given->srcArray;
-    copy.srcPitch = given->srcPitch;
-    copy.srcHeight = given->srcHeight;
-    copy.dstXInBytes = given->dstXInBytes;
-    copy.dstY = given->dstY;
-    copy.dstZ = given->dstZ;
-    copy.dstLOD = given->dstLOD;
-    copy.dstMemoryType = given->dstMemoryType;
-    copy.dstHost = given->dstHost;
-    copy.dstDevice = given->dstDevice;
-    copy.dstArray = given->dstArray;
-    copy.dstPitch = given->dstPitch;
-    copy.dstHeight = given->dstHeight;
-    copy.WidthInBytes = given->WidthInBytes;
-    copy.Height = given->Height;
-    copy.Depth = given->Depth;
+    EMULATED_CHECK(state_of(find_context(given->srcContext)));
+    EMULATED_CHECK(state_of(find_context(given->dstContext)));
+    CUDA_MEMCPY3D copy;  // has reserved pointers where the other has contexts, and the same otherwise
+    static_assert(sizeof copy == sizeof *given &&
+                  offsetof(CUDA_MEMCPY3D, reserved0) == offsetof(CUDA_MEMCPY3D_PEER, srcContext) &&
+                  offsetof(CUDA_MEMCPY3D, reserved1) == offsetof(CUDA_MEMCPY3D_PEER, dstContext));
+    std::memcpy(&copy, given, sizeof copy);
+    copy.reserved0 = copy.reserved1 = nullptr;
     return copy_3d(&copy, stream, wait, name);
 }
 
 }  // namespace
 
-EMULATED_STREAM_API(cuMemcpy3DPeer, 4000, const CUDA_MEMCPY3D_PEER* copy) {
-    return copy_3d_peer(copy, nullptr, Wait::yes, "cuMemcpy3DPeer");
-}
+/// Those that a structure describes: with a wait, and in a stream.
+#define EMULATED_DESCRIBED_COPIES(kind, version, Copy, copy)                                  \
+    EMULATED_STREAM_API(cuMemcpy##kind, version, const Copy* given) {                         \
+        return copy(given, nullptr, Wait::yes, "cuMemcpy" #kind);                             \
+    }                                                                                         \
+    EMULATED_STREAM_API(cuMemcpy##kind##Async, version, const Copy* given, CUstream stream) { \
+        return copy(given, stream, Wait::no, "cuMemcpy" #kind "Async");                       \
+    }
+EMULATED_DESCRIBED_COPIES(2D, 3020, CUDA_MEMCPY2D, copy_2d)
+EMULATED_DESCRIBED_COPIES(3D, 3020, CUDA_MEMCPY3D, copy_3d)
+EMULATED_DESCRIBED_COPIES(3DPeer, 4000, CUDA_MEMCPY3D_PEER, copy_3d_peer)
 
-EMULATED_STREAM_API(cuMemcpy3DPeerAsync, 4000, const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
-    return copy_3d_peer(copy, stream, Wait::no, "cuMemcpy3DPeerAsync");
+EMULATED_STREAM_API(cuMemcpy2DUnaligned, 3020, const CUDA_MEMCPY2D* given) {
+    return copy_2d(given, nullptr, Wait::yes, "cuMemcpy2DUnaligned");
 }
 
 }  // namespace emulated::driver

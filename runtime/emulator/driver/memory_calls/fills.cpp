@@ -4,25 +4,19 @@
 
 namespace emulated::driver {
 
-/// Those of one element size: of one row and of several, each with and without a wait.
-#define EMULATED_FILLS(bits, Value)                                                                       \
-    EMULATED_STREAM_CONTEXT_API(cuMemsetD##bits, 3020, CUdeviceptr at, Value value, std::size_t count) {  \
-        return fill_rows({at, 0}, value, sizeof value, count, 1, nullptr, Wait::yes, "cuMemsetD" #bits);  \
-    }                                                                                                     \
-    EMULATED_STREAM_CONTEXT_API(cuMemsetD##bits##Async, 3020, CUdeviceptr at, Value value,                \
-                                std::size_t count, CUstream s) {                                          \
-        return fill_rows({at, 0}, value, sizeof value, count, 1, s, Wait::no, "cuMemsetD" #bits "Async"); \
-    }                                                                                                     \
-    EMULATED_STREAM_CONTEXT_API(cuMemsetD2D##bits, 3020, CUdeviceptr at, std::size_t pitch, Value value,  \
-                                std::size_t width, std::size_t height) {                                  \
-        return fill_rows({at, pitch}, value, sizeof value, width, height, nullptr, Wait::yes,             \
-                         "cuMemsetD2D" #bits);                                                            \
-    }                                                                                                     \
-    EMULATED_STREAM_CONTEXT_API(cuMemsetD2D##bits##Async, 3020, CUdeviceptr at, std::size_t pitch,        \
-                                Value value, std::size_t width, std::size_t height, CUstream s) {         \
-        return fill_rows({at, pitch}, value, sizeof value, width, height, s, Wait::no,                    \
-                         "cuMemsetD2D" #bits "Async");                                                    \
+/// Those of one row, or of several: with a wait, and in a stream. `pitch` and `height` are those of `...`, or a row's.
+#define EMULATED_FILL(kind, pitch, height, stream, wait, ...)                                          \
+    EMULATED_STREAM_CONTEXT_API(cuMemsetD##kind, 3020, CUdeviceptr at, __VA_ARGS__) {                  \
+        return fill_rows({at, pitch, value, sizeof value, width, height, nullptr}, stream, Wait::wait, \
+                         "cuMemsetD" #kind);                                                           \
     }
+#define EMULATED_FILLS(bits, Value)                                                                         \
+    EMULATED_FILL(bits, 0, 1, nullptr, yes, Value value, std::size_t width)                                 \
+    EMULATED_FILL(bits##Async, 0, 1, stream, no, Value value, std::size_t width, CUstream stream)           \
+    EMULATED_FILL(2D##bits, pitch, height, nullptr, yes, std::size_t pitch, Value value, std::size_t width, \
+                  std::size_t height)                                                                       \
+    EMULATED_FILL(2D##bits##Async, pitch, height, stream, no, std::size_t pitch, Value value,               \
+                  std::size_t width, std::size_t height, CUstream stream)
 EMULATED_FILLS(8, unsigned char)
 EMULATED_FILLS(16, unsigned short)
 EMULATED_FILLS(32, unsigned int)

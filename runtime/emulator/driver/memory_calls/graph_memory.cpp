@@ -3,16 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <limits>
-#include <mutex>
-#include <unordered_map>
-
-#include <fmt/format.h>
 
 #include "driver/call.hpp"
 #include "driver/graph_nodes.hpp"
 #include "driver/memory_calls/transfers.hpp"
+#include "streams/known.hpp"
 
 namespace emulated::driver {
 using streams::WorkGraph;
@@ -24,14 +19,10 @@ namespace {
 class GraphMemory {
   public:
     GraphMemory(CUdeviceptr address, std::uint64_t graph) : address_(address), graph_(graph) {
-        const std::lock_guard lock(all().mutex);
-        all().by_address[address] = this;
+        All::add(address, this);
     }
     ~GraphMemory() {
-        {
-            const std::lock_guard lock(all().mutex);
-            all().by_address.erase(address_);
-        }
+        All::remove(address_);
         Process::get().end_keeping(address_);
     }
     GraphMemory(const GraphMemory&) = delete;
@@ -39,25 +30,17 @@ class GraphMemory {
 
     /// Whether `graph` may have a free node of this memory; then it has one.
     static bool claim_free(CUdeviceptr address, std::uint64_t graph) {
-        const std::lock_guard lock(all().mutex);
-        const auto found = all().by_address.find(address);
-        if (found == all().by_address.end()) return false;
-        GraphMemory& memory = *found->second;
-        const bool taken = memory.freed_by_ != 0 && (memory.freed_by_ == graph || graph == memory.graph_ ||
-                                                     memory.freed_by_ == memory.graph_);
-        if (!taken) memory.freed_by_ = graph;
-        return !taken;
+        return All::with(address, [&](GraphMemory& memory) {
+            const bool taken =
+                memory.freed_by_ != 0 &&
+                (memory.freed_by_ == graph || graph == memory.graph_ || memory.freed_by_ == memory.graph_);
+            if (!taken) memory.freed_by_ = graph;
+            return !taken;
+        });
     }
 
   private:
-    struct All {
-        std::mutex mutex;
-        std::unordered_map<CUdeviceptr, GraphMemory*> by_address;
-    };
-    static All& all() {
-        static auto& made = *new All;  // graphs may go at the very end
-        return made;
-    }
+    using All = streams::Known<CUdeviceptr, GraphMemory>;
 
     const CUdeviceptr address_;
     const std::uint64_t graph_;   // whose node allocates it
@@ -65,7 +48,7 @@ class GraphMemory {
 };
 
 /// The devices whose kernels may use it; 0: the descriptions are not valid.
-std::uint32_t access_of(const CUDA_MEM_ALLOC_NODE_PARAMS& allocation) {
+std::uint32_t access_of(const CUDA_MEM_ALLOC_NODE_PARAMS_v2& allocation) {
     std::uint32_t devices = std::uint32_t{1} << allocation.poolProps.location.id;
     for (std::size_t i = 0; i < allocation.accessDescCount; ++i) {
         const CUmemAccessDesc& access = allocation.accessDescs[i];
@@ -98,30 +81,25 @@ struct Addresses {
 const std::shared_ptr<MemoryPool>& graph_pool(int device) {
     static auto& pools = *[] {
         auto* made = new std::array<std::shared_ptr<MemoryPool>, most_devices>;
-        for (int i = 0; i < most_devices; ++i) {
-            (*made)[static_cast<std::size_t>(i)] =
-                std::make_shared<MemoryPool>(MemoryPool::Place{.device = i}, true, 0);
-            (*made)[static_cast<std::size_t>(i)]->change([](MemoryPool::Numbers& numbers) {
-                numbers.release_threshold = std::numeric_limits<std::uint64_t>::max();
-            });
+        for (int i = 0; auto& pool : *made) {
+            pool = std::make_shared<MemoryPool>(MemoryPool::Place{.device = i++}, true, 0);
+            pool->change([](auto& numbers) { numbers.release_threshold = UINT64_MAX; });
         }
         return made;
     }();
     return pools[static_cast<std::size_t>(device)];
 }
 
-CUresult make_allocation_node(WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS& allocation, Context& context,
+CUresult make_allocation_node(WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS_v2& allocation, Context& context,
                               const WorkGraph& graph) {
     const CUmemPoolProps& properties = allocation.poolProps;
     Process& process = Process::get();
     EMULATED_REQUIRE(process.environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
     if (properties.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-        properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
-        process.set_report(
-            "a memory allocation node: the emulated device allocates device memory alone "
-            "(CU_MEM_ALLOCATION_TYPE_PINNED at a device)");
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
+        properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return refuse(CUDA_ERROR_NOT_SUPPORTED,
+                      "a memory allocation node: the emulated device allocates device memory alone "
+                      "(CU_MEM_ALLOCATION_TYPE_PINNED at a device)");
     const int device = properties.location.id;
     EMULATED_REQUIRE(process.is_device(device) && allocation.bytesize != 0 &&
                          properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE &&
@@ -138,47 +116,37 @@ CUresult make_allocation_node(WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS& alloca
     process.keep(address);
     trace(BASCULE_EMULATED_ALLOCATE, nullptr, nullptr, bytes, "a memory allocation node");
 
-    auto parameters = std::make_shared<NodeParameters>();
-    parameters->keeps = std::make_shared<GraphMemory>(address, graph.id);
+    NodeParameters parameters(CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    parameters.keeps = std::make_shared<GraphMemory>(address, graph.id);
     allocation.dptr = address;
-    parameters->values.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
-    static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) == sizeof(parameters->values.alloc));
-    parameters->access.assign(allocation.accessDescs, allocation.accessDescs + allocation.accessDescCount);
-    parameters->values.alloc = {properties, parameters->access.data(), allocation.accessDescCount, bytes,
-                                address};
-    node.kind = WorkNode::Kind::allocate;
+    parameters.access.assign(allocation.accessDescs, allocation.accessDescs + allocation.accessDescCount);
+    parameters.values.alloc = allocation;
+    parameters.values.alloc.accessDescs = parameters.access.data();
     node.operands = {address, bytes};
-    node.work = std::make_shared<const std::function<void()>>(
-        [address, bytes, &context, resets = resets_before_call()] {
-            if (!context.executes(resets)) return;
-            Process::get().heap().commit(address);
-            note_write(address, bytes);
-        });
-    node.details = std::move(parameters);
-    stamp(node, context);
+    make_node(node, context, std::move(parameters),
+              [address, bytes, &context, resets = resets_before_call()] {
+                  if (!context.executes(resets)) return;
+                  Process::get().heap().commit(address);
+                  note_write(address, bytes);
+              });
     return CUDA_SUCCESS;
 }
 
 CUresult make_free_node(WorkNode& node, CUdeviceptr address, Context& context, const WorkGraph& graph) {
-    if (!GraphMemory::claim_free(address, graph.id)) {
-        Process::get().set_report(fmt::format(
+    if (!GraphMemory::claim_free(address, graph.id))
+        return refuse(
+            CUDA_ERROR_INVALID_VALUE,
             "a memory free node: {:#x} was not returned by an allocation node, or a node of a graph "
             "frees it already",
-            address));
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+            address);
     trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "a memory free node");
-    auto parameters = std::make_shared<NodeParameters>();
-    parameters->values.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
-    parameters->values.free.dptr = address;
-    node.kind = WorkNode::Kind::free;
+    NodeParameters parameters(CU_GRAPH_NODE_TYPE_MEM_FREE);
+    parameters.values.free.dptr = address;
     node.operands = {address};
-    node.work = std::make_shared<const std::function<void()>>(
-        [free = free_work(address, context), &context, resets = resets_before_call()] {
-            if (context.executes(resets)) free();
-        });
-    node.details = std::move(parameters);
-    stamp(node, context);
+    make_node(node, context, std::move(parameters),
+              [free = free_work(address, context), &context, resets = resets_before_call()] {
+                  if (context.executes(resets)) free();
+              });
     return CUDA_SUCCESS;
 }
 
@@ -187,19 +155,18 @@ CUresult begin_memory(const WorkGraph& graph, bool frees_first, const StreamTarg
     if (its.allocated.empty() && its.freed.empty()) return CUDA_SUCCESS;
     Process& process = Process::get();
     const auto is_there = [&](CUdeviceptr address) { return !process.is_being_freed(address); };
-    const auto refuse = [&](CUdeviceptr address, const char* why) {
-        process.set_report(fmt::format("this graph cannot be launched: {:#x} {}", address, why));
-        return CUDA_ERROR_INVALID_VALUE;
-    };
     for (const CUdeviceptr address : its.allocated) {
         if (is_there(address) && !frees_first)
-            return refuse(address,
-                          "is allocated by an earlier launch and not freed since "
-                          "(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH frees it)");
+            return refuse(
+                CUDA_ERROR_INVALID_VALUE,
+                "this graph cannot be launched: {:#x} is allocated by an earlier launch and not freed "
+                "since (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH frees it)",
+                address);
     }
     for (const CUdeviceptr address : its.freed) {
         if (!Addresses::has(its.allocated, address) && !is_there(address))
-            return refuse(address, "is to be freed and not allocated");
+            return refuse(CUDA_ERROR_INVALID_VALUE,
+                          "this graph cannot be launched: {:#x} is to be freed and not allocated", address);
     }
     for (const CUdeviceptr address : its.allocated) {
         if (process.begin_free(address))
@@ -225,12 +192,6 @@ constexpr GraphMemoryAttribute graph_attributes[] = {
     {CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &MemoryPool::Numbers::reserved_high, true},
 };
 
-const GraphMemoryAttribute* find(CUgraphMem_attribute which) noexcept {
-    const auto number = [](const GraphMemoryAttribute& each) { return static_cast<int>(each.which); };
-    const auto* found = std::ranges::find(graph_attributes, static_cast<int>(which), number);
-    return found == std::end(graph_attributes) ? nullptr : found;
-}
-
 }  // namespace
 
 EMULATED_API(cuDeviceGraphMemTrim, 11040, CUdevice device) {
@@ -241,7 +202,7 @@ EMULATED_API(cuDeviceGraphMemTrim, 11040, CUdevice device) {
 
 EMULATED_API(cuDeviceGetGraphMemAttribute, 11040, CUdevice device, CUgraphMem_attribute which, void* value) {
     EMULATED_CHECK(device_state(device));
-    const GraphMemoryAttribute* attribute = find(which);
+    const auto* attribute = find_row(graph_attributes, &GraphMemoryAttribute::which, which);
     EMULATED_REQUIRE(attribute != nullptr && value != nullptr, CUDA_ERROR_INVALID_VALUE);
     *static_cast<cuuint64_t*>(value) = graph_pool(device)->numbers().*attribute->bytes;
     return CUDA_SUCCESS;
@@ -249,7 +210,7 @@ EMULATED_API(cuDeviceGetGraphMemAttribute, 11040, CUdevice device, CUgraphMem_at
 
 EMULATED_API(cuDeviceSetGraphMemAttribute, 11040, CUdevice device, CUgraphMem_attribute which, void* value) {
     EMULATED_CHECK(device_state(device));
-    const GraphMemoryAttribute* attribute = find(which);
+    const auto* attribute = find_row(graph_attributes, &GraphMemoryAttribute::which, which);
     EMULATED_REQUIRE(attribute != nullptr && attribute->is_high && value != nullptr &&
                          *static_cast<const cuuint64_t*>(value) == 0,
                      CUDA_ERROR_INVALID_VALUE);

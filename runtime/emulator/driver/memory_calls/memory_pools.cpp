@@ -1,5 +1,4 @@
 // Stream-ordered allocation: memory that comes and goes in the order of a stream, out of pools.
-#include <algorithm>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -59,8 +58,19 @@ std::optional<MemoryPool::Place> place_of(const CUmemLocation* location, CUmemAl
     return MemoryPool::Place{managed ? host : Allocation::Kind::device, where, location->id};
 }
 
-CUmemoryPool pool_handle_of(const std::shared_ptr<MemoryPool>& pool) noexcept {
-    return reinterpret_cast<CUmemoryPool>(pool.get());
+/// One of the pools of a place, if it is one.
+CUresult answer_pool(CUmemoryPool* out, const std::optional<MemoryPool::Place>& place,
+                     std::shared_ptr<MemoryPool> PlacePools::*which) {
+    EMULATED_REQUIRE(place.has_value(), CUDA_ERROR_INVALID_VALUE);
+    return answer(out, reinterpret_cast<CUmemoryPool>((pools_of(*place).pools.*which).get()));
+}
+
+/// "The location and allocation type specified must match those of the pool".
+CUresult set_pool(const std::optional<MemoryPool::Place>& place, CUmemoryPool handle) {
+    auto pool = find_object<MemoryPool>(handle);
+    EMULATED_REQUIRE(place.has_value() && pool != nullptr && pool->place == *place, CUDA_ERROR_INVALID_VALUE);
+    pools_of(*place).pools.current = std::move(pool);
+    return CUDA_SUCCESS;
 }
 
 /// Where a location is on a device of ours; -1 elsewhere.
@@ -73,10 +83,10 @@ int device_at(const CUmemLocation* location) noexcept {
 /// "When this API is called on a capturing stream, it creates an allocation node", which has the pool's properties.
 CUresult capture_allocation(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr<MemoryPool>& pool,
                             const CaptureGate& gate) {
-    CUDA_MEM_ALLOC_NODE_PARAMS allocation = {};
+    CUDA_MEM_ALLOC_NODE_PARAMS_v2 allocation = {};
     allocation.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     allocation.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    allocation.poolProps.location.id = pool->device;
+    allocation.poolProps.location.id = pool->place.device;
     allocation.bytesize = bytes;
     const auto graph = gate.graph();
     EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
@@ -104,10 +114,10 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr
     EMULATED_REQUIRE(pool->take(bytes), out_of_memory());
     PoolShare share = share_of(pool, bytes);
     const auto kind = pool->place.memory;
-    auto made = process.heap().reserve(pool->device, bytes, pool->access, kind);
+    auto made = process.heap().reserve(pool->place.device, bytes, pool->access, kind);
     if (!made) {  // frees that are pending may make room
         for (Context* context : process.contexts()) context->graph.drain();
-        made = process.heap().reserve(pool->device, bytes, pool->access, kind);
+        made = process.heap().reserve(pool->place.device, bytes, pool->access, kind);
     }
     EMULATED_REQUIRE(made.has_value(), out_of_memory());
     process.own(*made, kind, *target.context, std::move(share));
@@ -125,27 +135,20 @@ using Numbers = MemoryPool::Numbers;
 enum class Change : std::uint8_t { any, only_to_zero, none };
 struct Attribute {
     CUmemPool_attribute which;
-    int Numbers::*flag;
-    std::uint64_t Numbers::*bytes;
+    bool is_flag;  ///< an int to clients, and cuuint64_t otherwise
+    std::uint64_t Numbers::*number;
     Change change;
 };
 constexpr Attribute attributes[] = {
-    {CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &Numbers::reuse_follow_events, nullptr, Change::any},
-    {CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &Numbers::reuse_opportunistic, nullptr, Change::any},
-    {CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &Numbers::reuse_internal, nullptr, Change::any},
-    {CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, nullptr, &Numbers::release_threshold, Change::any},
-    {CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, nullptr, &Numbers::reserved, Change::none},
-    {CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, nullptr, &Numbers::reserved_high, Change::only_to_zero},
-    {CU_MEMPOOL_ATTR_USED_MEM_CURRENT, nullptr, &Numbers::used, Change::none},
-    {CU_MEMPOOL_ATTR_USED_MEM_HIGH, nullptr, &Numbers::used_high, Change::only_to_zero},
+    {CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, true, &Numbers::reuse_follow_events, Change::any},
+    {CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, true, &Numbers::reuse_opportunistic, Change::any},
+    {CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, true, &Numbers::reuse_internal, Change::any},
+    {CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, false, &Numbers::release_threshold, Change::any},
+    {CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, false, &Numbers::reserved, Change::none},
+    {CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, false, &Numbers::reserved_high, Change::only_to_zero},
+    {CU_MEMPOOL_ATTR_USED_MEM_CURRENT, false, &Numbers::used, Change::none},
+    {CU_MEMPOOL_ATTR_USED_MEM_HIGH, false, &Numbers::used_high, Change::only_to_zero},
 };
-
-// By number: an enumeration that has another value may not be read through a reference.
-const Attribute* find(CUmemPool_attribute which) noexcept {
-    const auto number = [](const Attribute& each) { return static_cast<int>(each.which); };
-    const auto* found = std::ranges::find(attributes, static_cast<int>(which), number);
-    return found == std::end(attributes) ? nullptr : found;
-}
 
 }  // namespace
 
@@ -202,12 +205,10 @@ EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle)
         free_now(address);
         return CUDA_SUCCESS;
     }
-    if (!is_base || !process.begin_free(address)) {
-        process.set_report(fmt::format("{:#x} cannot be freed: it is {}{}", address,
-                                       process.heap().describe(address, 1),
-                                       is_base ? ", and is being freed already (cuMemFreeAsync)" : ""));
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (!is_base || !process.begin_free(address))
+        return refuse(CUDA_ERROR_INVALID_VALUE, "{:#x} cannot be freed: it is {}{}", address,
+                      process.heap().describe(address, 1),
+                      is_base ? ", and is being freed already (cuMemFreeAsync)" : "");
     trace(BASCULE_EMULATED_FREE, handle, nullptr, 0, "cuMemFreeAsync");
     target.context->graph.submit(*target.stream, free_work(address, *target.context));
     return CUDA_SUCCESS;
@@ -229,21 +230,18 @@ std::function<void()> free_work(CUdeviceptr address, Context& context) {
 
 EMULATED_API(cuDeviceGetDefaultMemPool, 11020, CUmemoryPool* pool, CUdevice device) {
     EMULATED_CHECK(device_state(device));
-    return answer(pool, pool_handle_of(pools_of(on_device(device)).pools.initial));
+    return answer_pool(pool, on_device(device), &PlacePools::initial);
 }
 
 EMULATED_API(cuDeviceGetMemPool, 11020, CUmemoryPool* pool, CUdevice device) {
     EMULATED_CHECK(device_state(device));
-    return answer(pool, pool_handle_of(pools_of(on_device(device)).pools.current));
+    return answer_pool(pool, on_device(device), &PlacePools::current);
 }
 
 /// "The memory pool must be local to the specified device."
 EMULATED_API(cuDeviceSetMemPool, 11020, CUdevice device, CUmemoryPool handle) {
     EMULATED_CHECK(device_state(device));
-    auto pool = find_object<MemoryPool>(handle);
-    EMULATED_REQUIRE(pool != nullptr && pool->place == on_device(device), CUDA_ERROR_INVALID_VALUE);
-    pools_of(on_device(device)).pools.current = std::move(pool);
-    return CUDA_SUCCESS;
+    return set_pool(on_device(device), handle);
 }
 
 EMULATED_DRIVER_API(cuMemPoolCreate, 11020, CUmemoryPool* handle, const CUmemPoolProps* properties) {
@@ -254,9 +252,9 @@ EMULATED_DRIVER_API(cuMemPoolCreate, 11020, CUmemoryPool* handle, const CUmemPoo
     if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
         // "HOST are not IPC capable and handleTypes must be 0".
         EMULATED_REQUIRE(place->location != CU_MEM_LOCATION_TYPE_HOST, CUDA_ERROR_INVALID_VALUE);
-        Process::get().set_report(
+        return refuse(
+            CUDA_ERROR_NOT_SUPPORTED,
             "cuMemPoolCreate: the emulated device shares no memory with other processes (handleTypes)");
-        return CUDA_ERROR_NOT_SUPPORTED;
     }
     *handle = new_handle<CUmemoryPool>(std::make_shared<MemoryPool>(*place, false, properties->maxSize));
     return CUDA_SUCCESS;
@@ -265,27 +263,18 @@ EMULATED_DRIVER_API(cuMemPoolCreate, 11020, CUmemoryPool* handle, const CUmemPoo
 EMULATED_DRIVER_API(cuMemGetDefaultMemPool, 13000, CUmemoryPool* pool, CUmemLocation* location,
                     CUmemAllocationType type) {
     EMULATED_REQUIRE(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
-    const auto place = place_of(location, type);
-    EMULATED_REQUIRE(place.has_value(), CUDA_ERROR_INVALID_VALUE);
-    return answer(pool, pool_handle_of(pools_of(*place).pools.initial));
+    return answer_pool(pool, place_of(location, type), &PlacePools::initial);
 }
 
 EMULATED_DRIVER_API(cuMemGetMemPool, 13000, CUmemoryPool* pool, CUmemLocation* location,
                     CUmemAllocationType type) {
     EMULATED_REQUIRE(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
-    const auto place = place_of(location, type);
-    EMULATED_REQUIRE(place.has_value(), CUDA_ERROR_INVALID_VALUE);
-    return answer(pool, pool_handle_of(pools_of(*place).pools.current));
+    return answer_pool(pool, place_of(location, type), &PlacePools::current);
 }
 
-/// "The location and allocation type specified must match those of the pool".
 EMULATED_DRIVER_API(cuMemSetMemPool, 13000, CUmemLocation* location, CUmemAllocationType type,
                     CUmemoryPool handle) {
-    const auto place = place_of(location, type);
-    auto pool = find_object<MemoryPool>(handle);
-    EMULATED_REQUIRE(place.has_value() && pool != nullptr && pool->place == *place, CUDA_ERROR_INVALID_VALUE);
-    pools_of(*place).pools.current = std::move(pool);
-    return CUDA_SUCCESS;
+    return set_pool(place_of(location, type), handle);
 }
 
 /// At once; what was allocated from it lives on. A device's default pool cannot be destroyed.
@@ -312,7 +301,7 @@ EMULATED_DRIVER_API(cuMemPoolSetAccess, 11020, CUmemoryPool handle, const CUmemA
         const bool none = accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
         EMULATED_REQUIRE(none || accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
                          CUDA_ERROR_INVALID_VALUE);
-        EMULATED_REQUIRE(device >= 0 && !(none && device == pool->device && !of_host),
+        EMULATED_REQUIRE(device >= 0 && !(none && device == pool->place.device && !of_host),
                          CUDA_ERROR_INVALID_VALUE);
         const std::uint32_t bit = std::uint32_t{1} << device;
         none ? pool->access->fetch_and(~bit) : pool->access->fetch_or(bit);
@@ -345,31 +334,24 @@ EMULATED_DRIVER_API(cuMemPoolTrimTo, 11020, CUmemoryPool handle, std::size_t lea
 EMULATED_DRIVER_API(cuMemPoolGetAttribute, 11020, CUmemoryPool handle, CUmemPool_attribute which,
                     void* value) {
     const auto pool = find_object<MemoryPool>(handle);
-    const Attribute* attribute = find(which);
+    const Attribute* attribute = find_row(attributes, &Attribute::which, which);
     EMULATED_REQUIRE(pool != nullptr && attribute != nullptr && value != nullptr, CUDA_ERROR_INVALID_VALUE);
-    const Numbers numbers = pool->numbers();
-    if (attribute->flag != nullptr) {
-        *static_cast<int*>(value) = numbers.*attribute->flag;
-    } else {
-        *static_cast<cuuint64_t*>(value) = numbers.*attribute->bytes;
-    }
-    return CUDA_SUCCESS;
+    const std::uint64_t number = pool->numbers().*attribute->number;
+    if (attribute->is_flag) return answer(static_cast<int*>(value), static_cast<int>(number));
+    return answer(static_cast<cuuint64_t*>(value), number);
 }
 
 EMULATED_DRIVER_API(cuMemPoolSetAttribute, 11020, CUmemoryPool handle, CUmemPool_attribute which,
                     void* value) {
     const auto pool = find_object<MemoryPool>(handle);
-    const Attribute* attribute = find(which);
+    const Attribute* attribute = find_row(attributes, &Attribute::which, which);
     EMULATED_REQUIRE(pool != nullptr && attribute != nullptr && value != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_REQUIRE(attribute->change != Change::none, CUDA_ERROR_INVALID_VALUE);
-    if (attribute->flag != nullptr) {
-        pool->change([&](Numbers& numbers) { numbers.*attribute->flag = *static_cast<int*>(value); });
-        return CUDA_SUCCESS;
-    }
-    const auto bytes = *static_cast<cuuint64_t*>(value);
-    const bool is_reset = attribute->change == Change::only_to_zero;
-    EMULATED_REQUIRE(!is_reset || bytes == 0, CUDA_ERROR_INVALID_VALUE);
-    pool->change([&](Numbers& numbers) { numbers.*attribute->bytes = bytes; });
+    const std::uint64_t number = attribute->is_flag ? static_cast<std::uint64_t>(*static_cast<int*>(value))
+                                                    : *static_cast<cuuint64_t*>(value);
+    EMULATED_REQUIRE(
+        attribute->change == Change::any || (attribute->change == Change::only_to_zero && number == 0),
+        CUDA_ERROR_INVALID_VALUE);
+    pool->change([&](Numbers& numbers) { numbers.*attribute->number = number; });
     return CUDA_SUCCESS;
 }
 

@@ -3,14 +3,9 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <unistd.h>
-#include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include "driver/call.hpp"
 #include "driver/capture.hpp"
 #include "driver/memory_calls/allocations.hpp"
 #include "driver/shared_objects.hpp"
@@ -62,11 +57,6 @@ Imports& imports() {
     return all;
 }
 
-CUresult refuse(CUresult code, std::string report) {
-    Process::get().set_report(std::move(report));
-    return code;
-}
-
 /// Kernels of the current context and of the memory's own device use it.
 std::shared_ptr<const memory::PoolAccess> access_between(int device, int other) {
     if (device == other) return nullptr;
@@ -75,12 +65,10 @@ std::shared_ptr<const memory::PoolAccess> access_between(int device, int other) 
 
 CUresult open_memory(CUdeviceptr* address, const SharedHandle& handle, Context& context) {
     Process& process = Process::get();
-    if (!process.is_device(handle.device)) {
+    if (!process.is_device(handle.device))
         return refuse(CUDA_ERROR_MAP_FAILED,
-                      fmt::format("the memory lies on device {} of process {}, and this "
-                                  "process has no such device",
-                                  handle.device, handle.file.process));
-    }
+                      "the memory lies on device {} of process {}, and this process has no such device",
+                      handle.device, handle.file.process);
     const int file = handle.file.open();
     EMULATED_REQUIRE(file >= 0, CUDA_ERROR_MAP_FAILED);
     const bool is_own_device = handle.device == context.device;
@@ -102,12 +90,10 @@ EMULATED_CONTEXT_API(cuIpcGetMemHandle, 4010, CUipcMemHandle* out, CUdeviceptr a
     EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
     Process& process = Process::get();
     const Allocation* allocation = process.heap().find(address);
-    if (allocation == nullptr || allocation->base != address || !can_be_exported(*allocation)) {
+    if (allocation == nullptr || allocation->base != address || !can_be_exported(*allocation))
         return refuse(CUDA_ERROR_INVALID_VALUE,
-                      fmt::format("{:#x} cannot be shared with other processes: it is {}. What cuMemAlloc "
-                                  "returned can",
-                                  address, process.heap().describe(address, 1)));
-    }
+                      "{:#x} cannot be shared with other processes: it is {}. What cuMemAlloc returned can",
+                      address, process.heap().describe(address, 1));
     const auto place = process.scheduler().exclusively([&] { return process.heap().share(address); });
     EMULATED_REQUIRE(place.has_value(), CUDA_ERROR_MAP_FAILED);
     SharedHandle handle;
@@ -130,10 +116,9 @@ EMULATED_CONTEXT_API(cuIpcOpenMemHandle, 11000, CUdeviceptr* address, CUipcMemHa
     SharedHandle handle;
     std::memcpy(static_cast<void*>(&handle), &given, sizeof handle);
     EMULATED_REQUIRE(handle.mark == SharedHandle::magic && handle.bytes > 0, CUDA_ERROR_INVALID_HANDLE);
-    if (handle.file.is_own()) {
+    if (handle.file.is_own())
         return refuse(CUDA_ERROR_INVALID_CONTEXT,
                       "the memory is this process's own: a handle is for other processes");
-    }
     Context& context = *current_context();
     const std::lock_guard lock(imports().mutex);
     const auto known =
@@ -149,10 +134,9 @@ EMULATED_CONTEXT_API(cuIpcCloseMemHandle, 4010, CUdeviceptr address) {
     {
         const std::lock_guard lock(imports().mutex);
         const auto known = imports().find([&](const Import& each) { return each.address == address; });
-        if (known == imports().all.end()) {
-            return refuse(CUDA_ERROR_INVALID_VALUE, fmt::format("{:#x} cannot be closed: it is {}", address,
-                                                                process.heap().describe(address, 1)));
-        }
+        if (known == imports().all.end())
+            return refuse(CUDA_ERROR_INVALID_VALUE, "{:#x} cannot be closed: it is {}", address,
+                          process.heap().describe(address, 1));
         if (--known->opened > 0) return CUDA_SUCCESS;
         imports().all.erase(known);
     }

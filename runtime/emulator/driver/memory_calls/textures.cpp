@@ -1,6 +1,5 @@
 // Texture and surface objects: what a driver refuses, and what kernels find under a handle.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 
@@ -10,7 +9,6 @@
 #include "driver/limits.hpp"
 #include "driver/memory_calls/allocations.hpp"
 #include "driver/memory_calls/arrays.hpp"
-#include "driver/memory_calls/resource_views.hpp"
 
 namespace emulated::driver {
 namespace {
@@ -26,47 +24,46 @@ struct DescribedImage final : memory::ImageObject {
     std::optional<CUDA_RESOURCE_VIEW_DESC> view;
 };
 
-CUresult refuse(const char* name, CUresult code, const std::string& why) {
-    Process::get().set_report(fmt::format("{}: {}", name, why));
-    return code;
+template <class... Values>
+CUresult refuse_texture(CUresult code, fmt::format_string<Values...> why, Values&&... values) {
+    return refuse(code, "cuTexObjectCreate: {}", fmt::format(why, std::forward<Values>(values)...));
 }
 
 /// Memory that textures read where it lies.
-CUresult locate(Image& image, CUdeviceptr address, const char* name) {
+CUresult locate(Image& image, CUdeviceptr address) {
     if (address % limits::texture_alignment != 0)
-        return refuse(
-            name, CUDA_ERROR_INVALID_VALUE,
-            fmt::format("the address {:#x} is not a multiple of {} (CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)",
-                        address, limits::texture_alignment));
+        return refuse_texture(
+            CUDA_ERROR_INVALID_VALUE,
+            "the address {:#x} is not a multiple of {} (CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)", address,
+            limits::texture_alignment);
     const memory::Heap& heap = Process::get().heap();
     const memory::Allocation* known = heap.find_known(address);
     const bool gone = known == nullptr || Process::get().is_being_freed(known->base);
     if (gone || image.span() > known->bytes - (address - known->base))
-        return refuse(name, CUDA_ERROR_INVALID_VALUE,
-                      fmt::format("the texture has {} bytes at {:#x}, {}", image.span(), address,
-                                  heap.describe(address, image.span())));
+        return refuse_texture(CUDA_ERROR_INVALID_VALUE, "the texture has {} bytes at {:#x}, {}", image.span(),
+                              address, heap.describe(address, image.span()));
     image.address = address;
     image.serial = known->serial;
     return CUDA_SUCCESS;
 }
 
-CUresult open_linear(const CUDA_RESOURCE_DESC& resource, Image& image, const char* name) {
+CUresult open_linear(const CUDA_RESOURCE_DESC& resource, Image& image) {
     const auto& linear = resource.res.linear;
     const auto format = texel_format(linear.format, linear.numChannels);
     EMULATED_REQUIRE(format.has_value(), CUDA_ERROR_INVALID_VALUE);
     const std::size_t texels = linear.sizeInBytes / format->bytes();
     if (texels == 0 || texels > limits::texture_linear_width)
-        return refuse(name, CUDA_ERROR_INVALID_VALUE,
-                      fmt::format("a texture over linear memory has 1 to {} texels, got {}",
-                                  limits::texture_linear_width, texels));
+        return refuse_texture(CUDA_ERROR_INVALID_VALUE,
+                              "a texture over linear memory has 1 to {} texels, got {}",
+                              limits::texture_linear_width, texels);
     image.kind = Image::Kind::linear;
     image.format = *format;
     image.width = static_cast<std::uint32_t>(texels);
     image.pitch = image.slice_pitch = texels * format->bytes();
-    return locate(image, linear.devPtr, name);
+    return locate(image, linear.devPtr);
 }
 
-CUresult open_pitched(const CUDA_RESOURCE_DESC& resource, Image& image, const char* name) {
+CUresult open_pitched(const CUDA_RESOURCE_DESC& resource, Image& image) {
     const auto& pitched = resource.res.pitch2D;
     const auto format = texel_format(pitched.format, pitched.numChannels);
     EMULATED_REQUIRE(format.has_value(), CUDA_ERROR_INVALID_VALUE);
@@ -76,18 +73,17 @@ CUresult open_pitched(const CUDA_RESOURCE_DESC& resource, Image& image, const ch
                       pitched.pitchInBytes <= limits::texture_pitched_pitch &&
                       pitched.pitchInBytes >= pitched.width * format->bytes();
     if (!fits)
-        return refuse(
-            name, CUDA_ERROR_INVALID_VALUE,
-            fmt::format(
-                "{} rows of {} texels, {} bytes apart: a texture over pitched memory has at most {} x "
-                "{} texels in rows of at most {} bytes, which hold them",
-                pitched.height, pitched.width, pitched.pitchInBytes, limits::texture_pitched_width,
-                limits::texture_pitched_height, limits::texture_pitched_pitch));
+        return refuse_texture(
+            CUDA_ERROR_INVALID_VALUE,
+            "{} rows of {} texels, {} bytes apart: a texture over pitched memory has at most {} x "
+            "{} texels in rows of at most {} bytes, which hold them",
+            pitched.height, pitched.width, pitched.pitchInBytes, limits::texture_pitched_width,
+            limits::texture_pitched_height, limits::texture_pitched_pitch);
     if (pitched.pitchInBytes % limits::texture_pitch_alignment != 0)
-        return refuse(name, CUDA_ERROR_INVALID_VALUE,
-                      fmt::format("rows are {} bytes apart, which is not a multiple of {} "
-                                  "(CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT)",
-                                  pitched.pitchInBytes, limits::texture_pitch_alignment));
+        return refuse_texture(CUDA_ERROR_INVALID_VALUE,
+                              "rows are {} bytes apart, which is not a multiple of {} "
+                              "(CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT)",
+                              pitched.pitchInBytes, limits::texture_pitch_alignment);
     image.kind = Image::Kind::pitched;
     image.dimensions = 2;
     image.format = *format;
@@ -95,11 +91,11 @@ CUresult open_pitched(const CUDA_RESOURCE_DESC& resource, Image& image, const ch
     image.height = static_cast<std::uint32_t>(pitched.height);
     image.pitch = pitched.pitchInBytes;
     image.slice_pitch = image.pitch * image.height;
-    return locate(image, pitched.devPtr, name);
+    return locate(image, pitched.devPtr);
 }
 
 /// What is read.
-CUresult open_resource(const CUDA_RESOURCE_DESC& resource, memory::ImageObject& object, const char* name) {
+CUresult open_resource(const CUDA_RESOURCE_DESC& resource, memory::ImageObject& object) {
     EMULATED_REQUIRE(resource.flags == 0, CUDA_ERROR_INVALID_VALUE);
     Image& image = object.image;
     switch (resource.resType) {
@@ -109,9 +105,9 @@ CUresult open_resource(const CUDA_RESOURCE_DESC& resource, memory::ImageObject& 
             return CUDA_SUCCESS;
         }
         case CU_RESOURCE_TYPE_LINEAR:
-            return open_linear(resource, image, name);
+            return open_linear(resource, image);
         case CU_RESOURCE_TYPE_PITCH2D:
-            return open_pitched(resource, image, name);
+            return open_pitched(resource, image);
         case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: {
             EMULATED_FIND(array, find_object<MipmappedArray>(resource.res.mipmap.hMipmappedArray));
             image = array->images[0];
@@ -123,12 +119,74 @@ CUresult open_resource(const CUDA_RESOURCE_DESC& resource, memory::ImageObject& 
     }
 }
 
+// Resource views
+
+// Three of each kind, with one, two and four channels, before the compressed ones.
+std::optional<TexelFormat> format_of(CUresourceViewFormat format) {
+    using Kind = TexelFormat::Kind;
+    constexpr struct {
+        Kind kind;
+        std::uint8_t bytes;
+    } kinds[] = {{Kind::unsigned_integer, 1}, {Kind::signed_integer, 1},   {Kind::unsigned_integer, 2},
+                 {Kind::signed_integer, 2},   {Kind::unsigned_integer, 4}, {Kind::signed_integer, 4},
+                 {Kind::floating, 2},         {Kind::floating, 4}};
+    const auto number = static_cast<unsigned>(format);
+    if (number < CU_RES_VIEW_FORMAT_UINT_1X8 || number > CU_RES_VIEW_FORMAT_FLOAT_4X32) return std::nullopt;
+    const auto& [kind, bytes] = kinds[(number - 1) / 3];
+    return TexelFormat{kind, bytes, static_cast<std::uint8_t>(1u << (number - 1) % 3)};
+}
+
+bool is_range(unsigned first, unsigned last, std::size_t count) { return first <= last && last < count; }
+
+/// Leaves of an object over a whole array what the view shows: levels and layers, and what their texels are taken for.
+CUresult narrow_to_view(memory::ImageObject& object, const CUDA_RESOURCE_VIEW_DESC& view) {
+    const auto format = format_of(view.format);
+    if (!format && view.format != CU_RES_VIEW_FORMAT_NONE)
+        return refuse_texture(CUDA_ERROR_NOT_SUPPORTED,
+                              "the emulated device does not read block-compressed formats");
+    const Image& image = object.image;
+    const auto is = [](std::size_t asked, std::uint32_t extent) {
+        return asked == extent || (asked == 0 && extent == 1);
+    };
+    if (!is(view.width, image.width) || !is(view.height, image.height) || !is(view.depth, image.slices))
+        return refuse_texture(CUDA_ERROR_INVALID_VALUE,
+                              "a view has the extents of its array, {} x {} x {}, and not {} x {} x {}",
+                              image.width, image.height, image.slices, view.width, view.height, view.depth);
+    if (!is_range(view.firstMipmapLevel, view.lastMipmapLevel, object.levels()))
+        return refuse_texture(CUDA_ERROR_INVALID_VALUE,
+                              "the array has {} levels, and the view begins with level {} and ends with {}",
+                              object.levels(), view.firstMipmapLevel, view.lastMipmapLevel);
+    const std::uint32_t layers = image.layered ? image.slices : 1;
+    if (!is_range(view.firstLayer, view.lastLayer, layers))
+        return refuse_texture(CUDA_ERROR_INVALID_VALUE,
+                              "the array has {} layers, and the view begins with layer {} and ends with {}",
+                              layers, view.firstLayer, view.lastLayer);
+    if (format && format->bytes() != image.format.bytes())
+        return refuse_texture(CUDA_ERROR_INVALID_VALUE, "the array's texels have {} bytes, and the view's {}",
+                              image.format.bytes(), format->bytes());
+    const bool whole = view.lastLayer - view.firstLayer + 1 == image.slices;
+    if (image.cube && image.layered && !whole)
+        return refuse_texture(CUDA_ERROR_NOT_SUPPORTED,
+                              "the emulated device has no views of some layers of cubes");
+
+    std::vector<Image> levels;
+    for (unsigned number = view.firstMipmapLevel; number <= view.lastMipmapLevel; ++number) {
+        Image& level = levels.emplace_back(object.level(number));
+        if (format) level.format = *format;
+        if (!level.layered) continue;
+        level.address += level.slice_pitch * view.firstLayer;
+        level.slices = view.lastLayer - view.firstLayer + 1;
+    }
+    object.image = levels[0];
+    object.smaller_levels.assign(levels.begin() + 1, levels.end());
+    return CUDA_SUCCESS;
+}
+
 constexpr unsigned known_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
                                  CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
 
 /// How it is read.
-CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& sampler,
-                      const char* name) {
+CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& sampler) {
     const auto is = [&](unsigned flag) { return (asked.flags & flag) != 0; };
     EMULATED_REQUIRE((asked.flags & ~known_flags) == 0, CUDA_ERROR_INVALID_VALUE);
     const bool modes = std::ranges::all_of(asked.addressMode, [](CUaddress_mode mode) {
@@ -142,8 +200,8 @@ CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sample
     sampler.promotes = !floating && format.channel_bytes < 4 && !is(CU_TRSF_READ_AS_INTEGER);
     const bool bytes = format.kind == TexelFormat::Kind::unsigned_integer && format.channel_bytes == 1;
     if (is(CU_TRSF_SRGB) && !(bytes && sampler.promotes))
-        return refuse(name, CUDA_ERROR_INVALID_VALUE,
-                      "sRGB is for unsigned 8-bit integers that are read as numbers");
+        return refuse_texture(CUDA_ERROR_INVALID_VALUE,
+                              "sRGB is for unsigned 8-bit integers that are read as numbers");
     sampler.srgb = is(CU_TRSF_SRGB);
     // "addressMode, filterMode [and the flag for normalised coordinates are] ignored if resType is
     // CU_RESOURCE_TYPE_LINEAR"; what is read outside is 0.
@@ -153,11 +211,12 @@ CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sample
     }
     sampler.linear = asked.filterMode == CU_TR_FILTER_MODE_LINEAR;
     if (sampler.linear && !floating && !sampler.promotes)
-        return refuse(name, CUDA_ERROR_INVALID_VALUE,
-                      "linear filtering gives floating-point numbers, and the texture is read as integers");
+        return refuse_texture(
+            CUDA_ERROR_INVALID_VALUE,
+            "linear filtering gives floating-point numbers, and the texture is read as integers");
     if (is(CU_TRSF_SEAMLESS_CUBEMAP) && !image.cube)
-        return refuse(name, CUDA_ERROR_INVALID_VALUE,
-                      "only cubes are filtered across the edges of their faces");
+        return refuse_texture(CUDA_ERROR_INVALID_VALUE,
+                              "only cubes are filtered across the edges of their faces");
     sampler.normalized_coordinates = is(CU_TRSF_NORMALIZED_COORDINATES) || image.cube;
     for (std::size_t d = 0; d < 3; ++d) {
         const bool periodic = asked.addressMode[d] == CU_TR_ADDRESS_MODE_WRAP ||
@@ -173,13 +232,13 @@ CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sample
     std::ranges::copy(asked.borderColor, sampler.border.begin());
     const bool colored = std::ranges::any_of(sampler.border, [](float each) { return each != 0; });
     if (colored && !floating && !sampler.promotes)
-        return refuse(name, CUDA_ERROR_NOT_SUPPORTED,
-                      "the emulated device has no border colour for integers but 0");
+        return refuse_texture(CUDA_ERROR_NOT_SUPPORTED,
+                              "the emulated device has no border colour for integers but 0");
     return CUDA_SUCCESS;
 }
 
 /// How its levels are chosen.
-CUresult open_levels(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& sampler, const char* name) {
+CUresult open_levels(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& sampler) {
     const CUfilter_mode mode = asked.mipmapFilterMode;
     EMULATED_REQUIRE(mode == CU_TR_FILTER_MODE_POINT || mode == CU_TR_FILTER_MODE_LINEAR,
                      CUDA_ERROR_INVALID_VALUE);
@@ -187,25 +246,30 @@ CUresult open_levels(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler
     EMULATED_REQUIRE(std::ranges::none_of(numbers, [](float each) { return std::isnan(each); }),
                      CUDA_ERROR_INVALID_VALUE);
     if (!sampler.normalized_coordinates)
-        return refuse(name, CUDA_ERROR_INVALID_VALUE,
-                      "mipmapped arrays are read at normalised coordinates (CU_TRSF_NORMALIZED_COORDINATES)");
+        return refuse_texture(
+            CUDA_ERROR_INVALID_VALUE,
+            "mipmapped arrays are read at normalised coordinates (CU_TRSF_NORMALIZED_COORDINATES)");
     sampler.mixes_levels = mode == CU_TR_FILTER_MODE_LINEAR;
     if (sampler.mixes_levels && image.format.kind != TexelFormat::Kind::floating && !sampler.promotes)
-        return refuse(
-            name, CUDA_ERROR_INVALID_VALUE,
+        return refuse_texture(
+            CUDA_ERROR_INVALID_VALUE,
             "a mixture of two levels is a floating-point number, and the texture is read as integers");
     if (sampler.linear && asked.maxAnisotropy > 1)
-        return refuse(name, CUDA_ERROR_NOT_SUPPORTED, "the emulated device has no anisotropic filtering");
+        return refuse_texture(CUDA_ERROR_NOT_SUPPORTED, "the emulated device has no anisotropic filtering");
     sampler.level_bias = asked.mipmapLevelBias;
     sampler.least_level = asked.minMipmapLevelClamp;
     sampler.most_level = asked.maxMipmapLevelClamp;
     return CUDA_SUCCESS;
 }
 
-std::shared_ptr<const DescribedImage> find_image(std::uint64_t handle, bool is_surface) {
-    auto found = Process::get().images().find(handle);
-    if (found == nullptr || found->is_surface != is_surface) return nullptr;
-    return std::static_pointer_cast<const DescribedImage>(found);
+/// What an object was made from.
+template <class Out, class Member>
+CUresult describe(Out* out, std::uint64_t handle, bool is_surface, Member DescribedImage::*member) {
+    const auto found = Process::get().images().find(handle);
+    EMULATED_REQUIRE(found != nullptr && found->is_surface == is_surface, CUDA_ERROR_INVALID_VALUE);
+    const std::optional<Out> asked = static_cast<const DescribedImage&>(*found).*member;
+    EMULATED_REQUIRE(asked.has_value(), CUDA_ERROR_INVALID_VALUE);
+    return answer(out, *asked);
 }
 
 CUresult destroy(std::uint64_t handle, bool is_surface) {
@@ -217,21 +281,20 @@ CUresult destroy(std::uint64_t handle, bool is_surface) {
 
 EMULATED_CONTEXT_API(cuTexObjectCreate, 5000, CUtexObject* texture, const CUDA_RESOURCE_DESC* resource,
                      const CUDA_TEXTURE_DESC* asked, const CUDA_RESOURCE_VIEW_DESC* view) {
-    constexpr const char* name = "cuTexObjectCreate";
     EMULATED_REQUIRE(texture != nullptr && resource != nullptr && asked != nullptr, CUDA_ERROR_INVALID_VALUE);
     const bool mipmapped = resource->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     if (view != nullptr && resource->resType != CU_RESOURCE_TYPE_ARRAY && !mipmapped)
-        return refuse(name, CUDA_ERROR_INVALID_VALUE, "resource views are of CUDA arrays alone");
+        return refuse_texture(CUDA_ERROR_INVALID_VALUE, "resource views are of CUDA arrays alone");
     auto made = std::make_shared<DescribedImage>();
     made->resource = *resource;
     made->texture = *asked;
-    EMULATED_CHECK(open_resource(*resource, *made, name));
+    EMULATED_CHECK(open_resource(*resource, *made));
     if (view != nullptr) {
         made->view = *view;
-        EMULATED_CHECK(narrow_to_view(*made, *view, name));
+        EMULATED_CHECK(narrow_to_view(*made, *view));
     }
-    EMULATED_CHECK(open_sampler(*asked, made->image, made->sampler, name));
-    if (mipmapped) EMULATED_CHECK(open_levels(*asked, made->image, made->sampler, name));
+    EMULATED_CHECK(open_sampler(*asked, made->image, made->sampler));
+    if (mipmapped) EMULATED_CHECK(open_levels(*asked, made->image, made->sampler));
     *texture = Process::get().images().add(std::move(made));
     return CUDA_SUCCESS;
 }
@@ -239,35 +302,28 @@ EMULATED_CONTEXT_API(cuTexObjectCreate, 5000, CUtexObject* texture, const CUDA_R
 EMULATED_API(cuTexObjectDestroy, 5000, CUtexObject texture) { return destroy(texture, false); }
 
 EMULATED_CONTEXT_API(cuTexObjectGetResourceDesc, 5000, CUDA_RESOURCE_DESC* out, CUtexObject texture) {
-    const auto found = find_image(texture, false);
-    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_VALUE);
-    return answer(out, found->resource);
+    return describe(out, texture, false, &DescribedImage::resource);
 }
 
 EMULATED_CONTEXT_API(cuTexObjectGetTextureDesc, 5000, CUDA_TEXTURE_DESC* out, CUtexObject texture) {
-    const auto found = find_image(texture, false);
-    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_VALUE);
-    return answer(out, found->texture);
+    return describe(out, texture, false, &DescribedImage::texture);
 }
 
 /// "If no resource view was set for [the texture object] CUDA_ERROR_INVALID_VALUE is returned."
 EMULATED_CONTEXT_API(cuTexObjectGetResourceViewDesc, 5000, CUDA_RESOURCE_VIEW_DESC* out,
                      CUtexObject texture) {
-    const auto found = find_image(texture, false);
-    EMULATED_REQUIRE(found != nullptr && found->view.has_value(), CUDA_ERROR_INVALID_VALUE);
-    return answer(out, *found->view);
+    return describe(out, texture, false, &DescribedImage::view);
 }
 
 EMULATED_CONTEXT_API(cuSurfObjectCreate, 5000, CUsurfObject* surface, const CUDA_RESOURCE_DESC* resource) {
-    constexpr const char* name = "cuSurfObjectCreate";
     EMULATED_REQUIRE(surface != nullptr && resource != nullptr && resource->flags == 0,
                      CUDA_ERROR_INVALID_VALUE);
     if (resource->resType != CU_RESOURCE_TYPE_ARRAY)
-        return refuse(name, CUDA_ERROR_INVALID_VALUE, "surfaces are of CUDA arrays alone");
+        return refuse(CUDA_ERROR_INVALID_VALUE, "cuSurfObjectCreate: surfaces are of CUDA arrays alone");
     EMULATED_FIND(array, find_object<ArrayObject>(resource->res.array.hArray));
     if ((array->description.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0)
-        return refuse(name, CUDA_ERROR_INVALID_VALUE,
-                      "the array was not made for surfaces (CUDA_ARRAY3D_SURFACE_LDST)");
+        return refuse(CUDA_ERROR_INVALID_VALUE,
+                      "cuSurfObjectCreate: the array was not made for surfaces (CUDA_ARRAY3D_SURFACE_LDST)");
     auto made = std::make_shared<DescribedImage>();
     made->is_surface = true;
     made->resource = *resource;
@@ -279,9 +335,7 @@ EMULATED_CONTEXT_API(cuSurfObjectCreate, 5000, CUsurfObject* surface, const CUDA
 EMULATED_API(cuSurfObjectDestroy, 5000, CUsurfObject surface) { return destroy(surface, true); }
 
 EMULATED_CONTEXT_API(cuSurfObjectGetResourceDesc, 5000, CUDA_RESOURCE_DESC* out, CUsurfObject surface) {
-    const auto found = find_image(surface, true);
-    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_VALUE);
-    return answer(out, found->resource);
+    return describe(out, surface, true, &DescribedImage::resource);
 }
 
 }  // namespace emulated::driver

@@ -67,7 +67,7 @@ std::string where(const char* name, const char* role, const Rows& rows, const Ex
 }
 
 /// Says in the report which range is not memory.
-CUresult refuse(const char* name, const char* role, const Rows& rows, const Extent& extent) {
+CUresult refuse_range(const char* name, const char* role, const Rows& rows, const Extent& extent) {
     // Asked first: a free that ends meanwhile is named by the description of the range.
     const Allocation* known = Process::get().heap().find_known(rows.address);
     const bool being_freed = known != nullptr && Process::get().is_being_freed(known->base);
@@ -76,9 +76,8 @@ CUresult refuse(const char* name, const char* role, const Rows& rows, const Exte
         report += "; a stream-ordered free (cuMemFreeAsync) of it was issued before";
     if (known != nullptr && known->kind == Allocation::Kind::kernel_heap)
         report += "; only kernels reach the memory of malloc and new: let one copy it into an array";
-    Process::get().set_report(std::move(report));
-    return Process::get().heap().is_lost(rows.address) ? CUDA_ERROR_CONTEXT_IS_DESTROYED
-                                                       : CUDA_ERROR_INVALID_VALUE;
+    const bool is_lost = Process::get().heap().is_lost(rows.address);
+    return refuse(is_lost ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_VALUE, std::move(report));
 }
 
 /// The bytes of an end when the operation runs; null, and the context has a fault, when they are gone or not
@@ -143,13 +142,14 @@ void note_write(CUdeviceptr address, std::size_t bytes) {
 
 namespace {
 
-/// Finds both, or says which is not memory.
-CUresult find_ends(End& to, End& from, const CopyEnd& to_end, const CopyEnd& from_end, const Extent& extent,
-                   const char* name) {
-    to = look_up(to_end, extent);
-    from = look_up(from_end, extent);
-    if (to.place == Place::nowhere) return refuse(name, "destination", to.rows, extent);
-    if (from.place == Place::nowhere) return refuse(name, "source", from.rows, extent);
+/// Finds both ends, or says which is not memory, and tells the trace of the copy.
+CUresult begin_copy(End& to, End& from, const Copy& copy, CUstream handle, const char* name) {
+    const Extent& extent = copy.extent;
+    to = look_up(copy.to, extent);
+    from = look_up(copy.from, extent);
+    if (to.place == Place::nowhere) return refuse_range(name, "destination", to.rows, extent);
+    if (from.place == Place::nowhere) return refuse_range(name, "source", from.rows, extent);
+    trace(BASCULE_EMULATED_COPY, handle, nullptr, extent.bytes(), name);
     return CUDA_SUCCESS;
 }
 
@@ -175,19 +175,6 @@ std::function<void()> copy_work(Context& context, const End& to, const End& from
     };
 }
 
-/// A graph reads pageable memory when it is launched: nothing is copied before.
-void fill_copy_node(streams::WorkNode& node, const End& to, const End& from, std::function<void()> work,
-                    const CUDA_MEMCPY3D& described, Context& context) {
-    node.kind = streams::WorkNode::Kind::copy;
-    node.operands = {number_of(to.place), device_of(to), number_of(from.place), device_of(from)};
-    node.work = std::make_shared<const std::function<void()>>(std::move(work));
-    auto parameters = std::make_shared<NodeParameters>();
-    parameters->values.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-    parameters->values.memcpy = {0, 0, reinterpret_cast<CUcontext>(&context), described};
-    node.details = std::move(parameters);
-    stamp(node, context);
-}
-
 CUDA_MEMCPY3D describe(const End& to, const End& from, const Extent& extent) {
     CUDA_MEMCPY3D copy = {};
     const auto is_host = [](const End& end) { return end.place == Place::pageable; };
@@ -207,35 +194,36 @@ CUDA_MEMCPY3D describe(const End& to, const End& from, const Extent& extent) {
 
 }  // namespace
 
-CUresult make_copy_node(streams::WorkNode& node, CopyEnd to_end, CopyEnd from_end, Extent extent,
-                        const CUDA_MEMCPY3D& described, Context& context) {
-    EMULATED_REQUIRE(!extent.empty(), CUDA_ERROR_INVALID_VALUE);
+/// A graph reads pageable memory when it is launched: nothing is copied before.
+CUresult make_copy_node(streams::WorkNode& node, const Copy& copy, Context& context, CUstream handle,
+                        const char* name) {
+    EMULATED_REQUIRE(!copy.extent.empty(), CUDA_ERROR_INVALID_VALUE);
     End to, from;
-    constexpr const char* name = "a memcpy node";
-    EMULATED_CHECK(find_ends(to, from, to_end, from_end, extent, name));
-    trace(BASCULE_EMULATED_COPY, nullptr, nullptr, extent.bytes(), name);
-    fill_copy_node(node, to, from, copy_work(context, to, from, extent, name), described, context);
+    EMULATED_CHECK(begin_copy(to, from, copy, handle, name));
+    node.operands = {number_of(to.place), device_of(to), number_of(from.place), device_of(from)};
+    NodeParameters parameters(CU_GRAPH_NODE_TYPE_MEMCPY);
+    parameters.values.memcpy = {
+        0, 0, reinterpret_cast<CUcontext>(&context),
+        copy.described != nullptr ? *copy.described : describe(to, from, copy.extent)};
+    make_node(node, context, std::move(parameters), copy_work(context, to, from, copy.extent, name));
     return CUDA_SUCCESS;
 }
 
-CUresult copy_rows(CopyEnd to_end, CopyEnd from_end, Extent extent, CUstream handle, Wait wait,
-                   const char* name, const CUDA_MEMCPY3D* described) {
+CUresult copy_rows(const Copy& copy, CUstream handle, Wait wait, const char* name) {
     EMULATED_STREAM(target, handle);
     if (wait == Wait::yes) EMULATED_CHECK(unsafe_now(name));
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
+    const Extent& extent = copy.extent;
     if (extent.empty()) return CUDA_SUCCESS;
-    End to, from;
-    EMULATED_CHECK(find_ends(to, from, to_end, from_end, extent, name));
-    trace(BASCULE_EMULATED_COPY, handle, nullptr, extent.bytes(), name);
-
     Context& context = *target.context;
     if (gate.captures()) {
         streams::WorkNode node;
-        fill_copy_node(node, to, from, copy_work(context, to, from, extent, name),
-                       described != nullptr ? *described : describe(to, from, extent), context);
+        EMULATED_CHECK(make_copy_node(node, copy, context, handle, name));
         return gate.add(std::move(node));
     }
+    End to, from;
+    EMULATED_CHECK(begin_copy(to, from, copy, handle, name));
     const bool device_to_device = to.place == Place::device && from.place == Place::device;
     const auto is_host = [](const End& end) {
         return end.place == Place::pageable || end.place == Place::pinned;
@@ -261,21 +249,23 @@ namespace {
 
 /// A fill, checked.
 struct Fill {
-    End to;
-    Extent extent;
-    std::uint32_t value;
-    std::size_t element_bytes, width;
+    CUDA_MEMSET_NODE_PARAMS_v2 asked;
+    End to{};
+    Extent extent{};
 };
 
-CUresult check_fill(Fill& fill, const Rows& to_rows, std::size_t height, const char* name) {
-    const std::size_t bytes = fill.element_bytes;
-    const bool aligned = to_rows.address % bytes == 0 && (height == 1 || to_rows.pitch % bytes == 0);
+/// Checks it, and tells the trace of it.
+CUresult begin_fill(Fill& fill, CUstream handle, const char* name) {
+    const CUDA_MEMSET_NODE_PARAMS_v2& asked = fill.asked;
+    const std::size_t bytes = asked.elementSize;
+    const bool aligned = asked.dst % bytes == 0 && (asked.height == 1 || asked.pitch % bytes == 0);
     EMULATED_REQUIRE(aligned, CUDA_ERROR_INVALID_VALUE);
-    fill.extent = {0, height, 1};
-    EMULATED_REQUIRE(!__builtin_mul_overflow(fill.width, bytes, &fill.extent.width),
+    fill.extent = {0, asked.height, 1};
+    EMULATED_REQUIRE(!__builtin_mul_overflow(asked.width, bytes, &fill.extent.width),
                      CUDA_ERROR_INVALID_VALUE);
-    fill.to = look_up({Side::device, to_rows}, fill.extent);
-    if (fill.to.place == Place::nowhere) return refuse(name, "destination", to_rows, fill.extent);
+    fill.to = look_up({Side::device, {asked.dst, asked.pitch}}, fill.extent);
+    if (fill.to.place == Place::nowhere) return refuse_range(name, "destination", fill.to.rows, fill.extent);
+    trace(BASCULE_EMULATED_FILL, handle, nullptr, fill.extent.bytes(), name);
     return CUDA_SUCCESS;
 }
 
@@ -285,67 +275,50 @@ std::function<void()> fill_work(Context& context, const Fill& fill, const char* 
         std::byte* bytes = bytes_of(fill.to, fill.extent, context, name, "destination");
         if (bytes == nullptr) return;
         note(fill.to, fill.extent, races::Access::write);
-        for (std::size_t row = 0; row < fill.extent.height; ++row) {
-            std::byte* at = bytes + row * fill.to.rows.pitch;
-            if (fill.element_bytes == 1) std::memset(at, static_cast<int>(fill.value & 0xFF), fill.width);
-            if (fill.element_bytes == 2) fill_row<std::uint16_t>(at, fill.value, fill.width);
-            if (fill.element_bytes == 4) fill_row<std::uint32_t>(at, fill.value, fill.width);
+        const auto& [address, pitch, value, element_bytes, width, height, unused] = fill.asked;
+        for (std::size_t row = 0; row < height; ++row) {
+            std::byte* at = bytes + row * pitch;
+            if (element_bytes == 1) std::memset(at, static_cast<int>(value & 0xFF), width);
+            if (element_bytes == 2) fill_row<std::uint16_t>(at, value, width);
+            if (element_bytes == 4) fill_row<std::uint32_t>(at, value, width);
         }
     };
 }
 
-void fill_fill_node(streams::WorkNode& node, const Fill& fill, const char* name, Context& context) {
-    const std::size_t height = fill.extent.height;
-    node.kind = streams::WorkNode::Kind::fill;
-    node.operands = {number_of(fill.to.place), device_of(fill.to), height};
-    // "For 2d memsets, only address and assigned value may be updated."
-    if (height > 1)
-        node.operands = {node.operands[0],   node.operands[1],  height,
-                         fill.to.rows.pitch, fill.extent.width, fill.element_bytes};
-    node.work = std::make_shared<const std::function<void()>>(fill_work(context, fill, name));
-    auto parameters = std::make_shared<NodeParameters>();
-    parameters->values.type = CU_GRAPH_NODE_TYPE_MEMSET;
-    parameters->values.memset = {fill.to.rows.address,
-                                 fill.to.rows.pitch,
-                                 fill.value,
-                                 static_cast<unsigned>(fill.element_bytes),
-                                 fill.width,
-                                 height,
-                                 reinterpret_cast<CUcontext>(&context)};
-    node.details = std::move(parameters);
-    stamp(node, context);
-}
-
 }  // namespace
 
-CUresult make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v2& given, Context& context) {
+CUresult make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v2& given, Context& context,
+                        CUstream handle, const char* name) {
     const bool element = given.elementSize == 1 || given.elementSize == 2 || given.elementSize == 4;
     EMULATED_REQUIRE(element && given.width > 0 && given.height > 0, CUDA_ERROR_INVALID_VALUE);
-    constexpr const char* name = "a memset node";
-    Fill fill{{}, {}, given.value, given.elementSize, given.width};
-    EMULATED_CHECK(check_fill(fill, {given.dst, given.pitch}, given.height, name));
-    trace(BASCULE_EMULATED_FILL, nullptr, nullptr, fill.extent.width * given.height, name);
-    fill_fill_node(node, fill, name, context);
+    Fill fill{given};
+    EMULATED_CHECK(begin_fill(fill, handle, name));
+    node.operands = {number_of(fill.to.place), device_of(fill.to), given.height};
+    // "For 2d memsets, only address and assigned value may be updated."
+    if (given.height > 1)
+        node.operands = {node.operands[0], node.operands[1],  given.height,
+                         given.pitch,      fill.extent.width, given.elementSize};
+    NodeParameters parameters(CU_GRAPH_NODE_TYPE_MEMSET);
+    parameters.values.memset = given;
+    parameters.values.memset.ctx = reinterpret_cast<CUcontext>(&context);
+    make_node(node, context, std::move(parameters), fill_work(context, fill, name));
     return CUDA_SUCCESS;
 }
 
-CUresult fill_rows(Rows to_rows, std::uint32_t value, std::size_t element_bytes, std::size_t width,
-                   std::size_t height, CUstream handle, Wait wait, const char* name) {
+CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS_v2& asked, CUstream handle, Wait wait, const char* name) {
     EMULATED_STREAM(target, handle);
     if (wait == Wait::yes) EMULATED_CHECK(unsafe_now(name));
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
-    if (width == 0 || height == 0) return CUDA_SUCCESS;
-    Fill fill{{}, {}, value, element_bytes, width};
-    EMULATED_CHECK(check_fill(fill, to_rows, height, name));
-    trace(BASCULE_EMULATED_FILL, handle, nullptr, fill.extent.width * height, name);
-
+    if (asked.width == 0 || asked.height == 0) return CUDA_SUCCESS;
     Context& context = *target.context;
     if (gate.captures()) {
         streams::WorkNode node;
-        fill_fill_node(node, fill, name, context);
+        EMULATED_CHECK(make_fill_node(node, asked, context, handle, name));
         return gate.add(std::move(node));
     }
+    Fill fill{asked};
+    EMULATED_CHECK(begin_fill(fill, handle, name));
     context.graph.submit(*target.stream, fill_work(context, fill, name));
     // "Asynchronous with respect to the host except when the target is pinned host memory or unified memory".
     if (wait == Wait::no || fill.to.place == Place::device) return CUDA_SUCCESS;

@@ -38,16 +38,19 @@ struct CopyEnd {
 /// Whether the host waits where the documentation leaves it to the function ("API synchronization behavior").
 enum class Wait : bool { no, yes };
 
-/// `described`: how a node of a captured graph tells of it; null: as a copy between addresses.
-CUresult copy_rows(CopyEnd to, CopyEnd from, Extent extent, CUstream stream, Wait wait, const char* name,
-                   const CUDA_MEMCPY3D* described = nullptr);
-/// A node that does the same at every launch.
-CUresult make_copy_node(streams::WorkNode& node, CopyEnd to, CopyEnd from, Extent extent,
-                        const CUDA_MEMCPY3D& described, Context& context);
+struct Copy {
+    CopyEnd to, from;
+    Extent extent;
+    /// How a node of a captured graph tells of it; null: as a copy between addresses.
+    const CUDA_MEMCPY3D* described = nullptr;
+};
+CUresult copy_rows(const Copy& copy, CUstream stream, Wait wait, const char* name);
+/// A node that does the same at every launch. `stream` is what the trace tells.
+CUresult make_copy_node(streams::WorkNode& node, const Copy& copy, Context& context, CUstream stream,
+                        const char* name);
 
-/// Elements of 1, 2 or 4 bytes; `width` counts them.
-CUresult fill_rows(Rows to, std::uint32_t value, std::size_t element_bytes, std::size_t width,
-                   std::size_t height, CUstream stream, Wait wait, const char* name);
+/// Elements of 1, 2 or 4 bytes, in the context of the stream.
+CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS_v2& fill, CUstream stream, Wait wait, const char* name);
 
 /// For the search for races: the operation that runs in this thread gives memory, or takes it away.
 void note_write(CUdeviceptr address, std::size_t bytes);

@@ -2,13 +2,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <span>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "driver/graph_nodes.hpp"
-#include "driver/older_versions.hpp"
 
 namespace emulated::driver {
 using streams::CaptureInfo;
@@ -19,9 +15,9 @@ namespace {
 
 /// Whether what is captured next comes after all of each node: other edges cannot be captured here.
 bool is_plain(const CUgraphEdgeData* data, std::size_t count) noexcept {
-    const auto bytes = [](const CUgraphEdgeData& each) { return std::as_bytes(std::span(&each, 1)); };
+    constexpr CUgraphEdgeData zeros = {};
     return data == nullptr || std::all_of(data, data + count, [&](const CUgraphEdgeData& each) {
-               return std::ranges::all_of(bytes(each), [](std::byte byte) { return byte == std::byte{0}; });
+               return std::memcmp(&each, &zeros, sizeof each) == 0;
            });
 }
 
@@ -36,9 +32,9 @@ bool is_mode(const CUstreamCaptureMode* mode) noexcept {
 }
 
 /// The report says which call was refused: its code alone does not tell which call that was.
-CUresult refuse(Refusal refusal, const char* name, const char* reason) {
-    if (refusal != Refusal::none) Process::get().set_report(fmt::format("{}: {}", name, reason));
-    return to_result(refusal);
+CUresult refuse_capture(Refusal refusal, const char* name, const char* reason) {
+    if (refusal == Refusal::none) return CUDA_SUCCESS;
+    return refuse(to_result(refusal), "{}: {}", name, reason);
 }
 
 }  // namespace
@@ -65,37 +61,37 @@ std::shared_ptr<streams::WorkGraph> CaptureGate::graph() const {
     return find_object<GraphObject>(info.graph);
 }
 
-CUresult detail::refuse_unsafe(const char* name) {
-    return refuse(Captures::get().unsafe(thread_number(), static_cast<streams::CaptureMode>(thread_mode)),
-                  name,
-                  "not while a stream is being captured, because captures do not see such calls; "
-                  "cuThreadExchangeStreamCaptureMode(RELAXED) allows those that they do not need");
+CUresult unsafe_now(const char* name) {
+    if (!Captures::any()) return CUDA_SUCCESS;
+    const auto mode = static_cast<streams::CaptureMode>(thread_mode);
+    return refuse_capture(Captures::get().unsafe(thread_number(), mode), name,
+                          "not while a stream is being captured, because captures do not see such calls; "
+                          "cuThreadExchangeStreamCaptureMode(RELAXED) allows those that they do not need");
 }
 
-CUresult detail::refuse_captured(const StreamTarget& target, const char* name) {
-    return refuse(Captures::get().ask(capture_target(target)), name,
-                  "the stream is being captured, so nothing of it has been executed");
+CUresult no_capture_now(const StreamTarget& target, const char* name) {
+    if (!Captures::any()) return CUDA_SUCCESS;
+    return refuse_capture(Captures::get().ask(capture_target(target)), name,
+                          "the stream is being captured, so nothing of it has been executed");
 }
 
 /// A stream that is not captured may be asked where unsafe calls may be made.
-CUresult detail::refuse_question(const StreamTarget& target, const char* name) {
-    const CUresult state = refuse_captured(target, name);
-    return state == CUDA_SUCCESS ? refuse_unsafe(name) : state;
+CUresult question_now(const StreamTarget& target, const char* name) {
+    EMULATED_CHECK(no_capture_now(target, name));
+    return unsafe_now(name);
 }
 
-CUresult detail::refuse_question(const Context& context, const char* name) {
-    const CUresult state =
-        refuse(Captures::get().ask_context(&context), name, "a stream of the context is being captured");
-    return state == CUDA_SUCCESS ? refuse_unsafe(name) : state;
+CUresult question_now(const Context& context, const char* name) {
+    if (!Captures::any()) return CUDA_SUCCESS;
+    EMULATED_CHECK(refuse_capture(Captures::get().ask_context(&context), name,
+                                  "a stream of the context is being captured"));
+    return unsafe_now(name);
 }
 
 CUresult question_now(Event& event, const char* name) {
-    if (event.capture.exists()) {
-        const Refusal refusal = Captures::get().ask(event.capture);
-        if (refusal != Refusal::none) {
-            return refuse(refusal, name, "the event was last recorded on a stream that was captured");
-        }
-    }
+    if (event.capture.exists())
+        EMULATED_CHECK(refuse_capture(Captures::get().ask(event.capture), name,
+                                      "the event was last recorded on a stream that was captured"));
     return unsafe_now(name);
 }
 

@@ -6,8 +6,6 @@
 #include <functional>
 
 #include "driver/interruption.hpp"
-#include "driver/older_versions.hpp"
-#include "driver/stream_calls/graph_changes.hpp"
 
 namespace emulated::driver {
 using streams::Captures;
@@ -15,6 +13,16 @@ using streams::Condition;
 using streams::Dependency;
 using streams::WorkGraph;
 using streams::WorkNode;
+
+void make_node(WorkNode& node, const Context& context, NodeParameters parameters,
+               std::function<void()> work) {
+    node.kind = static_cast<WorkNode::Kind>(parameters.values.type);
+    node.context = &context;
+    node.resets = Process::resets();
+    node.announced = races::Detector::take_announcement();
+    node.details = std::make_shared<const NodeParameters>(std::move(parameters));
+    if (work) node.work = std::make_shared<const std::function<void()>>(std::move(work));
+}
 
 /// Not called after a fault, as the documentation says of it.
 std::function<void()> host_work(CUhostFn function, void* data, const Context& context) {
@@ -26,47 +34,32 @@ std::function<void()> host_work(CUhostFn function, void* data, const Context& co
 
 CUresult make_host_node(WorkNode& node, CUhostFn function, void* data, Context& context) {
     EMULATED_REQUIRE(function != nullptr, CUDA_ERROR_INVALID_VALUE);
-    node.kind = WorkNode::Kind::host;
-    node.work = std::make_shared<const std::function<void()>>(host_work(function, data, context));
-    auto parameters = std::make_shared<NodeParameters>();
-    parameters->values.type = CU_GRAPH_NODE_TYPE_HOST;
-    parameters->values.host = {function, data};
-    node.details = std::move(parameters);
-    stamp(node, context);
+    NodeParameters parameters(CU_GRAPH_NODE_TYPE_HOST);
+    parameters.values.host = {function, data};
+    make_node(node, context, std::move(parameters), host_work(function, data, context));
     return CUDA_SUCCESS;
 }
 
 CUresult make_event_node(WorkNode& node, WorkNode::Kind kind, CUevent handle) {
     const auto event = find_object<Event>(handle);
     EMULATED_REQUIRE(event != nullptr, CUDA_ERROR_INVALID_HANDLE);
-    if (event->shared != nullptr) {
-        Process::get().set_report("a graph has no nodes of events that other processes use");
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    node.kind = kind;
+    if (event->shared != nullptr)
+        return refuse(CUDA_ERROR_NOT_SUPPORTED, "a graph has no nodes of events that other processes use");
     node.event = std::shared_ptr<streams::Event>(event, &event->event);
-    auto parameters = std::make_shared<NodeParameters>();
-    parameters->values.type = static_cast<CUgraphNodeType>(kind);
-    if (kind == WorkNode::Kind::wait) {
-        parameters->values.eventWait.event = handle;
-    } else {
-        parameters->values.eventRecord.event = handle;
-    }
-    node.details = std::move(parameters);
-    stamp(node, *event->context);
+    NodeParameters parameters(static_cast<CUgraphNodeType>(kind));
+    parameters.values.eventWait.event =
+        handle;  // of a record too: all parameters of a union begin at one place
+    make_node(node, *event->context, std::move(parameters));
     node.context = nullptr;  // an update may replace it by any other
     return CUDA_SUCCESS;
 }
 
 void make_child_node(WorkNode& node, std::shared_ptr<WorkGraph> child, const Context& context) {
     child->embedded = true;
-    node.kind = WorkNode::Kind::graph;
-    auto parameters = std::make_shared<NodeParameters>();
-    parameters->values.type = CU_GRAPH_NODE_TYPE_GRAPH;
-    parameters->values.graph.graph = handle_of(child.get());
-    node.details = std::move(parameters);
+    NodeParameters parameters(CU_GRAPH_NODE_TYPE_GRAPH);
+    parameters.values.graph.graph = handle_of(child.get());
     node.children = {std::move(child)};
-    stamp(node, context);
+    make_node(node, context, std::move(parameters));
     node.context = nullptr;
 }
 
@@ -84,8 +77,7 @@ struct Making {
 CUresult find_alive(Context*& found, CUcontext handle, CUcontext otherwise = nullptr) {
     if (handle == nullptr) handle = otherwise;
     found = handle == nullptr ? current_context() : find_context(handle);
-    EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    return found->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return state_of(found);
 }
 
 CUresult make_kernel(const Making& making) {
@@ -145,12 +137,11 @@ CUresult make_child(const Making& making) {
     std::shared_ptr<WorkGraph> child;
     EMULATED_CHECK(Captures::get().paused([&]() -> CUresult {
         EMULATED_REQUIRE(!Captures::get().fills(*source), CUDA_ERROR_ILLEGAL_STATE);
-        if (has_conditions(*source) || (has_memory(*source) && !moves)) {
-            Process::get().set_report(
+        if (has_conditions(*source) || (has_memory(*source) && !moves))
+            return refuse(
+                CUDA_ERROR_NOT_SUPPORTED,
                 "a graph with conditional nodes cannot be a child graph, and one with memory nodes can only be "
                 "moved into its parent (CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)");
-            return CUDA_ERROR_NOT_SUPPORTED;
-        }
         child = moves ? source : source->copy(true);
         return CUDA_SUCCESS;
     }));
@@ -164,23 +155,15 @@ CUresult make_empty(const Making& making) {
     return CUDA_SUCCESS;
 }
 
-CUresult make_wait(const Making& making) {
-    return make_event_node(making.node, WorkNode::Kind::wait, making.values.eventWait.event);
-}
-
-CUresult make_record(const Making& making) {
-    return make_event_node(making.node, WorkNode::Kind::record, making.values.eventRecord.event);
+CUresult make_event(const Making& making) {
+    const auto kind = static_cast<WorkNode::Kind>(making.values.type);
+    return make_event_node(making.node, kind, making.values.eventWait.event);
 }
 
 CUresult make_allocation(const Making& making) {
     Context* context = nullptr;
     EMULATED_CHECK(find_alive(context, nullptr));
-    CUDA_MEM_ALLOC_NODE_PARAMS given;
-    static_assert(sizeof given == sizeof making.values.alloc);
-    std::memcpy(&given, &making.values.alloc, sizeof given);
-    EMULATED_CHECK(make_allocation_node(making.node, given, *context, making.graph));
-    making.values.alloc.dptr = given.dptr;
-    return CUDA_SUCCESS;
+    return make_allocation_node(making.node, making.values.alloc, *context, making.graph);
 }
 
 CUresult make_free(const Making& making) {
@@ -212,22 +195,19 @@ CUresult make_conditional(const Making& making) {
     EMULATED_CHECK(find_alive(context, given.ctx));
     EMULATED_REQUIRE((*found)->context == context, CUDA_ERROR_INVALID_VALUE);
     WorkNode& node = making.node;
-    node.kind = WorkNode::Kind::conditional;
     node.condition = *found;
     node.choice = static_cast<WorkNode::Choice>(given.type);
-    auto parameters = std::make_shared<NodeParameters>();
+    NodeParameters parameters(CU_GRAPH_NODE_TYPE_CONDITIONAL);
     for (unsigned i = 0; i < given.size; ++i) {
         auto body = make_graph();
         body->embedded = true;
-        parameters->bodies.push_back(handle_of(body.get()));
+        parameters.bodies.push_back(handle_of(body.get()));
         node.children.push_back(std::move(body));
     }
-    given.phGraph_out = parameters->bodies.data();
+    given.phGraph_out = parameters.bodies.data();
     given.ctx = reinterpret_cast<CUcontext>(context);
-    parameters->values.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-    parameters->values.conditional = given;
-    node.details = std::move(parameters);
-    stamp(node, *context);
+    parameters.values.conditional = given;
+    make_node(node, *context, std::move(parameters));
     node.condition->has_node = true;
     return CUDA_SUCCESS;
 }
@@ -245,57 +225,54 @@ constexpr NodeKind kinds[] = {
     {CU_GRAPH_NODE_TYPE_HOST, make_host, true},
     {CU_GRAPH_NODE_TYPE_GRAPH, make_child, true},
     {CU_GRAPH_NODE_TYPE_EMPTY, make_empty, false},
-    {CU_GRAPH_NODE_TYPE_WAIT_EVENT, make_wait, true},
-    {CU_GRAPH_NODE_TYPE_EVENT_RECORD, make_record, true},
+    {CU_GRAPH_NODE_TYPE_WAIT_EVENT, make_event, true},
+    {CU_GRAPH_NODE_TYPE_EVENT_RECORD, make_event, true},
     {CU_GRAPH_NODE_TYPE_MEM_ALLOC, make_allocation, false},
     {CU_GRAPH_NODE_TYPE_MEM_FREE, make_free, false},
     {CU_GRAPH_NODE_TYPE_CONDITIONAL, make_conditional, false},
 };
 
-// By number: an enumeration that has another value may not be read as one.
-const NodeKind* find_kind(int type) noexcept {
-    const auto number = [](const NodeKind& each) { return static_cast<int>(each.type); };
-    const auto* found = std::ranges::find(kinds, type, number);
-    return found == std::end(kinds) ? nullptr : found;
-}
-
-CUresult find_row(const NodeKind*& row, const CUgraphNodeParams& values) {
+CUresult find_kind(const NodeKind*& row, const CUgraphNodeParams& values) {
     int type = 0;
     std::memcpy(&type, &values.type, sizeof type);
-    row = find_kind(type);
+    row = find_row(kinds, &NodeKind::type, type);
     if (row != nullptr) return CUDA_SUCCESS;
-    const bool known = type >= 0 && type <= CU_GRAPH_NODE_TYPE_CONDITIONAL;
-    if (known)
-        Process::get().set_report(
-            "the emulated device has no nodes of external semaphores and none of batched memory operations");
-    return known ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    EMULATED_REQUIRE(type >= 0 && type <= CU_GRAPH_NODE_TYPE_CONDITIONAL, CUDA_ERROR_INVALID_VALUE);
+    return refuse(
+        CUDA_ERROR_NOT_SUPPORTED,
+        "the emulated device has no nodes of external semaphores and none of batched memory operations");
 }
 
-/// A node of the values that will take the place of `before`.
-CUresult make_instead(WorkNode& made, CUgraphNodeParams& values, const WorkGraph& graph,
-                      const WorkNode& before) {
-    EMULATED_REQUIRE(static_cast<int>(values.type) == static_cast<int>(before.kind),
-                     CUDA_ERROR_INVALID_VALUE);
+/// A node of the values that will take the place of `old`, which is told to do `before`.
+CUresult make_instead(WorkNode& made, CUgraphNodeParams& values, const WorkGraph& graph, const WorkNode& old,
+                      const NodeParameters* before) {
+    EMULATED_REQUIRE(static_cast<int>(values.type) == static_cast<int>(old.kind), CUDA_ERROR_INVALID_VALUE);
     const NodeKind* row = nullptr;
-    EMULATED_CHECK(find_row(row, values));
+    EMULATED_CHECK(find_kind(row, values));
     EMULATED_REQUIRE(row->changes, CUDA_ERROR_NOT_SUPPORTED);
-    return row->make({made, values, graph, parameters_of(before)});
+    return row->make({made, values, graph, before});
+}
+
+/// `use(exec, node, found)` with the node of an executable graph that was made from a client's.
+template <class Use>
+CUresult with_exec_node(CUgraphExec exec_handle, CUgraphNode handle, const Use& use) {
+    const auto exec = find_object<GraphExecObject>(exec_handle);
+    const FoundNode found(handle);
+    EMULATED_REQUIRE(exec != nullptr && found, CUDA_ERROR_INVALID_VALUE);
+    const std::lock_guard lock(exec->mutex);
+    WorkNode* node = exec->made_from(*found.node);
+    EMULATED_REQUIRE(node != nullptr, CUDA_ERROR_INVALID_VALUE);
+    return use(*exec, *node, found);
 }
 
 }  // namespace
-
-CUgraphNodeParams zeros_of(CUgraphNodeType type) noexcept {
-    CUgraphNodeParams values = {};
-    values.type = type;
-    return values;
-}
 
 CUresult add_node(CUgraphNode* out, CUgraph handle, const GivenEdges& edges, CUgraphNodeParams& values) {
     EMULATED_CHECK(initialised());
     const auto graph = find_object<GraphObject>(handle);
     EMULATED_REQUIRE(out != nullptr && graph != nullptr, CUDA_ERROR_INVALID_VALUE);
     const NodeKind* row = nullptr;
-    EMULATED_CHECK(find_row(row, values));
+    EMULATED_CHECK(find_kind(row, values));
     EMULATED_REQUIRE(nodes_of(*graph, edges.from, edges.count).has_value(), CUDA_ERROR_INVALID_VALUE);
     auto node = std::make_shared<WorkNode>();
     node->kind = static_cast<WorkNode::Kind>(values.type);
@@ -323,12 +300,13 @@ CUresult add_node(CUgraphNode* out, CUgraph handle, const GivenEdges& edges, CUg
     return CUDA_SUCCESS;
 }
 
-CUresult set_node(CUgraphNode handle, CUgraphNodeParams& values) {
+CUresult set_node(CUgraphNode handle, CUgraphNodeParams& values, const NodeParameters* before) {
     const streams::DueDestructors due;
     const FoundNode found(handle);
     EMULATED_REQUIRE(found, CUDA_ERROR_INVALID_VALUE);
     WorkNode made;
-    EMULATED_CHECK(make_instead(made, values, *found.graph, *found.node));
+    if (before == nullptr) before = parameters_of(*found.node);
+    EMULATED_CHECK(make_instead(made, values, *found.graph, *found.node, before));
     auto children = made.children;
     Captures::get().paused([&] {
         std::swap(children, found.node->children);
@@ -341,18 +319,15 @@ CUresult set_node(CUgraphNode handle, CUgraphNodeParams& values) {
 
 CUresult set_exec_node(CUgraphExec exec_handle, CUgraphNode handle, CUgraphNodeParams& values) {
     const streams::DueDestructors due;
-    const auto exec = find_object<GraphExecObject>(exec_handle);
-    const FoundNode found(handle);
-    EMULATED_REQUIRE(exec != nullptr && found, CUDA_ERROR_INVALID_VALUE);
-    const std::lock_guard lock(exec->mutex);
-    WorkNode* node = exec->made_from(*found.node);
-    const bool moves = values.type == CU_GRAPH_NODE_TYPE_GRAPH &&
-                       values.graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
-    EMULATED_REQUIRE(node != nullptr && !moves, CUDA_ERROR_INVALID_VALUE);
-    WorkNode made;
-    EMULATED_CHECK(make_instead(made, values, *found.graph, *node));
-    using What = streams::ExecutableGraph::Difference::What;
-    return exec->update(*node, made) == What::none ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return with_exec_node(exec_handle, handle, [&](auto& exec, WorkNode& node, const FoundNode& found) {
+        const bool moves = values.type == CU_GRAPH_NODE_TYPE_GRAPH &&
+                           values.graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+        EMULATED_REQUIRE(!moves, CUDA_ERROR_INVALID_VALUE);
+        WorkNode made;
+        EMULATED_CHECK(make_instead(made, values, *found.graph, node, parameters_of(node)));
+        using What = streams::ExecutableGraph::Difference::What;
+        return exec.update(node, made) == What::none ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    });
 }
 
 CUresult get_node(std::shared_ptr<const NodeParameters>& out, CUgraphNode handle, CUgraphNodeType type) {
@@ -383,27 +358,19 @@ EMULATED_API(cuGraphExecNodeSetParams, 12020, CUgraphExec exec, CUgraphNode node
 /// "Only kernel, memset and memcpy nodes are currently supported."
 EMULATED_API(cuGraphNodeSetEnabled, 11060, CUgraphExec exec_handle, CUgraphNode handle,
              unsigned int enabled) {
-    const auto exec = find_object<GraphExecObject>(exec_handle);
-    const FoundNode found(handle);
-    EMULATED_REQUIRE(exec != nullptr && found && found.node->kind <= WorkNode::Kind::fill,
-                     CUDA_ERROR_INVALID_VALUE);
-    const std::lock_guard lock(exec->mutex);
-    WorkNode* node = exec->made_from(*found.node);
-    EMULATED_REQUIRE(node != nullptr, CUDA_ERROR_INVALID_VALUE);
-    exec->enable(*node, enabled != 0);
-    return CUDA_SUCCESS;
+    return with_exec_node(exec_handle, handle, [&](auto& exec, WorkNode& node, const FoundNode&) {
+        EMULATED_REQUIRE(node.kind <= WorkNode::Kind::fill, CUDA_ERROR_INVALID_VALUE);
+        exec.enable(node, enabled != 0);
+        return CUDA_SUCCESS;
+    });
 }
 
 EMULATED_API(cuGraphNodeGetEnabled, 11060, CUgraphExec exec_handle, CUgraphNode handle,
              unsigned int* enabled) {
-    const auto exec = find_object<GraphExecObject>(exec_handle);
-    const FoundNode found(handle);
-    EMULATED_REQUIRE(exec != nullptr && found && found.node->kind <= WorkNode::Kind::fill,
-                     CUDA_ERROR_INVALID_VALUE);
-    const std::lock_guard lock(exec->mutex);
-    const WorkNode* node = exec->made_from(*found.node);
-    EMULATED_REQUIRE(node != nullptr, CUDA_ERROR_INVALID_VALUE);
-    return answer(enabled, node->enabled ? 1U : 0U);
+    return with_exec_node(exec_handle, handle, [&](auto&, const WorkNode& node, const FoundNode&) {
+        EMULATED_REQUIRE(node.kind <= WorkNode::Kind::fill, CUDA_ERROR_INVALID_VALUE);
+        return answer(enabled, node.enabled ? 1U : 0U);
+    });
 }
 
 EMULATED_API(cuGraphConditionalHandleCreate, 12030, CUgraphConditionalHandle* out, CUgraph handle,

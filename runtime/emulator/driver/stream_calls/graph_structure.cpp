@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "driver/graph_nodes.hpp"
-#include "driver/older_versions.hpp"
 
 namespace emulated::driver {
 using streams::Captures;
@@ -55,20 +54,12 @@ std::optional<EdgeKind> edge_kind(const CUgraphEdgeData* data, const WorkNode& f
     return EdgeKind{data->from_port, data->to_port, data->type};
 }
 
-CUgraphEdgeData to_data(EdgeKind kind) noexcept {
-    CUgraphEdgeData data = {};
-    data.from_port = kind.from_port;
-    data.to_port = kind.to_port;
-    data.type = kind.type;
-    return data;
-}
-
 namespace {
 
 /// One row of a list of edges, or of the nodes at one end of them.
 struct Edge {
-    const WorkNode* from;
-    const WorkNode* to;
+    const WorkNode* from = nullptr;
+    const WorkNode* to = nullptr;
     EdgeKind kind{};
 };
 
@@ -82,11 +73,11 @@ CUresult list(const std::vector<Edge>& all, CUgraphNode* from, CUgraphNode* to, 
     *count = wanted ? std::min(room, all.size()) : all.size();
     bool lossy = false;
     for (std::size_t i = 0; i < room; ++i) {
-        const bool exists = i < all.size();
-        if (from != nullptr) from[i] = exists ? handle_of(all[i].from) : nullptr;
-        if (to != nullptr) to[i] = exists ? handle_of(all[i].to) : nullptr;
-        if (data != nullptr) data[i] = exists ? to_data(all[i].kind) : CUgraphEdgeData{};
-        lossy |= exists && data == nullptr && all[i].kind != EdgeKind{};
+        const Edge edge = i < all.size() ? all[i] : Edge{};
+        if (from != nullptr) from[i] = handle_of(edge.from);
+        if (to != nullptr) to[i] = handle_of(edge.to);
+        if (data != nullptr) data[i] = {edge.kind.from_port, edge.kind.to_port, edge.kind.type, {}};
+        lossy |= data == nullptr && edge.kind != EdgeKind{};
     }
     return lossy ? CUDA_ERROR_LOSSY_QUERY : CUDA_SUCCESS;
 }
@@ -123,8 +114,8 @@ std::vector<Edge> edges_of(const WorkGraph& graph, const Wanted& wanted) {
 CUresult refuse_deletion(const WorkGraph& graph) {
     const bool memory = std::ranges::any_of(graph.nodes, [](const auto& node) { return node->is_memory(); });
     if (!memory) return CUDA_SUCCESS;
-    Process::get().set_report("nodes and edges of a graph that allocates or frees memory cannot be deleted");
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return refuse(CUDA_ERROR_NOT_SUPPORTED,
+                  "nodes and edges of a graph that allocates or frees memory cannot be deleted");
 }
 
 /// Finds the ends of all given edges before `change(from, to, kind)` is called for each.

@@ -1,12 +1,10 @@
 // Graphs as a whole: made, cloned, instantiated, launched, updated.
 
 #include <algorithm>
-#include <vector>
 
 #include "driver/graph_nodes.hpp"
 #include "driver/interruption.hpp"
 #include "driver/memory_calls/graph_memory.hpp"
-#include "driver/older_versions.hpp"
 #include "driver/own_operation.hpp"
 
 namespace emulated::driver {
@@ -19,12 +17,12 @@ using Difference = streams::ExecutableGraph::Difference;
 namespace {
 
 /// Its operations would use memory that is lost.
-bool outlived_by_a_reset(const WorkGraph& graph) {
+CUresult refuse_outlived(const WorkGraph& graph) {
     const std::uint64_t resets = Process::get().resets();
-    if (resets == 0 || !any_node(graph, [&](const WorkNode& node) { return node.resets != resets; }))
-        return false;
-    Process::get().set_report("this graph was made before the device was reset: make it again");
-    return true;
+    if (resets == 0 || graph.find([&](const WorkNode& node) { return node.resets != resets; }) == nullptr)
+        return CUDA_SUCCESS;
+    return refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED,
+                  "this graph was made before the device was reset: make it again");
 }
 
 /// Why a graph cannot be instantiated.
@@ -139,10 +137,9 @@ EMULATED_DRIVER_API(cuGraphClone, 10000, CUgraph* out, CUgraph handle) {
     std::shared_ptr<WorkGraph> made;
     EMULATED_CHECK(Captures::get().paused([&]() -> CUresult {
         EMULATED_REQUIRE(!Captures::get().fills(*graph), CUDA_ERROR_ILLEGAL_STATE);
-        if (has_memory(*graph) || has_conditions(*graph)) {
-            Process::get().set_report("a graph with memory or conditional nodes cannot be cloned");
-            return CUDA_ERROR_NOT_SUPPORTED;
-        }
+        if (has_memory(*graph) || has_conditions(*graph))
+            return refuse(CUDA_ERROR_NOT_SUPPORTED,
+                          "a graph with memory or conditional nodes cannot be cloned");
         made = graph->copy(true);
         return CUDA_SUCCESS;
     }));
@@ -163,8 +160,12 @@ EMULATED_STREAM_API(cuGraphInstantiateWithParams, 12000, CUgraphExec* exec, CUgr
     return instantiate(exec, graph, parameters->flags, parameters);
 }
 
-EMULATED_OLDER_API(cuGraphInstantiate_v2, CUgraphExec* exec, CUgraph graph, CUgraphNode* error, char* log,
-                   std::size_t log_bytes) {
+// <cuda.h> declares it only for programs that ask for it.
+using PFN_cuGraphInstantiate_v10000 = CUresult(CUDAAPI*)(CUgraphExec*, CUgraph, CUgraphNode*, char*,
+                                                         std::size_t);
+
+EMULATED_OLDER_API_AS(cuGraphInstantiate_v2, cuGraphInstantiate, 10000, CUgraphExec* exec, CUgraph graph,
+                      CUgraphNode* error, char* log, std::size_t log_bytes) {
     CUDA_GRAPH_INSTANTIATE_PARAMS parameters = {};
     const CUresult result = instantiate(exec, graph, 0, &parameters);
     if (error != nullptr) *error = parameters.hErrNode_out;
@@ -205,7 +206,7 @@ EMULATED_STREAM_API(cuGraphLaunch, 10000, CUgraphExec handle, CUstream stream) {
     EMULATED_CHECK(gate.state);
     trace(BASCULE_EMULATED_GRAPH_LAUNCH, stream, nullptr, 0, "cuGraphLaunch");
     const std::lock_guard lock(exec->mutex);
-    EMULATED_REQUIRE(!outlived_by_a_reset(exec->graph()), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    EMULATED_CHECK(refuse_outlived(exec->graph()));
     if (gate.captures()) {
         const WorkGraph& graph = exec->graph();
         EMULATED_REQUIRE(!has_memory(graph) && !has_conditions(graph), CUDA_ERROR_NOT_SUPPORTED);
@@ -245,7 +246,8 @@ EMULATED_API(cuGraphExecUpdate, 12000, CUgraphExec exec_handle, CUgraph graph_ha
     return difference->what == Difference::What::none ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
-EMULATED_OLDER_API(graph_exec_update_v1, CUgraphExec exec, CUgraph graph, CUgraphNode* error,
+/// Before CUDA 12: without the dependency that does not match.
+EMULATED_OLDER_API(cuGraphExecUpdate, 10020, CUgraphExec exec, CUgraph graph, CUgraphNode* error,
                    CUgraphExecUpdateResult* result) {
     CUgraphExecUpdateResultInfo info = {};
     const CUresult code = cuGraphExecUpdate_v2(exec, graph, &info);

@@ -90,10 +90,8 @@ CUresult begin_shared_record(Event& event, const StreamTarget& target) {
 CUresult wait_for_other_process(const Event& event, const StreamTarget& target) {
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
-    if (gate.captures()) {
-        Process::get().set_report("a graph cannot wait for an event of another process");
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
+    if (gate.captures())
+        return refuse(CUDA_ERROR_NOT_SUPPORTED, "a graph cannot wait for an event of another process");
     const std::uint64_t record = event.shared->newest();
     target.context->graph.submit(
         *target.stream, [mark = event.shared, record, context = target.context, resets = Process::resets()] {
@@ -125,10 +123,9 @@ EMULATED_CONTEXT_API(cuIpcOpenEventHandle, 4010, CUevent* out, CUipcEventHandle 
     EventHandle handle;
     std::memcpy(static_cast<void*>(&handle), &given, sizeof handle);
     EMULATED_REQUIRE(handle.mark == EventHandle::magic, CUDA_ERROR_INVALID_HANDLE);
-    if (handle.file.is_own()) {
-        Process::get().set_report("the event is this process's own: a handle is for other processes");
-        return CUDA_ERROR_INVALID_CONTEXT;
-    }
+    if (handle.file.is_own())
+        return refuse(CUDA_ERROR_INVALID_CONTEXT,
+                      "the event is this process's own: a handle is for other processes");
     const int file = handle.file.open();
     EMULATED_REQUIRE(file >= 0, CUDA_ERROR_MAP_FAILED);
     auto event = std::make_shared<Event>();

@@ -18,6 +18,11 @@ std::shared_ptr<UserObjectHandle> find_live(CUuserObject handle) {
     return found == nullptr || found->gone() ? nullptr : found;
 }
 
+/// A graph's references to an object, if it has any.
+auto held_by(GraphObject& graph, const streams::UserObject& object) {
+    return std::ranges::find(graph.held, &object, &streams::HeldObject::object);
+}
+
 }  // namespace
 
 EMULATED_DRIVER_API(cuUserObjectCreate, 11030, CUuserObject* out, void* pointer, CUhostFn destroy,
@@ -52,7 +57,13 @@ EMULATED_API(cuGraphRetainUserObject, 11030, CUgraph graph_handle, CUuserObject 
         graph != nullptr && object != nullptr && is_count(count) && (flags & ~CU_GRAPH_USER_OBJECT_MOVE) == 0,
         CUDA_ERROR_INVALID_VALUE);
     if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) object->retain(count);
-    streams::Captures::get().paused([&] { graph->held.emplace_back(object, count); });
+    streams::Captures::get().paused([&] {
+        const auto held = held_by(*graph, *object);
+        if (held == graph->held.end())
+            graph->held.emplace_back(object, count);
+        else
+            held->take_over(count);
+    });
     return CUDA_SUCCESS;
 }
 
@@ -62,18 +73,10 @@ EMULATED_API(cuGraphReleaseUserObject, 11030, CUgraph graph_handle, CUuserObject
     const auto object = find_live(handle);
     EMULATED_REQUIRE(graph != nullptr && object != nullptr && is_count(count), CUDA_ERROR_INVALID_VALUE);
     const bool had = streams::Captures::get().paused([&] {
-        std::uint64_t held = 0;
-        for (const streams::HeldObject& each : graph->held)
-            held += each.object() == object.get() ? each.count() : 0;
-        if (held < count) return false;
-        std::uint64_t left = count;
-        for (streams::HeldObject& each : graph->held) {
-            if (each.object() != object.get()) continue;
-            const std::uint64_t taken = std::min(left, each.count());
-            each.give_up(taken);
-            left -= taken;
-        }
-        std::erase_if(graph->held, [](const streams::HeldObject& each) { return each.count() == 0; });
+        const auto held = held_by(*graph, *object);
+        if (held == graph->held.end() || held->count() < count) return false;
+        held->give_up(count);
+        if (held->count() == 0) graph->held.erase(held);
         return true;
     });
     EMULATED_REQUIRE(had, CUDA_ERROR_INVALID_VALUE);
