@@ -73,8 +73,7 @@ const Instruction* atomic(Lanes& s, const Instruction* i) {
     const T* b = lanes_at<T>(s, i->operand[2]);
     const T* c = lanes_at<T>(s, i->operand[3]);
     alignas(64) T r[32];
-    for (u32 left = s.mask; left; left &= left - 1) {
-        const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         U* at = reinterpret_cast<U*>(s.base + s.offset[l]);
         if constexpr (Where == Space::shared) {
             r[l] = bits_as<T>(*at);
@@ -100,8 +99,7 @@ const Instruction* atomic_wide(Lanes& s, const Instruction* i) {
     const auto value = [&](u32 k, unsigned l) { return lanes_at<u64>(s, list[k])[l]; };
     while (__atomic_exchange_n(s.wide_lock, 1, __ATOMIC_ACQUIRE) != 0) {
     }
-    for (u32 left = s.mask; left; left &= left - 1) {
-        const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         u64* at = reinterpret_cast<u64*>(s.base + s.offset[l]);
         const u64 old[2] = {at[0], at[1]};
         const bool swaps = !Cas || (old[0] == value(0, l) && old[1] == value(1, l));

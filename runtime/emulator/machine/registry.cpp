@@ -24,9 +24,9 @@ Registry handlers(std::initializer_list<void (*)(Registry&)> of_the_set) {
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 
 Registry avx2_handlers() {
-    return handlers({avx2::register_arithmetic, avx2::register_floats, avx2::register_conversions,
-                     avx2::register_memory, avx2::register_atomics, avx2::register_tensor,
-                     avx2::register_tensor_memory, avx2::register_shuffles});
+#define FILE(name) avx2::register_##name,
+    return handlers({BASCULE_HANDLERS(FILE)});
+#undef FILE
 }
 #endif
 
@@ -34,9 +34,9 @@ Registry avx2_handlers() {
 bool always() { return true; }
 
 Registry baseline_handlers() {
-    return handlers({baseline::register_arithmetic, baseline::register_floats, baseline::register_conversions,
-                     baseline::register_memory, baseline::register_atomics, baseline::register_tensor,
-                     baseline::register_tensor_memory, baseline::register_shuffles});
+#define FILE(name) baseline::register_##name,
+    return handlers({BASCULE_HANDLERS(FILE)});
+#undef FILE
 }
 #endif
 

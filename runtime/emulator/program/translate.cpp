@@ -177,7 +177,7 @@ class Emitter {
         }
         caches_.push_back(made.extra);
         std::size_t at = 0;
-        if (step.listed) {
+        if (!step.list.empty()) {
             made.operand[at++] = static_cast<std::uint32_t>(code_.lists.size());
             made.count = static_cast<std::uint16_t>(step.list.size());
             for (const Ref& ref : step.list) code_.lists.push_back(offset(ref));

@@ -17,13 +17,6 @@
 namespace emulated::machine {
 namespace {
 
-using program::Flag;
-using program::FlagSet;
-using program::Operation;
-using program::Type;
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
-
 // --- places ------------------------------------------------------------------------------------------------
 
 struct Access {
@@ -88,8 +81,7 @@ const Instruction* copy_async(Lanes& s, const Instruction* i) {
     const u32* valid = lanes_at<u32>(s, i->operand[2]);
     const auto bytes = static_cast<u32>(i->immediate);
     LaneCopies::Copy copy;
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         if (valid[l] > bytes) {
             return misuse(
                 s, i, 1u << l,
@@ -102,7 +94,7 @@ const Instruction* copy_async(Lanes& s, const Instruction* i) {
         if (copy.to[l] == nullptr) return nullptr;
         log_access(s, from[l], valid[l], races::Access::read);
     }
-    each_lane(s.mask, [&](unsigned l) { std::memset(copy.to[l], poison_byte, bytes); });
+    for (const unsigned l : LanesOf{s.mask}) std::memset(copy.to[l], poison_byte, bytes);
     LaneCopies::Copy& added = s.warp->copies.add(s.mask, bytes);
     added.to = copy.to;
     added.from = copy.from;
@@ -118,7 +110,7 @@ const Instruction* commit_copies(Lanes& s, const Instruction* i) {
 
 const Instruction* wait_for_copies(Lanes& s, const Instruction* i) {
     const auto recent = static_cast<u32>(i->immediate);
-    each_lane(s.mask, [&](unsigned l) { s.warp->copies.wait(l, recent); });
+    for (const unsigned l : LanesOf{s.mask}) s.warp->copies.wait(l, recent);
     return i + 1;
 }
 
@@ -149,8 +141,7 @@ constexpr const char* not_initialised = "it is not initialised (mbarrier.init)";
 template <class Act>
 bool each_barrier(Lanes& s, const Instruction* i, u32 slot, const Act& act) {
     const u64* addresses = lanes_at<u64>(s, slot);
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         std::byte* at = place(s, i, l, {shared_space(i), addresses[l], 8, 8, true});
         if (at == nullptr) return false;
         auto state = Mbarrier::read(read_bits(at));
@@ -167,8 +158,7 @@ bool each_barrier(Lanes& s, const Instruction* i, u32 slot, const Act& act) {
 const Instruction* initialise(Lanes& s, const Instruction* i) {
     const u64* addresses = lanes_at<u64>(s, i->operand[0]);
     const u32* counts = lanes_at<u32>(s, i->operand[1]);
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         std::byte* at = place(s, i, l, {Space::shared, addresses[l], 8, 8, true});
         if (at == nullptr) return nullptr;
         if (const char* error = Mbarrier::check_count(counts[l]))
@@ -182,8 +172,7 @@ const Instruction* initialise(Lanes& s, const Instruction* i) {
 
 const Instruction* invalidate(Lanes& s, const Instruction* i) {
     const u64* addresses = lanes_at<u64>(s, i->operand[0]);
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         std::byte* at = place(s, i, l, {Space::shared, addresses[l], 8, 8, true});
         if (at == nullptr) return nullptr;
         if (!Mbarrier::read(read_bits(at))) return complain(s, i, l, addresses[l], not_initialised);
@@ -206,7 +195,6 @@ enum class Arrival : std::uint8_t { plain, expects_bytes, does_not_complete };
 // The result is the object as it was before.
 template <bool Drops, Arrival How>
 const Instruction* arrive(Lanes& s, const Instruction* i) {
-    u64* d = lanes_at<u64>(s, i->operand[0]);
     const u32* count = lanes_at<u32>(s, i->operand[2]);
     u64 before[32];
     const bool done =
@@ -223,7 +211,7 @@ const Instruction* arrive(Lanes& s, const Instruction* i) {
                                                      : state.arrive(arrivals);
         });
     if (!done) return nullptr;
-    each_lane(s.mask, [&](unsigned l) { d[l] = before[l]; });
+    write_lanes(s, i->operand[0], before);
     return i + 1;
 }
 
@@ -233,8 +221,7 @@ template <bool Parity>
 const Instruction* test(Lanes& s, const Instruction* i) {
     const u64* addresses = lanes_at<u64>(s, i->operand[1]);
     u32 over = 0;
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         std::byte* at = place(s, i, l, {Space::shared, addresses[l], 8, 8, false});
         if (at == nullptr) return nullptr;
         auto state = Mbarrier::read(read_bits(at));
@@ -270,8 +257,7 @@ const Instruction* test(Lanes& s, const Instruction* i) {
 const Instruction* pending_count(Lanes& s, const Instruction* i) {
     u32* d = lanes_at<u32>(s, i->operand[0]);
     const u64* states = lanes_at<u64>(s, i->operand[1]);
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         const auto state = Mbarrier::read(states[l]);
         if (!state)
             return misuse(s, i, 1u << l, "mbarrier.pending_count: the state is not what an arrival returned");
@@ -339,8 +325,7 @@ const Instruction* begin_bulk_copies(Lanes& s, const Instruction* i, Reduction r
             "one block",
             LaneFault::What::no_cluster);
     s.warp->has_transfers = true;
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         const u32 bytes = sizes[l];
         if (bytes % bulk_alignment != 0)
             return misuse(
@@ -388,7 +373,7 @@ const Instruction* store_async(Lanes& s, const Instruction* i) {
 }
 
 const Instruction* commit_bulk_copies(Lanes& s, const Instruction* i) {
-    each_lane(s.mask, [&](unsigned l) { ++s.warp->bulk_groups[l]; });
+    for (const unsigned l : LanesOf{s.mask}) ++s.warp->bulk_groups[l];
     return i + 1;
 }
 
@@ -396,14 +381,14 @@ template <bool OnlySources>
 const Instruction* wait_for_bulk_copies(Lanes& s, const Instruction* i) {
     const auto recent = static_cast<u32>(i->immediate);
     Transfers& transfers = s.block->cluster->transfers;
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         const u32 committed = s.warp->bulk_groups[l];
-        if (recent > committed) return;
+        if (recent > committed) continue;
         if (OnlySources)
             transfers.take_groups(s.warp, l, committed - recent);
         else
             transfers.finish_groups(s.warp, l, committed - recent);
-    });
+    }
     return i + 1;
 }
 
@@ -419,8 +404,7 @@ const Instruction* begin_remote_write(Lanes& s, const Instruction* i, Reduction 
     const u64* barriers = lanes_at<u64>(s, i->operand[2]);
     const u32 whole = bytes * i->count;
     s.warp->has_transfers = true;
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         Transfer transfer;
         transfer.warp = s.warp;
         transfer.lane = l;
@@ -443,15 +427,15 @@ void register_async(Registry& r) {
     r.add(Operation::copy_group, none, none, {Flag::commit_group}, commit_copies);
     r.add(Operation::copy_group, none, none, {Flag::wait_group}, wait_for_copies);
     r.add(Operation::copy_group, none, none, {Flag::wait_all}, wait_for_all_copies);
-    r.add(Operation::copy_arrive, none, none, {}, arrive_after_copies<false>);
-    r.add(Operation::copy_arrive, none, none, {Flag::noinc}, arrive_after_copies<true>);
+    r.add(Operation::copy_arrive, Type::u64, none, {}, arrive_after_copies<false>);
+    r.add(Operation::copy_arrive, Type::u64, none, {Flag::noinc}, arrive_after_copies<true>);
     r.add(Operation::bulk_copy, none, none, {}, bulk_copy);
     r.add(Operation::store_async, none, none, {}, store_async);
     r.add(Operation::bulk_group, none, none, {Flag::commit_group}, commit_bulk_copies);
     r.add(Operation::bulk_group, none, none, {Flag::wait_group}, wait_for_bulk_copies<false>);
     r.add(Operation::bulk_group, none, none, {Flag::wait_group, Flag::read}, wait_for_bulk_copies<true>);
     const auto barrier = [&](const FlagSet& flags, Handler handler) {
-        r.add(Operation::mbarrier, none, none, flags, handler);
+        r.add(Operation::mbarrier, Type::u64, none, flags, handler);
     };
     barrier({Flag::init}, initialise);
     barrier({Flag::inval}, invalidate);

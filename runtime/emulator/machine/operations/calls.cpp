@@ -10,8 +10,6 @@ namespace emulated::machine {
 namespace {
 
 using program::Code;
-using program::Operation;
-using program::Type;
 
 // --- calls -------------------------------------------------------------------------------------------------
 
@@ -19,7 +17,7 @@ using program::Type;
 const Instruction* enter(Lanes& s, const Instruction* i, std::uint32_t return_slot, std::uint32_t start) {
     const std::uint32_t next = index_of(s, i) + 1;
     auto* back = lanes_at<std::uint32_t>(s, return_slot);
-    each_lane(s.mask, [&](unsigned l) { back[l] = next; });
+    for (const unsigned l : LanesOf{s.mask}) back[l] = next;
     ++s.depth;
     s.yield_pc = ~0u;  // no group is deeper: the deepest run first
     if (--s.budget == 0) return spent(s, i, start);
@@ -81,8 +79,7 @@ bool fits(const std::vector<Code::Callee::Place>& formals, const Places& given) 
 const Instruction* call_pointer(Lanes& s, const Instruction* i) {
     const auto* pointers = lanes_at<std::uint64_t>(s, i->operand[1]);
     const std::uint64_t address = pointers[__builtin_ctz(s.mask)];
-    std::uint32_t same = 0;
-    each_lane(s.mask, [&](unsigned l) { same |= static_cast<std::uint32_t>(pointers[l] == address) << l; });
+    const u32 same = lanes_where(s.mask, [&](unsigned l) { return pointers[l] == address; });
     const Code::Callee* callee = callee_at(s, address);
     const Places arguments(s, i);
     if (!callee || !fits(callee->parameters, arguments) || callee->results.size() != i->extra)
@@ -94,10 +91,10 @@ const Instruction* call_pointer(Lanes& s, const Instruction* i) {
     }
     for (unsigned k = 0; k < arguments.count; ++k) {
         const std::size_t stride = arguments.stride(k);
-        each_lane(s.mask, [&](unsigned l) {
+        for (const unsigned l : LanesOf{s.mask}) {
             std::memcpy(s.registers + callee->parameters[k].offset + l * stride,
                         s.registers + arguments.offset(k) + l * stride, stride);
-        });
+        }
     }
     return enter(s, i, callee->return_slot, callee->start);
 }
@@ -107,14 +104,14 @@ const Instruction* take_results(Lanes& s, const Instruction* i) {
     const auto* pointers = lanes_at<std::uint64_t>(s, i->operand[1]);
     const Places results(s, i);
     if (results.count == 0) return i + 1;
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         const Code::Callee* callee = callee_at(s, pointers[l]);
         for (unsigned k = 0; k < results.count; ++k) {
             const std::size_t stride = results.stride(k);
             std::memcpy(s.registers + results.offset(k) + l * stride,
                         s.registers + callee->results[k].offset + l * stride, stride);
         }
-    });
+    }
     return i + 1;
 }
 
@@ -122,10 +119,7 @@ const Instruction* take_results(Lanes& s, const Instruction* i) {
 
 // Lanes whose stack cannot grow by so much.
 std::uint32_t overflowing(const Lanes& s, const std::uint32_t* stack, std::uint64_t bytes) {
-    std::uint32_t over = 0;
-    each_lane(s.mask,
-              [&](unsigned l) { over |= static_cast<std::uint32_t>(stack[l] + bytes > s.local_bytes) << l; });
-    return over;
+    return lanes_where(s.mask, [&](unsigned l) { return stack[l] + bytes > s.local_bytes; });
 }
 
 const Instruction* enter_frame(Lanes& s, const Instruction* i) {
@@ -134,16 +128,16 @@ const Instruction* enter_frame(Lanes& s, const Instruction* i) {
     const auto bytes = static_cast<std::uint64_t>(i->immediate);
     if (const std::uint32_t over = overflowing(s, stack, bytes))
         return fault(s, i, LaneFault::What::stack, over);
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         frame[l] = program::local_window + stack[l];
         stack[l] += static_cast<std::uint32_t>(bytes);
-    });
+    }
     return i + 1;
 }
 
 const Instruction* leave_frame(Lanes& s, const Instruction* i) {
     std::uint32_t* stack = lanes_at<std::uint32_t>(s, i->operand[0]);
-    each_lane(s.mask, [&](unsigned l) { stack[l] -= static_cast<std::uint32_t>(i->immediate); });
+    for (const unsigned l : LanesOf{s.mask}) stack[l] -= static_cast<std::uint32_t>(i->immediate);
     return i + 1;
 }
 
@@ -154,24 +148,24 @@ const Instruction* stack_allocate(Lanes& s, const Instruction* i) {
     const auto* bytes = lanes_at<std::uint64_t>(s, i->operand[2]);
     const auto alignment = static_cast<std::uint64_t>(i->immediate);
     std::uint32_t over = 0;
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         const std::uint64_t start = (stack[l] + alignment - 1) / alignment * alignment;
         const std::uint64_t room = s.local_bytes - std::min<std::uint64_t>(start, s.local_bytes);
         if (bytes[l] > room) {
             over |= 1u << l;
-            return;
+            continue;
         }
         // What comes next keeps its alignment. The result may lie where the size lay: it is written last.
         stack[l] = static_cast<std::uint32_t>(std::min(start + (bytes[l] + 15) / 16 * 16, s.local_bytes));
         addresses[l] = program::local_window + start;
-    });
+    }
     return over == 0 ? i + 1 : fault(s, i, LaneFault::What::stack, over);
 }
 
 const Instruction* stack_save(Lanes& s, const Instruction* i) {
     auto* saved = lanes_at<std::uint64_t>(s, i->operand[0]);
     const std::uint32_t* stack = lanes_at<std::uint32_t>(s, i->operand[1]);
-    each_lane(s.mask, [&](unsigned l) { saved[l] = program::local_window + stack[l]; });
+    for (const unsigned l : LanesOf{s.mask}) saved[l] = program::local_window + stack[l];
     return i + 1;
 }
 
@@ -179,13 +173,13 @@ const Instruction* stack_restore(Lanes& s, const Instruction* i) {
     const auto* saved = lanes_at<std::uint64_t>(s, i->operand[0]);
     std::uint32_t* stack = lanes_at<std::uint32_t>(s, i->operand[1]);
     std::uint32_t wrong = 0;
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         const std::uint64_t offset = saved[l] - program::local_window;
         if (offset > stack[l])
             wrong |= 1u << l;
         else
             stack[l] = static_cast<std::uint32_t>(offset);
-    });
+    }
     return wrong == 0 ? i + 1 : fault(s, i, LaneFault::What::stack, wrong);
 }
 
@@ -199,7 +193,7 @@ const Instruction* save_frame(Lanes& s, const Instruction* i) {
     const Places places(s, i);
     if (const std::uint32_t over = overflowing(s, stack, frame_bytes(i)))
         return fault(s, i, LaneFault::What::stack, over);
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         std::byte* to = s.local + l * s.local_bytes + stack[l];
         for (unsigned k = 0; k < places.count; ++k) {
             const std::byte* from = s.registers + places.offset(k);
@@ -213,14 +207,14 @@ const Instruction* save_frame(Lanes& s, const Instruction* i) {
             }
         }
         stack[l] += frame_bytes(i);
-    });
+    }
     return i + 1;
 }
 
 const Instruction* restore_frame(Lanes& s, const Instruction* i) {
     std::uint32_t* stack = lanes_at<std::uint32_t>(s, i->operand[1]);
     const Places places(s, i);
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         stack[l] -= frame_bytes(i);
         const std::byte* from = s.local + l * s.local_bytes + stack[l];
         for (unsigned k = 0; k < places.count; ++k) {
@@ -235,7 +229,7 @@ const Instruction* restore_frame(Lanes& s, const Instruction* i) {
                 from += places.bytes(k);
             }
         }
-    });
+    }
     return i + 1;
 }
 

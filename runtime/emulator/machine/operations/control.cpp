@@ -15,10 +15,6 @@
 namespace emulated::machine {
 namespace {
 
-using program::Flag;
-using program::Operation;
-using program::Type;
-
 // Goes on at `next`, unless it is another group's turn.
 const Instruction* proceed(Lanes& s, const Instruction* i, std::uint32_t next, bool backward) {
     if (backward) {
@@ -123,7 +119,7 @@ const Instruction* counted(Lanes& s, const Instruction* i) {
     const Votes& votes = s.block->counted[ids[__builtin_ctz(s.mask)] & 15u];
     if constexpr (Mode == Flag::popc) {
         auto* d = lanes_at<std::uint32_t>(s, i->operand[0]);
-        each_lane(s.mask, [&](unsigned l) { d[l] = votes.yes; });
+        for (const unsigned l : LanesOf{s.mask}) d[l] = votes.yes;
     } else {
         const bool holds = Mode == Flag::and_ ? votes.yes == votes.threads : votes.yes != 0;
         std::uint32_t& d = predicate_at(s, i->operand[0]);
@@ -162,7 +158,7 @@ const Instruction* sleep(Lanes& s, const Instruction* i) {
     }
     const auto* delays = lanes_at<std::uint32_t>(s, i->operand[0]);
     std::uint32_t delay = 1'000'000;
-    each_lane(s.mask, [&](unsigned l) { delay = std::min(delay, delays[l]); });
+    for (const unsigned l : LanesOf{s.mask}) delay = std::min(delay, delays[l]);
     constexpr std::uint32_t shortest_sleep = 100'000;  // of the system's
     const std::uint64_t end = nanoseconds(CLOCK_MONOTONIC) + delay;
     if (delay >= shortest_sleep) std::this_thread::sleep_for(std::chrono::nanoseconds(delay));
@@ -175,7 +171,7 @@ template <class T, clockid_t Clock, unsigned Shift>
 const Instruction* read_clock(Lanes& s, const Instruction* i) {
     auto* d = lanes_at<T>(s, i->operand[0]);
     const T now = static_cast<T>(nanoseconds(Clock) >> Shift);
-    each_lane(s.mask, [&](unsigned l) { d[l] = now; });
+    for (const unsigned l : LanesOf{s.mask}) d[l] = now;
     return i + 1;
 }
 

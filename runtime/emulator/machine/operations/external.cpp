@@ -13,9 +13,6 @@
 namespace emulated::machine {
 namespace {
 
-using program::Operation;
-using program::Type;
-
 // Bytes of this process behind an address of a thread, or null. `left` becomes how many follow.
 const std::byte* bytes_at(const Lanes& s, unsigned lane, std::uint64_t address, std::uint64_t& left) {
     const auto window = [&](std::uint64_t start, std::uint64_t bytes,
@@ -182,11 +179,11 @@ const Instruction* print(Lanes& s, const Instruction* i) {
     const auto* formats = lanes_at<std::uint64_t>(s, i->operand[1]);
     const auto* values = lanes_at<std::uint64_t>(s, i->operand[2]);
     auto* results = lanes_at<std::int32_t>(s, i->operand[0]);
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         const auto format = text_at(s, l, formats[l]);
         if (!format) {
             results[l] = -1;
-            return;
+            continue;
         }
         Printer printer(s, l, values[l]);
         const std::string text = printer.print(*format);
@@ -197,7 +194,7 @@ const Instruction* print(Lanes& s, const Instruction* i) {
             std::fwrite(text.data(), 1, text.size(), stdout);
             std::fflush(stdout);
         }
-    });
+    }
     // Output takes long: the watchdog must not wait for as many lines as it does for branches.
     constexpr std::uint32_t cost = 256;
     s.budget = s.budget > cost ? s.budget - cost : 1;
@@ -220,10 +217,7 @@ const Instruction* set_condition(Lanes& s, const Instruction* i) {
     const auto& set = s.block->grid->request->set_condition;
     const auto* handles = lanes_at<std::uint64_t>(s, i->operand[0]);
     const auto* values = lanes_at<std::uint32_t>(s, i->operand[1]);
-    std::uint32_t unknown = 0;
-    each_lane(s.mask, [&](unsigned l) {
-        if (!set || !set(handles[l], values[l])) unknown |= 1u << l;
-    });
+    const u32 unknown = lanes_where(s.mask, [&](unsigned l) { return !set || !set(handles[l], values[l]); });
     if (unknown == 0) return i + 1;
     return misuse(s, i, unknown,
                   "cudaGraphSetConditional: no graph has a conditional handle "

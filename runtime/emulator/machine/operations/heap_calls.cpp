@@ -11,9 +11,6 @@
 namespace emulated::machine {
 namespace {
 
-using program::Operation;
-using program::Type;
-
 SourceLine line_of(const Lanes& s, const Instruction* i) {
     const program::Code& code = *s.block->grid->code;
     const program::Code::Line& line = code.lines[index_of(s, i)];
@@ -27,10 +24,10 @@ const Instruction* allocate(Lanes& s, const Instruction* i) {
     const auto* bytes = lanes_at<std::uint64_t>(s, i->operand[1]);
     const auto* alignments = lanes_at<std::uint64_t>(s, i->operand[2]);
     const SourceLine line = line_of(s, i);
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         const bool possible = heap != nullptr && std::has_single_bit(alignments[l]);
         results[l] = possible ? heap->allocate(bytes[l], alignments[l], line) : 0;
-    });
+    }
     return i + 1;
 }
 
@@ -40,13 +37,13 @@ const Instruction* release(Lanes& s, const Instruction* i) {
     const SourceLine line = line_of(s, i);
     std::uint32_t wrong = 0;
     std::string message;
-    each_lane(s.mask, [&](unsigned l) {
-        if (addresses[l] == 0) return;
+    for (const unsigned l : LanesOf{s.mask}) {
+        if (addresses[l] == 0) continue;
         std::string why = heap == nullptr ? "there is no heap" : heap->free(addresses[l], line);
-        if (why.empty()) return;
+        if (why.empty()) continue;
         if (wrong == 0) message = fmt::format("free({:#x}): {}", addresses[l], why);
         wrong |= 1u << l;
-    });
+    }
     if (wrong == 0) return i + 1;
     return misuse(s, i, wrong, std::move(message), LaneFault::What::bad_free);
 }

@@ -12,11 +12,8 @@
 namespace emulated::machine {
 namespace {
 
-using program::Operation;
 using program::SmallConversion;
 using program::SmallFormat;
-using program::SmallRounding;
-using program::Type;
 
 struct Layout {
     unsigned mantissa, exponent;  ///< stored bits
@@ -64,8 +61,7 @@ std::uint32_t encoded(double value, const SmallConversion& how) {
     if (how.relu && negative) return 0;
     const std::uint32_t sign = negative ? 1u << (to.bits() - 1) : 0;
     const double magnitude = std::fabs(value);
-    const bool away =
-        how.rounding == SmallRounding::rp ? !negative : how.rounding == SmallRounding::rm && negative;
+    const bool away = how.rounding == Flag::rp ? !negative : how.rounding == Flag::rm && negative;
     std::uint64_t rounded = to.greatest() + std::uint64_t{1};
     if (!std::isinf(value)) {
         // In units of the last place: exact, because a double has room for all of both.
@@ -74,9 +70,9 @@ std::uint32_t encoded(double value, const SmallConversion& how) {
         const double units = std::ldexp(magnitude, static_cast<int>(to.mantissa) - exponent);
         const double whole = std::floor(units), lost = units - whole;
         const bool odd = std::fmod(whole, 2) != 0;
-        const bool up = how.rounding == SmallRounding::rn    ? lost > 0.5 || (lost == 0.5 && odd)
-                        : how.rounding == SmallRounding::rna ? lost >= 0.5
-                                                             : away && lost > 0;
+        const bool up = how.rounding == Flag::rn    ? lost > 0.5 || (lost == 0.5 && odd)
+                        : how.rounding == Flag::rna ? lost >= 0.5
+                                                    : away && lost > 0;
         // The implicit bit counts in the exponent by itself; a subnormal has none.
         const std::uint64_t base = static_cast<std::uint64_t>(std::min(exponent - least, 1 << 12))
                                    << to.mantissa;
@@ -84,8 +80,7 @@ std::uint32_t encoded(double value, const SmallConversion& how) {
     }
     if (rounded <= to.greatest()) return sign | static_cast<std::uint32_t>(rounded);
     if (how.saturates) return sign | to.greatest();
-    if (!std::isinf(value) && how.rounding != SmallRounding::rn && how.rounding != SmallRounding::rna &&
-        !away)
+    if (!std::isinf(value) && how.rounding != Flag::rn && how.rounding != Flag::rna && !away)
         return sign | to.greatest();
     return sign | (to.has_infinity ? to.infinity() : to.nan);
 }
@@ -105,14 +100,13 @@ std::uint64_t part(const std::byte* at, SmallFormat format, unsigned k) {
 
 // d, a, b: with one value of f32 in each of a and b, a is the upper one of d; a packed a has both.
 const Instruction* convert(Lanes& s, const Instruction* i) {
-    SmallConversion how;
-    std::memcpy(static_cast<void*>(&how), &i->immediate, sizeof how);
+    const auto how = program::unpacked<SmallConversion>(i);
     const auto source = [&](unsigned operand, unsigned l) {
         return s.registers + i->operand[operand] + std::size_t{l} * how.source_bytes;
     };
     const unsigned result_bytes = std::max(2u, bytes_of(how.to) * (how.pair ? 2 : 1));
     const unsigned shift = how.to == SmallFormat::tf32 ? 13 : 0;
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         const auto at = [&](unsigned k) {
             if (!how.pair) return decoded(part(source(1, l), how.from, 0), how.from);
             if (how.packed) return decoded(part(source(1, l), how.from, k), how.from);
@@ -122,7 +116,7 @@ const Instruction* convert(Lanes& s, const Instruction* i) {
         if (how.pair) result |= encoded(at(1), how) << (8 * bytes_of(how.to));
         if (how.to == SmallFormat::tf32 && result == 0x7fff'e000) result = 0x7fff'ffff;
         std::memcpy(s.registers + i->operand[0] + std::size_t{l} * result_bytes, &result, result_bytes);
-    });
+    }
     return i + 1;
 }
 

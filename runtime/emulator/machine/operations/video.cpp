@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "machine/groups.hpp"
 #include "machine/registry.hpp"
@@ -13,14 +12,8 @@
 namespace emulated::machine {
 namespace {
 
-using program::Flag;
-using program::Operation;
-using program::Order;
 using program::Part;
 using program::ScalarVideo;
-using program::Scale;
-using program::Secondary;
-using program::Type;
 using program::VectorVideo;
 
 __extension__ typedef __int128 Wide;
@@ -51,13 +44,6 @@ Wide selected(std::uint32_t word, Part part, bool is_signed) {
     return extended(word >> place.shift, place.width, is_signed);
 }
 
-template <class Form>
-Form form_of(const Instruction* i) {
-    Form form;
-    std::memcpy(static_cast<void*>(&form), &i->immediate, sizeof form);
-    return form;
-}
-
 // --- one step of arithmetic --------------------------------------------------------------------------------
 
 using Add = decltype([](Wide a, Wide b) -> Wide { return a + b; });
@@ -67,17 +53,12 @@ using Min = decltype([](Wide a, Wide b) -> Wide { return std::min(a, b); });
 using Max = decltype([](Wide a, Wide b) -> Wide { return std::max(a, b); });
 // Rounded away from zero.
 using Average = decltype([](Wide a, Wide b) -> Wide { return (a + b + (a + b >= 0 ? 1 : 0)) >> 1; });
-template <Order O>
-struct Compare {
-    Wide operator()(Wide a, Wide b) const {
-        return O == Order::eq   ? a == b
-               : O == Order::ne ? a != b
-               : O == Order::lt ? a < b
-               : O == Order::le ? a <= b
-               : O == Order::gt ? a > b
-                                : a >= b;
-    }
-};
+using Eq = decltype([](Wide a, Wide b) -> Wide { return a == b; });
+using Ne = decltype([](Wide a, Wide b) -> Wide { return a != b; });
+using Lt = decltype([](Wide a, Wide b) -> Wide { return a < b; });
+using Le = decltype([](Wide a, Wide b) -> Wide { return a <= b; });
+using Gt = decltype([](Wide a, Wide b) -> Wide { return a > b; });
+using Ge = decltype([](Wide a, Wide b) -> Wide { return a >= b; });
 
 struct Sources {
     Sources(Lanes& s, const Instruction* i)
@@ -124,9 +105,9 @@ std::uint32_t with_c(const ScalarVideo& form, Wide value, std::uint32_t c) {
     const auto third = static_cast<std::uint64_t>(extended(c, 32, form.d_signed));
     const bool less =
         form.d_signed ? static_cast<std::int64_t>(bits) < static_cast<std::int64_t>(third) : bits < third;
-    if (form.secondary == Secondary::add) bits += third;
-    if (form.secondary == Secondary::min) bits = less ? bits : third;
-    if (form.secondary == Secondary::max) bits = less ? third : bits;
+    if (form.secondary == Flag::add) bits += third;
+    if (form.secondary == Flag::min) bits = less ? bits : third;
+    if (form.secondary == Flag::max) bits = less ? third : bits;
     if (form.d == Part::word) return static_cast<std::uint32_t>(bits);
     const Place place = place_of(form.d);
     const std::uint32_t mask = ((1u << place.width) - 1) << place.shift;
@@ -136,14 +117,14 @@ std::uint32_t with_c(const ScalarVideo& form, Wide value, std::uint32_t c) {
 // tmp of the manual, saturated and combined with c.
 template <Step S, class Compute>
 const Instruction* scalar(Lanes& s, const Instruction* i, const Compute& compute) {
-    const auto form = form_of<ScalarVideo>(i);
+    const auto form = program::unpacked<ScalarVideo>(i);
     const Sources of(s, i);
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         Wide value =
             compute(form, selected(of.a[l], form.a, form.a_signed), selected(of.b[l], form.b, form.b_signed));
         if (form.saturates) value = saturated<S>(form, value);
         of.d[l] = with_c<S>(form, value, of.c[l]);
-    });
+    }
     return i + 1;
 }
 
@@ -164,25 +145,25 @@ const Instruction* shift(Lanes& s, const Instruction* i) {
 // PTX has unsigned words, and c with them, in an unsigned product. An H100 takes whole words, and c, as signed
 // whatever their types; unsigned is the 64-bit sum, when it is shifted to the right.
 const Instruction* multiply_add(Lanes& s, const Instruction* i) {
-    const auto form = form_of<ScalarVideo>(i);
+    const auto form = program::unpacked<ScalarVideo>(i);
     const Sources of(s, i);
     const bool is_signed = form.a_signed || form.b_signed || form.negates_product || form.negates_c;
     const auto factor = [](std::uint32_t word, Part part, bool part_is_signed) {
         return selected(word, part, part_is_signed || part == Part::word);
     };
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         Wide value = factor(of.a[l], form.a, form.a_signed) * factor(of.b[l], form.b, form.b_signed);
         Wide c = extended(of.c[l], 32, true);
         if (form.negates_product) value = -value;
         if (form.negates_c) c = -c;
         value += c + (form.plus_one ? 1 : 0);
-        if (form.scale != Scale::none) {
+        if (form.scale != Flag::count) {
             if (!is_signed) value = static_cast<std::uint64_t>(value);
-            value >>= form.scale == Scale::shr7 ? 7 : 15;
+            value >>= form.scale == Flag::shr7 ? 7 : 15;
         }
         if (form.saturates) value = clamped(value, 32, is_signed);
         of.d[l] = static_cast<std::uint32_t>(value);
-    });
+    }
     return i + 1;
 }
 
@@ -190,14 +171,14 @@ const Instruction* multiply_add(Lanes& s, const Instruction* i) {
 
 template <class F>
 const Instruction* vector(Lanes& s, const Instruction* i) {
-    const auto form = form_of<VectorVideo>(i);
+    const auto form = program::unpacked<VectorVideo>(i);
     const Sources of(s, i);
     const unsigned width = 32 / form.lanes;
     const auto part = [&](std::uint64_t both, unsigned selectors, unsigned lane, bool is_signed) {
         return extended(static_cast<std::uint32_t>(both >> (selectors >> (4 * lane) & 15) * width), width,
                         is_signed);
     };
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         const std::uint64_t both = std::uint64_t{of.b[l]} << 32 | of.a[l];
         std::uint32_t merged = of.c[l];
         Wide sum = of.c[l];
@@ -211,7 +192,7 @@ const Instruction* vector(Lanes& s, const Instruction* i) {
             merged = (merged & ~mask) | (static_cast<std::uint32_t>(value) << (width * lane) & mask);
         }
         of.d[l] = form.accumulates ? static_cast<std::uint32_t>(sum) : merged;
-    });
+    }
     return i + 1;
 }
 
@@ -235,12 +216,12 @@ void register_video(Registry& r) {
     r.add(O::video_shl, Type::none, Type::none, {}, shift<true>);
     r.add(O::video_shr, Type::none, Type::none, {}, shift<false>);
     r.add(O::video_mad, Type::none, Type::none, {}, multiply_add);
-    add_both<Compare<Order::eq>>(r, O::video_set, O::video_vector_set, {Flag::eq});
-    add_both<Compare<Order::ne>>(r, O::video_set, O::video_vector_set, {Flag::ne});
-    add_both<Compare<Order::lt>>(r, O::video_set, O::video_vector_set, {Flag::lt});
-    add_both<Compare<Order::le>>(r, O::video_set, O::video_vector_set, {Flag::le});
-    add_both<Compare<Order::gt>>(r, O::video_set, O::video_vector_set, {Flag::gt});
-    add_both<Compare<Order::ge>>(r, O::video_set, O::video_vector_set, {Flag::ge});
+    add_both<Eq>(r, O::video_set, O::video_vector_set, {Flag::eq});
+    add_both<Ne>(r, O::video_set, O::video_vector_set, {Flag::ne});
+    add_both<Lt>(r, O::video_set, O::video_vector_set, {Flag::lt});
+    add_both<Le>(r, O::video_set, O::video_vector_set, {Flag::le});
+    add_both<Gt>(r, O::video_set, O::video_vector_set, {Flag::gt});
+    add_both<Ge>(r, O::video_set, O::video_vector_set, {Flag::ge});
 }
 
 }  // namespace emulated::machine

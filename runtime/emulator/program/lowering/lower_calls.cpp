@@ -44,6 +44,10 @@ void Lowering::enter_function() {
 }
 
 void Lowering::leave_function() {
+    if (function_.is_entry) {
+        emit({Operation::exit}, {}, {});
+        return;
+    }
     const auto stack = [&] { return functions_.layout().special(Special::stack); };
     if (saved_stack_.kind != Ref::Kind::none) {
         emit({Operation::stack_restore}, {},
@@ -141,7 +145,7 @@ std::vector<Lowering::Argument> Lowering::arguments_of(const ptx::Operand* list)
 
 // --- calls -------------------------------------------------------------------------------------------------
 
-void Lowering::call(const ptx::Instruction& instruction) {
+void Lowering::call(const ptx::Instruction& instruction, const Opcode&) {
     const CallOperands operands = call_operands(instruction);
     if (!operands.target) refuse("a call without a function");
     if (operands.target->kind == OperandKind::reg)
@@ -208,57 +212,56 @@ void Lowering::call_through_pointer(const ptx::Operand* results, const ptx::Oper
     step(Operation::take_results, to);
 }
 
+namespace {
+
 // What CUDA offers inside a kernel without a body in PTX.
+struct External {
+    std::string_view name;
+    Operation operation;
+    std::array<unsigned, 4> arguments;  ///< bytes of each
+    unsigned result = 0;                ///< bytes; 0: none
+};
+constexpr External externals[] = {
+    {"vprintf", Operation::print, {8, 8}, 4},
+    {"__assertfail", Operation::assertion, {8, 8, 4, 8}},
+    {"malloc", Operation::heap_allocate, {8}, 8},
+    {"__cuda_syscall_aligned_malloc", Operation::heap_allocate, {8, 8}, 8},
+    {"free", Operation::heap_free, {8}},
+    {"cudaGraphSetConditional", Operation::set_condition, {8, 4}},
+};
+
+}  // namespace
+
 void Lowering::call_external(std::string_view name, const ptx::Operand* results,
                              const ptx::Operand* arguments) {
-    const auto argument = [&](std::size_t i, unsigned bytes) {
-        if (!arguments || i >= arguments->parts.size() || arguments->parts[i].kind != OperandKind::variable) {
+    const auto* external = std::ranges::find(externals, name, &External::name);
+    if (external == std::end(externals))
+        refuse(fmt::format("the function '{}' is called and not declared", ptx::demangled(name)));
+    std::vector<Ref> sources, returned;
+    for (const unsigned bytes : external->arguments) {
+        if (bytes == 0) break;
+        const std::size_t i = sources.size();
+        if (!arguments || i >= arguments->parts.size() || arguments->parts[i].kind != OperandKind::variable)
             refuse(fmt::format("'{}' is called with too few arguments", name));
-        }
-        const Ref value = temporary(bytes);
         const std::int32_t index = arguments->parts[i].index;
-        Step& step = emit({Operation::load_argument, unsigned_of(bytes), register_type(bytes)}, {value},
-                          {{Ref::Kind::fixed, argument_place(index)}});
-        step.extra = Functions::stride(function_.variable(index));
-        return value;
-    };
-    const auto give = [&](Ref value, unsigned bytes) {
-        if (!results || results->parts.empty() || results->parts[0].kind != OperandKind::variable) return;
-        const std::int32_t index = results->parts[0].index;
-        emit({Operation::store_argument, unsigned_of(bytes), register_type(bytes)}, {},
-             {{Ref::Kind::fixed, argument_place(index)}, value})
+        sources.push_back(temporary(bytes));
+        emit({Operation::load_argument, unsigned_of(bytes), register_type(bytes)}, {sources.back()},
+             {{Ref::Kind::fixed, argument_place(index)}})
             .extra = Functions::stride(function_.variable(index));
-    };
-    if (name == "vprintf") {
-        const Ref format = argument(0, 8), values = argument(1, 8), count = temporary(4);
-        emit({Operation::print}, {count}, {format, values});
-        return give(count, 4);
     }
-    if (name == "__assertfail") {
-        const Ref message = argument(0, 8), file = argument(1, 8), line = argument(2, 4),
-                  function = argument(3, 8);
-        emit({Operation::assertion}, {}, {message, file, line, function});
+    const bool allocates = external->operation == Operation::heap_allocate;
+    if (allocates && sources.size() == 1) sources.push_back(functions_.layout().constant(16, 8));
+    if (allocates || external->operation == Operation::heap_free) functions_.layout().uses_heap();
+    const unsigned bytes = external->result;
+    if (bytes != 0) returned.push_back(temporary(bytes));
+    emit({external->operation}, returned, std::move(sources));
+    if (returned.empty() || !results || results->parts.empty() ||
+        results->parts[0].kind != OperandKind::variable)
         return;
-    }
-    const bool aligned = name == "__cuda_syscall_aligned_malloc";
-    if (name == "malloc" || aligned) {
-        functions_.layout().uses_heap();
-        const Ref bytes = argument(0, 8);
-        const Ref alignment = aligned ? argument(1, 8) : functions_.layout().constant(16, 8);
-        const Ref address = temporary(8);
-        emit({Operation::heap_allocate}, {address}, {bytes, alignment});
-        return give(address, 8);
-    }
-    if (name == "free") {
-        functions_.layout().uses_heap();
-        emit({Operation::heap_free}, {}, {argument(0, 8)});
-        return;
-    }
-    if (name == "cudaGraphSetConditional") {
-        emit({Operation::set_condition}, {}, {argument(0, 8), argument(1, 4)});
-        return;
-    }
-    refuse(fmt::format("the function '{}' is called and not declared", ptx::demangled(name)));
+    const std::int32_t index = results->parts[0].index;
+    emit({Operation::store_argument, unsigned_of(bytes), register_type(bytes)}, {},
+         {{Ref::Kind::fixed, argument_place(index)}, returned[0]})
+        .extra = Functions::stride(function_.variable(index));
 }
 
 }  // namespace emulated::program
