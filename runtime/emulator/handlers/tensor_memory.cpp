@@ -138,10 +138,7 @@ std::byte* whole_place(Lanes& s, const Instruction* i, u64 address, u64 extent, 
     if (!inside(cache.base, cache.bytes)) {
         const memory::Allocation* found = s.memory->find(address);
         if (!found) return nullptr;
-        cache.base = found->base;
-        cache.bytes = found->bytes;
-        cache.host = found->host;
-        cache.read_only = found->read_only;
+        remember(cache, *found);
         if (!inside(cache.base, cache.bytes)) return nullptr;
     }
     return write && cache.read_only ? nullptr : cache.host + (address - cache.base);
