@@ -74,11 +74,8 @@ Mbarrier::Error Mbarrier::arrive(std::uint32_t count) noexcept {
 }
 
 Mbarrier::Error Mbarrier::arrive_without_completing(std::uint32_t count) noexcept {
-    if (const Error error = check_count(count)) return error;
-    if (count > pending) return "more arrivals than the phase still expects";
-    if (count == pending) return "an arrival with .noComplete would complete the phase";
-    pending -= count;
-    return nullptr;
+    if (count != 0 && count == pending) return "an arrival with .noComplete would complete the phase";
+    return arrive(count);
 }
 
 Mbarrier::Error Mbarrier::add_pending() noexcept {
