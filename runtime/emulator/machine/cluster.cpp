@@ -140,15 +140,15 @@ std::byte* place_in_cluster(const Lanes& s, u64 offset, u64 bytes) noexcept {
 
 void register_cluster(Registry& r) {
     const auto none = Type::none;
-    r.add(Operation::cluster_bar, none, none, {Flag::arrive}, arrive_at_cluster);
-    r.add(Operation::cluster_bar, none, none, {Flag::wait}, wait_for_cluster);
+    r.add(Operation::cluster_bar, arrive_at_cluster, {Flag::arrive});
+    r.add(Operation::cluster_bar, wait_for_cluster, {Flag::wait});
     for_types<u32, u64>([&]<class T>() {
         const Type type = sizeof(T) == 4 ? Type::u32 : Type::u64;
         r.add(Operation::mapa, type, none, {}, map_address<T>);
         r.add(Operation::getctarank, type, none, {}, rank_of_address<T>);
     });
-    r.add(Operation::in_cluster, none, none, {}, in_cluster);
-    r.add(Operation::elect, none, none, {}, elect);
+    r.add(Operation::in_cluster, in_cluster);
+    r.add(Operation::elect, elect);
 }
 
 }  // namespace emulated::machine

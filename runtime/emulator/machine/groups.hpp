@@ -1,5 +1,4 @@
-// How the running group of lanes stops, and how its lanes are gone through: for what is compiled for one
-// instruction set alone.
+// How the running group of lanes stops, and what its lanes write: for what is compiled for one instruction set alone.
 #pragma once
 
 #include "machine/registers.hpp"
@@ -34,6 +33,8 @@ const Instruction* watched(Lanes& s, const Instruction* i);
 /// another group's turn.
 const Instruction* spent(Lanes& s, const Instruction* i, u32 next);
 
+namespace {
+
 /// The bits of the lanes that run are those of `value`.
 inline void write_predicate(Lanes& s, u32 offset, u32 value) {
     u32& d = predicate_at(s, offset);
@@ -63,4 +64,5 @@ inline bool all_here(Lanes& s, const Instruction* i, u32 mask_slot) {
     return meet(s, i, required);
 }
 
+}  // namespace
 }  // namespace emulated::machine

@@ -18,6 +18,8 @@ using program::Type;
 class Registry {
   public:
     void add(Operation operation, Type type, Type second, const FlagSet& flags, Handler handler);
+    /// One for all types.
+    void add(Operation operation, Handler handler, const FlagSet& flags = {});
     /// Null when there is none: a gap in the machine, which a test looks for.
     Handler find(const program::Key& key) const;
 

@@ -135,11 +135,13 @@ struct Code {
         std::uint32_t caller_file = 0, caller = 0;  ///< of inlined code: the line that calls it
     };
 
+    /// Where a value or an argument lies in the register file.
+    struct Place {
+        std::uint32_t offset = 0;  ///< of the first lane; the others follow
+        std::uint32_t bytes = 0;   ///< of each lane; 0: a predicate, or a result that is not used
+    };
     /// A function that can be called through a pointer.
     struct Callee {
-        struct Place {
-            std::uint32_t offset = 0, stride = 0;  ///< in the register file; bytes from lane to lane
-        };
         std::uint64_t address = 0;
         std::uint32_t start = 0;        ///< its first instruction
         std::uint32_t return_slot = 0;  ///< where each lane continues after it

@@ -75,7 +75,7 @@ class Lowering {
     };
     /// The registers that a load fills or a store reads.
     struct Parts {
-        std::vector<const ptx::Operand*> operands;
+        std::vector<ptx::Operand> operands;
         unsigned lanes = 0, bytes = 0;  ///< how many values, and of how many bytes in memory
         unsigned wide = 0;              ///< bytes of each register
     };
@@ -96,8 +96,8 @@ class Lowering {
     Step& access(Step& step, const Address& where);
 
     // lower_tensor.cpp: matrices of a warp
-    std::vector<const ptx::Operand*> registers_of_matrix(const ptx::Operand& given, std::size_t count,
-                                                         const char* which);
+    std::vector<ptx::Operand> registers_of_matrix(const ptx::Operand& given, std::size_t count,
+                                                  const char* which);
     void multiply_matrices(const ptx::Instruction& instruction, const Opcode& opcode);
     void move_matrix(const ptx::Instruction& instruction, const Opcode& opcode);
     void move_rows(const ptx::Instruction& instruction, const Opcode& opcode);
@@ -112,7 +112,7 @@ class Lowering {
     void mbarrier(const ptx::Instruction& instruction, const Opcode& opcode);
     void cluster_barrier(const ptx::Instruction& instruction, const Opcode& opcode);
     void elect(const ptx::Instruction& instruction, const Opcode& opcode);
-    void require_cluster_address(const ptx::Operand& given, const Opcode& opcode);
+    void require_cluster_address(const ptx::Operand& given, const Opcode& opcode, unsigned bytes);
 
     // lower_textures.cpp: textures and surfaces
     ImageAccess image_access(const ptx::Instruction& instruction, const Opcode& opcode) const;
@@ -124,16 +124,13 @@ class Lowering {
     void query(const ptx::Instruction& instruction, const Opcode& opcode);
 
     // lower_calls.cpp: calls, and frames of functions that may be entered again
-    struct Argument {
-        std::uint32_t place = 0, stride = 0;  ///< bytes per lane; 0: a result that is not used
-    };
     void enter_function();
     void leave_function();
     void stack(const ptx::Instruction& instruction, const Opcode& opcode);
     void keep_frame(Operation operation);
     const ptx::Variable* argument_variable(const ptx::Operand& operand) const;
     std::uint32_t argument_place(std::int32_t variable);
-    std::vector<Argument> arguments_of(const ptx::Operand* list);
+    std::vector<Code::Place> arguments_of(const ptx::Operand* list);
     void call(const ptx::Instruction& instruction, const Opcode& opcode);
     void call_through_pointer(const ptx::Operand* results, const ptx::Operand& target,
                               const ptx::Operand* arguments);
@@ -179,6 +176,8 @@ class Lowering {
     std::map<std::pair<std::string_view, std::uint32_t>, std::uint32_t> places_;  ///< of call arguments
 };
 
+/// What a vector has, or the operand itself.
+std::vector<ptx::Operand> elements_of(const ptx::Operand& operand);
 /// The type that stands for all types with the same handler: `.b32` and `.s32` add like `.u32`.
 Type canonical(Operation operation, Type type, const FlagSet& flags) noexcept;
 /// What an instruction asks the machine for that is about its types and modifiers alone.

@@ -1,7 +1,6 @@
 // Between PTX and bytecode: instructions over virtual registers, as the allocator wants them.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,9 +25,7 @@ struct Step {
     std::vector<Ref> results, sources;  ///< in the machine's order: results, then sources
     std::vector<Ref> list;              ///< more results, then more sources: these go to Code::lists
     std::size_t listed_results = 0;
-    /// Frames and calls through pointers: places in the register file as (offset, bytes from lane to lane,
-    /// bytes). Bytes 0: a predicate.
-    std::vector<std::array<std::uint32_t, 3>> kept;
+    std::vector<Code::Place> kept;  ///< of frames and calls through pointers
     std::int64_t immediate = 0;
     std::int32_t label = -1;  ///< branch target
     std::uint16_t bits = 0;

@@ -402,17 +402,17 @@ const Instruction* begin_remote_write(Lanes& s, const Instruction* i, Reduction 
 
 void register_async(Registry& r) {
     const auto none = Type::none;
-    r.add(Operation::copy_async, none, none, {}, copy_async);
-    r.add(Operation::copy_group, none, none, {Flag::commit_group}, commit_copies);
-    r.add(Operation::copy_group, none, none, {Flag::wait_group}, wait_for_copies);
-    r.add(Operation::copy_group, none, none, {Flag::wait_all}, wait_for_all_copies);
+    r.add(Operation::copy_async, copy_async);
+    r.add(Operation::copy_group, commit_copies, {Flag::commit_group});
+    r.add(Operation::copy_group, wait_for_copies, {Flag::wait_group});
+    r.add(Operation::copy_group, wait_for_all_copies, {Flag::wait_all});
     r.add(Operation::copy_arrive, Type::u64, none, {}, arrive_after_copies<false>);
     r.add(Operation::copy_arrive, Type::u64, none, {Flag::noinc}, arrive_after_copies<true>);
-    r.add(Operation::bulk_copy, none, none, {}, bulk_copy);
-    r.add(Operation::store_async, none, none, {}, store_async);
-    r.add(Operation::bulk_group, none, none, {Flag::commit_group}, commit_bulk_copies);
-    r.add(Operation::bulk_group, none, none, {Flag::wait_group}, wait_for_bulk_copies<false>);
-    r.add(Operation::bulk_group, none, none, {Flag::wait_group, Flag::read}, wait_for_bulk_copies<true>);
+    r.add(Operation::bulk_copy, bulk_copy);
+    r.add(Operation::store_async, store_async);
+    r.add(Operation::bulk_group, commit_bulk_copies, {Flag::commit_group});
+    r.add(Operation::bulk_group, wait_for_bulk_copies<false>, {Flag::wait_group});
+    r.add(Operation::bulk_group, wait_for_bulk_copies<true>, {Flag::wait_group, Flag::read});
     const auto barrier = [&](const FlagSet& flags, Handler handler) {
         r.add(Operation::mbarrier, Type::u64, none, flags, handler);
     };

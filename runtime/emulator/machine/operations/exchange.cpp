@@ -113,9 +113,9 @@ void register_exchange(Registry& r) {
     r.add(Operation::redux, Type::u32, none, {Flag::or_}, reduce<u32, Or>);
     r.add(Operation::redux, Type::u32, none, {Flag::xor_}, reduce<u32, Xor>);
     r.add(Operation::activemask, Type::u32, none, {}, active_mask);
-    r.add(Operation::bar_warp, none, none, {}, warp_barrier);
+    r.add(Operation::bar_warp, warp_barrier);
     for_flags<Flag::global, Flag::constant, Flag::shared, Flag::local, Flag::param, Flag::shared_cluster>(
-        [&]<Flag F>() { r.add(Operation::isspacep, none, none, {F}, is_space<F>); });
+        [&]<Flag F>() { r.add(Operation::isspacep, is_space<F>, {F}); });
 }
 
 }  // namespace emulated::machine

@@ -20,9 +20,9 @@ SourceLine line_of(const Lanes& s, const Instruction* i) {
 // As far as the standard says; an alignment that is not a power of two gets no memory.
 const Instruction* allocate(Lanes& s, const Instruction* i) {
     DeviceHeap* heap = s.block->grid->request->heap;
-    auto* results = lanes_at<std::uint64_t>(s, i->operand[0]);
-    const auto* bytes = lanes_at<std::uint64_t>(s, i->operand[1]);
-    const auto* alignments = lanes_at<std::uint64_t>(s, i->operand[2]);
+    u64* results = lanes_at<u64>(s, i->operand[0]);
+    const u64* bytes = lanes_at<u64>(s, i->operand[1]);
+    const u64* alignments = lanes_at<u64>(s, i->operand[2]);
     const SourceLine line = line_of(s, i);
     for (const unsigned l : LanesOf{s.mask}) {
         const bool possible = heap != nullptr && std::has_single_bit(alignments[l]);
@@ -33,9 +33,9 @@ const Instruction* allocate(Lanes& s, const Instruction* i) {
 
 const Instruction* release(Lanes& s, const Instruction* i) {
     DeviceHeap* heap = s.block->grid->request->heap;
-    const auto* addresses = lanes_at<std::uint64_t>(s, i->operand[0]);
+    const u64* addresses = lanes_at<u64>(s, i->operand[0]);
     const SourceLine line = line_of(s, i);
-    std::uint32_t wrong = 0;
+    u32 wrong = 0;
     std::string message;
     for (const unsigned l : LanesOf{s.mask}) {
         if (addresses[l] == 0) continue;
@@ -51,8 +51,8 @@ const Instruction* release(Lanes& s, const Instruction* i) {
 }  // namespace
 
 void register_heap_calls(Registry& r) {
-    r.add(Operation::heap_allocate, Type::none, Type::none, {}, allocate);
-    r.add(Operation::heap_free, Type::none, Type::none, {}, release);
+    r.add(Operation::heap_allocate, allocate);
+    r.add(Operation::heap_free, release);
 }
 
 }  // namespace emulated::machine

@@ -18,11 +18,11 @@ using program::SmallFormat;
 struct Layout {
     unsigned mantissa, exponent;  ///< stored bits
     bool has_infinity;            ///< else the greatest exponent is one of numbers, but for the last mantissa
-    std::uint32_t nan;
+    u32 nan;
     unsigned bits() const { return 1 + mantissa + exponent; }
     int bias() const { return (1 << (exponent - 1)) - 1; }
-    std::uint32_t infinity() const { return ((1u << exponent) - 1) << mantissa; }
-    std::uint32_t greatest() const { return (has_infinity ? infinity() : nan) - 1; }
+    u32 infinity() const { return ((1u << exponent) - 1) << mantissa; }
+    u32 greatest() const { return (has_infinity ? infinity() : nan) - 1; }
 };
 
 // By SmallFormat; f32 and f64 are only converted from.
@@ -35,10 +35,10 @@ constexpr Layout layouts[] = {
     {23, 8, true, 0x7fff'ffff},  // f32
 };
 
-double decoded(std::uint64_t bits, SmallFormat format) {
+double decoded(u64 bits, SmallFormat format) {
     if (format == SmallFormat::f64) return std::bit_cast<double>(bits);
     const Layout& of = layouts[static_cast<std::size_t>(format)];
-    const auto magnitude = static_cast<std::uint32_t>(bits & ((std::uint64_t{1} << (of.bits() - 1)) - 1));
+    const auto magnitude = static_cast<u32>(bits & ((u64{1} << (of.bits() - 1)) - 1));
     const bool negative = bits >> (of.bits() - 1) & 1;
     double value = 0;
     if (of.has_infinity ? magnitude > of.infinity() : magnitude == of.nan) {
@@ -47,22 +47,22 @@ double decoded(std::uint64_t bits, SmallFormat format) {
         value = HUGE_VAL;
     } else {
         const auto exponent = static_cast<int>(magnitude >> of.mantissa);
-        const std::uint32_t fraction = magnitude & ((1u << of.mantissa) - 1);
-        const std::uint32_t significand = exponent == 0 ? fraction : fraction | 1u << of.mantissa;
+        const u32 fraction = magnitude & ((1u << of.mantissa) - 1);
+        const u32 significand = exponent == 0 ? fraction : fraction | 1u << of.mantissa;
         value = std::ldexp(significand, std::max(exponent, 1) - of.bias() - static_cast<int>(of.mantissa));
     }
     return negative ? -value : value;
 }
 
-std::uint32_t encoded(double value, const SmallConversion& how) {
+u32 encoded(double value, const SmallConversion& how) {
     const Layout& to = layouts[static_cast<std::size_t>(how.to)];
     if (std::isnan(value)) return to.nan;
     const bool negative = std::signbit(value);
     if (how.relu && negative) return 0;
-    const std::uint32_t sign = negative ? 1u << (to.bits() - 1) : 0;
+    const u32 sign = negative ? 1u << (to.bits() - 1) : 0;
     const double magnitude = std::fabs(value);
     const bool away = how.rounding == Flag::rp ? !negative : how.rounding == Flag::rm && negative;
-    std::uint64_t rounded = to.greatest() + std::uint64_t{1};
+    u64 rounded = to.greatest() + u64{1};
     if (!std::isinf(value)) {
         // In units of the last place: exact, because a double has room for all of both.
         const int least = 1 - to.bias();
@@ -74,11 +74,10 @@ std::uint32_t encoded(double value, const SmallConversion& how) {
                         : how.rounding == Flag::rna ? lost >= 0.5
                                                     : away && lost > 0;
         // The implicit bit counts in the exponent by itself; a subnormal has none.
-        const std::uint64_t base = static_cast<std::uint64_t>(std::min(exponent - least, 1 << 12))
-                                   << to.mantissa;
-        rounded = base + static_cast<std::uint64_t>(whole) + (up ? 1 : 0);
+        const u64 base = static_cast<u64>(std::min(exponent - least, 1 << 12)) << to.mantissa;
+        rounded = base + static_cast<u64>(whole) + (up ? 1 : 0);
     }
-    if (rounded <= to.greatest()) return sign | static_cast<std::uint32_t>(rounded);
+    if (rounded <= to.greatest()) return sign | static_cast<u32>(rounded);
     if (how.saturates) return sign | to.greatest();
     if (!std::isinf(value) && how.rounding != Flag::rn && how.rounding != Flag::rna && !away)
         return sign | to.greatest();
@@ -92,9 +91,9 @@ unsigned bytes_of(SmallFormat format) {
 }
 
 // The k-th value of a register.
-std::uint64_t part(const std::byte* at, SmallFormat format, unsigned k) {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, at + k * bytes_of(format), bytes_of(format));
+u64 part(const std::byte* at, SmallFormat format, unsigned k) {
+    u64 bits = 0;
+    std::memcpy(&bits, at + std::size_t{k} * bytes_of(format), bytes_of(format));
     return bits;
 }
 
@@ -112,7 +111,7 @@ const Instruction* convert(Lanes& s, const Instruction* i) {
             if (how.packed) return decoded(part(source(1, l), how.from, k), how.from);
             return decoded(part(source(k == 1 ? 1 : 2, l), how.from, 0), how.from);
         };
-        std::uint32_t result = encoded(at(0), how) << shift;
+        u32 result = encoded(at(0), how) << shift;
         if (how.pair) result |= encoded(at(1), how) << (8 * bytes_of(how.to));
         if (how.to == SmallFormat::tf32 && result == 0x7fff'e000) result = 0x7fff'ffff;
         std::memcpy(s.registers + i->operand[0] + std::size_t{l} * result_bytes, &result, result_bytes);
@@ -122,8 +121,6 @@ const Instruction* convert(Lanes& s, const Instruction* i) {
 
 }  // namespace
 
-void register_small_formats(Registry& r) {
-    r.add(Operation::convert_small, Type::none, Type::none, {}, convert);
-}
+void register_small_formats(Registry& r) { r.add(Operation::convert_small, convert); }
 
 }  // namespace emulated::machine

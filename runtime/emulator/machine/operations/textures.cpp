@@ -42,58 +42,50 @@ struct Opened {
     std::byte* bytes = nullptr;
 };
 
-// False after a fault of these lanes.
-bool open(Lanes& s, const Instruction* i, u64 handle, u32 lanes, bool is_surface, Opened& opened) {
+// Null after a fault of these lanes.
+const Instruction* open(Lanes& s, const Instruction* i, u64 handle, u32 lanes, bool is_surface,
+                        Opened& opened) {
     opened.object = find_object(s, handle);
     const char* kind = name_of(is_surface);
-    if (opened.object == nullptr) {
-        bad_image(
+    if (opened.object == nullptr)
+        return bad_image(
             s, i, lanes,
             fmt::format(
                 "{:#x} is not a {} object: it was never one, or was destroyed before the kernel had finished",
                 handle, kind));
-        return false;
-    }
-    if (opened.object->is_surface != is_surface) {
-        bad_image(s, i, lanes,
-                  fmt::format("the kernel uses a {} object as a {}", name_of(!is_surface), kind));
-        return false;
-    }
+    if (opened.object->is_surface != is_surface)
+        return bad_image(s, i, lanes,
+                         fmt::format("the kernel uses a {} object as a {}", name_of(!is_surface), kind));
     const Image& image = opened.object->image;
     const memory::Allocation* found = s.memory->find(image.address);
     const u64 span = opened.object->span();
     if (found == nullptr || image.address + span > found->base + found->bytes) {
-        s.fault = {LaneFault::What::out_of_bounds,
-                   lanes,
-                   index_of(s, i),
-                   image.address,
-                   static_cast<u32>(span),
-                   false,
-                   kind};
-        s.stop = Stop::fault;
-        return false;
+        fault(s, i, LaneFault::What::out_of_bounds, lanes, image.address);
+        s.fault.bytes = static_cast<u32>(span);
+        s.fault.space = kind;
+        return nullptr;
     }
-    if (found->serial != image.serial) {
-        bad_image(
+    if (found->serial != image.serial)
+        return bad_image(
             s, i, lanes,
             fmt::format("the memory of this {} was freed: another allocation has its address now", kind));
-        return false;
-    }
     opened.bytes = found->host + (image.address - found->base);
-    return true;
+    return i + 1;
 }
 
-// Calls use(opened, lanes) for each object that lanes name. False after a fault.
+// Calls use(opened, lanes) for each object that lanes name. Null after a fault, which `use` returns too.
 template <class Use>
-bool for_objects(Lanes& s, const Instruction* i, const u64* handles, bool is_surface, const Use& use) {
+const Instruction* for_objects(Lanes& s, const Instruction* i, const u64* handles, bool is_surface,
+                               const Use& use) {
     for (u32 left = s.mask; left != 0;) {
         const u64 handle = handles[__builtin_ctz(left)];
         const u32 lanes = lanes_where(left, [&](unsigned l) { return handles[l] == handle; });
         left &= ~lanes;
         Opened opened;
-        if (!open(s, i, handle, lanes, is_surface, opened) || !use(opened, lanes)) return false;
+        if (open(s, i, handle, lanes, is_surface, opened) == nullptr || use(opened, lanes) == nullptr)
+            return nullptr;
     }
-    return true;
+    return i + 1;
 }
 
 const char* shape_of(const Image& image) {
@@ -186,13 +178,11 @@ const Instruction* read_texture(Lanes& s, const Instruction* i) {
                                                  : access.what == Flag::a ? 3
                                                                           : 0);
     u32 results[4][32];
-    const bool done =
+    const Instruction* after =
         for_objects(s, i, lanes_at<u64>(s, i->operand[5]), false, [&](const Opened& opened, u32 lanes) {
             const ImageObject& texture = *opened.object;
-            if (std::string why = objection(texture, access, Gathers); !why.empty()) {
-                bad_image(s, i, lanes, std::move(why));
-                return false;
-            }
+            if (std::string why = objection(texture, access, Gathers); !why.empty())
+                return bad_image(s, i, lanes, std::move(why));
             const Texels texels{&texture, opened.bytes, s.log};
             for (const unsigned l : LanesOf{lanes}) {
                 const SamplePlace place = place_of(s, i, access, texture, l);
@@ -202,11 +192,11 @@ const Instruction* read_texture(Lanes& s, const Instruction* i) {
                     results[c][l] = access.type == Type::f32 ? std::bit_cast<u32>(number) : texel.bits[c];
                 }
             }
-            return true;
+            return i;
         });
-    if (!done) return nullptr;
+    if (after == nullptr) return nullptr;
     for (unsigned c = 0; c < 4; ++c) write_lanes(s, i->operand[1 + c], results[c]);
-    return i + 1;
+    return after;
 }
 
 // --- surfaces ----------------------------------------------------------------------------------------------
@@ -249,67 +239,52 @@ u32 access_bytes_of(const ImageAccess& access, const Image& image) {
     return access.formatted ? image.format.bytes() : ptx::bytes_of(access.type) * access.values;
 }
 
-// Calls use(bytes, address, lane) for the lanes that reach the surface, and skip(lane) for those that do not. False
-// after a fault.
-template <class Use, class Skip>
-bool for_places(Lanes& s, const Instruction* i, u64* handles, const ImageAccess& access, const Use& use,
-                const Skip& skip) {
+// Calls use(opened, offset, lane) for the lanes that reach the surface. Null after a fault.
+template <class Use>
+const Instruction* for_places(Lanes& s, const Instruction* i, const u64* handles, const ImageAccess& access,
+                              const Use& use) {
     return for_objects(s, i, handles, true, [&](const Opened& opened, u32 lanes) {
         const Image& image = opened.object->image;
-        if (!fits(image, access.geometry(), true)) {
-            bad_image(s, i, lanes,
-                      fmt::format("the kernel uses the surface by .{}, and it is of {}",
-                                  access.geometry().name, shape_of(image)));
-            return false;
-        }
+        if (!fits(image, access.geometry(), true))
+            return bad_image(s, i, lanes,
+                             fmt::format("the kernel uses the surface by .{}, and it is of {}",
+                                         access.geometry().name, shape_of(image)));
         const u32 bytes = access_bytes_of(access, image);
         std::array<SurfacePlace, 32> places;
         for (const unsigned l : LanesOf{lanes}) places[l] = surface_place(s, i, access, image, bytes, l);
         const u32 left = lanes_where(lanes, [&](unsigned l) { return !places[l].inside; });
         const u32 misaligned = lanes_where(lanes, [&](unsigned l) { return !places[l].aligned; });
-        if (access.outside == Flag::trap && left != 0) {
-            bad_image(
+        if (access.outside == Flag::trap && left != 0)
+            return bad_image(
                 s, i, left,
                 fmt::format(
                     "an access of {} bytes outside of the surface, which has {} bytes x {} rows x {} slices "
                     "(x counts bytes)",
                     bytes, u64{image.width} * image.format.bytes(), image.height, image.slices));
-            return false;
-        }
-        if (misaligned != 0) {
-            bad_image(s, i, misaligned,
-                      fmt::format("an access of {} bytes to a surface needs an x that is a multiple of them",
-                                  bytes));
-            return false;
-        }
-        for (const unsigned l : LanesOf{lanes}) {
-            if (!places[l].inside && access.outside == Flag::zero)
-                skip(l);
-            else
-                use(opened, places[l].offset, l);
-        }
-        return true;
+        if (misaligned != 0)
+            return bad_image(
+                s, i, misaligned,
+                fmt::format("an access of {} bytes to a surface needs an x that is a multiple of them",
+                            bytes));
+        for (const unsigned l : LanesOf{access.outside == Flag::zero ? lanes & ~left : lanes})
+            use(opened, places[l].offset, l);
+        return i;
     });
 }
 
 const Instruction* load_surface(Lanes& s, const Instruction* i) {
     const ImageAccess access = program::unpacked<ImageAccess>(i);
     const u32 bytes = ptx::bytes_of(access.type);
-    u64 values[4][32];
+    u64 values[4][32] = {};
     const auto load = [&](const Opened& opened, u64 offset, unsigned l) {
         if (s.log != nullptr)
             s.log->add(opened.object->image.address + offset, u64{bytes} * access.values,
                        races::Access::read);
-        for (unsigned v = 0; v < access.values; ++v) {
-            values[v][l] = 0;
+        for (unsigned v = 0; v < access.values; ++v)
             std::memcpy(&values[v][l], opened.bytes + offset + std::size_t{v} * bytes, bytes);
-        }
     };
-    const auto none = [&](unsigned l) {
-        for (unsigned v = 0; v < access.values; ++v) values[v][l] = 0;
-    };
-    if (!for_places(s, i, lanes_at<u64>(s, i->operand[1u + access.values]), access, load, none))
-        return nullptr;
+    const auto* handles = lanes_at<u64>(s, i->operand[1u + access.values]);
+    if (for_places(s, i, handles, access, load) == nullptr) return nullptr;
     const u32 wide = std::max(2u, bytes);  // of a register
     for (unsigned v = 0; v < access.values; ++v) {
         std::byte* d = s.registers + i->operand[1 + v];
@@ -355,8 +330,7 @@ const Instruction* store_surface(Lanes& s, const Instruction* i) {
         if (halves != 0)
             return bad_image(s, i, s.mask, "sust.p to a surface of halves is not supported: use sust.b");
     }
-    if (!for_places(s, i, lanes_at<u64>(s, i->operand[1]), access, store, [](unsigned) {})) return nullptr;
-    return i + 1;
+    return for_places(s, i, lanes_at<u64>(s, i->operand[1]), access, store);
 }
 
 template <class T>
@@ -396,9 +370,9 @@ const Instruction* reduce_surface(Lanes& s, const Instruction* i) {
         else
             reduce_at(at, access.what, lanes_at<u32>(s, source)[l]);
     };
-    if (!for_places(s, i, lanes_at<u64>(s, i->operand[1]), access, reduce, [](unsigned) {})) return nullptr;
-    if (wrong != 0) return bad_image(s, i, wrong, "sured.p needs a surface of one 32-bit integer a texel");
-    return i + 1;
+    const Instruction* after = for_places(s, i, lanes_at<u64>(s, i->operand[1]), access, reduce);
+    if (after == nullptr || wrong == 0) return after;
+    return bad_image(s, i, wrong, "sured.p needs a surface of one 32-bit integer a texel");
 }
 
 // --- queries -----------------------------------------------------------------------------------------------
@@ -428,11 +402,11 @@ const Instruction* query(Lanes& s, const Instruction* i) {
     u32 results[32];
     const auto ask = [&](const Opened& opened, u32 lanes) {
         for (const unsigned l : LanesOf{lanes}) results[l] = answer_of(*opened.object, access.what);
-        return true;
+        return i;
     };
-    if (!for_objects(s, i, lanes_at<u64>(s, i->operand[1]), IsSurface, ask)) return nullptr;
-    write_lanes(s, i->operand[0], results);
-    return i + 1;
+    const Instruction* after = for_objects(s, i, lanes_at<u64>(s, i->operand[1]), IsSurface, ask);
+    if (after != nullptr) write_lanes(s, i->operand[0], results);
+    return after;
 }
 
 // A texture object has its sampler in itself.
@@ -451,17 +425,14 @@ const Instruction* is_kind(Lanes& s, const Instruction* i) {
 }  // namespace
 
 void register_textures(Registry& r) {
-    const auto add = [&](Operation operation, Handler handler) {
-        r.add(operation, Type::none, Type::none, {}, handler);
-    };
-    add(Operation::tex, read_texture<false>);
-    add(Operation::tld4, read_texture<true>);
-    add(Operation::suld, load_surface);
-    add(Operation::sust, store_surface);
-    add(Operation::sured, reduce_surface);
-    add(Operation::txq, query<false>);
-    add(Operation::suq, query<true>);
-    add(Operation::istypep, is_kind);
+    r.add(Operation::tex, read_texture<false>);
+    r.add(Operation::tld4, read_texture<true>);
+    r.add(Operation::suld, load_surface);
+    r.add(Operation::sust, store_surface);
+    r.add(Operation::sured, reduce_surface);
+    r.add(Operation::txq, query<false>);
+    r.add(Operation::suq, query<true>);
+    r.add(Operation::istypep, is_kind);
 }
 
 }  // namespace emulated::machine

@@ -18,10 +18,9 @@ using program::VectorVideo;
 
 __extension__ typedef __int128 Wide;
 
-Wide extended(std::uint32_t bits, unsigned width, bool is_signed) {
+Wide extended(u32 bits, unsigned width, bool is_signed) {
     const unsigned unused = 32 - width;
-    return is_signed ? Wide{static_cast<std::int32_t>(bits << unused) >> unused}
-                     : Wide{bits << unused >> unused};
+    return is_signed ? Wide{static_cast<s32>(bits << unused) >> unused} : Wide{bits << unused >> unused};
 }
 
 Wide clamped(Wide value, unsigned width, bool is_signed) {
@@ -39,7 +38,7 @@ Place place_of(Part part) {
     return {8 * (static_cast<unsigned>(part) - static_cast<unsigned>(Part::b0)), 8};
 }
 
-Wide selected(std::uint32_t word, Part part, bool is_signed) {
+Wide selected(u32 word, Part part, bool is_signed) {
     const Place place = place_of(part);
     return extended(word >> place.shift, place.width, is_signed);
 }
@@ -62,12 +61,12 @@ using Ge = decltype([](Wide a, Wide b) -> Wide { return a >= b; });
 
 struct Sources {
     Sources(Lanes& s, const Instruction* i)
-        : d(lanes_at<std::uint32_t>(s, i->operand[0])),
-          a(lanes_at<std::uint32_t>(s, i->operand[1])),
-          b(lanes_at<std::uint32_t>(s, i->operand[2])),
-          c(lanes_at<std::uint32_t>(s, i->operand[3])) {}
-    std::uint32_t* d;
-    const std::uint32_t *a, *b, *c;
+        : d(lanes_at<u32>(s, i->operand[0])),
+          a(lanes_at<u32>(s, i->operand[1])),
+          b(lanes_at<u32>(s, i->operand[2])),
+          c(lanes_at<u32>(s, i->operand[3])) {}
+    u32* d;
+    const u32 *a, *b, *c;
 };
 
 // --- scalar ------------------------------------------------------------------------------------------------
@@ -84,8 +83,8 @@ template <Step S>
 Wide saturated(const ScalarVideo& form, Wide value) {
     if (S == Step::shift) {
         constexpr unsigned unused = 64 - 34;
-        const auto bits = static_cast<std::uint64_t>(value) << unused;
-        return clamped(static_cast<std::int64_t>(bits) >> unused, 32, form.d_signed);
+        const auto bits = static_cast<u64>(value) << unused;
+        return clamped(static_cast<s64>(bits) >> unused, 32, form.d_signed);
     }
     if (form.d != Part::word) {
         const Wide most = (Wide{1} << (place_of(form.d).width - (form.d_signed ? 1 : 0))) - 1;
@@ -98,20 +97,19 @@ Wide saturated(const ScalarVideo& form, Wide value) {
 // them the sum of vadd and vsub, and what vshl and vshr saturated, is extended with its sign from 32 bits even where it
 // is unsigned; c is extended as its type says.
 template <Step S>
-std::uint32_t with_c(const ScalarVideo& form, Wide value, std::uint32_t c) {
+u32 with_c(const ScalarVideo& form, Wide value, u32 c) {
     if (S == Step::sum || (S == Step::shift && form.saturates))
-        value = extended(static_cast<std::uint32_t>(value), 32, true);
-    auto bits = static_cast<std::uint64_t>(value);
-    const auto third = static_cast<std::uint64_t>(extended(c, 32, form.d_signed));
-    const bool less =
-        form.d_signed ? static_cast<std::int64_t>(bits) < static_cast<std::int64_t>(third) : bits < third;
+        value = extended(static_cast<u32>(value), 32, true);
+    auto bits = static_cast<u64>(value);
+    const auto third = static_cast<u64>(extended(c, 32, form.d_signed));
+    const bool less = form.d_signed ? static_cast<s64>(bits) < static_cast<s64>(third) : bits < third;
     if (form.secondary == Flag::add) bits += third;
     if (form.secondary == Flag::min) bits = less ? bits : third;
     if (form.secondary == Flag::max) bits = less ? third : bits;
-    if (form.d == Part::word) return static_cast<std::uint32_t>(bits);
+    if (form.d == Part::word) return static_cast<u32>(bits);
     const Place place = place_of(form.d);
-    const std::uint32_t mask = ((1u << place.width) - 1) << place.shift;
-    return (c & ~mask) | (static_cast<std::uint32_t>(bits) << place.shift & mask);
+    const u32 mask = ((1u << place.width) - 1) << place.shift;
+    return (c & ~mask) | (static_cast<u32>(bits) << place.shift & mask);
 }
 
 // tmp of the manual, saturated and combined with c.
@@ -148,7 +146,7 @@ const Instruction* multiply_add(Lanes& s, const Instruction* i) {
     const auto form = program::unpacked<ScalarVideo>(i);
     const Sources of(s, i);
     const bool is_signed = form.a_signed || form.b_signed || form.negates_product || form.negates_c;
-    const auto factor = [](std::uint32_t word, Part part, bool part_is_signed) {
+    const auto factor = [](u32 word, Part part, bool part_is_signed) {
         return selected(word, part, part_is_signed || part == Part::word);
     };
     for (const unsigned l : LanesOf{s.mask}) {
@@ -158,11 +156,11 @@ const Instruction* multiply_add(Lanes& s, const Instruction* i) {
         if (form.negates_c) c = -c;
         value += c + (form.plus_one ? 1 : 0);
         if (form.scale != Flag::count) {
-            if (!is_signed) value = static_cast<std::uint64_t>(value);
+            if (!is_signed) value = static_cast<u64>(value);
             value >>= form.scale == Flag::shr7 ? 7 : 15;
         }
         if (form.saturates) value = clamped(value, 32, is_signed);
-        of.d[l] = static_cast<std::uint32_t>(value);
+        of.d[l] = static_cast<u32>(value);
     }
     return i + 1;
 }
@@ -174,13 +172,12 @@ const Instruction* vector(Lanes& s, const Instruction* i) {
     const auto form = program::unpacked<VectorVideo>(i);
     const Sources of(s, i);
     const unsigned width = 32 / form.lanes;
-    const auto part = [&](std::uint64_t both, unsigned selectors, unsigned lane, bool is_signed) {
-        return extended(static_cast<std::uint32_t>(both >> (selectors >> (4 * lane) & 15) * width), width,
-                        is_signed);
+    const auto part = [&](u64 both, unsigned selectors, unsigned lane, bool is_signed) {
+        return extended(static_cast<u32>(both >> (selectors >> (4 * lane) & 15) * width), width, is_signed);
     };
     for (const unsigned l : LanesOf{s.mask}) {
-        const std::uint64_t both = std::uint64_t{of.b[l]} << 32 | of.a[l];
-        std::uint32_t merged = of.c[l];
+        const u64 both = u64{of.b[l]} << 32 | of.a[l];
+        u32 merged = of.c[l];
         Wide sum = of.c[l];
         for (unsigned lane = 0; lane < form.lanes; ++lane) {
             if ((form.mask >> lane & 1) == 0) continue;
@@ -188,10 +185,10 @@ const Instruction* vector(Lanes& s, const Instruction* i) {
                 F{}(part(both, form.a, lane, form.a_signed), part(both, form.b, lane, form.b_signed));
             if (form.saturates) value = clamped(value, width, form.d_signed);
             sum += value;
-            const std::uint32_t mask = ((1u << width) - 1) << (width * lane);
-            merged = (merged & ~mask) | (static_cast<std::uint32_t>(value) << (width * lane) & mask);
+            const u32 mask = ((1u << width) - 1) << (width * lane);
+            merged = (merged & ~mask) | (static_cast<u32>(value) << (width * lane) & mask);
         }
-        of.d[l] = form.accumulates ? static_cast<std::uint32_t>(sum) : merged;
+        of.d[l] = form.accumulates ? static_cast<u32>(sum) : merged;
     }
     return i + 1;
 }
@@ -199,8 +196,8 @@ const Instruction* vector(Lanes& s, const Instruction* i) {
 template <class F>
 void add_both(Registry& r, Operation scalar_operation, Operation vector_operation,
               const program::FlagSet& flags = {}) {
-    r.add(scalar_operation, Type::none, Type::none, flags, arithmetic<F>);
-    r.add(vector_operation, Type::none, Type::none, flags, vector<F>);
+    r.add(scalar_operation, arithmetic<F>, flags);
+    r.add(vector_operation, vector<F>, flags);
 }
 
 }  // namespace
@@ -212,10 +209,10 @@ void register_video(Registry& r) {
     add_both<Difference>(r, O::video_difference, O::video_vector_difference);
     add_both<Min>(r, O::video_min, O::video_vector_min);
     add_both<Max>(r, O::video_max, O::video_vector_max);
-    r.add(O::video_vector_average, Type::none, Type::none, {}, vector<Average>);
-    r.add(O::video_shl, Type::none, Type::none, {}, shift<true>);
-    r.add(O::video_shr, Type::none, Type::none, {}, shift<false>);
-    r.add(O::video_mad, Type::none, Type::none, {}, multiply_add);
+    r.add(O::video_vector_average, vector<Average>);
+    r.add(O::video_shl, shift<true>);
+    r.add(O::video_shr, shift<false>);
+    r.add(O::video_mad, multiply_add);
     add_both<Eq>(r, O::video_set, O::video_vector_set, {Flag::eq});
     add_both<Ne>(r, O::video_set, O::video_vector_set, {Flag::ne});
     add_both<Lt>(r, O::video_set, O::video_vector_set, {Flag::lt});

@@ -76,7 +76,7 @@ void Lowering::write_remotely(const ptx::Instruction& instruction, const Opcode&
     if (opcode.flags.has(Flag::v4) && bytes == 8) unsupported(instruction);
     const Parts parts = parts_of(instruction.operands[1], instruction, opcode, "source");
     std::vector<Ref> values;
-    for (const ptx::Operand* part : parts.operands) values.push_back(source(*part, bytes, opcode.type));
+    for (const ptx::Operand& part : parts.operands) values.push_back(source(part, bytes, opcode.type));
     const Ref to = whole_address(instruction.operands[0]), barrier = whole_address(instruction.operands[2]);
     Step& step = emit(stores ? Key{Operation::store_async} : key_of(opcode), {}, {to, barrier});
     step.immediate = bytes;
@@ -155,10 +155,10 @@ void Lowering::elect(const ptx::Instruction& instruction, const Opcode&) {
 }
 
 // Before a generic access that may only reach the cluster's shared memory.
-void Lowering::require_cluster_address(const ptx::Operand& given, const Opcode& opcode) {
+void Lowering::require_cluster_address(const ptx::Operand& given, const Opcode& opcode, unsigned bytes) {
     if (!opcode.flags.has(Flag::shared_cluster)) return;
     const Ref where = whole_address(given);
-    emit({Operation::in_cluster}, {}, {where}).immediate = ptx::bytes_of(opcode.type);
+    emit({Operation::in_cluster}, {}, {where}).immediate = bytes;
 }
 
 }  // namespace emulated::program

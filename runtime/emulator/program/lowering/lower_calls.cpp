@@ -63,10 +63,10 @@ void Lowering::keep_frame(Operation operation) {
     if (!reenters_) return;
     const Functions::Entry& entry = functions_.at(index_);
     Step& step = emit({operation}, {}, {functions_.layout().special(Special::stack)});
-    step.kept.push_back({entry.return_slot, 4, 4});
+    step.kept.push_back({entry.return_slot, 4});
     for (std::size_t i = 0; i < function_.parameters.size(); ++i) {
-        const auto stride = Functions::stride(function_.variable(function_.parameters[i]));
-        step.kept.push_back({entry.argument_places[function_.results.size() + i], stride, stride});
+        step.kept.push_back({entry.argument_places[function_.results.size() + i],
+                             Functions::stride(function_.variable(function_.parameters[i]))});
     }
 }
 
@@ -129,8 +129,8 @@ std::uint32_t Lowering::argument_place(std::int32_t index) {
     return places_[{variable.name, stride}] = functions_.layout().reserve(std::uint64_t{32} * stride);
 }
 
-std::vector<Lowering::Argument> Lowering::arguments_of(const ptx::Operand* list) {
-    std::vector<Argument> made;
+std::vector<Code::Place> Lowering::arguments_of(const ptx::Operand* list) {
+    std::vector<Code::Place> made;
     if (!list) return made;
     for (const ptx::Operand& part : list->parts) {
         if (part.kind == OperandKind::sink) {
@@ -156,20 +156,20 @@ void Lowering::call(const ptx::Instruction& instruction, const Opcode&) {
     }
     const ptx::Function& callee = *found->second;
     const std::size_t index = functions_.require(callee);
-    const std::vector<Argument> results = arguments_of(operands.results);
-    const std::vector<Argument> arguments = arguments_of(operands.arguments);
+    const std::vector<Code::Place> results = arguments_of(operands.results);
+    const std::vector<Code::Place> arguments = arguments_of(operands.arguments);
 
-    const auto copies = [&](const std::vector<Argument>& given, const std::vector<std::int32_t>& formals,
+    const auto copies = [&](const std::vector<Code::Place>& given, const std::vector<std::int32_t>& formals,
                             std::size_t first, bool to_callee) {
         if (given.size() != formals.size())
             refuse(fmt::format("'{}' is called with {} arguments", callee.name, given.size()));
         for (std::size_t i = 0; i < given.size(); ++i) {
-            if (given[i].stride == 0) continue;
+            if (given[i].bytes == 0) continue;
             const std::uint32_t stride = Functions::stride(callee.variable(formals[i]));
-            if (stride != given[i].stride)
+            if (stride != given[i].bytes)
                 refuse(fmt::format("an argument of '{}' has another size than its parameter", callee.name));
             Ref to{Ref::Kind::fixed, functions_.at(index).argument_places[first + i]};
-            Ref from{Ref::Kind::fixed, given[i].place};
+            Ref from{Ref::Kind::fixed, given[i].offset};
             if (!to_callee) std::swap(to, from);
             emit({Operation::copy_argument}, {to}, {from}).extra = stride;
         }
@@ -193,17 +193,17 @@ void Lowering::call_through_pointer(const ptx::Operand* results, const ptx::Oper
         emit({Operation::cvt, Type::u64, Type::u32}, {widened}, {pointer});
         pointer = widened;
     }
-    const std::vector<Argument> to = arguments_of(results), from = arguments_of(arguments);
-    const auto strides = [](const std::vector<Argument>& given) {
+    const std::vector<Code::Place> to = arguments_of(results), from = arguments_of(arguments);
+    const auto strides = [](const std::vector<Code::Place>& given) {
         std::vector<std::uint32_t> made;
         made.reserve(given.size());
-        for (const Argument& each : given) made.push_back(each.stride);
+        for (const Code::Place& each : given) made.push_back(each.bytes);
         return made;
     };
     functions_.require_pointees(strides(to), strides(from));
-    const auto step = [&](Operation operation, const std::vector<Argument>& given) {
+    const auto step = [&](Operation operation, const std::vector<Code::Place>& given) {
         Step& made = emit({operation}, {}, {pointer});
-        for (const Argument& each : given) made.kept.push_back({each.place, each.stride, each.stride});
+        made.kept = given;
         made.extra = static_cast<std::uint32_t>(to.size());
     };
     keep_frame(Operation::save_frame);

@@ -1,4 +1,5 @@
 // Loads, stores, atomics and the like: from PTX to steps.
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
@@ -50,18 +51,16 @@ Step& Lowering::access(Step& step, const Address& where) {
 Lowering::Parts Lowering::parts_of(const ptx::Operand& given, const ptx::Instruction& instruction,
                                    const Opcode& opcode, const char* role) {
     Parts made;
-    if (given.kind == OperandKind::vector) {
-        for (const ptx::Operand& part : given.parts) made.operands.push_back(&part);
-    } else {
-        made.operands.push_back(&given);
-    }
-    made.lanes = opcode.flags.has(Flag::v4) ? 4 : opcode.flags.has(Flag::v2) ? 2 : 1;
+    // A register of 128 bits is two of 64.
+    const bool halves = opcode.type == Type::b128;
+    made.operands = elements_of(halves ? halves_of(given) : given);
+    made.lanes = opcode.flags.has(Flag::v4) ? 4 : halves || opcode.flags.has(Flag::v2) ? 2 : 1;
     if (made.operands.size() != made.lanes)
         refuse(fmt::format("{} needs {} {} registers", instruction.opcode, made.lanes, role));
-    made.bytes = ptx::bytes_of(opcode.type);
+    made.bytes = halves ? 8 : ptx::bytes_of(opcode.type);
     made.wide = std::max(2u, made.bytes);
-    for (const ptx::Operand* part : made.operands) {
-        if (part->kind == OperandKind::reg) made.wide = width(*part);
+    for (const ptx::Operand& part : made.operands) {
+        if (part.kind == OperandKind::reg) made.wide = width(part);
     }
     return made;
 }
@@ -73,24 +72,7 @@ void Lowering::take_policy(const ptx::Instruction& instruction, const Opcode& op
     if (has_policy) source(instruction.operands[operands], 8);
 }
 
-namespace {
-
-// An access of 128 bits is one of two halves.
-Opcode of_two_halves(const Opcode& opcode) {
-    Opcode made = opcode;
-    made.type = Type::b64;
-    made.flags.add(Flag::v2);
-    return made;
-}
-
-}  // namespace
-
 void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
-    if (opcode.type == Type::b128) {
-        ptx::Instruction halves = instruction;
-        halves.operands[0] = halves_of(operand(instruction, 0));
-        return load(halves, of_two_halves(opcode));
-    }
     take_policy(instruction, opcode, 2);
     const ptx::Operand& to = operand(instruction, 0);
     const ptx::Operand& from = operand(instruction, 1);
@@ -101,7 +83,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     const std::uint32_t used = instruction.used_bytes & all;
     std::vector<Ref> results;
     results.reserve(parts.size());
-    for (const ptx::Operand* part : parts) results.push_back(result(*part, wide));
+    for (const ptx::Operand& part : parts) results.push_back(result(part, wide));
     Key key{Operation::ld, memory_type(opcode.type, wide), register_type(wide), space_of(opcode.flags)};
 
     // Parameters by name: of a kernel the same for all lanes, of a call in the register file.
@@ -130,7 +112,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     }
     const FlagSet shared_with_others{Flag::is_volatile, Flag::relaxed, Flag::acquire, Flag::mmio};
     if (!(opcode.flags & shared_with_others).empty()) functions_.layout().may_spin();
-    require_cluster_address(from, opcode);
+    require_cluster_address(from, opcode, bytes);
     const Address where = address(from);
     if (used != all) key.operation = Operation::ld_used;
     Step& step = access(lanes == 1 ? emit(key, results, {where.base}) : emit(key, {}, {where.base}), where);
@@ -141,12 +123,6 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
 }
 
 void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) {
-    if (opcode.type == Type::b128) {
-        ptx::Instruction halves = instruction;
-        operand(instruction, 1);
-        halves.operands[1] = halves_of(instruction.operands[1]);
-        return store(halves, of_two_halves(opcode));
-    }
     take_policy(instruction, opcode, 2);
     const ptx::Operand& to = operand(instruction, 0);
     const ptx::Operand& from = operand(instruction, 1);
@@ -155,7 +131,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
     if (wide < bytes) refuse("the source register is narrower than what is stored");
     std::vector<Ref> values;
     values.reserve(parts.size());
-    for (const ptx::Operand* part : parts) values.push_back(source(*part, wide, opcode.type));
+    for (const ptx::Operand& part : parts) values.push_back(source(part, wide, opcode.type));
     Key key{Operation::st, unsigned_of(bytes), register_type(wide), space_of(opcode.flags)};
 
     if (const ptx::Variable* variable = argument_variable(to)) {
@@ -173,7 +149,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
         return;
     }
     if (opcode.flags.has(Flag::param)) refuse("a kernel's parameters cannot be stored to");
-    require_cluster_address(to, opcode);
+    require_cluster_address(to, opcode, bytes);
     const Address where = address(to);
     Step& step =
         access(lanes == 1 ? emit(key, {}, {values[0], where.base}) : emit(key, {}, {where.base}), where);
@@ -190,7 +166,7 @@ void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode)
     const FlagSet flags = (opcode.flags & opcode.row->selecting).minus({Flag::shared_cluster});
     const bool cas = flags.has(Flag::cas);
     const Ref d = reduces ? temporary(bytes) : result(operand(instruction, 0), bytes);
-    require_cluster_address(operand(instruction, first), opcode);
+    require_cluster_address(operand(instruction, first), opcode, bytes);
     const Address where = address(operand(instruction, first));
     const Ref b = source(operand(instruction, first + 1), bytes, opcode.type);
     const Ref c = cas ? source(operand(instruction, first + 2), bytes, opcode.type) : b;

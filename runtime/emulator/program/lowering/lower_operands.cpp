@@ -55,6 +55,10 @@ std::uint64_t float_bits(const ptx::Operand& operand, Type type, unsigned bytes)
 
 }  // namespace
 
+std::vector<ptx::Operand> elements_of(const ptx::Operand& operand) {
+    return operand.kind == OperandKind::vector ? operand.parts : std::vector{operand};
+}
+
 Type unsigned_of(unsigned bytes) noexcept {
     return bytes == 1 ? Type::u8 : bytes == 2 ? Type::u16 : bytes == 4 ? Type::u32 : Type::u64;
 }

@@ -20,14 +20,9 @@ bool is_small_product(const Product& product) { return product.a == Type::f16 &&
 }  // namespace
 
 // The registers of one matrix: so many, of so many bytes, in braces or alone.
-std::vector<const ptx::Operand*> Lowering::registers_of_matrix(const ptx::Operand& given, std::size_t count,
-                                                               const char* which) {
-    std::vector<const ptx::Operand*> made;
-    if (given.kind == OperandKind::vector) {
-        for (const ptx::Operand& part : given.parts) made.push_back(&part);
-    } else {
-        made.push_back(&given);
-    }
+std::vector<ptx::Operand> Lowering::registers_of_matrix(const ptx::Operand& given, std::size_t count,
+                                                        const char* which) {
+    std::vector<ptx::Operand> made = elements_of(given);
     if (made.size() != count) refuse(fmt::format("{} has {} registers, not {}", which, count, made.size()));
     return made;
 }
@@ -71,7 +66,7 @@ void Lowering::multiply_matrices(const ptx::Instruction& instruction, const Opco
         const unsigned bytes = type == Type::f64 ? 8 : 4;
         const auto parts = registers_of_matrix(instruction.operands[index], copied ? 8 : kept, which);
         for (unsigned i = 0; i < kept; ++i)
-            list.push_back(index == 0 ? result(*parts[i], bytes) : source(*parts[i], bytes, type));
+            list.push_back(index == 0 ? result(parts[i], bytes) : source(parts[i], bytes, type));
     };
     add(0, fragment_c(*product, product->d), product->d, "D", small_sums);
     const std::size_t results = list.size();
@@ -115,8 +110,8 @@ void Lowering::move_matrix(const ptx::Instruction& instruction, const Opcode& op
     const unsigned bytes = opcode.type == Type::f64 ? 8 : 4;
     std::vector<Ref> list;
     const std::size_t count = std::size_t{fragment->copies} * program::registers_of(*fragment);
-    for (const ptx::Operand* part : registers_of_matrix(registers, count, "the matrix"))
-        list.push_back(loads ? result(*part, bytes) : source(*part, bytes, opcode.type));
+    for (const ptx::Operand& part : registers_of_matrix(registers, count, "the matrix"))
+        list.push_back(loads ? result(part, bytes) : source(part, bytes, opcode.type));
     // Without a stride the rows, or columns, follow each other.
     const unsigned length = fragment->inner_contiguous
                                 ? fragment->inner * fragment->per_register * fragment->registers * 4u
@@ -137,9 +132,9 @@ void Lowering::move_rows(const ptx::Instruction& instruction, const Opcode& opco
     const std::size_t count = opcode.flags.has(Flag::x4) ? 4 : opcode.flags.has(Flag::x2) ? 2 : 1;
     const Address where = address(operand(instruction, loads ? 1 : 0));
     std::vector<Ref> list;
-    for (const ptx::Operand* part :
+    for (const ptx::Operand& part :
          registers_of_matrix(operand(instruction, loads ? 0 : 1), count, "the matrix"))
-        list.push_back(loads ? result(*part, 4) : source(*part, 4));
+        list.push_back(loads ? result(part, 4) : source(part, 4));
     Step& step = emit({opcode.row->operation, Type::u16, Type::none, opcode.flags & FlagSet{Flag::trans}}, {},
                       {where.base});
     access(step, where).listed_results = loads ? list.size() : 0;

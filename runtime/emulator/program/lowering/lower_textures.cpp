@@ -32,14 +32,11 @@ Ref Lowering::image_handle(const ptx::Operand& address) {
 // What follows the first `count` of a vector pads it.
 void Lowering::append_coordinates(const ptx::Operand& given, unsigned count, const Opcode& opcode,
                                   std::vector<Ref>& into) {
-    const bool is_vector = given.kind == OperandKind::vector;
-    const std::size_t parts = is_vector ? given.parts.size() : 1;
-    const std::size_t padded = count == 3 ? 4 : count;
-    if (parts != count && parts != padded)
-        refuse(
-            fmt::format("the coordinates have {} components, which is not what the geometry needs", parts));
-    for (unsigned i = 0; i < count; ++i)
-        into.push_back(source(is_vector ? given.parts[i] : given, 4, opcode.second));
+    const std::vector<ptx::Operand> parts = elements_of(given);
+    if (parts.size() != count && parts.size() != (count == 3 ? 4 : count))
+        refuse(fmt::format("the coordinates have {} components, which is not what the geometry needs",
+                           parts.size()));
+    for (unsigned i = 0; i < count; ++i) into.push_back(source(parts[i], 4, opcode.second));
 }
 
 // tex.2d.v4.f32.f32 {d}|p, [a, {c}]; with .level and .grad a level or derivatives follow, here the coordinates too.
@@ -110,11 +107,11 @@ void Lowering::surface(const ptx::Instruction& instruction, const Opcode& opcode
     access.values = static_cast<std::uint8_t>(lanes);
     std::vector<Ref> results, list;
     append_coordinates(at.parts[1], access.geometry().coordinates(), opcode, list);
-    for (const ptx::Operand* part : parts) {
+    for (const ptx::Operand& part : parts) {
         if (loads)
-            results.push_back(result(*part, wide));
+            results.push_back(result(part, wide));
         else
-            list.push_back(source(*part, wide, opcode.type));
+            list.push_back(source(part, wide, opcode.type));
     }
     const Ref handle = image_handle(at);
     Step& step = emit({opcode.row->operation}, std::move(results), {handle});

@@ -134,12 +134,10 @@ void Lowering::compare(const ptx::Instruction& instruction, const Opcode& opcode
     const Ref plain = temporary(0);
     emit(key, {plain}, {a, b});
     Ref with = combined ? predicate(instruction.operands[3]) : Ref{};
+    const Operation combination = combined ? combination_of(opcode.flags) : Operation::mov;
     const auto write = [&](const ptx::Operand& where, Ref value) {
-        const Ref d = result(where, 0);
-        if (combined)
-            emit({combination_of(opcode.flags), Type::pred}, {d}, {value, with});
-        else
-            emit({Operation::mov, Type::pred}, {d}, {value});
+        Step& step = emit({combination, Type::pred}, {result(where, 0)}, {value});
+        if (combined) step.sources.push_back(with);
     };
     if (!pair) return write(to, plain);
     const Ref opposite = temporary(0);

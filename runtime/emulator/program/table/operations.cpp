@@ -65,7 +65,6 @@ constexpr FlagSet cubes{F::cube, F::acube};
 constexpr FlagSet geometries = plain_geometries | cubes;
 constexpr FlagSet gathered{F::right, F::g, F::b, F::a};  // .r .g .b .a
 constexpr FlagSet outside{F::trap, F::clamp, F::zero};
-constexpr FlagSet surface_reductions{F::add, F::min, F::max};
 constexpr FlagSet reduced = FlagSet{F::geometry_1d, F::geometry_2d, F::geometry_3d} | outside;
 constexpr FlagSet unformatted = FlagSet{F::b} | plain_geometries | outside;
 constexpr FlagSet surface_queries{F::width, F::height, F::depth};
@@ -73,7 +72,6 @@ constexpr FlagSet texture_queries =
     surface_queries | FlagSet{F::array_size, F::num_mipmap_levels, F::num_samples};
 constexpr FlagSet extremes_and_sum{F::add, F::min, F::max};
 constexpr FlagSet extremes{F::min, F::max};
-constexpr FlagSet secondary{F::add, F::min, F::max};
 constexpr FlagSet signs_apart{F::xorsign, F::abs_};
 constexpr FlagSet float_classes{F::finite, F::infinite, F::number, F::notanumber, F::normal, F::subnormal};
 constexpr FlagSet votes{F::all, F::any, F::uni, F::ballot};
@@ -282,9 +280,9 @@ constexpr Row table[] = {
     {"atom", O::atom, "*", sized_32_64, {}, FlagSet{F::exch} | atomic_spaces, atom_order, {F::exch}},
     {"atom", O::atom_wide, "*", {b128}, {}, FlagSet{F::exch, F::cas} | shared_or_global, atom_order.minus(policies), {F::exch, F::cas}},
     {"atom", O::atom_vector, "*", {f32}, {}, FlagSet{F::add} | vectors, atom_order | FlagSet{F::global}, vectors, {F::add}},
-    {"atom", O::atom_vector, "*", halves, {}, secondary | vectors | FlagSet{F::v8}, atom_order | FlagSet{F::global, F::noftz}, secondary, {F::noftz}},
+    {"atom", O::atom_vector, "*", halves, {}, extremes_and_sum | vectors | FlagSet{F::v8}, atom_order | FlagSet{F::global, F::noftz}, extremes_and_sum, {F::noftz}},
     {"red", O::red_vector, "*", {f32}, {}, FlagSet{F::add} | vectors, red_order | FlagSet{F::global}, vectors, {F::add}},
-    {"red", O::red_vector, "*", halves, {}, secondary | vectors | FlagSet{F::v8}, red_order | FlagSet{F::global, F::noftz}, secondary, {F::noftz}},
+    {"red", O::red_vector, "*", halves, {}, extremes_and_sum | vectors | FlagSet{F::v8}, red_order | FlagSet{F::global, F::noftz}, extremes_and_sum, {F::noftz}},
     {"prefetch", O::fence, "*", untyped, {}, {}, {F::global, F::local, F::level}, {F::level}},
     {"prefetch", O::fence, "*", untyped, {}, {}, {F::global, F::keep}, {F::keep}, {F::global}},
     {"applypriority", O::fence, "*", untyped, {}, {}, {F::global, F::keep}, {}, {F::keep}},
@@ -333,15 +331,15 @@ constexpr Row table[] = {
     {"brkpt", O::fence, "", untyped},
     {"pmevent", O::fence, "*", untyped, {}, {}, {F::mask}},
 
-    {"vadd", O::video_add, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
-    {"vsub", O::video_sub, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
-    {"vabsdiff", O::video_difference, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
-    {"vmin", O::video_min, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
-    {"vmax", O::video_max, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
-    {"vshl", O::video_shl, "*", integers_32, integers_32, saturates | secondary | shift_modes, {}, shift_modes, {}, {u32}},
-    {"vshr", O::video_shr, "*", integers_32, integers_32, saturates | secondary | shift_modes, {}, shift_modes, {}, {u32}},
+    {"vadd", O::video_add, "*", integers_32, integers_32, saturates | extremes_and_sum, {}, {}, {}, integers_32},
+    {"vsub", O::video_sub, "*", integers_32, integers_32, saturates | extremes_and_sum, {}, {}, {}, integers_32},
+    {"vabsdiff", O::video_difference, "*", integers_32, integers_32, saturates | extremes_and_sum, {}, {}, {}, integers_32},
+    {"vmin", O::video_min, "*", integers_32, integers_32, saturates | extremes_and_sum, {}, {}, {}, integers_32},
+    {"vmax", O::video_max, "*", integers_32, integers_32, saturates | extremes_and_sum, {}, {}, {}, integers_32},
+    {"vshl", O::video_shl, "*", integers_32, integers_32, saturates | extremes_and_sum | shift_modes, {}, shift_modes, {}, {u32}},
+    {"vshr", O::video_shr, "*", integers_32, integers_32, saturates | extremes_and_sum | shift_modes, {}, shift_modes, {}, {u32}},
     {"vmad", O::video_mad, "*", integers_32, integers_32, {F::sat, F::po, F::shr7, F::shr15}, {}, {}, {}, integers_32},
-    {"vset", O::video_set, "*", integers_32, integers_32, ordered | secondary, {}, ordered},
+    {"vset", O::video_set, "*", integers_32, integers_32, ordered | extremes_and_sum, {}, ordered},
     {"vadd2", O::video_vector_add, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
     {"vadd4", O::video_vector_add, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
     {"vsub2", O::video_vector_sub, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
@@ -409,9 +407,9 @@ constexpr Row table[] = {
     {"suld", O::suld, "*", {b8, b16, b32, b64}, {}, unformatted | vectors, {F::ca, F::cg, F::cs, F::cv}, plain_geometries, {F::b}},
     {"sust", O::sust, "*", {b8, b16, b32, b64}, {}, unformatted | vectors, {F::wb, F::cg, F::cs, F::wt}, plain_geometries, {F::b}},
     {"sust", O::sust, "*", {b32}, {}, FlagSet{F::p} | plain_geometries | outside | vectors, {F::wb, F::cg, F::cs, F::wt}, plain_geometries, {F::p}},
-    {"sured", O::sured, "*", {u32, s32, u64}, {}, surface_reductions | reduced | FlagSet{F::b}, {}, surface_reductions, {F::b}},
+    {"sured", O::sured, "*", {u32, s32, u64}, {}, extremes_and_sum | reduced | FlagSet{F::b}, {}, extremes_and_sum, {F::b}},
     {"sured", O::sured, "*", {b32}, {}, FlagSet{F::and_, F::or_, F::b} | reduced, {}, {F::and_, F::or_}, {F::b}},
-    {"sured", O::sured, "*", {b32}, {}, surface_reductions | FlagSet{F::and_, F::or_, F::p} | reduced, {}, surface_reductions | FlagSet{F::and_, F::or_}, {F::p}},
+    {"sured", O::sured, "*", {b32}, {}, extremes_and_sum | FlagSet{F::and_, F::or_, F::p} | reduced, {}, extremes_and_sum | FlagSet{F::and_, F::or_}, {F::p}},
     {"txq", O::txq, "*", {b32}, {}, texture_queries, {}, texture_queries},
     {"suq", O::suq, "*", {b32}, {}, surface_queries, {}, surface_queries},
     {"istypep", O::istypep, "*", untyped, {}, {F::texref, F::samplerref, F::surfref}, {}, {F::texref, F::samplerref, F::surfref}},

@@ -16,7 +16,7 @@ namespace emulated::program {
 
 using ptx::Type;
 
-/// What the machine can do. Most are elementwise; the others say so.
+/// What the machine can do. Most are elementwise; the others say so. What has one rule of the lowering stands together.
 enum class Operation : std::uint8_t {
     // clang-format off
     // elementwise arithmetic
