@@ -116,10 +116,7 @@ __attribute__((noinline)) bool learn_global(Lanes& s, AllocationCache& cache, u3
     const memory::Allocation* found = s.memory->find(s.offset[__builtin_ctz(s.mask)]);
     if (!found || (write && found->read_only)) return false;
     if (found->kind == memory::Allocation::Kind::kernel_heap) return false;
-    cache.base = found->base;
-    cache.bytes = found->bytes;
-    cache.host = found->host;
-    cache.read_only = found->read_only;
+    remember(cache, *found);
     return locate_global(s, cache, access, write);
 }
 

@@ -503,7 +503,7 @@ void register_arithmetic(Registry& r) {
     add_dot<true, false>(r);
     add_dot<true, true>(r);
     for_types<u8, s8, u16, s16>(
-        [&]<class T>() { r.add(Operation::convert_pack, type_of<T>, none, {}, convert_pack<T>); });
+        [&]<class T>() { r.add(Operation::convert_pack, type_of<T>, Type::s32, {}, convert_pack<T>); });
     const auto unsigned_halves = Type::u16x2, signed_halves = Type::s16x2;
     r.add(Operation::add, unsigned_halves, none, {}, binary<TwoHalves<Add, u16>, u32>);
     r.add(Operation::min, unsigned_halves, none, {}, binary<TwoHalves<Min, u16>, u32>);

@@ -33,19 +33,23 @@ struct SmallExtremeOp {
     }
 };
 
+// What was there.
+template <class T, class Op>
+inline T exchange(BitsOf<T>* at, T b, T c) {
+    BitsOf<T> old = __atomic_load_n(at, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(at, &old, bits_as<BitsOf<T>>(Op{}(bits_as<T>(old), b, c)), true,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+    }
+    return bits_as<T>(old);
+}
+
 // The elements that an asynchronous operation brings, when it is done.
 template <class T, class Op>
 void combine(std::byte* to, const std::byte* from, std::size_t bytes) {
-    using U = BitsOf<T>;
     for (std::size_t at = 0; at < bytes; at += sizeof(T)) {
-        U* place = reinterpret_cast<U*>(to + at);
-        U brought;
+        T brought;
         std::memcpy(&brought, from + at, sizeof brought);
-        U old = __atomic_load_n(place, __ATOMIC_RELAXED);
-        const T b = bits_as<T>(brought);
-        while (!__atomic_compare_exchange_n(place, &old, bits_as<U>(Op{}(bits_as<T>(old), b, b)), true,
-                                            __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
-        }
+        exchange<T, Op>(reinterpret_cast<BitsOf<T>*>(to + at), brought, brought);
     }
 }
 
@@ -58,12 +62,6 @@ const Instruction* reduce_remotely(Lanes& s, const Instruction* i) {
     return begin_remote_write(s, i, combine<T, Op>, sizeof(T));
 }
 
-template <class T, class Op>
-void add_reduction(Registry& r, Flag flag, Type type) {
-    r.add(Operation::bulk_reduce, type, Type::none, {flag}, reduce_in_bulk<T, Op>);
-    r.add(Operation::reduce_async, type, Type::none, {flag}, reduce_remotely<T, Op>);
-}
-
 template <Space Where, class T, class Op>
 const Instruction* atomic(Lanes& s, const Instruction* i) {
     const u32 alignment = i->count > 1 ? i->count : sizeof(T);  // of a vector, its first element's
@@ -73,18 +71,13 @@ const Instruction* atomic(Lanes& s, const Instruction* i) {
     const T* b = lanes_at<T>(s, i->operand[2]);
     const T* c = lanes_at<T>(s, i->operand[3]);
     alignas(64) T r[32];
-    for (u32 left = s.mask; left; left &= left - 1) {
-        const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         U* at = reinterpret_cast<U*>(s.base + s.offset[l]);
         if constexpr (Where == Space::shared) {
             r[l] = bits_as<T>(*at);
             *at = bits_as<U>(Op{}(r[l], b[l], c[l]));
         } else {
-            U old = __atomic_load_n(at, __ATOMIC_RELAXED);
-            while (!__atomic_compare_exchange_n(at, &old, bits_as<U>(Op{}(bits_as<T>(old), b[l], c[l])), true,
-                                                __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
-            }
-            r[l] = bits_as<T>(old);
+            r[l] = exchange<T, Op>(at, b[l], c[l]);
         }
     }
     blend(d, r, s.mask);
@@ -100,8 +93,7 @@ const Instruction* atomic_wide(Lanes& s, const Instruction* i) {
     const auto value = [&](u32 k, unsigned l) { return lanes_at<u64>(s, list[k])[l]; };
     while (__atomic_exchange_n(s.wide_lock, 1, __ATOMIC_ACQUIRE) != 0) {
     }
-    for (u32 left = s.mask; left; left &= left - 1) {
-        const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         u64* at = reinterpret_cast<u64*>(s.base + s.offset[l]);
         const u64 old[2] = {at[0], at[1]};
         const bool swaps = !Cas || (old[0] == value(0, l) && old[1] == value(1, l));
@@ -124,40 +116,39 @@ void add_wide(Registry& r, FlagSet space) {
 }
 
 template <class T, class Op>
-void add_atomic(Registry& r, Flag flag, Type type) {
+void add_atomic(Registry& r, Flag flag, Type type = type_of<T>) {
     r.add(Operation::atom, type, Type::none, {flag}, atomic<Space::generic, T, Op>);
     r.add(Operation::atom, type, Type::none, {flag, Flag::global}, atomic<Space::global, T, Op>);
     r.add(Operation::atom, type, Type::none, {flag, Flag::shared}, atomic<Space::shared, T, Op>);
 }
 
+// As an atomic, and as what an asynchronous operation does.
 template <class T, class Op>
-void add_both(Registry& r, Flag flag, Type type) {
-    add_atomic<T, Op>(r, flag, type);
-    add_reduction<T, Op>(r, flag, type);
+void add_both(Registry& r, Flag flag) {
+    add_atomic<T, Op>(r, flag);
+    r.add(Operation::bulk_reduce, type_of<T>, Type::none, {flag}, reduce_in_bulk<T, Op>);
+    r.add(Operation::reduce_async, type_of<T>, Type::none, {flag}, reduce_remotely<T, Op>);
 }
 
 template <class T>
 void add_bit_atomics(Registry& r) {
-    const Type t = type_of<T>;
-    add_both<T, AddOp>(r, Flag::add, t);
-    add_both<T, AndOp>(r, Flag::and_, t);
-    add_both<T, OrOp>(r, Flag::or_, t);
-    add_both<T, XorOp>(r, Flag::xor_, t);
-    add_atomic<T, ExchOp>(r, Flag::exch, t);
-    add_atomic<T, CasOp>(r, Flag::cas, t);
-}
-template <class T>
-void add_extremes(Registry& r) {
-    add_both<T, MinOp>(r, Flag::min, type_of<T>);
-    add_both<T, MaxOp>(r, Flag::max, type_of<T>);
+    add_both<T, AddOp>(r, Flag::add);
+    add_both<T, AndOp>(r, Flag::and_);
+    add_both<T, OrOp>(r, Flag::or_);
+    add_both<T, XorOp>(r, Flag::xor_);
+    add_atomic<T, ExchOp>(r, Flag::exch);
+    add_atomic<T, CasOp>(r, Flag::cas);
 }
 
-template <class Op>
-void add_small_extremes(Registry& r, Flag flag) {
-    add_atomic<Half, Op>(r, flag, Type::f16);
-    add_atomic<Brain, Op>(r, flag, Type::bf16);
-    add_atomic<u32, Twice<Op, Half>>(r, flag, Type::f16x2);
-    add_atomic<u32, Twice<Op, Brain>>(r, flag, Type::bf16x2);
+template <class H>
+void add_halves(Registry& r, Type pair) {
+    const auto add = [&]<class Op>(Flag flag) {
+        add_both<H, Op>(r, flag);
+        add_atomic<u32, Twice<Op, H>>(r, flag, pair);
+    };
+    add.template operator()<SmallAddOp>(Flag::add);
+    add.template operator()<SmallExtremeOp<false>>(Flag::min);
+    add.template operator()<SmallExtremeOp<true>>(Flag::max);
 }
 
 }  // namespace
@@ -165,22 +156,17 @@ void add_small_extremes(Registry& r, Flag flag) {
 void register_atomics(Registry& r) {
     add_bit_atomics<u32>(r);
     add_bit_atomics<u64>(r);
-    for_types<u32, u64, std::int32_t, std::int64_t>([&]<class T>() { add_extremes<T>(r); });
-    add_both<u32, IncOp>(r, Flag::inc, Type::u32);
-    add_both<u32, DecOp>(r, Flag::dec, Type::u32);
-    add_atomic<u16, CasOp>(r, Flag::cas, Type::u16);
-    add_both<float, AddOp>(r, Flag::add, Type::f32);
-    add_both<double, AddOp>(r, Flag::add, Type::f64);
-    add_both<Half, SmallAddOp>(r, Flag::add, Type::f16);
-    add_both<Brain, SmallAddOp>(r, Flag::add, Type::bf16);
-    add_reduction<Half, SmallExtremeOp<false>>(r, Flag::min, Type::f16);
-    add_reduction<Half, SmallExtremeOp<true>>(r, Flag::max, Type::f16);
-    add_reduction<Brain, SmallExtremeOp<false>>(r, Flag::min, Type::bf16);
-    add_reduction<Brain, SmallExtremeOp<true>>(r, Flag::max, Type::bf16);
-    add_atomic<u32, Twice<SmallAddOp, Half>>(r, Flag::add, Type::f16x2);
-    add_atomic<u32, Twice<SmallAddOp, Brain>>(r, Flag::add, Type::bf16x2);
-    add_small_extremes<SmallExtremeOp<false>>(r, Flag::min);
-    add_small_extremes<SmallExtremeOp<true>>(r, Flag::max);
+    for_types<u32, u64, s32, s64>([&]<class T>() {
+        add_both<T, MinOp>(r, Flag::min);
+        add_both<T, MaxOp>(r, Flag::max);
+    });
+    add_both<u32, IncOp>(r, Flag::inc);
+    add_both<u32, DecOp>(r, Flag::dec);
+    add_atomic<u16, CasOp>(r, Flag::cas);
+    add_both<float, AddOp>(r, Flag::add);
+    add_both<double, AddOp>(r, Flag::add);
+    add_halves<Half>(r, Type::f16x2);
+    add_halves<Brain>(r, Type::bf16x2);
     add_wide<Space::generic>(r, {});
     add_wide<Space::global>(r, {Flag::global});
     add_wide<Space::shared>(r, {Flag::shared});

@@ -9,7 +9,31 @@ namespace {
 
 // What a value of T lies in: eight bits lie in the low half of a 16-bit register.
 template <class T>
-using In = std::conditional_t<sizeof(T) == 1, std::conditional_t<is_signed<T>, s16, u16>, T>;
+struct Register {
+    using type = T;
+};
+template <>
+struct Register<u8> {
+    using type = u16;
+};
+template <>
+struct Register<s8> {
+    using type = s16;
+};
+template <class T>
+using In = typename Register<T>::type;
+
+template <class T>
+constexpr bool is_small = std::is_same_v<T, Half> || std::is_same_v<T, Brain>;
+
+// What a value is to the processor: halves are floats.
+template <class T>
+inline auto number(T a) {
+    if constexpr (is_small<T>)
+        return to_float(a);
+    else
+        return a;
+}
 
 // --- integers ----------------------------------------------------------------------------------------------
 
@@ -43,56 +67,40 @@ struct ResizeSaturated {
 // --- floats to integers ------------------------------------------------------------------------------------
 // Rounded, then clamped; NaN is 0, or the highest bit alone where 64 bits are involved.
 
-template <Flag R>
-inline float integral(float v) {
-    if constexpr (R == Flag::rzi)
-        return __builtin_truncf(v);
-    else if constexpr (R == Flag::rmi)
-        return __builtin_floorf(v);
-    else if constexpr (R == Flag::rpi)
-        return __builtin_ceilf(v);
-    else
-        return __builtin_rintf(v);
+inline float integral(float v, Flag direction) {
+    return direction == Flag::rzi   ? __builtin_truncf(v)
+           : direction == Flag::rmi ? __builtin_floorf(v)
+           : direction == Flag::rpi ? __builtin_ceilf(v)
+                                    : __builtin_rintf(v);
 }
-template <Flag R>
-inline double integral(double v) {
-    if constexpr (R == Flag::rzi)
-        return __builtin_trunc(v);
-    else if constexpr (R == Flag::rmi)
-        return __builtin_floor(v);
-    else if constexpr (R == Flag::rpi)
-        return __builtin_ceil(v);
-    else
-        return __builtin_rint(v);
+inline double integral(double v, Flag direction) {
+    return direction == Flag::rzi   ? __builtin_trunc(v)
+           : direction == Flag::rmi ? __builtin_floor(v)
+           : direction == Flag::rpi ? __builtin_ceil(v)
+                                    : __builtin_rint(v);
 }
 
 template <class D, class S, Flag R>
 struct ToInteger {
-    In<D> operator()(S a) const {
+    In<D> operator()(S given) const {
+        const auto a = number(given);
+        using F = std::remove_const_t<decltype(a)>;
         // Truncation needs no rounding first, and an exact result does not care.
-        const S v = R == Flag::rzi ? a : integral<R>(a);
-        const S below = static_cast<S>(lowest<D>);
+        const F v = R == Flag::rzi ? a : integral(a, R);
+        const F below = static_cast<F>(lowest<D>);
         // One more than the highest value: a power of two, so exact.
-        const S above =
-            static_cast<S>(BitsOf<D>(1) << (8 * sizeof(D) - 1)) * static_cast<S>(is_signed<D> ? 1 : 2);
-        constexpr bool wide = sizeof(S) == 8 || sizeof(D) == 8;
+        const F above =
+            static_cast<F>(BitsOf<D>(1) << (8 * sizeof(D) - 1)) * static_cast<F>(is_signed<D> ? 1 : 2);
+        constexpr bool wide = sizeof(F) == 8 || sizeof(D) == 8;
         if (v != v) return wide ? static_cast<In<D>>(static_cast<D>(BitsOf<D>(1) << (8 * sizeof(D) - 1))) : 0;
         if (v < below) return static_cast<In<D>>(lowest<D>);
         if (v >= above) return static_cast<In<D>>(highest<D>);
         return static_cast<In<D>>(static_cast<D>(v));
     }
 };
-template <class D, Flag R, class H>
-struct SmallToInteger {
-    In<D> operator()(H a) const { return ToInteger<D, float, R>{}(to_float(a)); }
-};
 
-// --- integers to floats ------------------------------------------------------------------------------------
+// --- to floats ---------------------------------------------------------------------------------------------
 
-template <class D, class S>
-struct FromInteger {
-    D operator()(In<S> a) const { return static_cast<D>(static_cast<S>(a)); }
-};
 // 64-bit integers do not fit a double: what rounding to odd keeps decides ties of the second rounding.
 template <class S>
 inline double odd_double(S v) {
@@ -106,17 +114,41 @@ inline double odd_double(S v) {
     const double r = static_cast<double>(m);
     return negative ? -r : r;
 }
-template <class H, class S, Flag R>
-struct SmallFromInteger {
-    H operator()(In<S> a) const { return rounded_to_small<H, R>(odd_double<S>(static_cast<S>(a))); }
+
+// From any type. A half or bfloat16 is rounded as R says, a float or double as the processor does.
+template <class D, class S, Flag R = Flag::rn>
+struct ToFloat {
+    D operator()(In<S> given) const {
+        if constexpr (!is_small<D>)
+            return static_cast<D>(number(static_cast<S>(given)));
+        else if constexpr (is_small<S>)
+            return given;  // of the same type
+        else if constexpr (std::is_integral_v<S>)
+            return rounded_to_small<D, R>(odd_double(static_cast<S>(given)));
+        else if constexpr (std::is_same_v<S, float> && R == Flag::rn)
+            return from_float<D>(given);
+        else
+            return rounded_to_small<D, R>(static_cast<double>(given));
+    }
 };
 
-// --- between floats ----------------------------------------------------------------------------------------
-
-template <class D, class S>
-struct Resized {
-    D operator()(S a) const { return static_cast<D>(a); }
+template <Flag R>
+struct Integral {
+    template <class T>
+    T operator()(T a) const {
+        if constexpr (is_small<T>)
+            return from_float<T>(integral(to_float(a), R));
+        else
+            return integral(a, R);
+    }
 };
+
+template <Flag R>
+constexpr int processor_mode = R == Flag::rz   ? FE_TOWARDZERO
+                               : R == Flag::rm ? FE_DOWNWARD
+                               : R == Flag::rp ? FE_UPWARD
+                                               : FE_TONEAREST;
+
 // .ftz as ptxas makes it for an H100: a double becomes zero unless it is rounded, to 24 bits, to a normal number. Where the
 // rounding is away from zero, that is whatever is greater than 2^-126 - 2^-150.
 template <int Mode>
@@ -127,40 +159,6 @@ struct FtzNarrowed {
                                                                          : 0x1p-126;
         return __builtin_fabs(a) < least ? __builtin_copysignf(0.0f, static_cast<float>(a))
                                          : static_cast<float>(a);
-    }
-};
-template <class T, Flag R>
-struct Integral {
-    T operator()(T a) const { return integral<R>(a); }
-};
-template <class H, Flag R>
-struct SmallIntegral {
-    H operator()(H a) const { return from_float<H>(integral<R>(to_float(a))); }
-};
-template <class H, class S, Flag R>
-struct ToSmall {
-    H operator()(S a) const {
-        if constexpr (__is_same(S, float) && R == Flag::rn) {
-            return from_float<H>(a);
-        } else {
-            return rounded_to_small<H, R>(static_cast<double>(a));
-        }
-    }
-};
-template <class H, class S, Flag R>
-struct ToSmallSat {
-    H operator()(S a) const { return ToSmall<H, S, R>{}(saturated(a)); }
-};
-template <class D, class H>
-struct FromSmall {
-    D operator()(H a) const { return static_cast<D>(to_float(a)); }
-};
-using Same = decltype([]<class T>(T a) -> T { return a; });
-template <class F, class H>
-struct SmallSat {
-    template <class A>
-    H operator()(A a) const {
-        return from_float<H>(saturated(to_float(F{}(a))));
     }
 };
 
@@ -180,7 +178,7 @@ void float_to_integer(Registry& r) {
     const Type d = type_of<D>, s = type_of<S>;
     r.add(Operation::cvt, d, s, {R}, plain);
     r.add(Operation::cvt, d, s, {R, Flag::sat}, plain);
-    if constexpr (sizeof(S) == 4) {
+    if constexpr (std::is_same_v<S, float>) {
         // Only a rounding away from zero makes anything but 0 of a subnormal.
         constexpr bool sees_subnormals = R == Flag::rmi || R == Flag::rpi;
         using Flushed =
@@ -190,143 +188,99 @@ void float_to_integer(Registry& r) {
         r.add(Operation::cvt, d, s, {R, Flag::ftz, Flag::sat}, flush);
     }
 }
-template <class H, class D, Flag R>
-void small_to_integer(Registry& r, Type small) {
-    const Type d = type_of<D>;
-    r.add(Operation::cvt, d, small, {R}, unary<SmallToInteger<D, R, H>, In<D>, H>);
-    r.add(Operation::cvt, d, small, {R, Flag::sat}, unary<SmallToInteger<D, R, H>, In<D>, H>);
+
+// Calls visit.operator()<R>(flags) for each direction, of which the nearest is not a flag of a key.
+template <class Visit>
+void each_direction(const Visit& visit) {
+    visit.template operator()<Flag::rn>({});
+    for_flags<Flag::rz, Flag::rm, Flag::rp>([&]<Flag R>() { visit.template operator()<R>({R}); });
 }
 
-constexpr FlagSet saturating[] = {
-    {Flag::sat}, {Flag::sat, Flag::rz}, {Flag::sat, Flag::rm}, {Flag::sat, Flag::rp}};
+// F from S to D. The processor rounds to floats and doubles in the direction R.
+template <class F, class D, class S, Flag R>
+constexpr Handler directed() {
+    constexpr Handler plain = unary<F, D, In<S>>;
+    if constexpr (is_small<D> || R == Flag::rn)
+        return plain;
+    else
+        return rounded<processor_mode<R>, plain>;
+}
 
 template <class D, class S>
 void integer_to_float(Registry& r) {
-    constexpr Handler plain = unary<FromInteger<D, S>, D, In<S>>;
-    constexpr Handler clamped = unary<Sat<FromInteger<D, S>>, D, In<S>>;
-    const Type d = type_of<D>, s = type_of<S>;
-    r.add(Operation::cvt, d, s, {}, plain);
-    r.add(Operation::cvt, d, s, {Flag::rz}, rounded<FE_TOWARDZERO, plain>);
-    r.add(Operation::cvt, d, s, {Flag::rm}, rounded<FE_DOWNWARD, plain>);
-    r.add(Operation::cvt, d, s, {Flag::rp}, rounded<FE_UPWARD, plain>);
-    for (const FlagSet& flags : saturating)
-        r.add(Operation::cvt, d, s, flags, clamped);  // integers in [0, 1] are exact
-}
-template <class H, class S>
-void integer_to_small(Registry& r, Type small) {
-    const Type s = type_of<S>;
-    r.add(Operation::cvt, small, s, {}, unary<SmallFromInteger<H, S, Flag::rn>, H, In<S>>);
-    r.add(Operation::cvt, small, s, {Flag::rz}, unary<SmallFromInteger<H, S, Flag::rz>, H, In<S>>);
-    r.add(Operation::cvt, small, s, {Flag::rm}, unary<SmallFromInteger<H, S, Flag::rm>, H, In<S>>);
-    r.add(Operation::cvt, small, s, {Flag::rp}, unary<SmallFromInteger<H, S, Flag::rp>, H, In<S>>);
-    using Rounded = SmallFromInteger<H, S, Flag::rn>;
-    for (const FlagSet& flags : saturating)
-        r.add(Operation::cvt, small, s, flags, unary<SmallSat<Rounded, H>, H, In<S>>);  // 0 and 1 are exact
-}
-
-template <class D, class S, class F, int Mode = FE_TONEAREST, class Flushing = Ftz<F>>
-void with_modifiers(Registry& r, FlagSet flags) {
-    const auto add = [&]<class Modified>(FlagSet modifiers) {
-        constexpr Handler plain = unary<Modified, D, S>;
-        constexpr Handler handler = Mode == FE_TONEAREST ? plain : rounded<Mode, plain>;
-        r.add(Operation::cvt, type_of<D>, type_of<S>, flags | modifiers, handler);
-    };
-    add.template operator()<F>({});
-    add.template operator()<Sat<F>>({Flag::sat});
-    add.template operator()<Flushing>({Flag::ftz});
-    add.template operator()<Sat<Flushing>>({Flag::ftz, Flag::sat});
-}
-
-template <class H, class S, Flag R>
-void to_small(Registry& r, Type small, FlagSet flags) {
-    const Type s = type_of<S>;
-    r.add(Operation::cvt, small, s, flags, unary<ToSmall<H, S, R>, H, S>);
-    r.add(Operation::cvt, small, s, flags | FlagSet{Flag::sat}, unary<ToSmallSat<H, S, R>, H, S>);
-    if constexpr (__is_same(S, float)) {
-        // PTX has .ftz flush a subnormal source here too; GPUs do so for bfloat16 alone, and a half from a subnormal
-        // float is the least one if rounded away from zero.
-        constexpr bool flushes = __is_same(H, Brain);
-        using Plain = std::conditional_t<flushes, FtzInputs<ToSmall<H, S, R>>, ToSmall<H, S, R>>;
-        using Clamped = std::conditional_t<flushes, FtzInputs<ToSmallSat<H, S, R>>, ToSmallSat<H, S, R>>;
-        const FlagSet flush = flags | FlagSet{Flag::ftz};
-        r.add(Operation::cvt, small, s, flush, unary<Plain, H, S>);
-        r.add(Operation::cvt, small, s, flush | FlagSet{Flag::sat}, unary<Clamped, H, S>);
-    }
-}
-template <class H, class S>
-void to_small_all(Registry& r, Type small) {
-    to_small<H, S, Flag::rn>(r, small, {});
-    to_small<H, S, Flag::rz>(r, small, {Flag::rz});
-    to_small<H, S, Flag::rm>(r, small, {Flag::rm});
-    to_small<H, S, Flag::rp>(r, small, {Flag::rp});
-}
-
-template <class H, Flag R>
-void small_integral(Registry& r, Type small) {
-    r.add(Operation::cvt, small, small, {R}, unary<SmallIntegral<H, R>, H>);
-    r.add(Operation::cvt, small, small, {R, Flag::sat}, unary<SmallSat<SmallIntegral<H, R>, H>, H>);
-    for_types<u8, s8, u16, s16, u32, s32, u64, s64>([&]<class D>() { small_to_integer<H, D, R>(r, small); });
-}
-
-template <Flag R>
-void integral_rounding(Registry& r) {
-    with_modifiers<float, float, Integral<float, R>>(r, {R});
-    with_modifiers<double, double, Integral<double, R>>(r, {R});
-    for_types<u8, s8, u16, s16, u32, s32, u64, s64>([&]<class D>() {
-        float_to_integer<float, D, R>(r);
-        float_to_integer<double, D, R>(r);
+    each_direction([&]<Flag R>(FlagSet flags) {
+        using Rounded = ToFloat<D, S, is_small<D> ? R : Flag::rn>;
+        r.add(Operation::cvt, type_of<D>, type_of<S>, flags, directed<Rounded, D, S, R>());
+        // Integers in [0, 1] are exact.
+        r.add(Operation::cvt, type_of<D>, type_of<S>, flags | FlagSet{Flag::sat},
+              unary<Sat<ToFloat<D, S>>, D, In<S>>);
     });
-    small_integral<Half, R>(r, Type::f16);
-    small_integral<Brain, R>(r, Type::bf16);
+}
+
+// What is rounded to a half is clamped before, which is the same and takes less.
+template <class F, class D, class S>
+using Saturated = std::conditional_t<is_small<D> && std::is_floating_point_v<S>, SatInputs<F>, Sat<F>>;
+
+// With .sat and without, and with .ftz if there is a `Flushing`.
+template <class D, class S, class F, class Flushing = void, Flag R = Flag::rn>
+void with_modifiers(Registry& r, FlagSet flags = {}) {
+    const auto add = [&]<class Modified>(FlagSet modifiers) {
+        r.add(Operation::cvt, type_of<D>, type_of<S>, flags | modifiers, directed<Modified, D, S, R>());
+    };
+    const auto add_both = [&]<class Unclamped>(FlagSet modifiers) {
+        add.template operator()<Unclamped>(modifiers);
+        if constexpr (!std::is_same_v<D, Brain> && !std::is_same_v<S, Brain>)  // PTX has no .sat of bfloat16
+            add.template operator()<Saturated<Unclamped, D, S>>(modifiers | FlagSet{Flag::sat});
+    };
+    add_both.template operator()<F>({});
+    if constexpr (!std::is_void_v<Flushing>) add_both.template operator()<Flushing>({Flag::ftz});
+}
+
+template <class T, Flag R>
+void integral_rounding(Registry& r) {
+    using Flushing = std::conditional_t<is_small<T>, void, Ftz<Integral<R>>>;
+    with_modifiers<T, T, Integral<R>, Flushing>(r, {R});
+    for_types<u8, s8, u16, s16, u32, s32, u64, s64>([&]<class D>() { float_to_integer<T, D, R>(r); });
 }
 
 template <class S>
 void from_integer(Registry& r) {
     for_types<u8, s8, u16, s16, u32, s32, u64, s64>([&]<class D>() { integer_pair<S, D>(r); });
-    integer_to_float<float, S>(r);
-    integer_to_float<double, S>(r);
-    integer_to_small<Half, S>(r, Type::f16);
-    integer_to_small<Brain, S>(r, Type::bf16);
+    for_types<float, double, Half, Brain>([&]<class D>() { integer_to_float<D, S>(r); });
+}
+
+// PTX has .ftz flush a subnormal float here too; GPUs do so for bfloat16 alone, and a half from a subnormal float is the
+// least one if rounded away from zero.
+template <class H, Flag R>
+void narrow_float(Registry& r, FlagSet flags) {
+    using Rounded = ToFloat<H, float, R>;
+    using Flushing = std::conditional_t<std::is_same_v<H, Brain>, FtzInputs<Rounded>, Rounded>;
+    with_modifiers<H, float, Rounded, Flushing, R>(r, flags);
 }
 
 }  // namespace
 
 void register_conversions(Registry& r) {
     for_types<u8, s8, u16, s16, u32, s32, u64, s64>([&]<class S>() { from_integer<S>(r); });
-    for_flags<Flag::rni, Flag::rzi, Flag::rmi, Flag::rpi>([&]<Flag R>() { integral_rounding<R>(r); });
-
-    with_modifiers<float, float, Same>(r, {});
-    with_modifiers<double, double, Same>(r, {});
-    with_modifiers<double, float, Resized<double, float>>(r, {});
-    using Narrowed = Resized<float, double>;
-    const auto narrow = [&]<int Mode>(FlagSet flags) {
-        with_modifiers<float, double, Narrowed, Mode, FtzNarrowed<Mode>>(r, flags);
-    };
-    narrow.template operator()<FE_TONEAREST>({});
-    narrow.template operator()<FE_TOWARDZERO>({Flag::rz});
-    narrow.template operator()<FE_DOWNWARD>({Flag::rm});
-    narrow.template operator()<FE_UPWARD>({Flag::rp});
-
-    to_small_all<Half, float>(r, Type::f16);
-    to_small_all<Half, double>(r, Type::f16);
-    to_small_all<Brain, float>(r, Type::bf16);
+    for_flags<Flag::rni, Flag::rzi, Flag::rmi, Flag::rpi>([&]<Flag R>() {
+        for_types<float, double, Half, Brain>([&]<class T>() { integral_rounding<T, R>(r); });
+    });
+    each_direction([&]<Flag R>(FlagSet flags) {
+        with_modifiers<float, double, ToFloat<float, double>, FtzNarrowed<processor_mode<R>>, R>(r, flags);
+        narrow_float<Half, R>(r, flags);
+        narrow_float<Brain, R>(r, flags);
+        with_modifiers<Half, double, ToFloat<Half, double, R>, void, R>(r, flags);
+    });
+    with_modifiers<float, float, ToFloat<float, float>, Ftz<ToFloat<float, float>>>(r);
+    with_modifiers<double, double, ToFloat<double, double>, Ftz<ToFloat<double, double>>>(r);
+    with_modifiers<double, float, ToFloat<double, float>, Ftz<ToFloat<double, float>>>(r);
     // Every half is zero or a normal float: .ftz finds nothing to flush.
-    for (const FlagSet& flags : {FlagSet{}, FlagSet{Flag::ftz}}) {
-        using FromHalf = FromSmall<float, Half>;
-        r.add(Operation::cvt, Type::f32, Type::f16, flags, unary<FromHalf, float, Half>);
-        r.add(Operation::cvt, Type::f32, Type::f16, flags | FlagSet{Flag::sat},
-              unary<Sat<FromHalf>, float, Half>);
-    }
-    r.add(Operation::cvt, Type::f64, Type::f16, {}, unary<FromSmall<double, Half>, double, Half>);
-    r.add(Operation::cvt, Type::f64, Type::f16, {Flag::sat},
-          unary<Sat<FromSmall<double, Half>>, double, Half>);
-    r.add(Operation::cvt, Type::f32, Type::bf16, {}, unary<FromSmall<float, Brain>, float, Brain>);
-    r.add(Operation::cvt, Type::f32, Type::bf16, {Flag::ftz},
-          unary<FtzInputs<FromSmall<float, Brain>>, float, Brain>);
-    r.add(Operation::cvt, Type::f64, Type::bf16, {}, unary<FromSmall<double, Brain>, double, Brain>);
-    r.add(Operation::cvt, Type::f16, Type::f16, {}, unary<Same, Half>);
-    r.add(Operation::cvt, Type::f16, Type::f16, {Flag::sat}, unary<SmallSat<Same, Half>, Half>);
-    r.add(Operation::cvt, Type::bf16, Type::bf16, {}, unary<Same, Brain>);
+    with_modifiers<float, Half, ToFloat<float, Half>, ToFloat<float, Half>>(r);
+    with_modifiers<float, Brain, ToFloat<float, Brain>, FtzInputs<ToFloat<float, Brain>>>(r);
+    with_modifiers<double, Half, ToFloat<double, Half>>(r);
+    with_modifiers<double, Brain, ToFloat<double, Brain>>(r);
+    with_modifiers<Half, Half, ToFloat<Half, Half>>(r);
+    with_modifiers<Brain, Brain, ToFloat<Brain, Brain>>(r);
 }
 
 }  // namespace emulated::machine::BASCULE_ISA

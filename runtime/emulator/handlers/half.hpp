@@ -8,39 +8,39 @@ namespace {
 
 // Distinct types for the same 16 bits.
 struct Half {
-    std::uint16_t bits;
+    u16 bits;
 };
 struct Brain {
-    std::uint16_t bits;
+    u16 bits;
 };
 
 inline float to_float(Half h) {
-    const std::uint32_t magnitude = h.bits & 0x7fffu;
-    const std::uint32_t sign = static_cast<std::uint32_t>(h.bits & 0x8000u) << 16;
+    const u32 magnitude = h.bits & 0x7fffu;
+    const u32 sign = static_cast<u32>(h.bits & 0x8000u) << 16;
     // Shifting the exponent into place leaves it too small by 112, also for subnormals.
     const float scaled = bits_as<float>(magnitude << 13) * bits_as<float>(0x7780'0000u);
-    const std::uint32_t special = magnitude << 13 | 0x7f80'0000u;
-    return bits_as<float>((magnitude >= 0x7c00 ? special : bits_as<std::uint32_t>(scaled)) | sign);
+    const u32 special = magnitude << 13 | 0x7f80'0000u;
+    return bits_as<float>((magnitude >= 0x7c00 ? special : bits_as<u32>(scaled)) | sign);
 }
-inline float to_float(Brain b) { return bits_as<float>(static_cast<std::uint32_t>(b.bits) << 16); }
+inline float to_float(Brain b) { return bits_as<float>(static_cast<u32>(b.bits) << 16); }
 
 // To the nearest, ties to even.
 inline Half to_half(float value) {
-    const std::uint32_t bits = bits_as<std::uint32_t>(value);
-    const std::uint32_t magnitude = bits & 0x7fff'ffffu;
-    const std::uint32_t sign = bits >> 16 & 0x8000u;
-    const std::uint32_t normal = (magnitude + 0xc800'0fffu + (magnitude >> 13 & 1u)) >> 13;
+    const u32 bits = bits_as<u32>(value);
+    const u32 magnitude = bits & 0x7fff'ffffu;
+    const u32 sign = bits >> 16 & 0x8000u;
+    const u32 normal = (magnitude + 0xc800'0fffu + (magnitude >> 13 & 1u)) >> 13;
     const float shifted = bits_as<float>(magnitude < 0x3880'0000u ? magnitude : 0u) + 0.5f;
-    const std::uint32_t small = bits_as<std::uint32_t>(shifted) - 0x3f00'0000u;
-    std::uint32_t r = magnitude < 0x3880'0000u ? small : normal;
+    const u32 small = bits_as<u32>(shifted) - 0x3f00'0000u;
+    u32 r = magnitude < 0x3880'0000u ? small : normal;
     r = magnitude >= 0x4780'0000u ? 0x7c00u : r;
     if (magnitude > 0x7f80'0000u) return {0x7fff};
-    return {static_cast<std::uint16_t>(r | sign)};
+    return {static_cast<u16>(r | sign)};
 }
 inline Brain to_brain(float value) {
-    const std::uint32_t bits = bits_as<std::uint32_t>(value);
+    const u32 bits = bits_as<u32>(value);
     if ((bits & 0x7fff'ffffu) > 0x7f80'0000u) return {0x7fff};
-    return {static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
+    return {static_cast<u16>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
 }
 
 template <class H>
@@ -51,19 +51,24 @@ inline H from_float(float value) {
         return to_brain(value);
 }
 
+template <>
+constexpr Type type_of<Half> = Type::f16;
+template <>
+constexpr Type type_of<Brain> = Type::bf16;
+
 // `value` with `mantissa` stored bits and an exponent bias, rounded as the flag says.
 template <Flag Rounding>
-inline std::uint16_t round_to_small(double value, unsigned mantissa, int bias) {
-    const std::uint64_t bits = bits_as<std::uint64_t>(value);
-    const std::uint16_t sign = static_cast<std::uint16_t>(bits >> 48 & 0x8000);
-    const std::uint64_t magnitude = bits & ~(1ull << 63);
-    const std::uint16_t infinity = static_cast<std::uint16_t>(((2 * bias + 1) << mantissa));
+inline u16 round_to_small(double value, unsigned mantissa, int bias) {
+    const u64 bits = bits_as<u64>(value);
+    const u16 sign = static_cast<u16>(bits >> 48 & 0x8000);
+    const u64 magnitude = bits & ~(1ull << 63);
+    const u16 infinity = static_cast<u16>(((2 * bias + 1) << mantissa));
     if (magnitude > 0x7ff0'0000'0000'0000ull) return 0x7fff;
-    if (magnitude == 0x7ff0'0000'0000'0000ull) return static_cast<std::uint16_t>(sign | infinity);
+    if (magnitude == 0x7ff0'0000'0000'0000ull) return static_cast<u16>(sign | infinity);
     if (magnitude == 0) return sign;
     const bool away = Rounding == Flag::rp ? sign == 0 : Rounding == Flag::rm ? sign != 0 : false;
     int exponent = static_cast<int>(magnitude >> 52) - 1023;
-    std::uint64_t significand = (magnitude & ((1ull << 52) - 1)) | (1ull << 52);
+    u64 significand = (magnitude & ((1ull << 52) - 1)) | (1ull << 52);
     if (magnitude >> 52 == 0) {  // far below both formats
         significand = 1;
         exponent = -1022;
@@ -76,14 +81,14 @@ inline std::uint16_t round_to_small(double value, unsigned mantissa, int bias) {
         biased = 1;
     }
     if (drop > 60) drop = 60;
-    const std::uint64_t kept = significand >> drop, lost = significand & ((1ull << drop) - 1),
-                        half = 1ull << (drop - 1);
+    const u64 kept = significand >> drop, lost = significand & ((1ull << drop) - 1),
+              half = 1ull << (drop - 1);
     const bool up = Rounding == Flag::rn ? lost > half || (lost == half && (kept & 1)) : away && lost != 0;
-    const std::uint64_t rounded = kept + (up ? 1 : 0);
+    const u64 rounded = kept + (up ? 1 : 0);
     // The implicit bit adds one to the exponent by itself; a subnormal has none.
-    std::uint64_t r = rounded + (static_cast<std::uint64_t>(biased - 1) << mantissa);
+    u64 r = rounded + (static_cast<u64>(biased - 1) << mantissa);
     if (r >= infinity) r = Rounding == Flag::rn || away ? infinity : infinity - 1u;
-    return static_cast<std::uint16_t>(sign | r);
+    return static_cast<u16>(sign | r);
 }
 
 // Not inlined: this is one lane's work, and there are a hundred conversions that end with it.
@@ -108,17 +113,16 @@ inline T flushed(T v) {
     const auto bits = bits_as<BitsOf<T>>(v);
     return bits_as<T>((bits & exponent_bits<T>) == 0 ? BitsOf<T>(bits & sign_bit<T>) : bits);
 }
-inline Half flushed(Half h) {
-    return {static_cast<std::uint16_t>(h.bits & 0x7c00 ? h.bits : h.bits & 0x8000)};
-}
-inline Brain flushed(Brain b) {
-    return {static_cast<std::uint16_t>(b.bits & 0x7f80 ? b.bits : b.bits & 0x8000)};
-}
+inline Half flushed(Half h) { return {static_cast<u16>(h.bits & 0x7c00 ? h.bits : h.bits & 0x8000)}; }
+inline Brain flushed(Brain b) { return {static_cast<u16>(b.bits & 0x7f80 ? b.bits : b.bits & 0x8000)}; }
 template <class T>
 inline T saturated(T v) {
     const T low = v > T(0) ? v : T(0);  // NaN becomes 0
     return low < T(1) ? low : T(1);
 }
+
+inline Half saturated(Half h) { return to_half(saturated(to_float(h))); }
+inline Brain saturated(Brain b) { return to_brain(saturated(to_float(b))); }
 
 template <class F>
 struct Ftz {
@@ -132,14 +136,18 @@ template <class F>
 struct Sat {
     auto operator()(auto... a) const { return saturated(F{}(a...)); }
 };
+template <class F>
+struct SatInputs {
+    auto operator()(auto... a) const { return F{}(saturated(a)...); }
+};
 
 // Both halves of 32 bits.
 template <class F, class H>
 struct Twice {
-    std::uint32_t operator()(auto... a) const {
-        const H low = F{}(H{static_cast<std::uint16_t>(a)}...);
-        const H high = F{}(H{static_cast<std::uint16_t>(a >> 16)}...);
-        return low.bits | static_cast<std::uint32_t>(high.bits) << 16;
+    u32 operator()(auto... a) const {
+        const H low = F{}(H{static_cast<u16>(a)}...);
+        const H high = F{}(H{static_cast<u16>(a >> 16)}...);
+        return low.bits | static_cast<u32>(high.bits) << 16;
     }
 };
 

@@ -489,9 +489,9 @@ void register_memory(Registry& r) {
     });
     add_access<s32, u64>(r);
     add_access<u64, u64>(r);
-    r.add(Operation::discard, Type::none, Type::none, {}, discard<Space::generic>);
-    r.add(Operation::discard, Type::none, Type::none, {Flag::global}, discard<Space::global>);
-    r.add(Operation::copy_argument, Type::none, Type::none, {}, copy_argument);
+    r.add(Operation::discard, discard<Space::generic>);
+    r.add(Operation::discard, discard<Space::global>, {Flag::global});
+    r.add(Operation::copy_argument, copy_argument);
 }
 
 }  // namespace emulated::machine::BASCULE_ISA

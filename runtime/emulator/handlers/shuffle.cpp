@@ -8,7 +8,7 @@ template <Flag Mode>
 const Instruction* shuffle(Lanes& s, const Instruction* i) {
     const u32* members = lanes_at<u32>(s, i->operand[5]);
     u32 required = 0;
-    for (u32 left = s.mask; left != 0; left &= left - 1) required |= members[__builtin_ctz(left)];
+    for (const unsigned l : LanesOf{s.mask}) required |= members[l];
     if (!meet(s, i, required)) return nullptr;
     const u32* a = lanes_at<u32>(s, i->operand[2]);
     const u32* b = lanes_at<u32>(s, i->operand[3]);
@@ -41,13 +41,8 @@ const Instruction* shuffle(Lanes& s, const Instruction* i) {
 }  // namespace
 
 void register_shuffles(Registry& r) {
-    const auto add = [&](Flag mode, Handler handler) {
-        r.add(Operation::shfl, Type::u32, Type::none, {mode}, handler);
-    };
-    add(Flag::up, shuffle<Flag::up>);
-    add(Flag::down, shuffle<Flag::down>);
-    add(Flag::bfly, shuffle<Flag::bfly>);
-    add(Flag::idx, shuffle<Flag::idx>);
+    for_flags<Flag::up, Flag::down, Flag::bfly, Flag::idx>(
+        [&]<Flag F>() { r.add(Operation::shfl, Type::u32, Type::none, {F}, shuffle<F>); });
 }
 
 }  // namespace emulated::machine::BASCULE_ISA

@@ -13,7 +13,7 @@
 #endif
 
 #include "machine/control.hpp"
-#include "machine/lanes.hpp"
+#include "machine/registers.hpp"
 #include "machine/registry.hpp"
 
 #if defined(__clang__)
@@ -25,40 +25,7 @@
 namespace emulated::machine::BASCULE_ISA {
 namespace {
 
-using program::Flag;
-using program::FlagSet;
-using program::Operation;
-using program::Type;
-
-using u8 = std::uint8_t;
-using u16 = std::uint16_t;
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
-using s8 = std::int8_t;
-using s16 = std::int16_t;
-using s32 = std::int32_t;
-using s64 = std::int64_t;
-
 constexpr std::uint32_t full_mask = 0xffff'ffffu;
-
-/// Goes on with `i` in the same call: compilers make a jump of it. Branches return to the warp's loop, so
-/// where they do not, the stack is as deep as a basic block is long.
-inline const Instruction* next([[maybe_unused]] Lanes& s, const Instruction* i) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return i;
-#else
-    return reinterpret_cast<Handler>(i->handler)(s, i);
-#endif
-}
-
-template <class T>
-inline T* lanes_at(Lanes& s, std::uint32_t offset) {
-    return static_cast<T*>(__builtin_assume_aligned(reinterpret_cast<T*>(s.registers + offset), 64));
-}
-
-inline std::uint32_t& predicate_at(Lanes& s, std::uint32_t offset) {
-    return *reinterpret_cast<std::uint32_t*>(s.registers + offset);
-}
 
 /// The unsigned integer of T's size.
 template <class T>
@@ -243,12 +210,6 @@ void add_comparison(Registry& r, Flag flag) {
         r.add(Operation::compare_branch, type_of<T>, Type::none, {flag}, compare_then<F, T, branch>);
         r.add(Operation::compare_guard, type_of<T>, Type::none, {flag}, compare_then<F, T, guard>);
     }
-}
-
-/// Calls visit.operator()<T>() for each T.
-template <class... Ts, class Visit>
-inline void for_types(Visit&& visit) {
-    (visit.template operator()<Ts>(), ...);
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ bool move_lanes(Lanes& s, const Instruction* i, const Fragment& f) {
         return fail(s, read_only ? LaneFault::What::read_only : LaneFault::What::out_of_bounds, wrong,
                     wrong_address, bits / 8, !Loads, name_of(Where));
     }
-    const u32 lane_bytes = u32{f.bits} * f.per_register / 8;
+    const std::size_t lane_bytes = u32{f.bits} * f.per_register / 8;
     std::byte values[8 * 32 * 8];  // what is loaded: a register may hold a stride
     each_piece([&](u32 l, u32 k, u32 byte, u64 address) {
         const u64 place = place_of(s, Where, l, address, bits / 8, !Loads, read_only);
@@ -138,10 +138,7 @@ std::byte* whole_place(Lanes& s, const Instruction* i, u64 address, u64 extent, 
     if (!inside(cache.base, cache.bytes)) {
         const memory::Allocation* found = s.memory->find(address);
         if (!found) return nullptr;
-        cache.base = found->base;
-        cache.bytes = found->bytes;
-        cache.host = found->host;
-        cache.read_only = found->read_only;
+        remember(cache, *found);
         if (!inside(cache.base, cache.bytes)) return nullptr;
     }
     return write && cache.read_only ? nullptr : cache.host + (address - cache.base);
@@ -248,10 +245,10 @@ const Instruction* transpose_registers(Lanes& s, const Instruction* i) {
 
 void register_tensor_memory(Registry& r) {
     const auto none = Type::none;
-    r.add(Operation::load_matrix, none, none, {}, move_matrix<true, Space::generic>);
-    r.add(Operation::load_matrix, none, none, {Flag::shared}, move_matrix<true, Space::shared>);
-    r.add(Operation::store_matrix, none, none, {}, move_matrix<false, Space::generic>);
-    r.add(Operation::store_matrix, none, none, {Flag::shared}, move_matrix<false, Space::shared>);
+    r.add(Operation::load_matrix, move_matrix<true, Space::generic>);
+    r.add(Operation::load_matrix, move_matrix<true, Space::shared>, {Flag::shared});
+    r.add(Operation::store_matrix, move_matrix<false, Space::generic>);
+    r.add(Operation::store_matrix, move_matrix<false, Space::shared>, {Flag::shared});
     r.add(Operation::ldmatrix, Type::u16, none, {}, move_rows<true, false>);
     r.add(Operation::ldmatrix, Type::u16, none, {Flag::trans}, move_rows<true, true>);
     r.add(Operation::stmatrix, Type::u16, none, {}, move_rows<false, false>);

@@ -11,12 +11,6 @@
 namespace emulated::machine {
 namespace {
 
-using program::Flag;
-using program::Operation;
-using program::Type;
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
-
 // Lanes of the warp that have not arrived in this phase and can still do so.
 u32 missing(const Warp& warp, bool odd_phase) {
     const u32 in_this_phase = odd_phase ? warp.arrived_odd : ~warp.arrived_odd;
@@ -54,41 +48,37 @@ u64 offset_in_window(u64 address) { return address - program::shared_window; }
 
 template <class T>
 const Instruction* map_address(Lanes& s, const Instruction* i) {
-    T* d = lanes_at<T>(s, i->operand[0]);
     const T* a = lanes_at<T>(s, i->operand[1]);
     const u32* rank = lanes_at<u32>(s, i->operand[2]);
     T mapped[32];
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         const u64 offset = offset_in_window(a[l]);
         // What is no address of shared memory, or of no such block, becomes an address where nothing is.
         const bool is_shared = offset < program::window_bytes && rank[l] < program::most_cluster_blocks;
         mapped[l] = static_cast<T>(is_shared ? program::shared_window + offset % program::cluster_stride +
                                                    (rank[l] + u64{1}) * program::cluster_stride
                                              : 0);
-    });
-    each_lane(s.mask, [&](unsigned l) { d[l] = mapped[l]; });
+    }
+    write_lanes(s, i->operand[0], mapped);
     return i + 1;
 }
 
 template <class T>
 const Instruction* rank_of_address(Lanes& s, const Instruction* i) {
-    u32* d = lanes_at<u32>(s, i->operand[0]);
     const T* a = lanes_at<T>(s, i->operand[1]);
     u32 ranks[32];
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         const u64 slot = offset_in_window(a[l]) / program::cluster_stride;
         ranks[l] = slot == 0 ? s.block->rank : static_cast<u32>(slot - 1);
-    });
-    each_lane(s.mask, [&](unsigned l) { d[l] = ranks[l]; });
+    }
+    write_lanes(s, i->operand[0], ranks);
     return i + 1;
 }
 
 const Instruction* in_cluster(Lanes& s, const Instruction* i) {
     const u64* a = lanes_at<u64>(s, i->operand[0]);
-    u32 wrong = 0;
-    each_lane(s.mask, [&](unsigned l) {
-        wrong |= static_cast<u32>(offset_in_window(a[l]) >= program::window_bytes) << l;
-    });
+    const u32 wrong =
+        lanes_where(s.mask, [&](unsigned l) { return offset_in_window(a[l]) >= program::window_bytes; });
     if (wrong == 0) return i + 1;
     fault(s, i, LaneFault::What::out_of_bounds, wrong, a[__builtin_ctz(wrong)]);
     s.fault.bytes = static_cast<u32>(i->immediate);
@@ -99,14 +89,13 @@ const Instruction* in_cluster(Lanes& s, const Instruction* i) {
 const Instruction* elect(Lanes& s, const Instruction* i) {
     if (!all_here(s, i, i->operand[2])) return nullptr;
     const u32* members = lanes_at<u32>(s, i->operand[2]);
-    u32* d = lanes_at<u32>(s, i->operand[0]);
-    u32 elected = 0, leaders[32];
-    each_lane(s.mask, [&](unsigned l) {
+    u32 leaders[32];
+    const u32 elected = lanes_where(s.mask, [&](unsigned l) {
         const u32 here = members[l] & s.mask;
         leaders[l] = static_cast<u32>(__builtin_ctz(here == 0 ? 1u << l : here));
-        elected |= static_cast<u32>(leaders[l] == l) << l;
+        return leaders[l] == l;
     });
-    each_lane(s.mask, [&](unsigned l) { d[l] = leaders[l]; });
+    write_lanes(s, i->operand[0], leaders);
     write_predicate(s, i->operand[1], elected);
     return i + 1;
 }
@@ -151,14 +140,15 @@ std::byte* place_in_cluster(const Lanes& s, u64 offset, u64 bytes) noexcept {
 
 void register_cluster(Registry& r) {
     const auto none = Type::none;
-    r.add(Operation::cluster_bar, none, none, {Flag::arrive}, arrive_at_cluster);
-    r.add(Operation::cluster_bar, none, none, {Flag::wait}, wait_for_cluster);
-    r.add(Operation::mapa, Type::u32, none, {}, map_address<u32>);
-    r.add(Operation::mapa, Type::u64, none, {}, map_address<u64>);
-    r.add(Operation::getctarank, Type::u32, none, {}, rank_of_address<u32>);
-    r.add(Operation::getctarank, Type::u64, none, {}, rank_of_address<u64>);
-    r.add(Operation::in_cluster, none, none, {}, in_cluster);
-    r.add(Operation::elect, none, none, {}, elect);
+    r.add(Operation::cluster_bar, arrive_at_cluster, {Flag::arrive});
+    r.add(Operation::cluster_bar, wait_for_cluster, {Flag::wait});
+    for_types<u32, u64>([&]<class T>() {
+        const Type type = sizeof(T) == 4 ? Type::u32 : Type::u64;
+        r.add(Operation::mapa, type, none, {}, map_address<T>);
+        r.add(Operation::getctarank, type, none, {}, rank_of_address<T>);
+    });
+    r.add(Operation::in_cluster, in_cluster);
+    r.add(Operation::elect, elect);
 }
 
 }  // namespace emulated::machine

@@ -1,5 +1,7 @@
 #include "machine/mbarrier.hpp"
 
+#include <cstring>
+
 namespace emulated::machine {
 namespace {
 
@@ -25,6 +27,17 @@ std::uint64_t Mbarrier::bits() const noexcept {
     return expected | std::uint64_t{pending} << pending_shift |
            (static_cast<std::uint64_t>(bytes) & bytes_in_bits) << bytes_shift |
            std::uint64_t{odd} << parity_shift | initialised_mark << mark_shift;
+}
+
+std::optional<Mbarrier> Mbarrier::read_at(const std::byte* at) noexcept {
+    std::uint64_t stored = 0;
+    std::memcpy(&stored, at, sizeof stored);
+    return read(stored);
+}
+
+void Mbarrier::write_at(std::byte* at) const noexcept {
+    const std::uint64_t made = bits();
+    std::memcpy(at, &made, sizeof made);
 }
 
 void Mbarrier::end_phase_if_complete() noexcept {
@@ -61,11 +74,8 @@ Mbarrier::Error Mbarrier::arrive(std::uint32_t count) noexcept {
 }
 
 Mbarrier::Error Mbarrier::arrive_without_completing(std::uint32_t count) noexcept {
-    if (const Error error = check_count(count)) return error;
-    if (count > pending) return "more arrivals than the phase still expects";
-    if (count == pending) return "an arrival with .noComplete would complete the phase";
-    pending -= count;
-    return nullptr;
+    if (count != 0 && count == pending) return "an arrival with .noComplete would complete the phase";
+    return arrive(count);
 }
 
 Mbarrier::Error Mbarrier::add_pending() noexcept {

@@ -17,6 +17,9 @@ class Mbarrier {
     /// Empty where the bits are not those of an initialised object.
     static std::optional<Mbarrier> read(std::uint64_t bits) noexcept;
     std::uint64_t bits() const noexcept;
+    /// The same of an object in shared memory.
+    static std::optional<Mbarrier> read_at(const std::byte* at) noexcept;
+    void write_at(std::byte* at) const noexcept;
 
     /// What goes wrong, as the end of a sentence about the mbarrier; null: nothing.
     using Error = const char*;

@@ -20,6 +20,13 @@ constexpr const char* name_of(Space space) {
     return names[static_cast<unsigned>(space)];
 }
 
+[[maybe_unused]] void remember(AllocationCache& cache, const memory::Allocation& found) {
+    cache.base = found.base;
+    cache.bytes = found.bytes;
+    cache.host = found.host;
+    cache.read_only = found.read_only;
+}
+
 // 0 where there is no such place, or where it cannot be written to. Local memory is a thread's own.
 [[maybe_unused]] std::uint64_t place_of(Lanes& s, Space space, unsigned lane, std::uint64_t address,
                                         std::uint32_t access, bool write, bool& read_only) {

@@ -19,42 +19,27 @@ Registry handlers(std::initializer_list<void (*)(Registry&)> of_the_set) {
     return made;
 }
 
-#if defined(BASCULE_EMULATED_AVX2)
-// Every processor with AVX2 has F16C, which clang 14 cannot ask for.
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-
-Registry avx2_handlers() {
-    return handlers({avx2::register_arithmetic, avx2::register_floats, avx2::register_conversions,
-                     avx2::register_memory, avx2::register_atomics, avx2::register_tensor,
-                     avx2::register_tensor_memory, avx2::register_shuffles});
-}
-#endif
-
-#if defined(BASCULE_EMULATED_BASELINE)
-bool always() { return true; }
-
-Registry baseline_handlers() {
-    return handlers({baseline::register_arithmetic, baseline::register_floats, baseline::register_conversions,
-                     baseline::register_memory, baseline::register_atomics, baseline::register_tensor,
-                     baseline::register_tensor_memory, baseline::register_shuffles});
-}
-#endif
-
 struct InstructionSet {
     const char* name;
     bool (*is_here)();
     Registry (*handlers)();
 };
 
+#define AVX2(name) avx2::register_##name,
+#define BASELINE(name) baseline::register_##name,
 // What was compiled, the best first (BASCULE_BASELINE in CMake).
 constexpr InstructionSet instruction_sets[] = {
 #if defined(BASCULE_EMULATED_AVX2)
-    {"AVX2", has_avx2, avx2_handlers},
+    // Every processor with AVX2 has F16C, which clang 14 cannot ask for.
+    {"AVX2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); },
+     [] { return handlers({BASCULE_HANDLERS(AVX2)}); }},
 #endif
 #if defined(BASCULE_EMULATED_BASELINE)
-    {"baseline", always, baseline_handlers},
+    {"baseline", [] { return true; }, [] { return handlers({BASCULE_HANDLERS(BASELINE)}); }},
 #endif
 };
+#undef AVX2
+#undef BASELINE
 
 // The first that runs here, of the name where one is asked for.
 const InstructionSet* find_set(std::string_view name) {
@@ -79,9 +64,12 @@ std::size_t Registry::Hash::operator()(const program::Key& key) const noexcept {
     return (head * 0x9e3779b97f4a7c15ull) ^ key.flags.digest();
 }
 
-void Registry::add(program::Operation operation, program::Type type, program::Type second,
-                   const program::FlagSet& flags, Handler handler) {
+void Registry::add(Operation operation, Type type, Type second, const FlagSet& flags, Handler handler) {
     handlers_[{operation, type, second, flags}] = handler;
+}
+
+void Registry::add(Operation operation, Handler handler, const FlagSet& flags) {
+    add(operation, Type::none, Type::none, flags, handler);
 }
 
 Handler Registry::find(const program::Key& key) const {

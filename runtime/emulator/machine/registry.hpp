@@ -9,11 +9,17 @@
 
 namespace emulated::machine {
 
+using program::Flag;
+using program::FlagSet;
+using program::Operation;
+using program::Type;
+
 /// Filled once by the handler files, then read by any thread.
 class Registry {
   public:
-    void add(program::Operation operation, program::Type type, program::Type second,
-             const program::FlagSet& flags, Handler handler);
+    void add(Operation operation, Type type, Type second, const FlagSet& flags, Handler handler);
+    /// One for all types.
+    void add(Operation operation, Handler handler, const FlagSet& flags = {});
     /// Null when there is none: a gap in the machine, which a test looks for.
     Handler find(const program::Key& key) const;
 
@@ -25,9 +31,15 @@ class Registry {
 };
 
 /// Calls visit.operator()<flag>() for each flag.
-template <program::Flag... Flags, class Visit>
+template <Flag... Flags, class Visit>
 void for_flags(const Visit& visit) {
     (visit.template operator()<Flags>(), ...);
+}
+
+/// Calls visit.operator()<T>() for each T.
+template <class... Ts, class Visit>
+inline void for_types(const Visit& visit) {
+    (visit.template operator()<Ts>(), ...);
 }
 
 /// For this processor: AVX2 and FMA where it has them. BASCULE_EMULATED_ISA=baseline asks for the other.
@@ -50,25 +62,17 @@ void register_small_formats(Registry& registry);
 void register_video(Registry& registry);
 void register_textures(Registry& registry);
 
+// What is compiled for each instruction set.
+#define BASCULE_HANDLERS(FILE) \
+    FILE(arithmetic)           \
+    FILE(floats) FILE(conversions) FILE(memory) FILE(atomics) FILE(tensor) FILE(tensor_memory) FILE(shuffles)
+#define FILE(name) void register_##name(Registry& registry);
 namespace baseline {
-void register_arithmetic(Registry& registry);
-void register_floats(Registry& registry);
-void register_conversions(Registry& registry);
-void register_memory(Registry& registry);
-void register_atomics(Registry& registry);
-void register_tensor(Registry& registry);
-void register_tensor_memory(Registry& registry);
-void register_shuffles(Registry& registry);
-}  // namespace baseline
+BASCULE_HANDLERS(FILE)
+}
 namespace avx2 {
-void register_arithmetic(Registry& registry);
-void register_floats(Registry& registry);
-void register_conversions(Registry& registry);
-void register_memory(Registry& registry);
-void register_atomics(Registry& registry);
-void register_tensor(Registry& registry);
-void register_tensor_memory(Registry& registry);
-void register_shuffles(Registry& registry);
-}  // namespace avx2
+BASCULE_HANDLERS(FILE)
+}
+#undef FILE
 
 }  // namespace emulated::machine

@@ -87,16 +87,13 @@ const char* Transfers::signal(const std::byte* barrier) {
         const Transfer transfer = std::move(waiting_[i]);
         waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
         transfer.perform();
-        std::uint64_t bits = 0;
-        std::memcpy(&bits, transfer.barrier, sizeof bits);
-        auto state = Mbarrier::read(bits);
+        auto state = Mbarrier::read_at(transfer.barrier);
         if (!state) return "it is not initialised any more, and a copy that it waits for goes on";
         const bool phase = state->odd;
         const auto error =
             transfer.before != nullptr ? state->arrive(1) : state->complete_bytes(transfer.bytes);
         if (error != nullptr) return error;
-        bits = state->bits();
-        std::memcpy(transfer.barrier, &bits, sizeof bits);
+        state->write_at(transfer.barrier);
         if (state->odd != phase) break;  // what else waits is of the next phase
     }
     return nullptr;

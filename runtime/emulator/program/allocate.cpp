@@ -57,8 +57,11 @@ class Liveness {
 
     std::vector<Interval> intervals() {
         for (std::uint32_t reg = 0; reg < intervals_.size(); ++reg) intervals_[reg].reg = reg;
+        for (std::size_t i = 0; i < body_.steps.size(); ++i) {
+            body_.steps[i].each_use([&](std::uint32_t reg) { touch(reg, 2 * i); });
+            body_.steps[i].each_result([&](std::uint32_t reg) { touch(reg, 2 * i + 1); });
+        }
         find_crossing();
-        collect();
         before_.resize(blocks_.size());
         for (std::size_t b = 0; b < blocks_.size(); ++b) {
             for (const std::size_t next : blocks_[b].next) before_[next].push_back(b);
@@ -75,53 +78,40 @@ class Liveness {
         intervals_[reg].to = std::max(intervals_[reg].to, at);
     }
 
-    // Calls `read` for the registers that a block reads before it writes them all, and `write` for those that it
-    // writes, at the first time in a block.
-    template <class Read, class Write>
-    void each_first(const Read& read, const Write& write) const {
-        std::vector<std::size_t> seen(body_.register_bytes.size(), static_cast<std::size_t>(-1)),
-            wrote = seen;
+    // What each block reads before it writes it all, and what it writes. Only registers that some block reads so can
+    // be live between blocks.
+    void find_crossing() {
+        constexpr auto never = static_cast<std::size_t>(-1);
+        std::vector<std::size_t> read(body_.register_bytes.size(), never),
+            wrote = read;  // last, in which block
+        std::vector<std::uint32_t> number(body_.register_bytes.size(), none);
+        std::vector<std::pair<std::uint32_t, std::size_t>> writes;
         for (std::size_t b = 0; b < blocks_.size(); ++b) {
             const auto use = [&](std::uint32_t reg) {
-                if (wrote[reg] == b || seen[reg] == b) return;
-                seen[reg] = b;
-                read(reg, b);
+                if (wrote[reg] == b || read[reg] == b) return;
+                read[reg] = b;
+                if (number[reg] == none) {
+                    number[reg] = static_cast<std::uint32_t>(crossing_.size());
+                    crossing_.push_back({reg, {}, {}});
+                }
+                crossing_[number[reg]].reads.push_back(b);
+            };
+            const auto write = [&](std::uint32_t reg) {
+                if (wrote[reg] == b) return;
+                wrote[reg] = b;
+                writes.emplace_back(reg, b);
             };
             for (std::size_t i = blocks_[b].begin; i < blocks_[b].end; ++i) {
                 body_.steps[i].each_use(use);
-                if (body_.steps[i].partial) {
+                if (body_.steps[i].partial)
                     body_.steps[i].each_result(use);
-                    continue;
-                }
-                body_.steps[i].each_result([&](std::uint32_t reg) {
-                    if (wrote[reg] == b) return;
-                    wrote[reg] = b;
-                    write(reg, b);
-                });
+                else
+                    body_.steps[i].each_result(write);
             }
         }
-    }
-
-    // Only registers that some block reads before it writes them can be live between blocks.
-    void find_crossing() {
-        number_.assign(body_.register_bytes.size(), none);
-        const auto read = [&](std::uint32_t reg, std::size_t) {
-            if (number_[reg] != none) return;
-            number_[reg] = static_cast<std::uint32_t>(crossing_.size());
-            crossing_.push_back({reg, {}, {}});
-        };
-        each_first(read, [](std::uint32_t, std::size_t) {});
-    }
-
-    void collect() {
-        for (std::size_t i = 0; i < body_.steps.size(); ++i) {
-            body_.steps[i].each_use([&](std::uint32_t reg) { touch(reg, 2 * i); });
-            body_.steps[i].each_result([&](std::uint32_t reg) { touch(reg, 2 * i + 1); });
+        for (const auto& [reg, b] : writes) {
+            if (number[reg] != none) crossing_[number[reg]].writes.push_back(b);
         }
-        each_first([&](std::uint32_t reg, std::size_t b) { crossing_[number_[reg]].reads.push_back(b); },
-                   [&](std::uint32_t reg, std::size_t b) {
-                       if (number_[reg] != none) crossing_[number_[reg]].writes.push_back(b);
-                   });
     }
 
     void follow(std::uint32_t k) {
@@ -156,7 +146,6 @@ class Liveness {
     std::vector<Interval> intervals_;
     std::vector<std::vector<std::size_t>> before_;  // predecessors, by block
     std::vector<Crossing> crossing_;
-    std::vector<std::uint32_t> number_;          // of a register: its index in crossing_
     std::vector<std::uint32_t> live_, written_;  // by block: the last crossing that is live there, or written
 };
 
@@ -173,7 +162,7 @@ void keep_live(Body& body, const std::vector<Interval>& intervals, const std::ve
         for (const Interval* interval : begun) {
             const std::uint32_t bytes = body.register_bytes[interval->reg];
             for (const std::size_t step : {save, restore})
-                body.steps[step].kept.push_back({place[interval->reg], bytes, bytes});
+                body.steps[step].kept.push_back({place[interval->reg], bytes});
         }
     }
 }

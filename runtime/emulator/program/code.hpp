@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -51,22 +52,53 @@ struct Instruction {
         0;  ///< memory: the index of this instruction's cache: the allocation and the pattern
 };
 
-/// Special registers that a warp finds in its register file.
+/// What a family of instructions that has one handler says beyond its key, as their immediate.
+template <class Form>
+std::int64_t packed(const Form& form) {
+    std::int64_t made = 0;
+    static_assert(sizeof form <= sizeof made);
+    std::memcpy(&made, &form, sizeof form);
+    return made;
+}
+template <class Form>
+Form unpacked(const Instruction* from) {
+    Form made;
+    std::memcpy(static_cast<void*>(&made), &from->immediate, sizeof made);
+    return made;
+}
+
+// clang-format off
+/// Special registers that a warp finds in its register file, with their names.
+#define BASCULE_PTX_SPECIALS(SPECIAL) \
+    SPECIAL(tid_x, "%tid.x") SPECIAL(tid_y, "%tid.y") SPECIAL(tid_z, "%tid.z") SPECIAL(ntid_x, "%ntid.x") \
+    SPECIAL(ntid_y, "%ntid.y") SPECIAL(ntid_z, "%ntid.z") SPECIAL(ctaid_x, "%ctaid.x") \
+    SPECIAL(ctaid_y, "%ctaid.y") SPECIAL(ctaid_z, "%ctaid.z") SPECIAL(nctaid_x, "%nctaid.x") \
+    SPECIAL(nctaid_y, "%nctaid.y") SPECIAL(nctaid_z, "%nctaid.z") \
+    SPECIAL(laneid, "%laneid") SPECIAL(warpid, "%warpid") SPECIAL(nwarpid, "%nwarpid") \
+    SPECIAL(smid, "%smid") SPECIAL(nsmid, "%nsmid") SPECIAL(gridid, "%gridid") \
+    SPECIAL(lanemask_eq, "%lanemask_eq") SPECIAL(lanemask_le, "%lanemask_le") \
+    SPECIAL(lanemask_lt, "%lanemask_lt") SPECIAL(lanemask_ge, "%lanemask_ge") \
+    SPECIAL(lanemask_gt, "%lanemask_gt") SPECIAL(dynamic_smem_size, "%dynamic_smem_size") \
+    SPECIAL(total_smem_size, "%total_smem_size") \
+    /* of a cooperative grid: the address of its workspace */ SPECIAL(workspace_high, "%envreg1") \
+    SPECIAL(workspace_low, "%envreg2") \
+    SPECIAL(cluster_ctaid_x, "%cluster_ctaid.x") SPECIAL(cluster_ctaid_y, "%cluster_ctaid.y") \
+    SPECIAL(cluster_ctaid_z, "%cluster_ctaid.z") SPECIAL(cluster_nctaid_x, "%cluster_nctaid.x") \
+    SPECIAL(cluster_nctaid_y, "%cluster_nctaid.y") SPECIAL(cluster_nctaid_z, "%cluster_nctaid.z") \
+    SPECIAL(clusterid_x, "%clusterid.x") SPECIAL(clusterid_y, "%clusterid.y") \
+    SPECIAL(clusterid_z, "%clusterid.z") SPECIAL(nclusterid_x, "%nclusterid.x") \
+    SPECIAL(nclusterid_y, "%nclusterid.y") SPECIAL(nclusterid_z, "%nclusterid.z") \
+    SPECIAL(cluster_ctarank, "%cluster_ctarank") SPECIAL(cluster_nctarank, "%cluster_nctarank") \
+    SPECIAL(is_explicit_cluster, "%is_explicit_cluster")
+
 enum class Special : std::uint8_t {
-    // clang-format off
-    tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z,
-    laneid, warpid, nwarpid, smid, nsmid, gridid,
-    lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt, dynamic_smem_size, total_smem_size,
-    workspace_high,  ///< of a cooperative grid: its address
-    workspace_low,
-    // of clusters
-    cluster_ctaid_x, cluster_ctaid_y, cluster_ctaid_z, cluster_nctaid_x, cluster_nctaid_y, cluster_nctaid_z,
-    clusterid_x, clusterid_y, clusterid_z, nclusterid_x, nclusterid_y, nclusterid_z,
-    cluster_ctarank, cluster_nctarank, is_explicit_cluster,
+#define SPECIAL(enumerator, name) enumerator,
+    BASCULE_PTX_SPECIALS(SPECIAL)
+#undef SPECIAL
     stack,  ///< where the thread's stack ends, as an offset in its local memory
     zero,
-    // clang-format on
 };
+// clang-format on
 
 /// Where things that are not device memory appear in the generic address space: below 4 GiB, so that 32-bit
 /// registers hold their addresses, and above the first pages, so that null plus an offset is a fault.
@@ -103,11 +135,13 @@ struct Code {
         std::uint32_t caller_file = 0, caller = 0;  ///< of inlined code: the line that calls it
     };
 
+    /// Where a value or an argument lies in the register file.
+    struct Place {
+        std::uint32_t offset = 0;  ///< of the first lane; the others follow
+        std::uint32_t bytes = 0;   ///< of each lane; 0: a predicate, or a result that is not used
+    };
     /// A function that can be called through a pointer.
     struct Callee {
-        struct Place {
-            std::uint32_t offset = 0, stride = 0;  ///< in the register file; bytes from lane to lane
-        };
         std::uint64_t address = 0;
         std::uint32_t start = 0;        ///< its first instruction
         std::uint32_t return_slot = 0;  ///< where each lane continues after it

@@ -41,11 +41,7 @@ Body Lowering::run(std::vector<Refused>& refused) {
         }
     }
     for (const std::int32_t label : standing.back()) stand(label);
-    // A body may end without ret, or with a branch over one.
-    if (function_.is_entry)
-        emit({Operation::exit}, {}, {});
-    else
-        leave_function();
+    leave_function();  // a body may end without ret, or with a branch over one
     return std::move(body_);
 }
 
@@ -111,7 +107,7 @@ void Lowering::branch(const ptx::Instruction& instruction) {
 }
 
 // A binary search for the index among runs of equal targets.
-void Lowering::indexed_branch(const ptx::Instruction& instruction) {
+void Lowering::indexed_branch(const ptx::Instruction& instruction, const Opcode&) {
     const Ref index = source(operand(instruction, 0), 4);
     const ptx::Operand& list = operand(instruction, 1);
     const bool is_label = list.kind == OperandKind::label;
@@ -150,135 +146,100 @@ void Lowering::indexed_branch(const ptx::Instruction& instruction) {
 }
 
 void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcode) {
-    // clang-format off
+    // The operations from `first` to `last` that have rules of their own. The others have letters.
+    using O = Operation;
     static constexpr struct {
-        Operation operation;
+        Operation first, last;
         void (Lowering::*lower)(const ptx::Instruction&, const Opcode&);
-    } own_rules[] = {
-        {Operation::mov, &Lowering::move},          {Operation::cvta, &Lowering::move},
-        {Operation::setp, &Lowering::compare},      {Operation::cvt, &Lowering::convert},
-        {Operation::add_carry, &Lowering::carry},   {Operation::sub_borrow, &Lowering::carry},
-        {Operation::mad_carry, &Lowering::carry},   {Operation::dp4a, &Lowering::dot_product},
-        {Operation::dp2a, &Lowering::dot_product},  {Operation::lop3, &Lowering::lookup3},
-        {Operation::isspacep, &Lowering::is_space}, {Operation::ld, &Lowering::load},
-        {Operation::st, &Lowering::store},          {Operation::atom, &Lowering::atomic},
-        {Operation::red, &Lowering::atomic},        {Operation::shfl, &Lowering::shuffle},
-        {Operation::vote, &Lowering::vote},         {Operation::match, &Lowering::match},
-        {Operation::bar, &Lowering::barrier},       {Operation::bar_red, &Lowering::reducing_barrier},
-        // matrices of a warp
-        {Operation::mma, &Lowering::multiply_matrices},
-        {Operation::load_matrix, &Lowering::move_matrix}, {Operation::store_matrix, &Lowering::move_matrix},
-        {Operation::ldmatrix, &Lowering::move_rows},      {Operation::stmatrix, &Lowering::move_rows},
-        {Operation::movmatrix, &Lowering::transpose_matrix},
-        // stacks of threads
-        {Operation::stack_allocate, &Lowering::stack}, {Operation::stack_save, &Lowering::stack},
-        {Operation::stack_restore, &Lowering::stack},
-        {Operation::convert_small, &Lowering::convert_small},
-        {Operation::convert_pack, &Lowering::convert_pack},
-        {Operation::video_add, &Lowering::scalar_video},
-        {Operation::video_sub, &Lowering::scalar_video},
-        {Operation::video_difference, &Lowering::scalar_video},
-        {Operation::video_min, &Lowering::scalar_video},
-        {Operation::video_max, &Lowering::scalar_video},
-        {Operation::video_shl, &Lowering::scalar_video},
-        {Operation::video_shr, &Lowering::scalar_video},
-        {Operation::video_mad, &Lowering::scalar_video},
-        {Operation::video_set, &Lowering::scalar_video},
-        {Operation::video_vector_add, &Lowering::vector_video},
-        {Operation::video_vector_sub, &Lowering::vector_video},
-        {Operation::video_vector_average, &Lowering::vector_video},
-        {Operation::video_vector_difference, &Lowering::vector_video},
-        {Operation::video_vector_min, &Lowering::vector_video},
-        {Operation::video_vector_max, &Lowering::vector_video},
-        {Operation::video_vector_set, &Lowering::vector_video},
-        {Operation::atom_vector, &Lowering::atomic_vector},
-        {Operation::red_vector, &Lowering::atomic_vector},
-        {Operation::atom_wide, &Lowering::atomic_wide},
-        {Operation::discard, &Lowering::discard},
-        {Operation::create_policy, &Lowering::create_policy},
-        {Operation::set, &Lowering::compare_to_value},
-        // asynchronous copies, barriers in shared memory, clusters
-        {Operation::copy_async, &Lowering::copy_async},
-        {Operation::copy_group, &Lowering::copy_group},
-        {Operation::copy_arrive, &Lowering::copy_arrive},
-        {Operation::bulk_copy, &Lowering::bulk_copy},
-        {Operation::bulk_reduce, &Lowering::bulk_copy},
-        {Operation::store_async, &Lowering::write_remotely},
-        {Operation::reduce_async, &Lowering::write_remotely},
-        {Operation::bulk_group, &Lowering::copy_group},
-        {Operation::mbarrier, &Lowering::mbarrier},
-        {Operation::cluster_bar, &Lowering::cluster_barrier},
-        {Operation::mapa, &Lowering::map_address},
-        {Operation::getctarank, &Lowering::map_address},
-        {Operation::elect, &Lowering::elect},
-        // textures and surfaces
-        {Operation::tex, &Lowering::sample},        {Operation::tld4, &Lowering::sample},
-        {Operation::suld, &Lowering::surface},      {Operation::sust, &Lowering::surface},
-        {Operation::sured, &Lowering::surface},     {Operation::txq, &Lowering::query},
-        {Operation::suq, &Lowering::query},         {Operation::istypep, &Lowering::query},
+    } rules[] = {
+        {O::add_carry, O::mad_carry, &Lowering::carry},
+        {O::lop3, O::lop3, &Lowering::lookup3},
+        {O::setp, O::setp, &Lowering::compare},
+        {O::set, O::set, &Lowering::compare_to_value},
+        {O::mov, O::mov, &Lowering::move},
+        {O::cvt, O::cvt, &Lowering::convert},
+        {O::cvta, O::cvta, &Lowering::move},
+        {O::convert_small, O::convert_small, &Lowering::convert_small},
+        {O::ld, O::ld, &Lowering::load},
+        {O::st, O::st, &Lowering::store},
+        {O::atom, O::red, &Lowering::atomic},
+        {O::atom_vector, O::red_vector, &Lowering::atomic_vector},
+        {O::atom_wide, O::atom_wide, &Lowering::atomic_wide},
+        {O::create_policy, O::create_policy, &Lowering::create_policy},
+        {O::discard, O::discard, &Lowering::discard},
+        {O::vote, O::vote, &Lowering::vote},
+        {O::bar, O::bar, &Lowering::barrier},
+        {O::bar_red, O::bar_red, &Lowering::reducing_barrier},
+        {O::mma, O::mma, &Lowering::multiply_matrices},
+        {O::load_matrix, O::store_matrix, &Lowering::move_matrix},
+        {O::ldmatrix, O::stmatrix, &Lowering::move_rows},
+        {O::brx, O::brx, &Lowering::indexed_branch},
+        {O::call, O::call, &Lowering::call},
+        {O::stack_allocate, O::stack_restore, &Lowering::stack},
+        {O::video_add, O::video_set, &Lowering::scalar_video},
+        {O::video_vector_add, O::video_vector_set, &Lowering::vector_video},
+        {O::copy_async, O::copy_async, &Lowering::copy_async},
+        {O::copy_group, O::bulk_group, &Lowering::copy_group},
+        {O::bulk_copy, O::bulk_reduce, &Lowering::bulk_copy},
+        {O::store_async, O::reduce_async, &Lowering::write_remotely},
+        {O::mbarrier, O::mbarrier, &Lowering::mbarrier},
+        {O::cluster_bar, O::cluster_bar, &Lowering::cluster_barrier},
+        {O::elect, O::elect, &Lowering::elect},
+        {O::tex, O::tld4, &Lowering::sample},
+        {O::suld, O::sured, &Lowering::surface},
+        {O::txq, O::istypep, &Lowering::query},
     };
-    // clang-format on
     const Operation operation = opcode.row->operation;
-    for (const auto& rule : own_rules) {
-        if (rule.operation == operation) return (this->*rule.lower)(instruction, opcode);
+    for (const auto& rule : rules) {
+        if (rule.first <= operation && operation <= rule.last)
+            return (this->*rule.lower)(instruction, opcode);
     }
-    switch (operation) {
-        case Operation::prefetch:
-        case Operation::fence:
-            // One worker runs a block from start to end and host stores are not reordered against each other
-            // for long: a fence is a compiler's matter, and the interpreter is opaque to it.
-            emit({Operation::fence}, {}, {});
-            return;
-        case Operation::brx:
-            return indexed_branch(instruction);
-        case Operation::call:
-            return call(instruction);
-        case Operation::redux: {
-            const Ref d = result(operand(instruction, 0), 4);
-            const Ref a = source(operand(instruction, 1), 4);
-            emit({Operation::redux, canonical(Operation::redux, opcode.type, {}), Type::none,
-                  opcode.flags & opcode.row->selecting},
-                 {d}, {a, source(operand(instruction, 2), 4)});
-            return;
-        }
-        case Operation::bar_warp:
-            emit({Operation::bar_warp}, {}, {source(operand(instruction, 0), 4)});
-            return;
-        case Operation::ret:
-            if (!function_.is_entry) return leave_function();
-            emit({Operation::exit}, {}, {});
-            return;
-        default:
-            return by_letters(instruction, opcode);
-    }
+    if (operation == Operation::ret) return leave_function();
+    // One worker runs a block from start to end and host stores are not reordered against each other for long: a fence
+    // is a compiler's matter, and the interpreter is opaque to it. Operands only say what is prefetched.
+    if (operation == Operation::fence)
+        emit({Operation::fence}, {}, {});
+    else
+        by_letters(instruction, opcode, opcode.row->operands);
 }
 
-// Families whose operands the table spells.
-void Lowering::by_letters(const ptx::Instruction& instruction, const Opcode& opcode) {
-    const std::string_view letters = opcode.row->operands;
-    if (instruction.operands.size() != letters.size()) {
-        refuse(fmt::format("{} takes {} operands, got {}", instruction.opcode, letters.size(),
-                           instruction.operands.size()));
-    }
+Step& Lowering::by_letters(const ptx::Instruction& instruction, const Opcode& opcode,
+                           std::string_view letters) {
+    if (instruction.operands.size() != letters.size() && opcode.row->neutral.has(Flag::sync) &&
+        !opcode.flags.has(Flag::sync))
+        refuse(fmt::format("{} without .sync is not supported: compile for compute_70 or newer",
+                           opcode.row->name));
+    expect_operands(instruction, letters.size());
     const unsigned bytes = ptx::bytes_of(opcode.type);
     std::vector<Ref> results, sources;
+    std::uint16_t bits = 0;
     for (std::size_t i = 0; i < letters.size(); ++i) {
         const ptx::Operand& given = instruction.operands[i];
-        const bool is_pred = opcode.type == Type::pred;
+        const bool is_pred = opcode.type == Type::pred, is_pair = given.kind == OperandKind::pair;
         const char letter = letters[i];
         if (letter == 'D') results.push_back(result(given, is_pred ? 0 : bytes));
         if (letter == 'd') results.push_back(result(given, 2 * bytes));
         if (letter == 'u') results.push_back(result(given, 4));
         if (letter == 'P') results.push_back(result(given, 0));
+        if (letter == 'V') {
+            results.push_back(result(is_pair ? given.parts[0] : given, 4));
+            results.push_back(is_pair ? result(given.parts[1], 0) : temporary(0));
+        }
         if (letter == 'A') sources.push_back(is_pred ? predicate(given) : source(given, bytes, opcode.type));
         if (letter == 'a') sources.push_back(source(given, 2 * bytes));
         if (letter == 'U') sources.push_back(source(given, 4));
+        if (letter == 'W') sources.push_back(source(given, 8));
         if (letter == 'Q') sources.push_back(predicate(given));
         if (letter == 'F') sources.push_back(source(given, ptx::bytes_of(opcode.second), opcode.second));
-        if (letter == '*') refuse(fmt::format("{} is not supported", instruction.opcode));
+        if (letter == 'M') {
+            sources.push_back(whole_address(given));
+            if (opcode.flags.has(Flag::shared_cluster)) bits = Instruction::in_cluster;
+        }
+        if (letter == '*') unsupported(instruction);
     }
-    emit(machine_key(*opcode.row, opcode.type, opcode.second, opcode.flags), std::move(results),
-         std::move(sources));
+    Step& step = emit(key_of(opcode), std::move(results), std::move(sources));
+    step.bits = bits;
+    return step;
 }
 
 }  // namespace emulated::program

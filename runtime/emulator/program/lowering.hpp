@@ -11,6 +11,7 @@
 
 #include "program/code.hpp"
 #include "program/functions.hpp"
+#include "program/image_access.hpp"
 #include "program/module.hpp"
 #include "program/step.hpp"
 #include "program/table/operations.hpp"
@@ -37,9 +38,10 @@ class Lowering {
     // lowering.cpp: the frame around every instruction
     void instruction(const ptx::Instruction& instruction);
     void dispatch(const ptx::Instruction& instruction, const Opcode& opcode);
-    void by_letters(const ptx::Instruction& instruction, const Opcode& opcode);
+    /// What the letters of a row say (program/table/operations.hpp), which say all of most families.
+    Step& by_letters(const ptx::Instruction& instruction, const Opcode& opcode, std::string_view letters);
     void branch(const ptx::Instruction& instruction);
-    void indexed_branch(const ptx::Instruction& instruction);
+    void indexed_branch(const ptx::Instruction& instruction, const Opcode& opcode);
     std::int32_t new_label();
     void stand(std::int32_t label);
 
@@ -54,20 +56,16 @@ class Lowering {
     void convert_scalar(Ref result, unsigned result_bytes, Ref source, unsigned source_bytes,
                         const Opcode& opcode);
     void carry(const ptx::Instruction& instruction, const Opcode& opcode);
-    void dot_product(const ptx::Instruction& instruction, const Opcode& opcode);
     void lookup3(const ptx::Instruction& instruction, const Opcode& opcode);
-    void is_space(const ptx::Instruction& instruction, const Opcode& opcode);
 
     // lower_small.cpp: conversions of small formats
     void convert_small(const ptx::Instruction& instruction, const Opcode& opcode);
-    void convert_pack(const ptx::Instruction& instruction, const Opcode& opcode);
 
     // lower_video.cpp
     void scalar_video(const ptx::Instruction& instruction, const Opcode& opcode);
     void vector_video(const ptx::Instruction& instruction, const Opcode& opcode);
     Ref selected(const ptx::Operand& operand);
-    template <class Form>
-    void emit_video(const Key& key, const Form& form, const ptx::Operand& to, std::vector<Ref> sources);
+    Step& emit_video(const Opcode& opcode, const ptx::Operand& to, std::vector<Ref> sources);
 
     // lower_memory.cpp: memory, and what lanes do together
     struct Address {
@@ -77,7 +75,7 @@ class Lowering {
     };
     /// The registers that a load fills or a store reads.
     struct Parts {
-        std::vector<const ptx::Operand*> operands;
+        std::vector<ptx::Operand> operands;
         unsigned lanes = 0, bytes = 0;  ///< how many values, and of how many bytes in memory
         unsigned wide = 0;              ///< bytes of each register
     };
@@ -91,38 +89,33 @@ class Lowering {
     void discard(const ptx::Instruction& instruction, const Opcode& opcode);
     void create_policy(const ptx::Instruction& instruction, const Opcode& opcode);
     void take_policy(const ptx::Instruction& instruction, const Opcode& opcode, std::size_t operands);
-    void shuffle(const ptx::Instruction& instruction, const Opcode& opcode);
     void vote(const ptx::Instruction& instruction, const Opcode& opcode);
-    void match(const ptx::Instruction& instruction, const Opcode& opcode);
     void barrier(const ptx::Instruction& instruction, const Opcode& opcode);
     void reducing_barrier(const ptx::Instruction& instruction, const Opcode& opcode);
     Address address(const ptx::Operand& operand);
+    Step& access(Step& step, const Address& where);
 
     // lower_tensor.cpp: matrices of a warp
-    std::vector<const ptx::Operand*> registers_of_matrix(const ptx::Operand& given, std::size_t count,
-                                                         const char* which);
+    std::vector<ptx::Operand> registers_of_matrix(const ptx::Operand& given, std::size_t count,
+                                                  const char* which);
     void multiply_matrices(const ptx::Instruction& instruction, const Opcode& opcode);
     void move_matrix(const ptx::Instruction& instruction, const Opcode& opcode);
     void move_rows(const ptx::Instruction& instruction, const Opcode& opcode);
-    void transpose_matrix(const ptx::Instruction& instruction, const Opcode& opcode);
 
     // lower_async.cpp: asynchronous copies, barriers in shared memory, clusters
     Ref whole_address(const ptx::Operand& given);
     std::size_t count_without_policy(const ptx::Instruction& instruction, const Opcode& opcode);
-    void expect_operands(const ptx::Instruction& instruction, std::size_t count, std::size_t least,
-                         std::size_t most) const;
     void copy_async(const ptx::Instruction& instruction, const Opcode& opcode);
     void copy_group(const ptx::Instruction& instruction, const Opcode& opcode);
-    void copy_arrive(const ptx::Instruction& instruction, const Opcode& opcode);
     void bulk_copy(const ptx::Instruction& instruction, const Opcode& opcode);
     void write_remotely(const ptx::Instruction& instruction, const Opcode& opcode);
     void mbarrier(const ptx::Instruction& instruction, const Opcode& opcode);
     void cluster_barrier(const ptx::Instruction& instruction, const Opcode& opcode);
-    void map_address(const ptx::Instruction& instruction, const Opcode& opcode);
     void elect(const ptx::Instruction& instruction, const Opcode& opcode);
-    void require_cluster_address(const ptx::Operand& given, const Opcode& opcode);
+    void require_cluster_address(const ptx::Operand& given, const Opcode& opcode, unsigned bytes);
 
     // lower_textures.cpp: textures and surfaces
+    ImageAccess image_access(const ptx::Instruction& instruction, const Opcode& opcode) const;
     Ref image_handle(const ptx::Operand& address);
     void append_coordinates(const ptx::Operand& given, unsigned count, const Opcode& opcode,
                             std::vector<Ref>& into);
@@ -131,23 +124,24 @@ class Lowering {
     void query(const ptx::Instruction& instruction, const Opcode& opcode);
 
     // lower_calls.cpp: calls, and frames of functions that may be entered again
-    struct Argument {
-        std::uint32_t place = 0, stride = 0;  ///< bytes per lane; 0: a result that is not used
-    };
     void enter_function();
     void leave_function();
     void stack(const ptx::Instruction& instruction, const Opcode& opcode);
     void keep_frame(Operation operation);
     const ptx::Variable* argument_variable(const ptx::Operand& operand) const;
     std::uint32_t argument_place(std::int32_t variable);
-    std::vector<Argument> arguments_of(const ptx::Operand* list);
-    void call(const ptx::Instruction& instruction);
+    std::vector<Code::Place> arguments_of(const ptx::Operand* list);
+    void call(const ptx::Instruction& instruction, const Opcode& opcode);
     void call_through_pointer(const ptx::Operand* results, const ptx::Operand& target,
                               const ptx::Operand* arguments);
     void call_external(std::string_view name, const ptx::Operand* results, const ptx::Operand* arguments);
 
     // lower_operands.cpp: operands
     [[noreturn]] void refuse(const std::string& reason) const;
+    [[noreturn]] void unsupported(const ptx::Instruction& instruction) const;
+    void expect_operands(const ptx::Instruction& instruction, std::size_t wanted) const;
+    void expect_operands(const ptx::Instruction& instruction, std::size_t count, std::size_t least,
+                         std::size_t most) const;
     const ptx::Operand& operand(const ptx::Instruction& instruction, std::size_t index) const;
     unsigned width(const ptx::Operand& operand) const;  ///< of a register; 0 for a predicate
     Ref source(const ptx::Operand& operand, unsigned bytes, Type type = Type::none);
@@ -182,9 +176,15 @@ class Lowering {
     std::map<std::pair<std::string_view, std::uint32_t>, std::uint32_t> places_;  ///< of call arguments
 };
 
+/// What a vector has, or the operand itself.
+std::vector<ptx::Operand> elements_of(const ptx::Operand& operand);
 /// The type that stands for all types with the same handler: `.b32` and `.s32` add like `.u32`.
 Type canonical(Operation operation, Type type, const FlagSet& flags) noexcept;
-/// What a row whose operands are letters asks the machine for.
+/// What an instruction asks the machine for that is about its types and modifiers alone.
+Key key_of(const Opcode& opcode) noexcept;
+/// What one whose handlers are the same for all types asks the machine for.
+Key untyped_key(const Opcode& opcode) noexcept;
+/// `key_of` an opcode of this row.
 Key machine_key(const Row& row, Type type, Type second, const FlagSet& flags) noexcept;
 Type unsigned_of(unsigned bytes) noexcept;
 Type register_type(unsigned bytes) noexcept;  ///< b16, b32 or b64

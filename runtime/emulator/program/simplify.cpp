@@ -2,9 +2,11 @@
 // registers, are read where they stand.
 #include "program/simplify.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <span>
 #include <tuple>
 
 namespace emulated::program {
@@ -64,8 +66,7 @@ class Simplifier {
   private:
     void replace_sources(Step& step) const {
         for (Ref& ref : step.sources) replace(ref);
-        if (!step.list_is_result)
-            for (std::size_t i = step.listed_results; i < step.list.size(); ++i) replace(step.list[i]);
+        for (std::size_t i = step.listed_results; i < step.list.size(); ++i) replace(step.list[i]);
     }
 
     void replace(Ref& ref) const {
@@ -177,7 +178,7 @@ void share_addresses(Body& body) {
         if (is_access(step) && !step.partial) {
             const bool has_base = (step.bits & Instruction::has_base) != 0;
             const Ref& address = step.sources[step.sources.size() - (has_base ? 2 : 1)];
-            const std::size_t count = step.listed ? step.list.size() : 1;
+            const std::size_t count = std::max<std::size_t>(step.list.size(), 1);
             const Kind kind{address.kind,
                             address.index,
                             has_base ? step.sources.back().index + 1 : 0,
@@ -188,8 +189,7 @@ void share_addresses(Body& body) {
             if (!is_new) step.shares = known->second;
         }
         for (const Ref& ref : step.results) forget(ref);
-        if (step.listed && step.list_is_result)
-            for (const Ref& ref : step.list) forget(ref);
+        for (const Ref& ref : std::span(step.list).first(step.listed_results)) forget(ref);
     }
 }
 

@@ -4,16 +4,15 @@
 
 #include <cstdint>
 
+#include "program/table/flags.hpp"
+
 namespace emulated::program {
 
 enum class SmallFormat : std::uint8_t { f16, bf16, e4m3, e5m2, tf32, f32, f64 };
 
-/// rna: to the nearest, ties away from zero.
-enum class SmallRounding : std::uint8_t { rn, rz, rm, rp, rna };
-
 struct SmallConversion {
     SmallFormat to = SmallFormat::f16, from = SmallFormat::f32;
-    SmallRounding rounding = SmallRounding::rn;
+    Flag rounding = Flag::rn;       ///< or rz, rm, rp, or rna: to the nearest, ties away from zero
     bool relu = false;              ///< negative numbers become +0
     bool saturates = false;         ///< what is beyond the greatest number becomes that
     bool pair = false;              ///< d holds two values

@@ -1,10 +1,10 @@
 // Between PTX and bytecode: instructions over virtual registers, as the allocator wants them.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "program/code.hpp"
@@ -23,13 +23,9 @@ struct Ref {
 struct Step {
     Key key;
     std::vector<Ref> results, sources;  ///< in the machine's order: results, then sources
-    bool listed = false;                ///< vector: `list` goes to Code::lists instead
-    bool list_is_result = false;
-    std::size_t listed_results = 0;  ///< of a list of both: so many come first, and are results
-    std::vector<Ref> list;
-    /// Frames and calls through pointers: places in the register file as (offset, bytes from lane to lane,
-    /// bytes). Bytes 0: a predicate.
-    std::vector<std::array<std::uint32_t, 3>> kept;
+    std::vector<Ref> list;              ///< more results, then more sources: these go to Code::lists
+    std::size_t listed_results = 0;
+    std::vector<Code::Place> kept;  ///< of frames and calls through pointers
     std::int64_t immediate = 0;
     std::int32_t label = -1;  ///< branch target
     std::uint16_t bits = 0;
@@ -41,17 +37,21 @@ struct Step {
         0;  ///< ld_used: a bit for each byte of the access; atom: of the vector it begins
     Code::Line line;
 
+    void list_results(std::vector<Ref> given) {
+        listed_results = given.size();
+        list = std::move(given);
+    }
     /// Visits the virtual registers that it reads, by index.
     template <class Visit>
     void each_use(const Visit& visit) const {
         each_register(sources, visit);
-        if (!list_is_result) each_register(std::span(list).subspan(listed_results), visit);
+        each_register(std::span(list).subspan(listed_results), visit);
     }
     /// The same of those that it writes.
     template <class Visit>
     void each_result(const Visit& visit) const {
         each_register(results, visit);
-        each_register(list_is_result ? std::span(list) : std::span(list).first(listed_results), visit);
+        each_register(std::span(list).first(listed_results), visit);
     }
 
   private:

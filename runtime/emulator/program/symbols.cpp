@@ -58,10 +58,10 @@ void find_addresses_taken(const ptx::Module& module, Symbols& symbols) {
 class CallGraph {
   public:
     CallGraph(const ptx::Module& module, const Symbols& symbols)
-        : module_(module), callees_(module.functions.size() + 1) {
+        : module_(module), nodes_(module.functions.size() + 1) {
         const std::size_t pointers = module.functions.size();
         for (const ptx::Function* function : symbols.address_taken)
-            callees_[pointers].push_back(index_of(*function));
+            nodes_[pointers].callees.push_back(index_of(*function));
         for (const ptx::Function& function : module.functions) {
             for (const ptx::Instruction& instruction : function.body) {
                 if (!instruction.opcode.starts_with("call")) continue;
@@ -69,9 +69,9 @@ class CallGraph {
                 if (target == nullptr) continue;
                 const auto named = symbols.functions.find(target->name);
                 if (target->kind == ptx::Operand::Kind::reg) {
-                    callees_[index_of(function)].push_back(pointers);
+                    nodes_[index_of(function)].callees.push_back(pointers);
                 } else if (named != symbols.functions.end()) {
-                    callees_[index_of(function)].push_back(index_of(*named->second));
+                    nodes_[index_of(function)].callees.push_back(index_of(*named->second));
                 }
             }
         }
@@ -79,19 +79,18 @@ class CallGraph {
 
     // The functions on a circle of calls: Tarjan's algorithm, with a stack of its own.
     std::unordered_set<const ptx::Function*> circles() {
-        order_.assign(callees_.size(), unseen);
-        lowest_.assign(callees_.size(), unseen);
-        waits_.assign(callees_.size(), false);
-        for (std::size_t node = 0; node < callees_.size(); ++node) {
-            if (order_[node] == unseen) visit(node);
+        for (std::size_t node = 0; node < nodes_.size(); ++node) {
+            if (nodes_[node].order == unseen) visit(node);
         }
         return std::move(found_);
     }
 
   private:
     static constexpr std::size_t unseen = std::numeric_limits<std::size_t>::max();
-    struct Visit {
-        std::size_t node = 0, next = 0;  ///< of its callees
+    struct Node {
+        std::vector<std::size_t> callees;
+        std::size_t order = unseen, lowest = unseen, next = 0;  ///< the callee to visit next
+        bool waits = false;
     };
 
     std::size_t index_of(const ptx::Function& function) const {
@@ -99,48 +98,47 @@ class CallGraph {
     }
 
     void enter(std::size_t node) {
-        order_[node] = lowest_[node] = entered_++;
-        waits_[node] = true;
+        nodes_[node].order = nodes_[node].lowest = entered_++;
+        nodes_[node].waits = true;
         waiting_.push_back(node);
-        path_.push_back({node, 0});
+        path_.push_back(node);
     }
 
     void visit(std::size_t first) {
         enter(first);
         while (!path_.empty()) {
-            const std::size_t node = path_.back().node;
-            if (path_.back().next < callees_[node].size()) {
-                const std::size_t callee = callees_[node][path_.back().next++];
-                if (order_[callee] == unseen)
+            Node& node = nodes_[path_.back()];
+            if (node.next < node.callees.size()) {
+                const std::size_t callee = node.callees[node.next++];
+                if (nodes_[callee].order == unseen)
                     enter(callee);
-                else if (waits_[callee])
-                    lowest_[node] = std::min(lowest_[node], order_[callee]);
+                else if (nodes_[callee].waits)
+                    node.lowest = std::min(node.lowest, nodes_[callee].order);
                 continue;
             }
+            const std::size_t done = path_.back();
             path_.pop_back();
             if (!path_.empty())
-                lowest_[path_.back().node] = std::min(lowest_[path_.back().node], lowest_[node]);
-            if (lowest_[node] == order_[node]) leave(node);
+                nodes_[path_.back()].lowest = std::min(nodes_[path_.back()].lowest, node.lowest);
+            if (node.lowest == node.order) leave(done);
         }
     }
 
     // Everything that waits since `root` reaches it and is reached from it.
     void leave(std::size_t root) {
-        const auto& own = callees_[root];
+        const auto& own = nodes_[root].callees;
         const bool circle = waiting_.back() != root || std::find(own.begin(), own.end(), root) != own.end();
         for (std::size_t node = unseen; node != root;) {
             node = waiting_.back();
             waiting_.pop_back();
-            waits_[node] = false;
+            nodes_[node].waits = false;
             if (circle && node < module_.functions.size()) found_.insert(&module_.functions[node]);
         }
     }
 
     const ptx::Module& module_;
-    std::vector<std::vector<std::size_t>> callees_;  ///< by function's index
-    std::vector<std::size_t> order_, lowest_, waiting_;
-    std::vector<bool> waits_;
-    std::vector<Visit> path_;
+    std::vector<Node> nodes_;  ///< by function's index
+    std::vector<std::size_t> waiting_, path_;
     std::size_t entered_ = 0;
     std::unordered_set<const ptx::Function*> found_;
 };

@@ -177,7 +177,7 @@ class Emitter {
         }
         caches_.push_back(made.extra);
         std::size_t at = 0;
-        if (step.listed) {
+        if (!step.list.empty()) {
             made.operand[at++] = static_cast<std::uint32_t>(code_.lists.size());
             made.count = static_cast<std::uint16_t>(step.list.size());
             for (const Ref& ref : step.list) code_.lists.push_back(offset(ref));
@@ -187,9 +187,9 @@ class Emitter {
                 throw Refused{step.line, "too many values are alive at this call", function_};
             made.operand[at++] = static_cast<std::uint32_t>(code_.lists.size());
             made.count = static_cast<std::uint16_t>(step.kept.size());
-            for (const auto& kept : step.kept) {
-                code_.lists.insert(code_.lists.end(), kept.begin(), kept.end());
-                made.immediate += std::max(kept[2], 1u);
+            for (const Code::Place& kept : step.kept) {
+                code_.lists.insert(code_.lists.end(), {kept.offset, kept.bytes});
+                made.immediate += std::max(kept.bytes, 1u);
             }
         }
         for (const Ref& ref : step.results) made.operand[at++] = offset(ref);

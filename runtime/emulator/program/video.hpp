@@ -4,21 +4,19 @@
 
 #include <cstdint>
 
+#include "program/table/flags.hpp"
+
 namespace emulated::program {
 
 /// Selectors of a scalar video instruction: the whole word, a byte or a half.
 enum class Part : std::uint8_t { word, b0, b1, b2, b3, h0, h1 };
 
-/// What is done with the result and c: nothing, or one of these; or, with a part of d selected, merged into c.
-enum class Secondary : std::uint8_t { none, add, min, max };
-
-enum class Scale : std::uint8_t { none, shr7, shr15 };
-
 /// A scalar one: vadd.s32.u32.s32.sat.min d, a.b0, b.h1, c.
 struct ScalarVideo {
     Part d = Part::word, a = Part::word, b = Part::word;
-    Secondary secondary = Secondary::none;
-    Scale scale = Scale::none;
+    Flag secondary =
+        Flag::count;  ///< add, min or max: of the result and c; the result alone, or merged into c, if none
+    Flag scale = Flag::count;  ///< shr7 or shr15, if any
     bool d_signed : 1 = false, a_signed : 1 = false, b_signed : 1 = false;
     bool saturates : 1 = false, wraps : 1 = false;
     bool negates_product : 1 = false, negates_c : 1 = false, plus_one : 1 = false;
@@ -33,8 +31,5 @@ struct VectorVideo {
     bool d_signed : 1 = false, a_signed : 1 = false, b_signed : 1 = false;
     bool saturates : 1 = false, accumulates : 1 = false;
 };
-
-/// vset's comparison.
-enum class Order : std::uint8_t { eq, ne, lt, le, gt, ge };
 
 }  // namespace emulated::program

@@ -299,12 +299,9 @@ class Parser {
             Variable variable = model;
             variable.line = peek().line;
             variable.name = word("a variable's name");
-            std::uint64_t count = 0;
-            if (accept("<")) {  // .param .b32 p<4>: used by hand-written code only
-                count = integer("a count");
-                fail("parameterised variable names are for registers only (" + std::to_string(count) +
-                     " asked)");
-            }
+            if (accept("<"))  // .param .b32 p<4>: used by hand-written code only
+                fail(fmt::format("parameterised variable names are for registers only ({} asked)",
+                                 integer("a count")));
             dimensions(variable);
             if (accept("=")) {
                 initializer(variable);
@@ -334,13 +331,10 @@ class Parser {
         if (peek().kind == TokenKind::word) {
             Variable::Reference reference;
             reference.offset = variable.initial.size();
-            if (accept("generic")) {
-                expect("(");
-                reference.symbol = word("a symbol");
-                expect(")");
-            } else {
-                reference.symbol = word("a symbol");
-            }
+            const bool is_generic = accept("generic");
+            if (is_generic) expect("(");
+            reference.symbol = word("a symbol");
+            if (is_generic) expect(")");
             if (peek().is("+") || peek().is("-")) {
                 const bool minus = take().is("-");
                 const auto value = static_cast<std::int64_t>(constant());

@@ -30,17 +30,11 @@ void link(const program::Code& code) {
 
 /// A thread's worker, whose memory the next launch uses again. Static objects may still launch when it is
 /// gone.
+thread_local bool worker_is_gone = false;
 struct OwnWorker {
-    ~OwnWorker() {
-        delete worker;
-        worker = nullptr;
-        gone = true;
-    }
-    static thread_local Worker* worker;
-    static thread_local bool gone;
+    ~OwnWorker() { worker_is_gone = true; }
+    Worker worker;
 };
-thread_local Worker* OwnWorker::worker = nullptr;
-thread_local bool OwnWorker::gone = false;
 
 void run_blocks(GridState& grid, Worker& worker) {
     for (;;) {
@@ -81,14 +75,12 @@ void take_blocks(GridState& grid, Worker& worker) {
 // What one thread does for a grid.
 void take_blocks(GridState& grid) {
     if (grid.request->cluster.count() > 1) return run_clusters(grid);
-    if (OwnWorker::gone) {
+    if (worker_is_gone) {
         Worker worker;
         return take_blocks(grid, worker);
     }
-    static thread_local const OwnWorker owner;
-    (void)owner;
-    if (!OwnWorker::worker) OwnWorker::worker = new Worker;
-    take_blocks(grid, *OwnWorker::worker);
+    static thread_local OwnWorker own;
+    take_blocks(grid, own.worker);
 }
 
 // No thread was running when it was noticed.

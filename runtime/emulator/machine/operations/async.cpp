@@ -17,13 +17,6 @@
 namespace emulated::machine {
 namespace {
 
-using program::Flag;
-using program::FlagSet;
-using program::Operation;
-using program::Type;
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
-
 // --- places ------------------------------------------------------------------------------------------------
 
 struct Access {
@@ -73,12 +66,7 @@ const std::byte* source_of(Lanes& s, const Instruction* i, unsigned lane, u64 ad
         return cache.host + offset;
     const std::byte* at = place(s, i, lane, {Space::global, address, bytes, alignment});
     if (at == nullptr) return nullptr;
-    if (const memory::Allocation* found = s.memory->find(address)) {
-        cache.base = found->base;
-        cache.bytes = found->bytes;
-        cache.host = found->host;
-        cache.read_only = found->read_only;
-    }
+    if (const memory::Allocation* found = s.memory->find(address)) remember(cache, *found);
     return at;
 }
 
@@ -88,8 +76,7 @@ const Instruction* copy_async(Lanes& s, const Instruction* i) {
     const u32* valid = lanes_at<u32>(s, i->operand[2]);
     const auto bytes = static_cast<u32>(i->immediate);
     LaneCopies::Copy copy;
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         if (valid[l] > bytes) {
             return misuse(
                 s, i, 1u << l,
@@ -102,7 +89,7 @@ const Instruction* copy_async(Lanes& s, const Instruction* i) {
         if (copy.to[l] == nullptr) return nullptr;
         log_access(s, from[l], valid[l], races::Access::read);
     }
-    each_lane(s.mask, [&](unsigned l) { std::memset(copy.to[l], poison_byte, bytes); });
+    for (const unsigned l : LanesOf{s.mask}) std::memset(copy.to[l], poison_byte, bytes);
     LaneCopies::Copy& added = s.warp->copies.add(s.mask, bytes);
     added.to = copy.to;
     added.from = copy.from;
@@ -118,7 +105,7 @@ const Instruction* commit_copies(Lanes& s, const Instruction* i) {
 
 const Instruction* wait_for_copies(Lanes& s, const Instruction* i) {
     const auto recent = static_cast<u32>(i->immediate);
-    each_lane(s.mask, [&](unsigned l) { s.warp->copies.wait(l, recent); });
+    for (const unsigned l : LanesOf{s.mask}) s.warp->copies.wait(l, recent);
     return i + 1;
 }
 
@@ -130,13 +117,6 @@ const Instruction* wait_for_all_copies(Lanes& s, const Instruction* i) {
 
 // --- mbarrier ----------------------------------------------------------------------------------------------
 
-u64 read_bits(const std::byte* at) {
-    u64 bits = 0;
-    std::memcpy(&bits, at, sizeof bits);
-    return bits;
-}
-void write_bits(std::byte* at, u64 bits) { std::memcpy(at, &bits, sizeof bits); }
-
 const Instruction* complain(Lanes& s, const Instruction* i, unsigned lane, u64 address, const char* error) {
     return misuse(s, i, 1u << lane,
                   fmt::format("the mbarrier at byte {} of shared memory: {}",
@@ -145,60 +125,55 @@ const Instruction* complain(Lanes& s, const Instruction* i, unsigned lane, u64 a
 
 constexpr const char* not_initialised = "it is not initialised (mbarrier.init)";
 
-// `act` changes each lane's object, or returns what is wrong. False: a fault.
+// Calls act(lane, where its object lies) for each lane: what is wrong there, or null. Null: a fault.
 template <class Act>
-bool each_barrier(Lanes& s, const Instruction* i, u32 slot, const Act& act) {
+const Instruction* each_object(Lanes& s, const Instruction* i, u32 slot, bool writes, const Act& act) {
     const u64* addresses = lanes_at<u64>(s, slot);
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
-        std::byte* at = place(s, i, l, {shared_space(i), addresses[l], 8, 8, true});
-        if (at == nullptr) return false;
-        auto state = Mbarrier::read(read_bits(at));
-        const char* error = state ? act(l, *state, at) : not_initialised;
-        if (error != nullptr) {
-            complain(s, i, l, addresses[l], error);
-            return false;
-        }
-        write_bits(at, state->bits());
+    for (const unsigned l : LanesOf{s.mask}) {
+        std::byte* at = place(s, i, l, {shared_space(i), addresses[l], 8, 8, writes});
+        if (at == nullptr) return nullptr;
+        if (const Mbarrier::Error error = act(l, at)) return complain(s, i, l, addresses[l], error);
     }
-    return true;
+    return i + 1;
+}
+
+// The same of objects that are initialised, which `act` changes.
+template <class Act>
+const Instruction* each_barrier(Lanes& s, const Instruction* i, u32 slot, const Act& act) {
+    return each_object(s, i, slot, true, [&](unsigned l, std::byte* at) -> Mbarrier::Error {
+        auto state = Mbarrier::read_at(at);
+        if (!state) return not_initialised;
+        if (const Mbarrier::Error error = act(l, *state, at)) return error;
+        state->write_at(at);
+        return nullptr;
+    });
 }
 
 const Instruction* initialise(Lanes& s, const Instruction* i) {
-    const u64* addresses = lanes_at<u64>(s, i->operand[0]);
     const u32* counts = lanes_at<u32>(s, i->operand[1]);
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
-        std::byte* at = place(s, i, l, {Space::shared, addresses[l], 8, 8, true});
-        if (at == nullptr) return nullptr;
-        if (const char* error = Mbarrier::check_count(counts[l]))
-            return complain(s, i, l, addresses[l], error);
-        write_bits(at, Mbarrier(counts[l]).bits());
+    return each_object(s, i, i->operand[0], true, [&](unsigned l, std::byte* at) -> Mbarrier::Error {
+        if (const Mbarrier::Error error = Mbarrier::check_count(counts[l])) return error;
+        Mbarrier(counts[l]).write_at(at);
         auto& known = s.block->cluster->barriers;
         if (std::ranges::find(known, at) == known.end()) known.push_back(at);
-    }
-    return i + 1;
+        return nullptr;
+    });
 }
 
 const Instruction* invalidate(Lanes& s, const Instruction* i) {
-    const u64* addresses = lanes_at<u64>(s, i->operand[0]);
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
-        std::byte* at = place(s, i, l, {Space::shared, addresses[l], 8, 8, true});
-        if (at == nullptr) return nullptr;
-        if (!Mbarrier::read(read_bits(at))) return complain(s, i, l, addresses[l], not_initialised);
+    return each_object(s, i, i->operand[0], true, [&](unsigned, std::byte* at) -> Mbarrier::Error {
+        if (!Mbarrier::read_at(at)) return not_initialised;
         std::memset(at, poison_byte, 8);
-    }
-    return i + 1;
+        return nullptr;
+    });
 }
 
 template <bool Completes>
 const Instruction* count_bytes(Lanes& s, const Instruction* i) {
     const u32* bytes = lanes_at<u32>(s, i->operand[1]);
-    const bool done = each_barrier(s, i, i->operand[0], [&](unsigned l, Mbarrier& state, std::byte*) {
+    return each_barrier(s, i, i->operand[0], [&](unsigned l, Mbarrier& state, std::byte*) {
         return Completes ? state.complete_bytes(bytes[l]) : state.expect_bytes(bytes[l]);
     });
-    return done ? i + 1 : nullptr;
 }
 
 enum class Arrival : std::uint8_t { plain, expects_bytes, does_not_complete };
@@ -206,10 +181,9 @@ enum class Arrival : std::uint8_t { plain, expects_bytes, does_not_complete };
 // The result is the object as it was before.
 template <bool Drops, Arrival How>
 const Instruction* arrive(Lanes& s, const Instruction* i) {
-    u64* d = lanes_at<u64>(s, i->operand[0]);
     const u32* count = lanes_at<u32>(s, i->operand[2]);
     u64 before[32];
-    const bool done =
+    const Instruction* next =
         each_barrier(s, i, i->operand[1], [&](unsigned l, Mbarrier& state, std::byte*) -> Mbarrier::Error {
             before[l] = state.bits();
             if constexpr (How == Arrival::expects_bytes) {
@@ -222,9 +196,8 @@ const Instruction* arrive(Lanes& s, const Instruction* i) {
             return How == Arrival::does_not_complete ? state.arrive_without_completing(arrivals)
                                                      : state.arrive(arrivals);
         });
-    if (!done) return nullptr;
-    each_lane(s.mask, [&](unsigned l) { d[l] = before[l]; });
-    return i + 1;
+    if (next != nullptr) write_lanes(s, i->operand[0], before);
+    return next;
 }
 
 // A phase that is not over is tested again after the copies that it waits for are done. Nobody else may be running: the
@@ -233,30 +206,28 @@ template <bool Parity>
 const Instruction* test(Lanes& s, const Instruction* i) {
     const u64* addresses = lanes_at<u64>(s, i->operand[1]);
     u32 over = 0;
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
-        std::byte* at = place(s, i, l, {Space::shared, addresses[l], 8, 8, false});
-        if (at == nullptr) return nullptr;
-        auto state = Mbarrier::read(read_bits(at));
-        if (!state) return complain(s, i, l, addresses[l], not_initialised);
+    const auto look = [&](unsigned l, std::byte* at) -> Mbarrier::Error {
+        auto state = Mbarrier::read_at(at);
+        if (!state) return not_initialised;
         bool odd = false;
         if constexpr (Parity) {
             odd = (lanes_at<u32>(s, i->operand[2])[l] & 1) != 0;
         } else {
             const auto token = Mbarrier::read(lanes_at<u64>(s, i->operand[2])[l]);
-            if (!token) return complain(s, i, l, addresses[l], "the state is not what an arrival returned");
+            if (!token) return "the state is not what an arrival returned";
             odd = token->odd;
         }
         if (state->odd == odd) {
-            if (const char* error = s.block->cluster->transfers.signal(at))
-                return complain(s, i, l, addresses[l], error);
-            state = Mbarrier::read(read_bits(at));
+            if (const Mbarrier::Error error = s.block->cluster->transfers.signal(at)) return error;
+            state = Mbarrier::read_at(at);
         }
         if (state->odd != odd)
             over |= 1u << l;
         else
             s.block->open_phase = OpenPhase{addresses[l], state->pending, state->bytes};
-    }
+        return nullptr;
+    };
+    if (each_object(s, i, i->operand[1], false, look) == nullptr) return nullptr;
     write_predicate(s, i->operand[0], over);
     if (over == s.mask) {
         s.block->open_phase.reset();
@@ -270,8 +241,7 @@ const Instruction* test(Lanes& s, const Instruction* i) {
 const Instruction* pending_count(Lanes& s, const Instruction* i) {
     u32* d = lanes_at<u32>(s, i->operand[0]);
     const u64* states = lanes_at<u64>(s, i->operand[1]);
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         const auto state = Mbarrier::read(states[l]);
         if (!state)
             return misuse(s, i, 1u << l, "mbarrier.pending_count: the state is not what an arrival returned");
@@ -283,21 +253,20 @@ const Instruction* pending_count(Lanes& s, const Instruction* i) {
 // Arrives when the lane's copies so far are done; unless the phase expects this arrival, it is one more.
 template <bool Expected>
 const Instruction* arrive_after_copies(Lanes& s, const Instruction* i) {
-    const bool done =
-        each_barrier(s, i, i->operand[0], [&](unsigned l, Mbarrier& state, std::byte* at) -> Mbarrier::Error {
-            if constexpr (!Expected) {
-                if (const auto error = state.add_pending()) return error;
-            }
-            Transfer arrival;
-            arrival.warp = s.warp;
-            arrival.lane = l;
-            arrival.barrier = at;
-            arrival.before = &s.warp->copies;
-            arrival.issued = s.warp->copies.issued();
-            s.block->cluster->transfers.add(std::move(arrival));
-            return nullptr;
-        });
-    return done ? i + 1 : nullptr;
+    return each_barrier(s, i, i->operand[0],
+                        [&](unsigned l, Mbarrier& state, std::byte* at) -> Mbarrier::Error {
+                            if constexpr (!Expected) {
+                                if (const auto error = state.add_pending()) return error;
+                            }
+                            Transfer arrival;
+                            arrival.warp = s.warp;
+                            arrival.lane = l;
+                            arrival.barrier = at;
+                            arrival.before = &s.warp->copies;
+                            arrival.issued = s.warp->copies.issued();
+                            s.block->cluster->transfers.add(std::move(arrival));
+                            return nullptr;
+                        });
 }
 
 // --- bulk copies -------------------------------------------------------------------------------------------
@@ -312,7 +281,7 @@ bool add_bulk_copy(Lanes& s, const Instruction* i, unsigned lane, Transfer trans
     if (barrier != 0) {
         transfer.barrier = place(s, i, lane, {Space::generic, barrier, 8, 8, true});
         if (transfer.barrier == nullptr) return false;
-        if (!Mbarrier::read(read_bits(transfer.barrier))) {
+        if (!Mbarrier::read_at(transfer.barrier)) {
             complain(s, i, lane, barrier, not_initialised);
             return false;
         }
@@ -322,8 +291,36 @@ bool add_bulk_copy(Lanes& s, const Instruction* i, unsigned lane, Transfer trans
     return true;
 }
 
+const Instruction* bulk_copy(Lanes& s, const Instruction* i) { return begin_bulk_copy(s, i, nullptr); }
+
+const Instruction* store_async(Lanes& s, const Instruction* i) {
+    return begin_remote_write(s, i, nullptr, static_cast<unsigned>(i->immediate));
+}
+
+const Instruction* commit_bulk_copies(Lanes& s, const Instruction* i) {
+    for (const unsigned l : LanesOf{s.mask}) ++s.warp->bulk_groups[l];
+    return i + 1;
+}
+
+template <bool OnlySources>
+const Instruction* wait_for_bulk_copies(Lanes& s, const Instruction* i) {
+    const auto recent = static_cast<u32>(i->immediate);
+    Transfers& transfers = s.block->cluster->transfers;
+    for (const unsigned l : LanesOf{s.mask}) {
+        const u32 committed = s.warp->bulk_groups[l];
+        if (recent > committed) continue;
+        if (OnlySources)
+            transfers.take_groups(s.warp, l, committed - recent);
+        else
+            transfers.finish_groups(s.warp, l, committed - recent);
+    }
+    return i + 1;
+}
+
+}  // namespace
+
 // Operands: destination, source, bytes, and the mbarrier and the mask of blocks where the instruction has them.
-const Instruction* begin_bulk_copies(Lanes& s, const Instruction* i, Reduction reduce) {
+const Instruction* begin_bulk_copy(Lanes& s, const Instruction* i, Reduction reduce) {
     const u64* to = lanes_at<u64>(s, i->operand[0]);
     const u64* from = lanes_at<u64>(s, i->operand[1]);
     const u32* sizes = lanes_at<u32>(s, i->operand[2]);
@@ -339,8 +336,7 @@ const Instruction* begin_bulk_copies(Lanes& s, const Instruction* i, Reduction r
             "one block",
             LaneFault::What::no_cluster);
     s.warp->has_transfers = true;
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         const u32 bytes = sizes[l];
         if (bytes % bulk_alignment != 0)
             return misuse(
@@ -381,46 +377,13 @@ const Instruction* begin_bulk_copies(Lanes& s, const Instruction* i, Reduction r
     return i + 1;
 }
 
-const Instruction* bulk_copy(Lanes& s, const Instruction* i) { return begin_bulk_copies(s, i, nullptr); }
-
-const Instruction* store_async(Lanes& s, const Instruction* i) {
-    return begin_remote_write(s, i, nullptr, static_cast<unsigned>(i->immediate));
-}
-
-const Instruction* commit_bulk_copies(Lanes& s, const Instruction* i) {
-    each_lane(s.mask, [&](unsigned l) { ++s.warp->bulk_groups[l]; });
-    return i + 1;
-}
-
-template <bool OnlySources>
-const Instruction* wait_for_bulk_copies(Lanes& s, const Instruction* i) {
-    const auto recent = static_cast<u32>(i->immediate);
-    Transfers& transfers = s.block->cluster->transfers;
-    each_lane(s.mask, [&](unsigned l) {
-        const u32 committed = s.warp->bulk_groups[l];
-        if (recent > committed) return;
-        if (OnlySources)
-            transfers.take_groups(s.warp, l, committed - recent);
-        else
-            transfers.finish_groups(s.warp, l, committed - recent);
-    });
-    return i + 1;
-}
-
-}  // namespace
-
-const Instruction* begin_bulk_copy(Lanes& s, const Instruction* i, Reduction reduce) {
-    return begin_bulk_copies(s, i, reduce);
-}
-
 // Operands: the registers of the values, as a list, then the address and the mbarrier.
 const Instruction* begin_remote_write(Lanes& s, const Instruction* i, Reduction reduce, unsigned bytes) {
     const u64* to = lanes_at<u64>(s, i->operand[1]);
     const u64* barriers = lanes_at<u64>(s, i->operand[2]);
     const u32 whole = bytes * i->count;
     s.warp->has_transfers = true;
-    for (u32 left = s.mask; left != 0; left &= left - 1) {
-        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+    for (const unsigned l : LanesOf{s.mask}) {
         Transfer transfer;
         transfer.warp = s.warp;
         transfer.lane = l;
@@ -439,19 +402,19 @@ const Instruction* begin_remote_write(Lanes& s, const Instruction* i, Reduction 
 
 void register_async(Registry& r) {
     const auto none = Type::none;
-    r.add(Operation::copy_async, none, none, {}, copy_async);
-    r.add(Operation::copy_group, none, none, {Flag::commit_group}, commit_copies);
-    r.add(Operation::copy_group, none, none, {Flag::wait_group}, wait_for_copies);
-    r.add(Operation::copy_group, none, none, {Flag::wait_all}, wait_for_all_copies);
-    r.add(Operation::copy_arrive, none, none, {}, arrive_after_copies<false>);
-    r.add(Operation::copy_arrive, none, none, {Flag::noinc}, arrive_after_copies<true>);
-    r.add(Operation::bulk_copy, none, none, {}, bulk_copy);
-    r.add(Operation::store_async, none, none, {}, store_async);
-    r.add(Operation::bulk_group, none, none, {Flag::commit_group}, commit_bulk_copies);
-    r.add(Operation::bulk_group, none, none, {Flag::wait_group}, wait_for_bulk_copies<false>);
-    r.add(Operation::bulk_group, none, none, {Flag::wait_group, Flag::read}, wait_for_bulk_copies<true>);
+    r.add(Operation::copy_async, copy_async);
+    r.add(Operation::copy_group, commit_copies, {Flag::commit_group});
+    r.add(Operation::copy_group, wait_for_copies, {Flag::wait_group});
+    r.add(Operation::copy_group, wait_for_all_copies, {Flag::wait_all});
+    r.add(Operation::copy_arrive, Type::u64, none, {}, arrive_after_copies<false>);
+    r.add(Operation::copy_arrive, Type::u64, none, {Flag::noinc}, arrive_after_copies<true>);
+    r.add(Operation::bulk_copy, bulk_copy);
+    r.add(Operation::store_async, store_async);
+    r.add(Operation::bulk_group, commit_bulk_copies, {Flag::commit_group});
+    r.add(Operation::bulk_group, wait_for_bulk_copies<false>, {Flag::wait_group});
+    r.add(Operation::bulk_group, wait_for_bulk_copies<true>, {Flag::wait_group, Flag::read});
     const auto barrier = [&](const FlagSet& flags, Handler handler) {
-        r.add(Operation::mbarrier, none, none, flags, handler);
+        r.add(Operation::mbarrier, Type::u64, none, flags, handler);
     };
     barrier({Flag::init}, initialise);
     barrier({Flag::inval}, invalidate);

@@ -15,12 +15,8 @@
 namespace emulated::machine {
 namespace {
 
-using program::Flag;
-using program::Operation;
-using program::Type;
-
 // Goes on at `next`, unless it is another group's turn.
-const Instruction* proceed(Lanes& s, const Instruction* i, std::uint32_t next, bool backward) {
+const Instruction* proceed(Lanes& s, const Instruction* i, u32 next, bool backward) {
     if (backward) {
         if (--s.budget == 0) return spent(s, i, next);
         return s.alone || next < s.yield_pc ? s.code + next : reselect(s, next);
@@ -29,16 +25,16 @@ const Instruction* proceed(Lanes& s, const Instruction* i, std::uint32_t next, b
 }
 
 const Instruction* bra(Lanes& s, const Instruction* i) {
-    return proceed(s, i, static_cast<std::uint32_t>(i->immediate), i->bits & Instruction::backward);
+    return proceed(s, i, static_cast<u32>(i->immediate), i->bits & Instruction::backward);
 }
 
 // Lanes that go the other way wait as a group of their own; those that are behind in the text run.
-const Instruction* diverge(Lanes& s, const Instruction* i, std::uint32_t taken) {
-    const auto target = static_cast<std::uint32_t>(i->immediate);
-    const std::uint32_t next = index_of(s, i) + 1;
+const Instruction* diverge(Lanes& s, const Instruction* i, u32 taken) {
+    const auto target = static_cast<u32>(i->immediate);
+    const u32 next = index_of(s, i) + 1;
     const bool jump_first = target < next;
-    const std::uint32_t others = jump_first ? s.mask & ~taken : taken;
-    const std::uint32_t others_pc = jump_first ? next : target;
+    const u32 others = jump_first ? s.mask & ~taken : taken;
+    const u32 others_pc = jump_first ? next : target;
     if (s.alone) s.budget = shared_budget;
     part(s, others, others_pc);
     s.mask &= ~others;
@@ -50,18 +46,18 @@ const Instruction* diverge(Lanes& s, const Instruction* i, std::uint32_t taken) 
 }  // namespace
 
 const Instruction* branch(Lanes& s, const Instruction* i) {
-    std::uint32_t p = predicate_at(s, i->operand[0]);
+    u32 p = predicate_at(s, i->operand[0]);
     if (i->bits & Instruction::negated) p = ~p;
-    const std::uint32_t taken = p & s.mask;
+    const u32 taken = p & s.mask;
     if (taken == s.mask) return bra(s, i);
     if (taken == 0) return proceed(s, i, index_of(s, i) + 1, false);
     return diverge(s, i, taken);
 }
 
 const Instruction* guard(Lanes& s, const Instruction* i) {
-    std::uint32_t p = predicate_at(s, i->operand[0]);
+    u32 p = predicate_at(s, i->operand[0]);
     if (i->bits & Instruction::negated) p = ~p;
-    const std::uint32_t taken = s.mask & p;
+    const u32 taken = s.mask & p;
     if (taken == 0) return next(s, i + i->immediate);
     s.unguarded = s.mask;
     // A mask that stays is not written: where the next instructions' results go would wait for it.
@@ -100,17 +96,17 @@ const Instruction* trap(Lanes& s, const Instruction* i) { return fault(s, i, Lan
 
 const Instruction* barrier(Lanes& s, const Instruction* i) {
     const unsigned first = static_cast<unsigned>(__builtin_ctz(s.mask));
-    const auto* ids = lanes_at<std::uint32_t>(s, i->operand[0]);
+    const u32* ids = lanes_at<u32>(s, i->operand[0]);
     s.barrier = ids[first];
     s.barrier_count = 0;
     if (i->bits & Instruction::has_count) {
-        s.barrier_count = lanes_at<std::uint32_t>(s, i->operand[1])[first];
+        s.barrier_count = lanes_at<u32>(s, i->operand[1])[first];
     }
     if (s.barrier >= 16 || s.barrier_count % 32 != 0) return fault(s, i, LaneFault::What::bad_barrier);
     if (i->bits & Instruction::counts) {
         Votes& votes = s.block->votes[s.barrier];
-        votes.threads += static_cast<std::uint32_t>(__builtin_popcount(s.mask));
-        votes.yes += static_cast<std::uint32_t>(__builtin_popcount(s.mask & predicate_at(s, i->operand[2])));
+        votes.threads += static_cast<u32>(__builtin_popcount(s.mask));
+        votes.yes += static_cast<u32>(__builtin_popcount(s.mask & predicate_at(s, i->operand[2])));
     }
     s.pc = index_of(s, i) + 1;
     s.stop = Stop::barrier;
@@ -119,14 +115,14 @@ const Instruction* barrier(Lanes& s, const Instruction* i) {
 
 template <Flag Mode>
 const Instruction* counted(Lanes& s, const Instruction* i) {
-    const auto* ids = lanes_at<std::uint32_t>(s, i->operand[1]);
+    const u32* ids = lanes_at<u32>(s, i->operand[1]);
     const Votes& votes = s.block->counted[ids[__builtin_ctz(s.mask)] & 15u];
     if constexpr (Mode == Flag::popc) {
-        auto* d = lanes_at<std::uint32_t>(s, i->operand[0]);
-        each_lane(s.mask, [&](unsigned l) { d[l] = votes.yes; });
+        u32* d = lanes_at<u32>(s, i->operand[0]);
+        for (const unsigned l : LanesOf{s.mask}) d[l] = votes.yes;
     } else {
         const bool holds = Mode == Flag::and_ ? votes.yes == votes.threads : votes.yes != 0;
-        std::uint32_t& d = predicate_at(s, i->operand[0]);
+        u32& d = predicate_at(s, i->operand[0]);
         d = holds ? d | s.mask : d & ~s.mask;
     }
     return i + 1;
@@ -136,7 +132,7 @@ const Instruction* barrier_arrive(Lanes& s, const Instruction* i) {
     const Instruction* parked = barrier(s, i);
     if (s.stop == Stop::fault) return parked;
     s.stop = Stop::none;
-    s.block->arrived[s.barrier] += static_cast<std::uint32_t>(__builtin_popcount(s.mask));
+    s.block->arrived[s.barrier] += static_cast<u32>(__builtin_popcount(s.mask));
     return i + 1;
 }
 
@@ -145,10 +141,10 @@ const Instruction* fence(Lanes&, const Instruction* i) {
     return i + 1;
 }
 
-std::uint64_t nanoseconds(clockid_t clock) {
+u64 nanoseconds(clockid_t clock) {
     timespec now{};
     clock_gettime(clock, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+    return static_cast<u64>(now.tv_sec) * 1'000'000'000u + static_cast<u64>(now.tv_nsec);
 }
 
 // "Suspends the thread for a sleep duration approximately close to the delay t, in [0, 2*t]", a millisecond at most: the
@@ -160,11 +156,11 @@ const Instruction* sleep(Lanes& s, const Instruction* i) {
         s.stop = Stop::waiting;
         return nullptr;
     }
-    const auto* delays = lanes_at<std::uint32_t>(s, i->operand[0]);
-    std::uint32_t delay = 1'000'000;
-    each_lane(s.mask, [&](unsigned l) { delay = std::min(delay, delays[l]); });
-    constexpr std::uint32_t shortest_sleep = 100'000;  // of the system's
-    const std::uint64_t end = nanoseconds(CLOCK_MONOTONIC) + delay;
+    const u32* delays = lanes_at<u32>(s, i->operand[0]);
+    u32 delay = 1'000'000;
+    for (const unsigned l : LanesOf{s.mask}) delay = std::min(delay, delays[l]);
+    constexpr u32 shortest_sleep = 100'000;  // of the system's
+    const u64 end = nanoseconds(CLOCK_MONOTONIC) + delay;
     if (delay >= shortest_sleep) std::this_thread::sleep_for(std::chrono::nanoseconds(delay));
     while (nanoseconds(CLOCK_MONOTONIC) < end) {
     }
@@ -175,7 +171,7 @@ template <class T, clockid_t Clock, unsigned Shift>
 const Instruction* read_clock(Lanes& s, const Instruction* i) {
     auto* d = lanes_at<T>(s, i->operand[0]);
     const T now = static_cast<T>(nanoseconds(Clock) >> Shift);
-    each_lane(s.mask, [&](unsigned l) { d[l] = now; });
+    for (const unsigned l : LanesOf{s.mask}) d[l] = now;
     return i + 1;
 }
 
@@ -183,26 +179,25 @@ const Instruction* read_clock(Lanes& s, const Instruction* i) {
 
 void register_control(Registry& r) {
     const auto none = Type::none;
-    r.add(Operation::bra, none, none, {}, bra);
-    r.add(Operation::branch, none, none, {}, branch);
-    r.add(Operation::guard, none, none, {}, guard);
-    r.add(Operation::unguard, none, none, {}, unguard);
-    r.add(Operation::exit, none, none, {}, exit);
-    r.add(Operation::trap, none, none, {}, trap);
-    r.add(Operation::bar, none, none, {Flag::sync}, barrier);
-    r.add(Operation::bar, none, none, {Flag::arrive}, barrier_arrive);
+    r.add(Operation::bra, bra);
+    r.add(Operation::branch, branch);
+    r.add(Operation::guard, guard);
+    r.add(Operation::unguard, unguard);
+    r.add(Operation::exit, exit);
+    r.add(Operation::trap, trap);
+    r.add(Operation::bar, barrier, {Flag::sync});
+    r.add(Operation::bar, barrier_arrive, {Flag::arrive});
     r.add(Operation::bar_red, Type::u32, none, {Flag::popc}, counted<Flag::popc>);
     r.add(Operation::bar_red, Type::pred, none, {Flag::and_}, counted<Flag::and_>);
     r.add(Operation::bar_red, Type::pred, none, {Flag::or_}, counted<Flag::or_>);
-    r.add(Operation::fence, none, none, {}, fence);
+    r.add(Operation::fence, fence);
     r.add(Operation::nanosleep, Type::u32, none, {}, sleep);
-    r.add(Operation::clock, Type::u32, none, {}, read_clock<std::uint32_t, CLOCK_MONOTONIC, 0>);
-    r.add(Operation::clock, Type::u32, none, {Flag::hi}, read_clock<std::uint32_t, CLOCK_MONOTONIC, 32>);
-    r.add(Operation::clock, Type::u64, none, {}, read_clock<std::uint64_t, CLOCK_MONOTONIC, 0>);
-    r.add(Operation::global_timer, Type::u32, none, {}, read_clock<std::uint32_t, CLOCK_REALTIME, 0>);
-    r.add(Operation::global_timer, Type::u32, none, {Flag::hi},
-          read_clock<std::uint32_t, CLOCK_REALTIME, 32>);
-    r.add(Operation::global_timer, Type::u64, none, {}, read_clock<std::uint64_t, CLOCK_REALTIME, 0>);
+    r.add(Operation::clock, Type::u32, none, {}, read_clock<u32, CLOCK_MONOTONIC, 0>);
+    r.add(Operation::clock, Type::u32, none, {Flag::hi}, read_clock<u32, CLOCK_MONOTONIC, 32>);
+    r.add(Operation::clock, Type::u64, none, {}, read_clock<u64, CLOCK_MONOTONIC, 0>);
+    r.add(Operation::global_timer, Type::u32, none, {}, read_clock<u32, CLOCK_REALTIME, 0>);
+    r.add(Operation::global_timer, Type::u32, none, {Flag::hi}, read_clock<u32, CLOCK_REALTIME, 32>);
+    r.add(Operation::global_timer, Type::u64, none, {}, read_clock<u64, CLOCK_REALTIME, 0>);
 }
 
 }  // namespace emulated::machine

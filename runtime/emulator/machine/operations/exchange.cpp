@@ -7,24 +7,15 @@
 namespace emulated::machine {
 namespace {
 
-using program::Flag;
-using program::Operation;
-using program::Type;
-using u32 = std::uint32_t;
-
 template <Flag Mode>
 const Instruction* vote(Lanes& s, const Instruction* i) {
     if (!all_here(s, i, i->operand[2])) return nullptr;
     const u32 p = predicate_at(s, i->operand[1]) & s.mask;
     const u32* members = lanes_at<u32>(s, i->operand[2]);
-    u32 truth = 0;
-    each_lane(s.mask, [&](unsigned l) {
+    const u32 truth = lanes_where(s.mask, [&](unsigned l) {
         const u32 voters = members[l] & s.mask, yes = p & voters;
         if (Mode == Flag::ballot) lanes_at<u32>(s, i->operand[0])[l] = yes;
-        const bool holds = Mode == Flag::all   ? yes == voters
-                           : Mode == Flag::any ? yes != 0
-                                               : yes == 0 || yes == voters;
-        truth |= static_cast<u32>(holds) << l;
+        return Mode == Flag::all ? yes == voters : Mode == Flag::any ? yes != 0 : yes == 0 || yes == voters;
     });
     if (Mode != Flag::ballot) write_predicate(s, i->operand[0], truth);
     return i + 1;
@@ -35,17 +26,14 @@ const Instruction* match(Lanes& s, const Instruction* i) {
     if (!all_here(s, i, i->operand[3])) return nullptr;
     const T* a = lanes_at<T>(s, i->operand[2]);
     const u32* members = lanes_at<u32>(s, i->operand[3]);
-    u32 r[32], truth = 0;
-    each_lane(s.mask, [&](unsigned l) {
+    u32 r[32];
+    const u32 truth = lanes_where(s.mask, [&](unsigned l) {
         const u32 others = members[l] & s.mask;
-        u32 equal = 0;
-        each_lane(others, [&](unsigned k) { equal |= static_cast<u32>(a[k] == a[l]) << k; });
-        const bool all = equal == others;
-        r[l] = Mode == Flag::any ? equal : all ? others : 0;
-        truth |= static_cast<u32>(all) << l;
+        const u32 equal = lanes_where(others, [&](unsigned k) { return a[k] == a[l]; });
+        r[l] = Mode == Flag::any ? equal : equal == others ? others : 0;
+        return equal == others;
     });
-    u32* d = lanes_at<u32>(s, i->operand[0]);
-    each_lane(s.mask, [&](unsigned l) { d[l] = r[l]; });
+    write_lanes(s, i->operand[0], r);
     write_predicate(s, i->operand[1], truth);
     return i + 1;
 }
@@ -63,19 +51,18 @@ const Instruction* reduce(Lanes& s, const Instruction* i) {
     const T* a = lanes_at<T>(s, i->operand[1]);
     const u32* members = lanes_at<u32>(s, i->operand[2]);
     T r[32];
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         const u32 others = members[l] & s.mask;
         r[l] = a[__builtin_ctz(others)];
-        each_lane(others & (others - 1), [&](unsigned k) { r[l] = static_cast<T>(F{}(r[l], a[k])); });
-    });
-    T* d = lanes_at<T>(s, i->operand[0]);
-    each_lane(s.mask, [&](unsigned l) { d[l] = r[l]; });
+        for (const unsigned k : LanesOf{others & (others - 1)}) r[l] = static_cast<T>(F{}(r[l], a[k]));
+    }
+    write_lanes(s, i->operand[0], r);
     return i + 1;
 }
 
 const Instruction* active_mask(Lanes& s, const Instruction* i) {
     u32* d = lanes_at<u32>(s, i->operand[0]);
-    each_lane(s.mask, [&](unsigned l) { d[l] = s.mask; });
+    for (const unsigned l : LanesOf{s.mask}) d[l] = s.mask;
     return i + 1;
 }
 
@@ -86,22 +73,20 @@ const Instruction* warp_barrier(Lanes& s, const Instruction* i) {
 template <Flag Space>
 const Instruction* is_space(Lanes& s, const Instruction* i) {
     const std::uint64_t* a = lanes_at<std::uint64_t>(s, i->operand[1]);
-    u32 truth = 0;
-    each_lane(s.mask, [&](unsigned l) {
+    const u32 truth = lanes_where(s.mask, [&](unsigned l) {
         const auto in = [&](std::uint64_t window) { return a[l] - window < program::window_bytes; };
         const auto constant = [&] {
             const memory::Allocation* found = s.memory->find(a[l]);
             return found && found->read_only;
         };
-        const bool yes = Space == Flag::shared ? a[l] - program::shared_window < program::cluster_stride
-                         : Space == Flag::shared_cluster ? in(program::shared_window)
-                         : Space == Flag::local          ? in(program::local_window)
-                         : Space == Flag::param          ? in(program::param_window)
-                         : Space == Flag::constant
-                             ? constant()
-                             // whatever lies in no other space's window
-                             : a[l] >= program::param_window + program::window_bytes && !constant();
-        truth |= static_cast<u32>(yes) << l;
+        return Space == Flag::shared           ? a[l] - program::shared_window < program::cluster_stride
+               : Space == Flag::shared_cluster ? in(program::shared_window)
+               : Space == Flag::local          ? in(program::local_window)
+               : Space == Flag::param          ? in(program::param_window)
+               : Space == Flag::constant
+                   ? constant()
+                   // whatever lies in no other space's window
+                   : a[l] >= program::param_window + program::window_bytes && !constant();
     });
     write_predicate(s, i->operand[0], truth);
     return i + 1;
@@ -118,19 +103,19 @@ void register_exchange(Registry& r) {
         r.add(Operation::match, Type::u32, none, {F}, match<u32, F>);
         r.add(Operation::match, Type::u64, none, {F}, match<std::uint64_t, F>);
     });
-    r.add(Operation::redux, Type::u32, none, {Flag::add}, reduce<u32, Sum>);
-    r.add(Operation::redux, Type::s32, none, {Flag::add}, reduce<std::int32_t, Sum>);
-    r.add(Operation::redux, Type::u32, none, {Flag::min}, reduce<u32, Least>);
-    r.add(Operation::redux, Type::s32, none, {Flag::min}, reduce<std::int32_t, Least>);
-    r.add(Operation::redux, Type::u32, none, {Flag::max}, reduce<u32, Greatest>);
-    r.add(Operation::redux, Type::s32, none, {Flag::max}, reduce<std::int32_t, Greatest>);
+    for_types<u32, s32>([&]<class T>() {
+        const Type type = __is_same(T, u32) ? Type::u32 : Type::s32;
+        r.add(Operation::redux, type, none, {Flag::add}, reduce<T, Sum>);
+        r.add(Operation::redux, type, none, {Flag::min}, reduce<T, Least>);
+        r.add(Operation::redux, type, none, {Flag::max}, reduce<T, Greatest>);
+    });
     r.add(Operation::redux, Type::u32, none, {Flag::and_}, reduce<u32, And>);
     r.add(Operation::redux, Type::u32, none, {Flag::or_}, reduce<u32, Or>);
     r.add(Operation::redux, Type::u32, none, {Flag::xor_}, reduce<u32, Xor>);
     r.add(Operation::activemask, Type::u32, none, {}, active_mask);
-    r.add(Operation::bar_warp, none, none, {}, warp_barrier);
+    r.add(Operation::bar_warp, warp_barrier);
     for_flags<Flag::global, Flag::constant, Flag::shared, Flag::local, Flag::param, Flag::shared_cluster>(
-        [&]<Flag F>() { r.add(Operation::isspacep, Type::u64, none, {F}, is_space<F>); });
+        [&]<Flag F>() { r.add(Operation::isspacep, is_space<F>, {F}); });
 }
 
 }  // namespace emulated::machine

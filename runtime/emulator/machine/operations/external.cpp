@@ -13,13 +13,9 @@
 namespace emulated::machine {
 namespace {
 
-using program::Operation;
-using program::Type;
-
 // Bytes of this process behind an address of a thread, or null. `left` becomes how many follow.
-const std::byte* bytes_at(const Lanes& s, unsigned lane, std::uint64_t address, std::uint64_t& left) {
-    const auto window = [&](std::uint64_t start, std::uint64_t bytes,
-                            const std::byte* host) -> const std::byte* {
+const std::byte* bytes_at(const Lanes& s, unsigned lane, u64 address, u64& left) {
+    const auto window = [&](u64 start, u64 bytes, const std::byte* host) -> const std::byte* {
         if (address - start >= bytes) return nullptr;
         left = bytes - (address - start);
         return host + (address - start);
@@ -36,11 +32,11 @@ const std::byte* bytes_at(const Lanes& s, unsigned lane, std::uint64_t address, 
 constexpr std::size_t most_printed = std::size_t{1} << 20;
 
 // A text that ends with 0 inside its memory, or nothing. Longer ones than can be printed are cut.
-std::optional<std::string> text_at(const Lanes& s, unsigned lane, std::uint64_t address) {
-    std::uint64_t left = 0;
+std::optional<std::string> text_at(const Lanes& s, unsigned lane, u64 address) {
+    u64 left = 0;
     const auto* from = reinterpret_cast<const char*>(bytes_at(s, lane, address, left));
     if (!from) return std::nullopt;
-    const void* end = std::memchr(from, 0, std::min<std::uint64_t>(left, most_printed));
+    const void* end = std::memchr(from, 0, std::min<u64>(left, most_printed));
     if (end) return std::string(from, static_cast<const char*>(end));
     if (left < most_printed) return std::nullopt;
     return std::string(from, most_printed);
@@ -56,8 +52,7 @@ struct Conversion {
 
 class Printer {
   public:
-    Printer(const Lanes& lanes, unsigned lane, std::uint64_t values)
-        : lanes_(lanes), lane_(lane), at_(values) {}
+    Printer(const Lanes& lanes, unsigned lane, u64 values) : lanes_(lanes), lane_(lane), at_(values) {}
 
     std::string print(const std::string& format) {
         std::string text;
@@ -99,13 +94,13 @@ class Printer {
 
     // A width or precision: digits, or the next argument. No more than can be printed.
     std::optional<int> read_number(const std::string& format, std::size_t& at) {
-        constexpr std::int64_t most = most_printed;
+        constexpr s64 most = most_printed;
         if (at < format.size() && format[at] == '*') {
             ++at;
-            return static_cast<int>(std::clamp<std::int64_t>(next<std::int32_t>(), -most, most));
+            return static_cast<int>(std::clamp<s64>(next<s32>(), -most, most));
         }
         const std::size_t first = at;
-        std::int64_t number = 0;
+        s64 number = 0;
         for (; at < format.size() && format[at] >= '0' && format[at] <= '9'; ++at)
             number = std::min(10 * number + (format[at] - '0'), most);
         return at == first ? std::nullopt : std::optional(static_cast<int>(number));
@@ -116,7 +111,7 @@ class Printer {
     T next() {
         at_ = (at_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
         T value{};
-        std::uint64_t left = 0;
+        u64 left = 0;
         const std::byte* from = bytes_at(lanes_, lane_, at_, left);
         if (from && left >= sizeof(T)) std::memcpy(&value, from, sizeof value);
         at_ += sizeof(T);
@@ -145,18 +140,16 @@ class Printer {
             return letters.find(conversion.letter) != letters.npos;
         };
         if (is("di"))
-            return append(text, head + "lld",
-                          integer<long long, std::int32_t, short, signed char>(conversion));
+            return append(text, head + "lld", integer<long long, s32, short, signed char>(conversion));
         if (is("uxXo")) {
-            return append(
-                text, head + "ll" + conversion.letter,
-                integer<unsigned long long, std::uint32_t, unsigned short, unsigned char>(conversion));
+            return append(text, head + "ll" + conversion.letter,
+                          integer<unsigned long long, u32, unsigned short, unsigned char>(conversion));
         }
-        if (is("c")) return append(text, head + "c", next<std::int32_t>());
-        if (is("p")) return append(text, head + "p", reinterpret_cast<void*>(next<std::uint64_t>()));
+        if (is("c")) return append(text, head + "c", next<s32>());
+        if (is("p")) return append(text, head + "p", reinterpret_cast<void*>(next<u64>()));
         if (is("eEfFgGaA")) return append(text, head + conversion.letter, next<double>());
         if (is("s")) {
-            const auto string = text_at(lanes_, lane_, next<std::uint64_t>());
+            const auto string = text_at(lanes_, lane_, next<u64>());
             return append(text, head + "s", string ? string->c_str() : "(unreadable string)");
         }
         text += head + conversion.length + conversion.letter;  // no conversion that C has
@@ -173,20 +166,20 @@ class Printer {
 
     const Lanes& lanes_;
     unsigned lane_;
-    std::uint64_t at_;
+    u64 at_;
     int count_ = 0;
 };
 
 const Instruction* print(Lanes& s, const Instruction* i) {
     const auto& put = s.block->grid->request->print;
-    const auto* formats = lanes_at<std::uint64_t>(s, i->operand[1]);
-    const auto* values = lanes_at<std::uint64_t>(s, i->operand[2]);
-    auto* results = lanes_at<std::int32_t>(s, i->operand[0]);
-    each_lane(s.mask, [&](unsigned l) {
+    const u64* formats = lanes_at<u64>(s, i->operand[1]);
+    const u64* values = lanes_at<u64>(s, i->operand[2]);
+    s32* results = lanes_at<s32>(s, i->operand[0]);
+    for (const unsigned l : LanesOf{s.mask}) {
         const auto format = text_at(s, l, formats[l]);
         if (!format) {
             results[l] = -1;
-            return;
+            continue;
         }
         Printer printer(s, l, values[l]);
         const std::string text = printer.print(*format);
@@ -197,17 +190,17 @@ const Instruction* print(Lanes& s, const Instruction* i) {
             std::fwrite(text.data(), 1, text.size(), stdout);
             std::fflush(stdout);
         }
-    });
+    }
     // Output takes long: the watchdog must not wait for as many lines as it does for branches.
-    constexpr std::uint32_t cost = 256;
+    constexpr u32 cost = 256;
     s.budget = s.budget > cost ? s.budget - cost : 1;
     return i + 1;
 }
 
 const Instruction* assertion(Lanes& s, const Instruction* i) {
     const unsigned l = static_cast<unsigned>(__builtin_ctz(s.mask));
-    const auto wide = [&](unsigned k) { return lanes_at<std::uint64_t>(s, i->operand[k])[l]; };
-    const auto line = lanes_at<std::uint32_t>(s, i->operand[2])[l];
+    const auto wide = [&](unsigned k) { return lanes_at<u64>(s, i->operand[k])[l]; };
+    const auto line = lanes_at<u32>(s, i->operand[2])[l];
     const auto message = text_at(s, l, wide(0)), file = text_at(s, l, wide(1)),
                function = text_at(s, l, wide(3));
     s.block->message = "assertion `" + message.value_or("?") + "` failed in " + function.value_or("?");
@@ -218,12 +211,9 @@ const Instruction* assertion(Lanes& s, const Instruction* i) {
 
 const Instruction* set_condition(Lanes& s, const Instruction* i) {
     const auto& set = s.block->grid->request->set_condition;
-    const auto* handles = lanes_at<std::uint64_t>(s, i->operand[0]);
-    const auto* values = lanes_at<std::uint32_t>(s, i->operand[1]);
-    std::uint32_t unknown = 0;
-    each_lane(s.mask, [&](unsigned l) {
-        if (!set || !set(handles[l], values[l])) unknown |= 1u << l;
-    });
+    const u64* handles = lanes_at<u64>(s, i->operand[0]);
+    const u32* values = lanes_at<u32>(s, i->operand[1]);
+    const u32 unknown = lanes_where(s.mask, [&](unsigned l) { return !set || !set(handles[l], values[l]); });
     if (unknown == 0) return i + 1;
     return misuse(s, i, unknown,
                   "cudaGraphSetConditional: no graph has a conditional handle "
@@ -233,9 +223,9 @@ const Instruction* set_condition(Lanes& s, const Instruction* i) {
 }  // namespace
 
 void register_external(Registry& r) {
-    r.add(Operation::print, Type::none, Type::none, {}, print);
-    r.add(Operation::assertion, Type::none, Type::none, {}, assertion);
-    r.add(Operation::set_condition, Type::none, Type::none, {}, set_condition);
+    r.add(Operation::print, print);
+    r.add(Operation::assertion, assertion);
+    r.add(Operation::set_condition, set_condition);
 }
 
 }  // namespace emulated::machine

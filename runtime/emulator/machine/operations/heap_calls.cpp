@@ -11,9 +11,6 @@
 namespace emulated::machine {
 namespace {
 
-using program::Operation;
-using program::Type;
-
 SourceLine line_of(const Lanes& s, const Instruction* i) {
     const program::Code& code = *s.block->grid->code;
     const program::Code::Line& line = code.lines[index_of(s, i)];
@@ -23,30 +20,30 @@ SourceLine line_of(const Lanes& s, const Instruction* i) {
 // As far as the standard says; an alignment that is not a power of two gets no memory.
 const Instruction* allocate(Lanes& s, const Instruction* i) {
     DeviceHeap* heap = s.block->grid->request->heap;
-    auto* results = lanes_at<std::uint64_t>(s, i->operand[0]);
-    const auto* bytes = lanes_at<std::uint64_t>(s, i->operand[1]);
-    const auto* alignments = lanes_at<std::uint64_t>(s, i->operand[2]);
+    u64* results = lanes_at<u64>(s, i->operand[0]);
+    const u64* bytes = lanes_at<u64>(s, i->operand[1]);
+    const u64* alignments = lanes_at<u64>(s, i->operand[2]);
     const SourceLine line = line_of(s, i);
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         const bool possible = heap != nullptr && std::has_single_bit(alignments[l]);
         results[l] = possible ? heap->allocate(bytes[l], alignments[l], line) : 0;
-    });
+    }
     return i + 1;
 }
 
 const Instruction* release(Lanes& s, const Instruction* i) {
     DeviceHeap* heap = s.block->grid->request->heap;
-    const auto* addresses = lanes_at<std::uint64_t>(s, i->operand[0]);
+    const u64* addresses = lanes_at<u64>(s, i->operand[0]);
     const SourceLine line = line_of(s, i);
-    std::uint32_t wrong = 0;
+    u32 wrong = 0;
     std::string message;
-    each_lane(s.mask, [&](unsigned l) {
-        if (addresses[l] == 0) return;
+    for (const unsigned l : LanesOf{s.mask}) {
+        if (addresses[l] == 0) continue;
         std::string why = heap == nullptr ? "there is no heap" : heap->free(addresses[l], line);
-        if (why.empty()) return;
+        if (why.empty()) continue;
         if (wrong == 0) message = fmt::format("free({:#x}): {}", addresses[l], why);
         wrong |= 1u << l;
-    });
+    }
     if (wrong == 0) return i + 1;
     return misuse(s, i, wrong, std::move(message), LaneFault::What::bad_free);
 }
@@ -54,8 +51,8 @@ const Instruction* release(Lanes& s, const Instruction* i) {
 }  // namespace
 
 void register_heap_calls(Registry& r) {
-    r.add(Operation::heap_allocate, Type::none, Type::none, {}, allocate);
-    r.add(Operation::heap_free, Type::none, Type::none, {}, release);
+    r.add(Operation::heap_allocate, allocate);
+    r.add(Operation::heap_free, release);
 }
 
 }  // namespace emulated::machine

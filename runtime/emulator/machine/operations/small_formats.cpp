@@ -12,20 +12,17 @@
 namespace emulated::machine {
 namespace {
 
-using program::Operation;
 using program::SmallConversion;
 using program::SmallFormat;
-using program::SmallRounding;
-using program::Type;
 
 struct Layout {
     unsigned mantissa, exponent;  ///< stored bits
     bool has_infinity;            ///< else the greatest exponent is one of numbers, but for the last mantissa
-    std::uint32_t nan;
+    u32 nan;
     unsigned bits() const { return 1 + mantissa + exponent; }
     int bias() const { return (1 << (exponent - 1)) - 1; }
-    std::uint32_t infinity() const { return ((1u << exponent) - 1) << mantissa; }
-    std::uint32_t greatest() const { return (has_infinity ? infinity() : nan) - 1; }
+    u32 infinity() const { return ((1u << exponent) - 1) << mantissa; }
+    u32 greatest() const { return (has_infinity ? infinity() : nan) - 1; }
 };
 
 // By SmallFormat; f32 and f64 are only converted from.
@@ -38,10 +35,10 @@ constexpr Layout layouts[] = {
     {23, 8, true, 0x7fff'ffff},  // f32
 };
 
-double decoded(std::uint64_t bits, SmallFormat format) {
+double decoded(u64 bits, SmallFormat format) {
     if (format == SmallFormat::f64) return std::bit_cast<double>(bits);
     const Layout& of = layouts[static_cast<std::size_t>(format)];
-    const auto magnitude = static_cast<std::uint32_t>(bits & ((std::uint64_t{1} << (of.bits() - 1)) - 1));
+    const auto magnitude = static_cast<u32>(bits & ((u64{1} << (of.bits() - 1)) - 1));
     const bool negative = bits >> (of.bits() - 1) & 1;
     double value = 0;
     if (of.has_infinity ? magnitude > of.infinity() : magnitude == of.nan) {
@@ -50,23 +47,22 @@ double decoded(std::uint64_t bits, SmallFormat format) {
         value = HUGE_VAL;
     } else {
         const auto exponent = static_cast<int>(magnitude >> of.mantissa);
-        const std::uint32_t fraction = magnitude & ((1u << of.mantissa) - 1);
-        const std::uint32_t significand = exponent == 0 ? fraction : fraction | 1u << of.mantissa;
+        const u32 fraction = magnitude & ((1u << of.mantissa) - 1);
+        const u32 significand = exponent == 0 ? fraction : fraction | 1u << of.mantissa;
         value = std::ldexp(significand, std::max(exponent, 1) - of.bias() - static_cast<int>(of.mantissa));
     }
     return negative ? -value : value;
 }
 
-std::uint32_t encoded(double value, const SmallConversion& how) {
+u32 encoded(double value, const SmallConversion& how) {
     const Layout& to = layouts[static_cast<std::size_t>(how.to)];
     if (std::isnan(value)) return to.nan;
     const bool negative = std::signbit(value);
     if (how.relu && negative) return 0;
-    const std::uint32_t sign = negative ? 1u << (to.bits() - 1) : 0;
+    const u32 sign = negative ? 1u << (to.bits() - 1) : 0;
     const double magnitude = std::fabs(value);
-    const bool away =
-        how.rounding == SmallRounding::rp ? !negative : how.rounding == SmallRounding::rm && negative;
-    std::uint64_t rounded = to.greatest() + std::uint64_t{1};
+    const bool away = how.rounding == Flag::rp ? !negative : how.rounding == Flag::rm && negative;
+    u64 rounded = to.greatest() + u64{1};
     if (!std::isinf(value)) {
         // In units of the last place: exact, because a double has room for all of both.
         const int least = 1 - to.bias();
@@ -74,18 +70,16 @@ std::uint32_t encoded(double value, const SmallConversion& how) {
         const double units = std::ldexp(magnitude, static_cast<int>(to.mantissa) - exponent);
         const double whole = std::floor(units), lost = units - whole;
         const bool odd = std::fmod(whole, 2) != 0;
-        const bool up = how.rounding == SmallRounding::rn    ? lost > 0.5 || (lost == 0.5 && odd)
-                        : how.rounding == SmallRounding::rna ? lost >= 0.5
-                                                             : away && lost > 0;
+        const bool up = how.rounding == Flag::rn    ? lost > 0.5 || (lost == 0.5 && odd)
+                        : how.rounding == Flag::rna ? lost >= 0.5
+                                                    : away && lost > 0;
         // The implicit bit counts in the exponent by itself; a subnormal has none.
-        const std::uint64_t base = static_cast<std::uint64_t>(std::min(exponent - least, 1 << 12))
-                                   << to.mantissa;
-        rounded = base + static_cast<std::uint64_t>(whole) + (up ? 1 : 0);
+        const u64 base = static_cast<u64>(std::min(exponent - least, 1 << 12)) << to.mantissa;
+        rounded = base + static_cast<u64>(whole) + (up ? 1 : 0);
     }
-    if (rounded <= to.greatest()) return sign | static_cast<std::uint32_t>(rounded);
+    if (rounded <= to.greatest()) return sign | static_cast<u32>(rounded);
     if (how.saturates) return sign | to.greatest();
-    if (!std::isinf(value) && how.rounding != SmallRounding::rn && how.rounding != SmallRounding::rna &&
-        !away)
+    if (!std::isinf(value) && how.rounding != Flag::rn && how.rounding != Flag::rna && !away)
         return sign | to.greatest();
     return sign | (to.has_infinity ? to.infinity() : to.nan);
 }
@@ -97,39 +91,36 @@ unsigned bytes_of(SmallFormat format) {
 }
 
 // The k-th value of a register.
-std::uint64_t part(const std::byte* at, SmallFormat format, unsigned k) {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, at + k * bytes_of(format), bytes_of(format));
+u64 part(const std::byte* at, SmallFormat format, unsigned k) {
+    u64 bits = 0;
+    std::memcpy(&bits, at + std::size_t{k} * bytes_of(format), bytes_of(format));
     return bits;
 }
 
 // d, a, b: with one value of f32 in each of a and b, a is the upper one of d; a packed a has both.
 const Instruction* convert(Lanes& s, const Instruction* i) {
-    SmallConversion how;
-    std::memcpy(static_cast<void*>(&how), &i->immediate, sizeof how);
+    const auto how = program::unpacked<SmallConversion>(i);
     const auto source = [&](unsigned operand, unsigned l) {
         return s.registers + i->operand[operand] + std::size_t{l} * how.source_bytes;
     };
     const unsigned result_bytes = std::max(2u, bytes_of(how.to) * (how.pair ? 2 : 1));
     const unsigned shift = how.to == SmallFormat::tf32 ? 13 : 0;
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         const auto at = [&](unsigned k) {
             if (!how.pair) return decoded(part(source(1, l), how.from, 0), how.from);
             if (how.packed) return decoded(part(source(1, l), how.from, k), how.from);
             return decoded(part(source(k == 1 ? 1 : 2, l), how.from, 0), how.from);
         };
-        std::uint32_t result = encoded(at(0), how) << shift;
+        u32 result = encoded(at(0), how) << shift;
         if (how.pair) result |= encoded(at(1), how) << (8 * bytes_of(how.to));
         if (how.to == SmallFormat::tf32 && result == 0x7fff'e000) result = 0x7fff'ffff;
         std::memcpy(s.registers + i->operand[0] + std::size_t{l} * result_bytes, &result, result_bytes);
-    });
+    }
     return i + 1;
 }
 
 }  // namespace
 
-void register_small_formats(Registry& r) {
-    r.add(Operation::convert_small, Type::none, Type::none, {}, convert);
-}
+void register_small_formats(Registry& r) { r.add(Operation::convert_small, convert); }
 
 }  // namespace emulated::machine

@@ -20,14 +20,8 @@ namespace {
 using memory::Image;
 using memory::ImageObject;
 using memory::TexelFormat;
-using program::Flag;
 using program::Geometry;
 using program::ImageAccess;
-using program::Operation;
-using program::Outside;
-using program::Type;
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
 
 // --- objects -----------------------------------------------------------------------------------------------
 
@@ -48,59 +42,50 @@ struct Opened {
     std::byte* bytes = nullptr;
 };
 
-// False after a fault of these lanes.
-bool open(Lanes& s, const Instruction* i, u64 handle, u32 lanes, bool is_surface, Opened& opened) {
+// Null after a fault of these lanes.
+const Instruction* open(Lanes& s, const Instruction* i, u64 handle, u32 lanes, bool is_surface,
+                        Opened& opened) {
     opened.object = find_object(s, handle);
     const char* kind = name_of(is_surface);
-    if (opened.object == nullptr) {
-        bad_image(
+    if (opened.object == nullptr)
+        return bad_image(
             s, i, lanes,
             fmt::format(
                 "{:#x} is not a {} object: it was never one, or was destroyed before the kernel had finished",
                 handle, kind));
-        return false;
-    }
-    if (opened.object->is_surface != is_surface) {
-        bad_image(s, i, lanes,
-                  fmt::format("the kernel uses a {} object as a {}", name_of(!is_surface), kind));
-        return false;
-    }
+    if (opened.object->is_surface != is_surface)
+        return bad_image(s, i, lanes,
+                         fmt::format("the kernel uses a {} object as a {}", name_of(!is_surface), kind));
     const Image& image = opened.object->image;
     const memory::Allocation* found = s.memory->find(image.address);
     const u64 span = opened.object->span();
     if (found == nullptr || image.address + span > found->base + found->bytes) {
-        s.fault = {LaneFault::What::out_of_bounds,
-                   lanes,
-                   index_of(s, i),
-                   image.address,
-                   static_cast<u32>(span),
-                   false,
-                   kind};
-        s.stop = Stop::fault;
-        return false;
+        fault(s, i, LaneFault::What::out_of_bounds, lanes, image.address);
+        s.fault.bytes = static_cast<u32>(span);
+        s.fault.space = kind;
+        return nullptr;
     }
-    if (found->serial != image.serial) {
-        bad_image(
+    if (found->serial != image.serial)
+        return bad_image(
             s, i, lanes,
             fmt::format("the memory of this {} was freed: another allocation has its address now", kind));
-        return false;
-    }
     opened.bytes = found->host + (image.address - found->base);
-    return true;
+    return i + 1;
 }
 
-// Calls use(opened, lanes) for each object that lanes name. False after a fault.
+// Calls use(opened, lanes) for each object that lanes name. Null after a fault, which `use` returns too.
 template <class Use>
-bool for_objects(Lanes& s, const Instruction* i, const u64* handles, bool is_surface, const Use& use) {
+const Instruction* for_objects(Lanes& s, const Instruction* i, const u64* handles, bool is_surface,
+                               const Use& use) {
     for (u32 left = s.mask; left != 0;) {
         const u64 handle = handles[__builtin_ctz(left)];
-        u32 lanes = 0;
-        each_lane(left, [&](unsigned l) { lanes |= static_cast<u32>(handles[l] == handle) << l; });
+        const u32 lanes = lanes_where(left, [&](unsigned l) { return handles[l] == handle; });
         left &= ~lanes;
         Opened opened;
-        if (!open(s, i, handle, lanes, is_surface, opened) || !use(opened, lanes)) return false;
+        if (open(s, i, handle, lanes, is_surface, opened) == nullptr || use(opened, lanes) == nullptr)
+            return nullptr;
     }
-    return true;
+    return i + 1;
 }
 
 const char* shape_of(const Image& image) {
@@ -112,27 +97,10 @@ const char* shape_of(const Image& image) {
 }
 
 // Whether an instruction of this geometry reads such an image. Surfaces take a cube's faces for layers.
-bool fits(const Image& image, Geometry geometry, bool is_surface) {
-    const auto is = [&](unsigned dimensions, bool layered) {
-        return image.dimensions == dimensions && image.layered == layered && !image.cube;
-    };
-    switch (geometry) {
-        case Geometry::d1:
-            return is(1, false);
-        case Geometry::d2:
-            return is(2, false);
-        case Geometry::d3:
-            return is(3, false);
-        case Geometry::a1:
-            return is(1, true);
-        case Geometry::a2:
-            return is(2, true) || (is_surface && image.cube);
-        case Geometry::cube:
-            return image.cube && !image.layered;
-        case Geometry::acube:
-            return image.cube && image.layered;
-    }
-    return false;
+bool fits(const Image& image, const Geometry& geometry, bool is_surface) {
+    const bool takes_faces = is_surface && geometry.flag == Flag::a2d;
+    if (image.cube) return takes_faces || (geometry.cube && geometry.layered == image.layered);
+    return !geometry.cube && geometry.dimensions == image.dimensions && geometry.layered == image.layered;
 }
 
 // --- textures ----------------------------------------------------------------------------------------------
@@ -140,9 +108,9 @@ bool fits(const Image& image, Geometry geometry, bool is_surface) {
 // Why a texture cannot be read so; empty where it can.
 std::string objection(const ImageObject& texture, const ImageAccess& access, bool gathers) {
     const Image& image = texture.image;
-    if (!fits(image, access.geometry, false)) {
-        return fmt::format("the kernel reads the texture by tex.{}, and it is of {}",
-                           traits_of(access.geometry).name, shape_of(image));
+    if (!fits(image, access.geometry(), false)) {
+        return fmt::format("the kernel reads the texture by tex.{}, and it is of {}", access.geometry().name,
+                           shape_of(image));
     }
     const bool numbers = access.type == Type::f32;
     if (numbers != gives_numbers(texture)) {
@@ -164,24 +132,24 @@ std::string objection(const ImageObject& texture, const ImageAccess& access, boo
 SamplePlace place_of(Lanes& s, const Instruction* i, const ImageAccess& access, const ImageObject& texture,
                      unsigned lane) {
     const Image& image = texture.image;
-    const program::GeometryTraits& traits = traits_of(access.geometry);
+    const Geometry& geometry = access.geometry();
     const u32* list = s.lists + i->operand[0];
     const auto number_at = [&](u32 slot) { return double{lanes_at<float>(s, slot)[lane]}; };
     SamplePlace place;
-    place.dimensions = traits.coordinates;
+    place.dimensions = geometry.dimensions;
     place.texels = access.coordinate == Type::s32;
     std::int64_t layer = 0;
-    if (traits.layered) layer = lanes_at<std::int32_t>(s, *list++)[lane];
-    for (unsigned d = 0; d < traits.coordinates; ++d) {
+    if (geometry.layered) layer = lanes_at<std::int32_t>(s, *list++)[lane];
+    for (unsigned d = 0; d < geometry.dimensions; ++d) {
         place.at[d] =
             place.texels ? static_cast<double>(lanes_at<std::int32_t>(s, list[d])[lane]) : number_at(list[d]);
     }
-    const u32* levels = list + traits.coordinates;
+    const u32* levels = list + geometry.dimensions;
     Vector3 steps[2] = {};
     if (access.what == Flag::lod) place.level = number_at(levels[0]) + double{texture.sampler.level_bias};
     if (access.what == Flag::grad) {
-        for (unsigned d = 0; d < 2 * traits.coordinates; ++d)
-            steps[d / traits.coordinates][d % traits.coordinates] = number_at(levels[d]);
+        for (unsigned d = 0; d < 2 * geometry.dimensions; ++d)
+            steps[d / geometry.dimensions][d % geometry.dimensions] = number_at(levels[d]);
     }
     u32 layers = image.slices;
     if (image.cube) {
@@ -192,7 +160,7 @@ SamplePlace place_of(Lanes& s, const Instruction* i, const ImageAccess& access, 
         place.slice = on.face;
         layers /= 6;
     }
-    if (traits.layered) {
+    if (geometry.layered) {
         const auto within = static_cast<u32>(std::clamp<std::int64_t>(layer, 0, std::int64_t{layers} - 1));
         place.slice += image.cube ? 6 * within : within;
     }
@@ -204,36 +172,31 @@ SamplePlace place_of(Lanes& s, const Instruction* i, const ImageAccess& access, 
 
 template <bool Gathers>
 const Instruction* read_texture(Lanes& s, const Instruction* i) {
-    const ImageAccess access = ImageAccess::unpacked(i->immediate);
+    const ImageAccess access = program::unpacked<ImageAccess>(i);
     const auto component = static_cast<unsigned>(access.what == Flag::g   ? 1
                                                  : access.what == Flag::b ? 2
                                                  : access.what == Flag::a ? 3
                                                                           : 0);
     u32 results[4][32];
-    const bool done =
+    const Instruction* after =
         for_objects(s, i, lanes_at<u64>(s, i->operand[5]), false, [&](const Opened& opened, u32 lanes) {
             const ImageObject& texture = *opened.object;
-            if (std::string why = objection(texture, access, Gathers); !why.empty()) {
-                bad_image(s, i, lanes, std::move(why));
-                return false;
-            }
+            if (std::string why = objection(texture, access, Gathers); !why.empty())
+                return bad_image(s, i, lanes, std::move(why));
             const Texels texels{&texture, opened.bytes, s.log};
-            each_lane(lanes, [&](unsigned l) {
+            for (const unsigned l : LanesOf{lanes}) {
                 const SamplePlace place = place_of(s, i, access, texture, l);
                 const Texel texel = Gathers ? gather(texels, place, component) : sample(texels, place);
                 for (unsigned c = 0; c < 4; ++c) {
                     const auto number = static_cast<float>(texel.number[c]);
                     results[c][l] = access.type == Type::f32 ? std::bit_cast<u32>(number) : texel.bits[c];
                 }
-            });
-            return true;
+            }
+            return i;
         });
-    if (!done) return nullptr;
-    for (unsigned c = 0; c < 4; ++c) {
-        u32* d = lanes_at<u32>(s, i->operand[1 + c]);
-        each_lane(s.mask, [&](unsigned l) { d[l] = results[c][l]; });
-    }
-    return i + 1;
+    if (after == nullptr) return nullptr;
+    for (unsigned c = 0; c < 4; ++c) write_lanes(s, i->operand[1 + c], results[c]);
+    return after;
 }
 
 // --- surfaces ----------------------------------------------------------------------------------------------
@@ -247,14 +210,14 @@ struct SurfacePlace {
 
 SurfacePlace surface_place(Lanes& s, const Instruction* i, const ImageAccess& access, const Image& image,
                            u32 access_bytes, unsigned lane) {
-    const program::GeometryTraits& traits = traits_of(access.geometry);
+    const Geometry& geometry = access.geometry();
     const u32* list = s.lists + i->operand[0];
     const auto next = [&] { return std::int64_t{lanes_at<std::int32_t>(s, *list++)[lane]}; };
-    std::int64_t slice = traits.layered ? next() : 0;
+    std::int64_t slice = geometry.layered ? next() : 0;
     std::int64_t x = next();
     if (access.formatted) x *= image.format.bytes();
-    std::int64_t y = traits.coordinates > 1 ? next() : 0;
-    if (traits.coordinates > 2) slice = next();
+    std::int64_t y = geometry.dimensions > 1 ? next() : 0;
+    if (geometry.dimensions > 2) slice = next();
     SurfacePlace made;
     const auto place = [&](std::int64_t& at, std::int64_t last) {
         if (at >= 0 && at <= last) return;
@@ -276,87 +239,66 @@ u32 access_bytes_of(const ImageAccess& access, const Image& image) {
     return access.formatted ? image.format.bytes() : ptx::bytes_of(access.type) * access.values;
 }
 
-// Calls use(bytes, address, lane) for the lanes that reach the surface, and skip(lane) for those that do not. False
-// after a fault.
-template <class Use, class Skip>
-bool for_places(Lanes& s, const Instruction* i, u64* handles, const ImageAccess& access, const Use& use,
-                const Skip& skip) {
+// Calls use(opened, offset, lane) for the lanes that reach the surface. Null after a fault.
+template <class Use>
+const Instruction* for_places(Lanes& s, const Instruction* i, const u64* handles, const ImageAccess& access,
+                              const Use& use) {
     return for_objects(s, i, handles, true, [&](const Opened& opened, u32 lanes) {
         const Image& image = opened.object->image;
-        if (!fits(image, access.geometry, true)) {
-            bad_image(s, i, lanes,
-                      fmt::format("the kernel uses the surface by .{}, and it is of {}",
-                                  traits_of(access.geometry).name, shape_of(image)));
-            return false;
-        }
+        if (!fits(image, access.geometry(), true))
+            return bad_image(s, i, lanes,
+                             fmt::format("the kernel uses the surface by .{}, and it is of {}",
+                                         access.geometry().name, shape_of(image)));
         const u32 bytes = access_bytes_of(access, image);
-        u32 left = 0, misaligned = 0;
         std::array<SurfacePlace, 32> places;
-        each_lane(lanes, [&](unsigned l) {
-            places[l] = surface_place(s, i, access, image, bytes, l);
-            left |= static_cast<u32>(!places[l].inside) << l;
-            misaligned |= static_cast<u32>(!places[l].aligned) << l;
-        });
-        if (access.outside == Outside::trap && left != 0) {
-            bad_image(
+        for (const unsigned l : LanesOf{lanes}) places[l] = surface_place(s, i, access, image, bytes, l);
+        const u32 left = lanes_where(lanes, [&](unsigned l) { return !places[l].inside; });
+        const u32 misaligned = lanes_where(lanes, [&](unsigned l) { return !places[l].aligned; });
+        if (access.outside == Flag::trap && left != 0)
+            return bad_image(
                 s, i, left,
                 fmt::format(
                     "an access of {} bytes outside of the surface, which has {} bytes x {} rows x {} slices "
                     "(x counts bytes)",
                     bytes, u64{image.width} * image.format.bytes(), image.height, image.slices));
-            return false;
-        }
-        if (misaligned != 0) {
-            bad_image(s, i, misaligned,
-                      fmt::format("an access of {} bytes to a surface needs an x that is a multiple of them",
-                                  bytes));
-            return false;
-        }
-        each_lane(lanes, [&](unsigned l) {
-            if (!places[l].inside && access.outside == Outside::zero) return skip(l);
+        if (misaligned != 0)
+            return bad_image(
+                s, i, misaligned,
+                fmt::format("an access of {} bytes to a surface needs an x that is a multiple of them",
+                            bytes));
+        for (const unsigned l : LanesOf{access.outside == Flag::zero ? lanes & ~left : lanes})
             use(opened, places[l].offset, l);
-        });
-        return true;
+        return i;
     });
 }
 
 const Instruction* load_surface(Lanes& s, const Instruction* i) {
-    const ImageAccess access = ImageAccess::unpacked(i->immediate);
+    const ImageAccess access = program::unpacked<ImageAccess>(i);
     const u32 bytes = ptx::bytes_of(access.type);
-    u64 values[4][32];
+    u64 values[4][32] = {};
     const auto load = [&](const Opened& opened, u64 offset, unsigned l) {
         if (s.log != nullptr)
             s.log->add(opened.object->image.address + offset, u64{bytes} * access.values,
                        races::Access::read);
-        for (unsigned v = 0; v < access.values; ++v) {
-            values[v][l] = 0;
+        for (unsigned v = 0; v < access.values; ++v)
             std::memcpy(&values[v][l], opened.bytes + offset + std::size_t{v} * bytes, bytes);
-        }
     };
-    const auto none = [&](unsigned l) {
-        for (unsigned v = 0; v < access.values; ++v) values[v][l] = 0;
-    };
-    if (!for_places(s, i, lanes_at<u64>(s, i->operand[1u + access.values]), access, load, none))
-        return nullptr;
+    const auto* handles = lanes_at<u64>(s, i->operand[1u + access.values]);
+    if (for_places(s, i, handles, access, load) == nullptr) return nullptr;
     const u32 wide = std::max(2u, bytes);  // of a register
     for (unsigned v = 0; v < access.values; ++v) {
         std::byte* d = s.registers + i->operand[1 + v];
-        each_lane(s.mask, [&](unsigned l) { std::memcpy(d + std::size_t{l} * wide, &values[v][l], wide); });
+        for (const unsigned l : LanesOf{s.mask}) std::memcpy(d + std::size_t{l} * wide, &values[v][l], wide);
     }
     return i + 1;
 }
 
-// --- formatted stores: 32-bit values become what the surface's texels are ---
-
-void store_channel(const TexelFormat& format, std::byte* at, u32 value) {
-    std::memcpy(at, &value, format.channel_bytes);  // the low bits, as conversions between integers take them
-}
-
+// Formatted, 32-bit values become what the surface's texels are.
 const Instruction* store_surface(Lanes& s, const Instruction* i) {
-    const ImageAccess access = ImageAccess::unpacked(i->immediate);
+    const ImageAccess access = program::unpacked<ImageAccess>(i);
     const u32 bytes = ptx::bytes_of(access.type), wide = std::max(2u, bytes);
-    const program::GeometryTraits& traits = traits_of(access.geometry);
-    const u32* sources = s.lists + i->operand[0] + traits.coordinates + (traits.layered ? 1 : 0);
+    const Geometry& geometry = access.geometry();
+    const u32* sources = s.lists + i->operand[0] + geometry.coordinates();
     const auto value = [&](unsigned v, unsigned l) {
         return s.registers + sources[v] + std::size_t{l} * wide;
     };
@@ -374,23 +316,21 @@ const Instruction* store_surface(Lanes& s, const Instruction* i) {
         for (unsigned c = 0; c < format.channels; ++c, at += format.channel_bytes) {
             u32 bits = 0;
             if (c < access.values) std::memcpy(&bits, value(c, l), sizeof bits);
-            store_channel(format, at, bits);
+            std::memcpy(at, &bits,
+                        format.channel_bytes);  // the low ones, as conversions between integers take them
         }
     };
     if (access.formatted) {
         // Halves would be converted from floats.
-        bool halves = false;
-        each_lane(s.mask, [&](unsigned l) {
+        const u32 halves = lanes_where(s.mask, [&](unsigned l) {
             const auto object = find_object(s, lanes_at<u64>(s, i->operand[1])[l]);
-            if (object == nullptr) return;
-            const TexelFormat& format = object->image.format;
-            halves |= format.kind == TexelFormat::Kind::floating && format.channel_bytes == 2;
+            return object != nullptr && object->image.format.kind == TexelFormat::Kind::floating &&
+                   object->image.format.channel_bytes == 2;
         });
-        if (halves)
+        if (halves != 0)
             return bad_image(s, i, s.mask, "sust.p to a surface of halves is not supported: use sust.b");
     }
-    if (!for_places(s, i, lanes_at<u64>(s, i->operand[1]), access, store, [](unsigned) {})) return nullptr;
-    return i + 1;
+    return for_places(s, i, lanes_at<u64>(s, i->operand[1]), access, store);
 }
 
 template <class T>
@@ -408,9 +348,9 @@ void reduce_at(std::byte* at, Flag what, T value) {
 }
 
 const Instruction* reduce_surface(Lanes& s, const Instruction* i) {
-    const ImageAccess access = ImageAccess::unpacked(i->immediate);
-    const program::GeometryTraits& traits = traits_of(access.geometry);
-    const u32 source = s.lists[i->operand[0] + traits.coordinates];
+    const ImageAccess access = program::unpacked<ImageAccess>(i);
+    const Geometry& geometry = access.geometry();
+    const u32 source = s.lists[i->operand[0] + geometry.dimensions];
     u32 wrong = 0;
     const auto reduce = [&](const Opened& opened, u64 offset, unsigned l) {
         const Image& image = opened.object->image;
@@ -430,9 +370,9 @@ const Instruction* reduce_surface(Lanes& s, const Instruction* i) {
         else
             reduce_at(at, access.what, lanes_at<u32>(s, source)[l]);
     };
-    if (!for_places(s, i, lanes_at<u64>(s, i->operand[1]), access, reduce, [](unsigned) {})) return nullptr;
-    if (wrong != 0) return bad_image(s, i, wrong, "sured.p needs a surface of one 32-bit integer a texel");
-    return i + 1;
+    const Instruction* after = for_places(s, i, lanes_at<u64>(s, i->operand[1]), access, reduce);
+    if (after == nullptr || wrong == 0) return after;
+    return bad_image(s, i, wrong, "sured.p needs a surface of one 32-bit integer a texel");
 }
 
 // --- queries -----------------------------------------------------------------------------------------------
@@ -456,32 +396,27 @@ u32 answer_of(const ImageObject& object, Flag what) {
     }
 }
 
-const Instruction* query(Lanes& s, const Instruction* i, bool is_surface) {
-    const ImageAccess access = ImageAccess::unpacked(i->immediate);
+template <bool IsSurface>
+const Instruction* query(Lanes& s, const Instruction* i) {
+    const ImageAccess access = program::unpacked<ImageAccess>(i);
     u32 results[32];
     const auto ask = [&](const Opened& opened, u32 lanes) {
-        each_lane(lanes, [&](unsigned l) { results[l] = answer_of(*opened.object, access.what); });
-        return true;
+        for (const unsigned l : LanesOf{lanes}) results[l] = answer_of(*opened.object, access.what);
+        return i;
     };
-    if (!for_objects(s, i, lanes_at<u64>(s, i->operand[1]), is_surface, ask)) return nullptr;
-    u32* d = lanes_at<u32>(s, i->operand[0]);
-    each_lane(s.mask, [&](unsigned l) { d[l] = results[l]; });
-    return i + 1;
+    const Instruction* after = for_objects(s, i, lanes_at<u64>(s, i->operand[1]), IsSurface, ask);
+    if (after != nullptr) write_lanes(s, i->operand[0], results);
+    return after;
 }
-
-const Instruction* query_texture(Lanes& s, const Instruction* i) { return query(s, i, false); }
-const Instruction* query_surface(Lanes& s, const Instruction* i) { return query(s, i, true); }
 
 // A texture object has its sampler in itself.
 const Instruction* is_kind(Lanes& s, const Instruction* i) {
-    const ImageAccess access = ImageAccess::unpacked(i->immediate);
+    const ImageAccess access = program::unpacked<ImageAccess>(i);
     const u64* handles = lanes_at<u64>(s, i->operand[1]);
-    u32 truth = 0;
-    each_lane(s.mask, [&](unsigned l) {
+    const u32 truth = lanes_where(s.mask, [&](unsigned l) {
         const auto object = find_object(s, handles[l]);
-        const bool yes = object != nullptr && object->is_surface == (access.what == Flag::surfref) &&
-                         access.what != Flag::samplerref;
-        truth |= static_cast<u32>(yes) << l;
+        return object != nullptr && object->is_surface == (access.what == Flag::surfref) &&
+               access.what != Flag::samplerref;
     });
     write_predicate(s, i->operand[0], truth);
     return i + 1;
@@ -490,17 +425,14 @@ const Instruction* is_kind(Lanes& s, const Instruction* i) {
 }  // namespace
 
 void register_textures(Registry& r) {
-    const auto add = [&](Operation operation, Handler handler) {
-        r.add(operation, Type::none, Type::none, {}, handler);
-    };
-    add(Operation::tex, read_texture<false>);
-    add(Operation::tld4, read_texture<true>);
-    add(Operation::suld, load_surface);
-    add(Operation::sust, store_surface);
-    add(Operation::sured, reduce_surface);
-    add(Operation::txq, query_texture);
-    add(Operation::suq, query_surface);
-    add(Operation::istypep, is_kind);
+    r.add(Operation::tex, read_texture<false>);
+    r.add(Operation::tld4, read_texture<true>);
+    r.add(Operation::suld, load_surface);
+    r.add(Operation::sust, store_surface);
+    r.add(Operation::sured, reduce_surface);
+    r.add(Operation::txq, query<false>);
+    r.add(Operation::suq, query<true>);
+    r.add(Operation::istypep, is_kind);
 }
 
 }  // namespace emulated::machine

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "machine/groups.hpp"
 #include "machine/registry.hpp"
@@ -13,22 +12,15 @@
 namespace emulated::machine {
 namespace {
 
-using program::Flag;
-using program::Operation;
-using program::Order;
 using program::Part;
 using program::ScalarVideo;
-using program::Scale;
-using program::Secondary;
-using program::Type;
 using program::VectorVideo;
 
 __extension__ typedef __int128 Wide;
 
-Wide extended(std::uint32_t bits, unsigned width, bool is_signed) {
+Wide extended(u32 bits, unsigned width, bool is_signed) {
     const unsigned unused = 32 - width;
-    return is_signed ? Wide{static_cast<std::int32_t>(bits << unused) >> unused}
-                     : Wide{bits << unused >> unused};
+    return is_signed ? Wide{static_cast<s32>(bits << unused) >> unused} : Wide{bits << unused >> unused};
 }
 
 Wide clamped(Wide value, unsigned width, bool is_signed) {
@@ -46,16 +38,9 @@ Place place_of(Part part) {
     return {8 * (static_cast<unsigned>(part) - static_cast<unsigned>(Part::b0)), 8};
 }
 
-Wide selected(std::uint32_t word, Part part, bool is_signed) {
+Wide selected(u32 word, Part part, bool is_signed) {
     const Place place = place_of(part);
     return extended(word >> place.shift, place.width, is_signed);
-}
-
-template <class Form>
-Form form_of(const Instruction* i) {
-    Form form;
-    std::memcpy(static_cast<void*>(&form), &i->immediate, sizeof form);
-    return form;
 }
 
 // --- one step of arithmetic --------------------------------------------------------------------------------
@@ -67,26 +52,21 @@ using Min = decltype([](Wide a, Wide b) -> Wide { return std::min(a, b); });
 using Max = decltype([](Wide a, Wide b) -> Wide { return std::max(a, b); });
 // Rounded away from zero.
 using Average = decltype([](Wide a, Wide b) -> Wide { return (a + b + (a + b >= 0 ? 1 : 0)) >> 1; });
-template <Order O>
-struct Compare {
-    Wide operator()(Wide a, Wide b) const {
-        return O == Order::eq   ? a == b
-               : O == Order::ne ? a != b
-               : O == Order::lt ? a < b
-               : O == Order::le ? a <= b
-               : O == Order::gt ? a > b
-                                : a >= b;
-    }
-};
+using Eq = decltype([](Wide a, Wide b) -> Wide { return a == b; });
+using Ne = decltype([](Wide a, Wide b) -> Wide { return a != b; });
+using Lt = decltype([](Wide a, Wide b) -> Wide { return a < b; });
+using Le = decltype([](Wide a, Wide b) -> Wide { return a <= b; });
+using Gt = decltype([](Wide a, Wide b) -> Wide { return a > b; });
+using Ge = decltype([](Wide a, Wide b) -> Wide { return a >= b; });
 
 struct Sources {
     Sources(Lanes& s, const Instruction* i)
-        : d(lanes_at<std::uint32_t>(s, i->operand[0])),
-          a(lanes_at<std::uint32_t>(s, i->operand[1])),
-          b(lanes_at<std::uint32_t>(s, i->operand[2])),
-          c(lanes_at<std::uint32_t>(s, i->operand[3])) {}
-    std::uint32_t* d;
-    const std::uint32_t *a, *b, *c;
+        : d(lanes_at<u32>(s, i->operand[0])),
+          a(lanes_at<u32>(s, i->operand[1])),
+          b(lanes_at<u32>(s, i->operand[2])),
+          c(lanes_at<u32>(s, i->operand[3])) {}
+    u32* d;
+    const u32 *a, *b, *c;
 };
 
 // --- scalar ------------------------------------------------------------------------------------------------
@@ -103,8 +83,8 @@ template <Step S>
 Wide saturated(const ScalarVideo& form, Wide value) {
     if (S == Step::shift) {
         constexpr unsigned unused = 64 - 34;
-        const auto bits = static_cast<std::uint64_t>(value) << unused;
-        return clamped(static_cast<std::int64_t>(bits) >> unused, 32, form.d_signed);
+        const auto bits = static_cast<u64>(value) << unused;
+        return clamped(static_cast<s64>(bits) >> unused, 32, form.d_signed);
     }
     if (form.d != Part::word) {
         const Wide most = (Wide{1} << (place_of(form.d).width - (form.d_signed ? 1 : 0))) - 1;
@@ -117,33 +97,32 @@ Wide saturated(const ScalarVideo& form, Wide value) {
 // them the sum of vadd and vsub, and what vshl and vshr saturated, is extended with its sign from 32 bits even where it
 // is unsigned; c is extended as its type says.
 template <Step S>
-std::uint32_t with_c(const ScalarVideo& form, Wide value, std::uint32_t c) {
+u32 with_c(const ScalarVideo& form, Wide value, u32 c) {
     if (S == Step::sum || (S == Step::shift && form.saturates))
-        value = extended(static_cast<std::uint32_t>(value), 32, true);
-    auto bits = static_cast<std::uint64_t>(value);
-    const auto third = static_cast<std::uint64_t>(extended(c, 32, form.d_signed));
-    const bool less =
-        form.d_signed ? static_cast<std::int64_t>(bits) < static_cast<std::int64_t>(third) : bits < third;
-    if (form.secondary == Secondary::add) bits += third;
-    if (form.secondary == Secondary::min) bits = less ? bits : third;
-    if (form.secondary == Secondary::max) bits = less ? third : bits;
-    if (form.d == Part::word) return static_cast<std::uint32_t>(bits);
+        value = extended(static_cast<u32>(value), 32, true);
+    auto bits = static_cast<u64>(value);
+    const auto third = static_cast<u64>(extended(c, 32, form.d_signed));
+    const bool less = form.d_signed ? static_cast<s64>(bits) < static_cast<s64>(third) : bits < third;
+    if (form.secondary == Flag::add) bits += third;
+    if (form.secondary == Flag::min) bits = less ? bits : third;
+    if (form.secondary == Flag::max) bits = less ? third : bits;
+    if (form.d == Part::word) return static_cast<u32>(bits);
     const Place place = place_of(form.d);
-    const std::uint32_t mask = ((1u << place.width) - 1) << place.shift;
-    return (c & ~mask) | (static_cast<std::uint32_t>(bits) << place.shift & mask);
+    const u32 mask = ((1u << place.width) - 1) << place.shift;
+    return (c & ~mask) | (static_cast<u32>(bits) << place.shift & mask);
 }
 
 // tmp of the manual, saturated and combined with c.
 template <Step S, class Compute>
 const Instruction* scalar(Lanes& s, const Instruction* i, const Compute& compute) {
-    const auto form = form_of<ScalarVideo>(i);
+    const auto form = program::unpacked<ScalarVideo>(i);
     const Sources of(s, i);
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         Wide value =
             compute(form, selected(of.a[l], form.a, form.a_signed), selected(of.b[l], form.b, form.b_signed));
         if (form.saturates) value = saturated<S>(form, value);
         of.d[l] = with_c<S>(form, value, of.c[l]);
-    });
+    }
     return i + 1;
 }
 
@@ -164,25 +143,25 @@ const Instruction* shift(Lanes& s, const Instruction* i) {
 // PTX has unsigned words, and c with them, in an unsigned product. An H100 takes whole words, and c, as signed
 // whatever their types; unsigned is the 64-bit sum, when it is shifted to the right.
 const Instruction* multiply_add(Lanes& s, const Instruction* i) {
-    const auto form = form_of<ScalarVideo>(i);
+    const auto form = program::unpacked<ScalarVideo>(i);
     const Sources of(s, i);
     const bool is_signed = form.a_signed || form.b_signed || form.negates_product || form.negates_c;
-    const auto factor = [](std::uint32_t word, Part part, bool part_is_signed) {
+    const auto factor = [](u32 word, Part part, bool part_is_signed) {
         return selected(word, part, part_is_signed || part == Part::word);
     };
-    each_lane(s.mask, [&](unsigned l) {
+    for (const unsigned l : LanesOf{s.mask}) {
         Wide value = factor(of.a[l], form.a, form.a_signed) * factor(of.b[l], form.b, form.b_signed);
         Wide c = extended(of.c[l], 32, true);
         if (form.negates_product) value = -value;
         if (form.negates_c) c = -c;
         value += c + (form.plus_one ? 1 : 0);
-        if (form.scale != Scale::none) {
-            if (!is_signed) value = static_cast<std::uint64_t>(value);
-            value >>= form.scale == Scale::shr7 ? 7 : 15;
+        if (form.scale != Flag::count) {
+            if (!is_signed) value = static_cast<u64>(value);
+            value >>= form.scale == Flag::shr7 ? 7 : 15;
         }
         if (form.saturates) value = clamped(value, 32, is_signed);
-        of.d[l] = static_cast<std::uint32_t>(value);
-    });
+        of.d[l] = static_cast<u32>(value);
+    }
     return i + 1;
 }
 
@@ -190,16 +169,15 @@ const Instruction* multiply_add(Lanes& s, const Instruction* i) {
 
 template <class F>
 const Instruction* vector(Lanes& s, const Instruction* i) {
-    const auto form = form_of<VectorVideo>(i);
+    const auto form = program::unpacked<VectorVideo>(i);
     const Sources of(s, i);
     const unsigned width = 32 / form.lanes;
-    const auto part = [&](std::uint64_t both, unsigned selectors, unsigned lane, bool is_signed) {
-        return extended(static_cast<std::uint32_t>(both >> (selectors >> (4 * lane) & 15) * width), width,
-                        is_signed);
+    const auto part = [&](u64 both, unsigned selectors, unsigned lane, bool is_signed) {
+        return extended(static_cast<u32>(both >> (selectors >> (4 * lane) & 15) * width), width, is_signed);
     };
-    each_lane(s.mask, [&](unsigned l) {
-        const std::uint64_t both = std::uint64_t{of.b[l]} << 32 | of.a[l];
-        std::uint32_t merged = of.c[l];
+    for (const unsigned l : LanesOf{s.mask}) {
+        const u64 both = u64{of.b[l]} << 32 | of.a[l];
+        u32 merged = of.c[l];
         Wide sum = of.c[l];
         for (unsigned lane = 0; lane < form.lanes; ++lane) {
             if ((form.mask >> lane & 1) == 0) continue;
@@ -207,19 +185,19 @@ const Instruction* vector(Lanes& s, const Instruction* i) {
                 F{}(part(both, form.a, lane, form.a_signed), part(both, form.b, lane, form.b_signed));
             if (form.saturates) value = clamped(value, width, form.d_signed);
             sum += value;
-            const std::uint32_t mask = ((1u << width) - 1) << (width * lane);
-            merged = (merged & ~mask) | (static_cast<std::uint32_t>(value) << (width * lane) & mask);
+            const u32 mask = ((1u << width) - 1) << (width * lane);
+            merged = (merged & ~mask) | (static_cast<u32>(value) << (width * lane) & mask);
         }
-        of.d[l] = form.accumulates ? static_cast<std::uint32_t>(sum) : merged;
-    });
+        of.d[l] = form.accumulates ? static_cast<u32>(sum) : merged;
+    }
     return i + 1;
 }
 
 template <class F>
 void add_both(Registry& r, Operation scalar_operation, Operation vector_operation,
               const program::FlagSet& flags = {}) {
-    r.add(scalar_operation, Type::none, Type::none, flags, arithmetic<F>);
-    r.add(vector_operation, Type::none, Type::none, flags, vector<F>);
+    r.add(scalar_operation, arithmetic<F>, flags);
+    r.add(vector_operation, vector<F>, flags);
 }
 
 }  // namespace
@@ -231,16 +209,16 @@ void register_video(Registry& r) {
     add_both<Difference>(r, O::video_difference, O::video_vector_difference);
     add_both<Min>(r, O::video_min, O::video_vector_min);
     add_both<Max>(r, O::video_max, O::video_vector_max);
-    r.add(O::video_vector_average, Type::none, Type::none, {}, vector<Average>);
-    r.add(O::video_shl, Type::none, Type::none, {}, shift<true>);
-    r.add(O::video_shr, Type::none, Type::none, {}, shift<false>);
-    r.add(O::video_mad, Type::none, Type::none, {}, multiply_add);
-    add_both<Compare<Order::eq>>(r, O::video_set, O::video_vector_set, {Flag::eq});
-    add_both<Compare<Order::ne>>(r, O::video_set, O::video_vector_set, {Flag::ne});
-    add_both<Compare<Order::lt>>(r, O::video_set, O::video_vector_set, {Flag::lt});
-    add_both<Compare<Order::le>>(r, O::video_set, O::video_vector_set, {Flag::le});
-    add_both<Compare<Order::gt>>(r, O::video_set, O::video_vector_set, {Flag::gt});
-    add_both<Compare<Order::ge>>(r, O::video_set, O::video_vector_set, {Flag::ge});
+    r.add(O::video_vector_average, vector<Average>);
+    r.add(O::video_shl, shift<true>);
+    r.add(O::video_shr, shift<false>);
+    r.add(O::video_mad, multiply_add);
+    add_both<Eq>(r, O::video_set, O::video_vector_set, {Flag::eq});
+    add_both<Ne>(r, O::video_set, O::video_vector_set, {Flag::ne});
+    add_both<Lt>(r, O::video_set, O::video_vector_set, {Flag::lt});
+    add_both<Le>(r, O::video_set, O::video_vector_set, {Flag::le});
+    add_both<Gt>(r, O::video_set, O::video_vector_set, {Flag::gt});
+    add_both<Ge>(r, O::video_set, O::video_vector_set, {Flag::ge});
 }
 
 }  // namespace emulated::machine

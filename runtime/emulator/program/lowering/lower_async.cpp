@@ -29,12 +29,6 @@ std::size_t Lowering::count_without_policy(const ptx::Instruction& instruction, 
     return count - 1;
 }
 
-void Lowering::expect_operands(const ptx::Instruction& instruction, std::size_t count, std::size_t least,
-                               std::size_t most) const {
-    if (count < least || count > most)
-        refuse(fmt::format("{} takes {} operands, got {}", instruction.opcode, least, count));
-}
-
 // cp.async [to], [from], bytes {, bytes of the source | whether to ignore the source} {, policy}
 void Lowering::copy_async(const ptx::Instruction& instruction, const Opcode& opcode) {
     const std::size_t count = count_without_policy(instruction, opcode);
@@ -65,49 +59,27 @@ void Lowering::copy_async(const ptx::Instruction& instruction, const Opcode& opc
 // Commits, and waits for all groups but the last ones.
 void Lowering::copy_group(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool counts = opcode.flags.has(Flag::wait_group);
-    expect_operands(instruction, instruction.operands.size(), counts ? 1 : 0, counts ? 1 : 0);
-    std::int64_t recent = 0;
-    if (counts) {
-        const ptx::Operand& given = instruction.operands[0];
-        if (given.kind != OperandKind::integer)
-            refuse(fmt::format("{} needs a constant number of groups", instruction.opcode));
-        recent = static_cast<std::int64_t>(given.bits);
-    }
-    emit({opcode.row->operation, Type::none, Type::none, opcode.flags & opcode.row->selecting}, {}, {})
-        .immediate = recent;
+    expect_operands(instruction, counts ? 1 : 0);
+    Step& step = emit(untyped_key(opcode), {}, {});
+    if (!counts) return;
+    const ptx::Operand& recent = instruction.operands[0];
+    if (recent.kind != OperandKind::integer)
+        refuse(fmt::format("{} needs a constant number of groups", instruction.opcode));
+    step.immediate = static_cast<std::int64_t>(recent.bits);
 }
-
-void Lowering::copy_arrive(const ptx::Instruction& instruction, const Opcode& opcode) {
-    expect_operands(instruction, instruction.operands.size(), 1, 1);
-    const Ref where = whole_address(instruction.operands[0]);
-    emit({Operation::copy_arrive, Type::none, Type::none, opcode.flags & opcode.row->selecting}, {}, {where});
-}
-
-namespace {
-
-Key reduction_key(const Opcode& opcode) {
-    const FlagSet flags = opcode.flags & opcode.row->selecting;
-    Type type = canonical(Operation::atom, opcode.type, flags);
-    if (!ptx::is_float(type) && flags.has(Flag::add)) type = unsigned_of(ptx::bytes_of(type));
-    return {opcode.row->operation, type, Type::none, flags};
-}
-
-}  // namespace
 
 // st.async [to], value, [mbarrier], and red.async: to the shared memory of a block of the cluster.
 void Lowering::write_remotely(const ptx::Instruction& instruction, const Opcode& opcode) {
-    expect_operands(instruction, instruction.operands.size(), 3, 3);
+    expect_operands(instruction, 3);
     const bool stores = opcode.row->operation == Operation::store_async;
     const unsigned bytes = ptx::bytes_of(opcode.type);
-    if (opcode.flags.has(Flag::v4) && bytes == 8)
-        refuse(fmt::format("{} is not supported", instruction.opcode));
+    if (opcode.flags.has(Flag::v4) && bytes == 8) unsupported(instruction);
     const Parts parts = parts_of(instruction.operands[1], instruction, opcode, "source");
     std::vector<Ref> values;
-    for (const ptx::Operand* part : parts.operands) values.push_back(source(*part, bytes, opcode.type));
+    for (const ptx::Operand& part : parts.operands) values.push_back(source(part, bytes, opcode.type));
     const Ref to = whole_address(instruction.operands[0]), barrier = whole_address(instruction.operands[2]);
-    Step& step = emit(stores ? Key{Operation::store_async} : reduction_key(opcode), {}, {to, barrier});
+    Step& step = emit(stores ? Key{Operation::store_async} : key_of(opcode), {}, {to, barrier});
     step.immediate = bytes;
-    step.listed = true;
     step.list = std::move(values);
 }
 
@@ -117,10 +89,8 @@ void Lowering::bulk_copy(const ptx::Instruction& instruction, const Opcode& opco
     const bool from_global = to_shared && opcode.flags.has(Flag::global);
     const bool multicast = opcode.flags.has(Flag::multicast);
     const bool to_cluster = opcode.flags.has(Flag::shared_cluster);
-    if (to_shared && from_global == (to_cluster && opcode.flags.has(Flag::shared)))
-        refuse(fmt::format("{} is not supported", instruction.opcode));
-    if (multicast && !(from_global && to_cluster))
-        refuse(fmt::format("{} is not supported", instruction.opcode));
+    if (to_shared && from_global == (to_cluster && opcode.flags.has(Flag::shared))) unsupported(instruction);
+    if (multicast && !(from_global && to_cluster)) unsupported(instruction);
     const std::size_t count = count_without_policy(instruction, opcode);
     const std::size_t wanted = !to_shared ? 3 : multicast ? 5 : 4;
     expect_operands(instruction, count, wanted, wanted);
@@ -139,71 +109,42 @@ void Lowering::bulk_copy(const ptx::Instruction& instruction, const Opcode& opco
         sources.push_back(mask);
         bits |= Instruction::multicast;
     }
-    Key key{Operation::bulk_copy};
-    if (opcode.row->operation == Operation::bulk_reduce) key = reduction_key(opcode);
-    emit(key, {}, std::move(sources)).bits = bits;
+    emit(key_of(opcode), {}, std::move(sources)).bits = bits;
 }
 
 void Lowering::mbarrier(const ptx::Instruction& instruction, const Opcode& opcode) {
-    const FlagSet flags = opcode.flags & opcode.row->selecting;
+    const FlagSet& flags = opcode.flags;
     const std::size_t count = instruction.operands.size();
-    const auto bits = [&](Step& step) {
-        if (opcode.flags.has(Flag::shared_cluster)) step.bits = Instruction::in_cluster;
-    };
-    const auto key = [](const FlagSet& with) {
-        return Key{Operation::mbarrier, Type::none, Type::none, with};
-    };
-    if (flags.has(Flag::pending_count)) {
-        expect_operands(instruction, count, 2, 2);
-        const Ref state = source(instruction.operands[1], 8);
-        emit(key(flags), {result(instruction.operands[0], 4)}, {state});
-    } else if (flags.has(Flag::inval)) {
-        expect_operands(instruction, count, 1, 1);
-        const Ref where = whole_address(instruction.operands[0]);
-        emit(key(flags), {}, {where});
-    } else if (flags.has(Flag::arrive) || flags.has(Flag::arrive_drop)) {
+    if (flags.has(Flag::arrive) || flags.has(Flag::arrive_drop)) {
         const bool expects = flags.has(Flag::expect_tx), stays = flags.has(Flag::noComplete);
-        if (expects && stays) refuse(fmt::format("{} is not supported", instruction.opcode));
+        if (expects && stays) unsupported(instruction);
         expect_operands(instruction, count, expects || stays ? 3 : 2, 3);
         const ptx::Operand& state = instruction.operands[0];
-        if (opcode.flags.has(Flag::shared_cluster) && state.kind != OperandKind::sink)
+        if (flags.has(Flag::shared_cluster) && state.kind != OperandKind::sink)
             refuse(fmt::format("{} returns no state: its result must be _", instruction.opcode));
-        const Ref where = whole_address(instruction.operands[1]);
-        const Ref how_many =
-            count == 3 ? source(instruction.operands[2], 4) : functions_.layout().constant(1, 4);
-        bits(emit(key(flags), {result(state, 8)}, {where, how_many}));
+        Step& step = by_letters(instruction, opcode, count == 3 ? "DMU" : "DM");
+        if (count == 2) step.sources.push_back(functions_.layout().constant(1, 4));
     } else if (flags.has(Flag::test_wait) || flags.has(Flag::try_wait)) {
         functions_.layout().may_spin();
-        const bool parity = flags.has(Flag::parity);
         expect_operands(instruction, count, 3, flags.has(Flag::try_wait) ? 4 : 3);
         if (count == 4) source(instruction.operands[3], 4);  // how long to wait at most: not at all
         const Ref where = whole_address(instruction.operands[1]);
+        const bool parity = flags.has(Flag::parity);
         const Ref phase = source(instruction.operands[2], parity ? 4 : 8);
-        emit(key(parity ? FlagSet{Flag::parity} : FlagSet{}), {result(instruction.operands[0], 0)},
-             {where, phase});
-    } else {  // init, expect_tx, complete_tx
-        expect_operands(instruction, count, 2, 2);
-        const Ref where = whole_address(instruction.operands[0]);
-        bits(emit(key(flags), {}, {where, source(instruction.operands[1], 4)}));
+        emit({Operation::mbarrier, Type::u64, Type::none, flags & FlagSet{Flag::parity}},
+             {result(instruction.operands[0], 0)}, {where, phase});
+    } else {
+        const bool counts = !flags.has(Flag::inval);
+        by_letters(instruction, opcode, flags.has(Flag::pending_count) ? "uA" : counts ? "MU" : "M");
     }
 }
 
 void Lowering::cluster_barrier(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool waits = opcode.flags.has(Flag::wait);
     const FlagSet wrong = waits ? FlagSet{Flag::release, Flag::relaxed} : FlagSet{Flag::acquire};
-    if (!(opcode.flags & wrong).empty()) refuse(fmt::format("{} is not supported", instruction.opcode));
+    if (!(opcode.flags & wrong).empty()) unsupported(instruction);
     functions_.layout().has_barrier();
-    emit({Operation::cluster_bar, Type::none, Type::none, opcode.flags & opcode.row->selecting}, {}, {});
-}
-
-// mapa d, address, rank: the same place in another block of the cluster. getctarank d, address: whose it is.
-void Lowering::map_address(const ptx::Instruction& instruction, const Opcode& opcode) {
-    const bool maps = opcode.row->operation == Operation::mapa;
-    const unsigned bytes = ptx::bytes_of(opcode.type);
-    std::vector<Ref> sources{source(operand(instruction, 1), bytes)};
-    if (maps) sources.push_back(source(operand(instruction, 2), 4));
-    emit({opcode.row->operation, opcode.type}, {result(operand(instruction, 0), maps ? bytes : 4)},
-         std::move(sources));
+    emit(untyped_key(opcode), {}, {});
 }
 
 void Lowering::elect(const ptx::Instruction& instruction, const Opcode&) {
@@ -214,10 +155,10 @@ void Lowering::elect(const ptx::Instruction& instruction, const Opcode&) {
 }
 
 // Before a generic access that may only reach the cluster's shared memory.
-void Lowering::require_cluster_address(const ptx::Operand& given, const Opcode& opcode) {
+void Lowering::require_cluster_address(const ptx::Operand& given, const Opcode& opcode, unsigned bytes) {
     if (!opcode.flags.has(Flag::shared_cluster)) return;
     const Ref where = whole_address(given);
-    emit({Operation::in_cluster}, {}, {where}).immediate = ptx::bytes_of(opcode.type);
+    emit({Operation::in_cluster}, {}, {where}).immediate = bytes;
 }
 
 }  // namespace emulated::program

@@ -44,6 +44,10 @@ void Lowering::enter_function() {
 }
 
 void Lowering::leave_function() {
+    if (function_.is_entry) {
+        emit({Operation::exit}, {}, {});
+        return;
+    }
     const auto stack = [&] { return functions_.layout().special(Special::stack); };
     if (saved_stack_.kind != Ref::Kind::none) {
         emit({Operation::stack_restore}, {},
@@ -59,10 +63,10 @@ void Lowering::keep_frame(Operation operation) {
     if (!reenters_) return;
     const Functions::Entry& entry = functions_.at(index_);
     Step& step = emit({operation}, {}, {functions_.layout().special(Special::stack)});
-    step.kept.push_back({entry.return_slot, 4, 4});
+    step.kept.push_back({entry.return_slot, 4});
     for (std::size_t i = 0; i < function_.parameters.size(); ++i) {
-        const auto stride = Functions::stride(function_.variable(function_.parameters[i]));
-        step.kept.push_back({entry.argument_places[function_.results.size() + i], stride, stride});
+        step.kept.push_back({entry.argument_places[function_.results.size() + i],
+                             Functions::stride(function_.variable(function_.parameters[i]))});
     }
 }
 
@@ -125,8 +129,8 @@ std::uint32_t Lowering::argument_place(std::int32_t index) {
     return places_[{variable.name, stride}] = functions_.layout().reserve(std::uint64_t{32} * stride);
 }
 
-std::vector<Lowering::Argument> Lowering::arguments_of(const ptx::Operand* list) {
-    std::vector<Argument> made;
+std::vector<Code::Place> Lowering::arguments_of(const ptx::Operand* list) {
+    std::vector<Code::Place> made;
     if (!list) return made;
     for (const ptx::Operand& part : list->parts) {
         if (part.kind == OperandKind::sink) {
@@ -141,7 +145,7 @@ std::vector<Lowering::Argument> Lowering::arguments_of(const ptx::Operand* list)
 
 // --- calls -------------------------------------------------------------------------------------------------
 
-void Lowering::call(const ptx::Instruction& instruction) {
+void Lowering::call(const ptx::Instruction& instruction, const Opcode&) {
     const CallOperands operands = call_operands(instruction);
     if (!operands.target) refuse("a call without a function");
     if (operands.target->kind == OperandKind::reg)
@@ -152,20 +156,20 @@ void Lowering::call(const ptx::Instruction& instruction) {
     }
     const ptx::Function& callee = *found->second;
     const std::size_t index = functions_.require(callee);
-    const std::vector<Argument> results = arguments_of(operands.results);
-    const std::vector<Argument> arguments = arguments_of(operands.arguments);
+    const std::vector<Code::Place> results = arguments_of(operands.results);
+    const std::vector<Code::Place> arguments = arguments_of(operands.arguments);
 
-    const auto copies = [&](const std::vector<Argument>& given, const std::vector<std::int32_t>& formals,
+    const auto copies = [&](const std::vector<Code::Place>& given, const std::vector<std::int32_t>& formals,
                             std::size_t first, bool to_callee) {
         if (given.size() != formals.size())
             refuse(fmt::format("'{}' is called with {} arguments", callee.name, given.size()));
         for (std::size_t i = 0; i < given.size(); ++i) {
-            if (given[i].stride == 0) continue;
+            if (given[i].bytes == 0) continue;
             const std::uint32_t stride = Functions::stride(callee.variable(formals[i]));
-            if (stride != given[i].stride)
+            if (stride != given[i].bytes)
                 refuse(fmt::format("an argument of '{}' has another size than its parameter", callee.name));
             Ref to{Ref::Kind::fixed, functions_.at(index).argument_places[first + i]};
-            Ref from{Ref::Kind::fixed, given[i].place};
+            Ref from{Ref::Kind::fixed, given[i].offset};
             if (!to_callee) std::swap(to, from);
             emit({Operation::copy_argument}, {to}, {from}).extra = stride;
         }
@@ -189,17 +193,17 @@ void Lowering::call_through_pointer(const ptx::Operand* results, const ptx::Oper
         emit({Operation::cvt, Type::u64, Type::u32}, {widened}, {pointer});
         pointer = widened;
     }
-    const std::vector<Argument> to = arguments_of(results), from = arguments_of(arguments);
-    const auto strides = [](const std::vector<Argument>& given) {
+    const std::vector<Code::Place> to = arguments_of(results), from = arguments_of(arguments);
+    const auto strides = [](const std::vector<Code::Place>& given) {
         std::vector<std::uint32_t> made;
         made.reserve(given.size());
-        for (const Argument& each : given) made.push_back(each.stride);
+        for (const Code::Place& each : given) made.push_back(each.bytes);
         return made;
     };
     functions_.require_pointees(strides(to), strides(from));
-    const auto step = [&](Operation operation, const std::vector<Argument>& given) {
+    const auto step = [&](Operation operation, const std::vector<Code::Place>& given) {
         Step& made = emit({operation}, {}, {pointer});
-        for (const Argument& each : given) made.kept.push_back({each.place, each.stride, each.stride});
+        made.kept = given;
         made.extra = static_cast<std::uint32_t>(to.size());
     };
     keep_frame(Operation::save_frame);
@@ -208,57 +212,56 @@ void Lowering::call_through_pointer(const ptx::Operand* results, const ptx::Oper
     step(Operation::take_results, to);
 }
 
+namespace {
+
 // What CUDA offers inside a kernel without a body in PTX.
+struct External {
+    std::string_view name;
+    Operation operation;
+    std::array<unsigned, 4> arguments;  ///< bytes of each
+    unsigned result = 0;                ///< bytes; 0: none
+};
+constexpr External externals[] = {
+    {"vprintf", Operation::print, {8, 8}, 4},
+    {"__assertfail", Operation::assertion, {8, 8, 4, 8}},
+    {"malloc", Operation::heap_allocate, {8}, 8},
+    {"__cuda_syscall_aligned_malloc", Operation::heap_allocate, {8, 8}, 8},
+    {"free", Operation::heap_free, {8}},
+    {"cudaGraphSetConditional", Operation::set_condition, {8, 4}},
+};
+
+}  // namespace
+
 void Lowering::call_external(std::string_view name, const ptx::Operand* results,
                              const ptx::Operand* arguments) {
-    const auto argument = [&](std::size_t i, unsigned bytes) {
-        if (!arguments || i >= arguments->parts.size() || arguments->parts[i].kind != OperandKind::variable) {
+    const auto* external = std::ranges::find(externals, name, &External::name);
+    if (external == std::end(externals))
+        refuse(fmt::format("the function '{}' is called and not declared", ptx::demangled(name)));
+    std::vector<Ref> sources, returned;
+    for (const unsigned bytes : external->arguments) {
+        if (bytes == 0) break;
+        const std::size_t i = sources.size();
+        if (!arguments || i >= arguments->parts.size() || arguments->parts[i].kind != OperandKind::variable)
             refuse(fmt::format("'{}' is called with too few arguments", name));
-        }
-        const Ref value = temporary(bytes);
         const std::int32_t index = arguments->parts[i].index;
-        Step& step = emit({Operation::load_argument, unsigned_of(bytes), register_type(bytes)}, {value},
-                          {{Ref::Kind::fixed, argument_place(index)}});
-        step.extra = Functions::stride(function_.variable(index));
-        return value;
-    };
-    const auto give = [&](Ref value, unsigned bytes) {
-        if (!results || results->parts.empty() || results->parts[0].kind != OperandKind::variable) return;
-        const std::int32_t index = results->parts[0].index;
-        emit({Operation::store_argument, unsigned_of(bytes), register_type(bytes)}, {},
-             {{Ref::Kind::fixed, argument_place(index)}, value})
+        sources.push_back(temporary(bytes));
+        emit({Operation::load_argument, unsigned_of(bytes), register_type(bytes)}, {sources.back()},
+             {{Ref::Kind::fixed, argument_place(index)}})
             .extra = Functions::stride(function_.variable(index));
-    };
-    if (name == "vprintf") {
-        const Ref format = argument(0, 8), values = argument(1, 8), count = temporary(4);
-        emit({Operation::print}, {count}, {format, values});
-        return give(count, 4);
     }
-    if (name == "__assertfail") {
-        const Ref message = argument(0, 8), file = argument(1, 8), line = argument(2, 4),
-                  function = argument(3, 8);
-        emit({Operation::assertion}, {}, {message, file, line, function});
+    const bool allocates = external->operation == Operation::heap_allocate;
+    if (allocates && sources.size() == 1) sources.push_back(functions_.layout().constant(16, 8));
+    if (allocates || external->operation == Operation::heap_free) functions_.layout().uses_heap();
+    const unsigned bytes = external->result;
+    if (bytes != 0) returned.push_back(temporary(bytes));
+    emit({external->operation}, returned, std::move(sources));
+    if (returned.empty() || !results || results->parts.empty() ||
+        results->parts[0].kind != OperandKind::variable)
         return;
-    }
-    const bool aligned = name == "__cuda_syscall_aligned_malloc";
-    if (name == "malloc" || aligned) {
-        functions_.layout().uses_heap();
-        const Ref bytes = argument(0, 8);
-        const Ref alignment = aligned ? argument(1, 8) : functions_.layout().constant(16, 8);
-        const Ref address = temporary(8);
-        emit({Operation::heap_allocate}, {address}, {bytes, alignment});
-        return give(address, 8);
-    }
-    if (name == "free") {
-        functions_.layout().uses_heap();
-        emit({Operation::heap_free}, {}, {argument(0, 8)});
-        return;
-    }
-    if (name == "cudaGraphSetConditional") {
-        emit({Operation::set_condition}, {}, {argument(0, 8), argument(1, 4)});
-        return;
-    }
-    refuse(fmt::format("the function '{}' is called and not declared", ptx::demangled(name)));
+    const std::int32_t index = results->parts[0].index;
+    emit({Operation::store_argument, unsigned_of(bytes), register_type(bytes)}, {},
+         {{Ref::Kind::fixed, argument_place(index)}, returned[0]})
+        .extra = Functions::stride(function_.variable(index));
 }
 
 }  // namespace emulated::program

@@ -1,4 +1,5 @@
 // Loads, stores, atomics and the like: from PTX to steps.
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
@@ -21,11 +22,9 @@ Type memory_type(Type type, unsigned register_bytes) {
 }
 
 /// .volatile is not among them: it says what the compiler may do, not what other threads may.
-std::uint16_t bits_of(const Opcode& opcode, bool narrow) {
+std::uint16_t strength_of(const Opcode& opcode) {
     const FlagSet strong{Flag::relaxed, Flag::acquire, Flag::release, Flag::mmio};
-    const bool is_strong = !(opcode.flags & strong).empty();
-    return static_cast<std::uint16_t>((narrow ? Instruction::narrow : 0) |
-                                      (is_strong ? Instruction::strong : 0));
+    return (opcode.flags & strong).empty() ? std::uint16_t{0} : Instruction::strong;
 }
 
 }  // namespace
@@ -42,21 +41,26 @@ Lowering::Address Lowering::address(const ptx::Operand& given) {
     return {register_of(base), offset, bytes == 4};
 }
 
+Step& Lowering::access(Step& step, const Address& where) {
+    step.immediate = where.offset;
+    step.bits = where.narrow ? Instruction::narrow : std::uint16_t{0};
+    step.memory = true;
+    return step;
+}
+
 Lowering::Parts Lowering::parts_of(const ptx::Operand& given, const ptx::Instruction& instruction,
                                    const Opcode& opcode, const char* role) {
     Parts made;
-    if (given.kind == OperandKind::vector) {
-        for (const ptx::Operand& part : given.parts) made.operands.push_back(&part);
-    } else {
-        made.operands.push_back(&given);
-    }
-    made.lanes = opcode.flags.has(Flag::v4) ? 4 : opcode.flags.has(Flag::v2) ? 2 : 1;
+    // A register of 128 bits is two of 64.
+    const bool halves = opcode.type == Type::b128;
+    made.operands = elements_of(halves ? halves_of(given) : given);
+    made.lanes = opcode.flags.has(Flag::v4) ? 4 : halves || opcode.flags.has(Flag::v2) ? 2 : 1;
     if (made.operands.size() != made.lanes)
         refuse(fmt::format("{} needs {} {} registers", instruction.opcode, made.lanes, role));
-    made.bytes = ptx::bytes_of(opcode.type);
+    made.bytes = halves ? 8 : ptx::bytes_of(opcode.type);
     made.wide = std::max(2u, made.bytes);
-    for (const ptx::Operand* part : made.operands) {
-        if (part->kind == OperandKind::reg) made.wide = width(*part);
+    for (const ptx::Operand& part : made.operands) {
+        if (part.kind == OperandKind::reg) made.wide = width(part);
     }
     return made;
 }
@@ -64,31 +68,11 @@ Lowering::Parts Lowering::parts_of(const ptx::Operand& given, const ptx::Instruc
 // An L2 policy behind the operands, where the opcode says so: it must be a register or a constant, and changes nothing.
 void Lowering::take_policy(const ptx::Instruction& instruction, const Opcode& opcode, std::size_t operands) {
     const bool has_policy = opcode.flags.has(Flag::policy);
-    if (instruction.operands.size() != operands + (has_policy ? 1 : 0)) {
-        refuse(fmt::format("{} takes {} operands, got {}", instruction.opcode,
-                           operands + (has_policy ? 1 : 0), instruction.operands.size()));
-    }
+    expect_operands(instruction, operands + (has_policy ? 1 : 0));
     if (has_policy) source(instruction.operands[operands], 8);
 }
 
-namespace {
-
-// An access of 128 bits is one of two halves.
-Opcode of_two_halves(const Opcode& opcode) {
-    Opcode made = opcode;
-    made.type = Type::b64;
-    made.flags.add(Flag::v2);
-    return made;
-}
-
-}  // namespace
-
 void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
-    if (opcode.type == Type::b128) {
-        ptx::Instruction halves = instruction;
-        halves.operands[0] = halves_of(operand(instruction, 0));
-        return load(halves, of_two_halves(opcode));
-    }
     take_policy(instruction, opcode, 2);
     const ptx::Operand& to = operand(instruction, 0);
     const ptx::Operand& from = operand(instruction, 1);
@@ -99,7 +83,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     const std::uint32_t used = instruction.used_bytes & all;
     std::vector<Ref> results;
     results.reserve(parts.size());
-    for (const ptx::Operand* part : parts) results.push_back(result(*part, wide));
+    for (const ptx::Operand& part : parts) results.push_back(result(part, wide));
     Key key{Operation::ld, memory_type(opcode.type, wide), register_type(wide), space_of(opcode.flags)};
 
     // Parameters by name: of a kernel the same for all lanes, of a call in the register file.
@@ -128,27 +112,17 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     }
     const FlagSet shared_with_others{Flag::is_volatile, Flag::relaxed, Flag::acquire, Flag::mmio};
     if (!(opcode.flags & shared_with_others).empty()) functions_.layout().may_spin();
-    require_cluster_address(from, opcode);
+    require_cluster_address(from, opcode, bytes);
     const Address where = address(from);
     if (used != all) key.operation = Operation::ld_used;
-    Step& step = lanes == 1 ? emit(key, results, {where.base}) : emit(key, {}, {where.base});
-    step.immediate = where.offset;
-    step.bits = bits_of(opcode, where.narrow);
+    Step& step = access(lanes == 1 ? emit(key, results, {where.base}) : emit(key, {}, {where.base}), where);
+    step.bits |= strength_of(opcode);
     step.memory = used == all;
     step.used_bytes = used;
-    if (lanes > 1) {
-        step.listed = step.list_is_result = true;
-        step.list = std::move(results);
-    }
+    if (lanes > 1) step.list_results(std::move(results));
 }
 
 void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) {
-    if (opcode.type == Type::b128) {
-        ptx::Instruction halves = instruction;
-        operand(instruction, 1);
-        halves.operands[1] = halves_of(instruction.operands[1]);
-        return store(halves, of_two_halves(opcode));
-    }
     take_policy(instruction, opcode, 2);
     const ptx::Operand& to = operand(instruction, 0);
     const ptx::Operand& from = operand(instruction, 1);
@@ -157,7 +131,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
     if (wide < bytes) refuse("the source register is narrower than what is stored");
     std::vector<Ref> values;
     values.reserve(parts.size());
-    for (const ptx::Operand* part : parts) values.push_back(source(*part, wide, opcode.type));
+    for (const ptx::Operand& part : parts) values.push_back(source(part, wide, opcode.type));
     Key key{Operation::st, unsigned_of(bytes), register_type(wide), space_of(opcode.flags)};
 
     if (const ptx::Variable* variable = argument_variable(to)) {
@@ -175,16 +149,12 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
         return;
     }
     if (opcode.flags.has(Flag::param)) refuse("a kernel's parameters cannot be stored to");
-    require_cluster_address(to, opcode);
+    require_cluster_address(to, opcode, bytes);
     const Address where = address(to);
-    Step& step = lanes == 1 ? emit(key, {}, {values[0], where.base}) : emit(key, {}, {where.base});
-    step.immediate = where.offset;
-    step.bits = bits_of(opcode, where.narrow);
-    step.memory = true;
-    if (lanes > 1) {
-        step.listed = true;
-        step.list = std::move(values);
-    }
+    Step& step =
+        access(lanes == 1 ? emit(key, {}, {values[0], where.base}) : emit(key, {}, {where.base}), where);
+    step.bits |= strength_of(opcode);
+    if (lanes > 1) step.list = std::move(values);
 }
 
 // red is atom without a result.
@@ -196,17 +166,14 @@ void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode)
     const FlagSet flags = (opcode.flags & opcode.row->selecting).minus({Flag::shared_cluster});
     const bool cas = flags.has(Flag::cas);
     const Ref d = reduces ? temporary(bytes) : result(operand(instruction, 0), bytes);
-    require_cluster_address(operand(instruction, first), opcode);
+    require_cluster_address(operand(instruction, first), opcode, bytes);
     const Address where = address(operand(instruction, first));
     const Ref b = source(operand(instruction, first + 1), bytes, opcode.type);
     const Ref c = cas ? source(operand(instruction, first + 2), bytes, opcode.type) : b;
     take_policy(instruction, opcode, first + (cas ? 3 : 2));
-    Type type = canonical(Operation::atom, opcode.type, flags);
-    if (!ptx::is_float(type) && flags.has(Flag::add)) type = unsigned_of(bytes);
-    Step& step = emit({Operation::atom, type, Type::none, flags}, {d}, {where.base, b, c});
-    step.immediate = where.offset;
-    step.bits = static_cast<std::uint16_t>((where.narrow ? Instruction::narrow : 0) | Instruction::strong);
-    step.memory = true;
+    const Type type = canonical(Operation::atom, opcode.type, flags);
+    access(emit({Operation::atom, type, Type::none, flags}, {d}, {where.base, b, c}), where).bits |=
+        Instruction::strong;
 }
 
 // PTX makes each element atomic, not the vector: one after another. What is read may lie where a result comes to be.
@@ -220,8 +187,7 @@ void Lowering::atomic_vector(const ptx::Instruction& instruction, const Opcode& 
     const ptx::Operand& values = instruction.operands[first + 1];
     const bool fits =
         values.parts.size() == lanes && (reduces || instruction.operands[0].parts.size() == lanes);
-    if (lanes == 0 || lanes * bytes > 16 || !fits)
-        refuse(fmt::format("{} is not supported", instruction.opcode));
+    if (lanes == 0 || lanes * bytes > 16 || !fits) unsupported(instruction);
     const Address where = address(instruction.operands[first]);
     FlagSet selecting = flags & FlagSet{Flag::add, Flag::min, Flag::max};
     if (flags.has(Flag::global)) selecting.add(Flag::global);
@@ -229,12 +195,11 @@ void Lowering::atomic_vector(const ptx::Instruction& instruction, const Opcode& 
     for (std::size_t lane = 0; lane < lanes; ++lane) {
         const Ref value = source(values.parts[lane], bytes, opcode.type);
         results.push_back(temporary(bytes));
-        Step& step = emit({Operation::atom, opcode.type, Type::none, selecting}, {results.back()},
-                          {where.base, value, value});
-        step.immediate = where.offset + static_cast<std::int64_t>(lane * bytes);
-        step.bits =
-            static_cast<std::uint16_t>((where.narrow ? Instruction::narrow : 0) | Instruction::strong);
-        step.memory = true;
+        Step& step = access(emit({Operation::atom, opcode.type, Type::none, selecting}, {results.back()},
+                                 {where.base, value, value}),
+                            where);
+        step.immediate += static_cast<std::int64_t>(lane * bytes);
+        step.bits |= Instruction::strong;
         // The first one asks for the alignment of all.
         if (lane == 0) step.used_bytes = static_cast<std::uint32_t>(lanes * bytes);
     }
@@ -256,13 +221,10 @@ void Lowering::atomic_wide(const ptx::Instruction& instruction, const Opcode& op
     for (const ptx::Operand* each : {&b, &c}) {
         for (const ptx::Operand& half : each->parts) list.push_back(source(half, 8));
     }
-    Step& step = emit({Operation::atom_wide, Type::none, Type::none, opcode.flags & opcode.row->selecting},
-                      {result(d.parts[0], 8), result(d.parts[1], 8)}, {where.base});
-    step.listed = true;
+    Step& step = access(
+        emit(untyped_key(opcode), {result(d.parts[0], 8), result(d.parts[1], 8)}, {where.base}), where);
+    step.bits |= Instruction::strong;
     step.list = std::move(list);
-    step.immediate = where.offset;
-    step.bits = static_cast<std::uint16_t>((where.narrow ? Instruction::narrow : 0) | Instruction::strong);
-    step.memory = true;
 }
 
 void Lowering::discard(const ptx::Instruction& instruction, const Opcode& opcode) {
@@ -271,11 +233,7 @@ void Lowering::discard(const ptx::Instruction& instruction, const Opcode& opcode
     if (size.kind != OperandKind::integer || size.bits != line)
         refuse(fmt::format("{} discards {} bytes", instruction.opcode, line));
     const Address where = address(operand(instruction, 0));
-    Step& step = emit({Operation::discard, Type::none, Type::none, opcode.flags & opcode.row->selecting}, {},
-                      {where.base});
-    step.immediate = where.offset;
-    step.bits = where.narrow ? Instruction::narrow : std::uint16_t{0};
-    step.memory = true;
+    access(emit(untyped_key(opcode), {}, {where.base}), where);
 }
 
 // Nothing reads a policy but what takes no notice of it.
@@ -291,48 +249,16 @@ void Lowering::create_policy(const ptx::Instruction& instruction, const Opcode& 
          {functions_.layout().constant(1, 8)});
 }
 
-void Lowering::shuffle(const ptx::Instruction& instruction, const Opcode& opcode) {
-    const ptx::Operand& to = operand(instruction, 0);
-    const bool pair = to.kind == OperandKind::pair;
-    if (instruction.operands.size() != 5)
-        refuse("shfl without .sync is not supported: compile for compute_70 or newer");
-    std::vector<Ref> sources;
-    for (std::size_t i = 1; i < 5; ++i) sources.push_back(source(operand(instruction, i), 4));
-    emit({Operation::shfl, Type::u32, Type::none, opcode.flags & opcode.row->selecting},
-         {result(pair ? to.parts[0] : to, 4), pair ? result(to.parts[1], 0) : temporary(0)},
-         std::move(sources));
-}
-
 void Lowering::vote(const ptx::Instruction& instruction, const Opcode& opcode) {
-    if (instruction.operands.size() != 3)
-        refuse("vote without .sync is not supported: compile for compute_70 or newer");
-    const bool ballot = opcode.flags.has(Flag::ballot);
-    if (ballot != (opcode.type == Type::b32)) refuse(fmt::format("{} is not supported", instruction.opcode));
-    const Ref a = predicate(instruction.operands[1]);
-    const Ref mask = source(instruction.operands[2], 4);
-    emit({Operation::vote, opcode.type == Type::pred ? Type::pred : Type::u32, Type::none,
-          opcode.flags & opcode.row->selecting},
-         {result(instruction.operands[0], ballot ? 4 : 0)}, {a, mask});
-}
-
-void Lowering::match(const ptx::Instruction& instruction, const Opcode& opcode) {
-    const ptx::Operand& to = operand(instruction, 0);
-    const bool pair = to.kind == OperandKind::pair;
-    const unsigned bytes = ptx::bytes_of(opcode.type);
-    const Ref a = source(operand(instruction, 1), bytes);
-    const Ref mask = source(operand(instruction, 2), 4);
-    emit({Operation::match, unsigned_of(bytes), Type::none, opcode.flags & opcode.row->selecting},
-         {result(pair ? to.parts[0] : to, 4), pair ? result(to.parts[1], 0) : temporary(0)}, {a, mask});
+    if (opcode.flags.has(Flag::ballot) != (opcode.type == Type::b32)) unsupported(instruction);
+    by_letters(instruction, opcode, "DQU");
 }
 
 void Lowering::barrier(const ptx::Instruction& instruction, const Opcode& opcode) {
     functions_.layout().has_barrier();
-    std::vector<Ref> sources{source(operand(instruction, 0), 4)};
     const bool counted = instruction.operands.size() == 2;
-    if (counted) sources.push_back(source(instruction.operands[1], 4));
-    emit({Operation::bar, Type::none, Type::none, opcode.flags & FlagSet{Flag::sync, Flag::arrive}}, {},
-         std::move(sources))
-        .bits = counted ? Instruction::has_count : std::uint16_t{0};
+    by_letters(instruction, opcode, counted ? "UU" : "U").bits =
+        counted ? Instruction::has_count : std::uint16_t{0};
 }
 
 // bar.red d, barrier, [count,] predicate: a barrier that counts, and after it what was counted.

@@ -13,48 +13,11 @@ namespace emulated::program {
 namespace {
 
 // By Special; the others have no name.
-constexpr std::string_view special_names[] = {"%tid.x",
-                                              "%tid.y",
-                                              "%tid.z",
-                                              "%ntid.x",
-                                              "%ntid.y",
-                                              "%ntid.z",
-                                              "%ctaid.x",
-                                              "%ctaid.y",
-                                              "%ctaid.z",
-                                              "%nctaid.x",
-                                              "%nctaid.y",
-                                              "%nctaid.z",
-                                              "%laneid",
-                                              "%warpid",
-                                              "%nwarpid",
-                                              "%smid",
-                                              "%nsmid",
-                                              "%gridid",
-                                              "%lanemask_eq",
-                                              "%lanemask_le",
-                                              "%lanemask_lt",
-                                              "%lanemask_ge",
-                                              "%lanemask_gt",
-                                              "%dynamic_smem_size",
-                                              "%total_smem_size",
-                                              "%envreg1",
-                                              "%envreg2",
-                                              "%cluster_ctaid.x",
-                                              "%cluster_ctaid.y",
-                                              "%cluster_ctaid.z",
-                                              "%cluster_nctaid.x",
-                                              "%cluster_nctaid.y",
-                                              "%cluster_nctaid.z",
-                                              "%clusterid.x",
-                                              "%clusterid.y",
-                                              "%clusterid.z",
-                                              "%nclusterid.x",
-                                              "%nclusterid.y",
-                                              "%nclusterid.z",
-                                              "%cluster_ctarank",
-                                              "%cluster_nctarank",
-                                              "%is_explicit_cluster"};
+constexpr std::string_view special_names[] = {
+#define SPECIAL(enumerator, name) name,
+    BASCULE_PTX_SPECIALS(SPECIAL)
+#undef SPECIAL
+};
 
 // Shared memory that CUDA keeps for itself in every block: groups of several warps meet in its second part.
 struct ReservedName {
@@ -92,6 +55,10 @@ std::uint64_t float_bits(const ptx::Operand& operand, Type type, unsigned bytes)
 
 }  // namespace
 
+std::vector<ptx::Operand> elements_of(const ptx::Operand& operand) {
+    return operand.kind == OperandKind::vector ? operand.parts : std::vector{operand};
+}
+
 Type unsigned_of(unsigned bytes) noexcept {
     return bytes == 1 ? Type::u8 : bytes == 2 ? Type::u16 : bytes == 4 ? Type::u32 : Type::u64;
 }
@@ -112,6 +79,11 @@ Type canonical(Operation operation, Type type, const FlagSet& flags) noexcept {
             if (ptx::is_float(type) || flags.has(Flag::hi) || flags.has(Flag::wide) || flags.has(Flag::sat))
                 return type;
             return unsigned_of(ptx::bytes_of(type));
+        case Operation::atom:
+        case Operation::red:
+        case Operation::bulk_reduce:
+        case Operation::reduce_async:
+            return ptx::is_float(type) || !flags.has(Flag::add) ? type : unsigned_of(ptx::bytes_of(type));
         case Operation::mov:
         case Operation::selp:
         case Operation::slct:
@@ -127,7 +99,29 @@ Key machine_key(const Row& row, Type type, Type second, const FlagSet& flags) no
     return {row.operation, canonical(row.operation, type, selecting), second, selecting};
 }
 
+Key key_of(const Opcode& opcode) noexcept {
+    return machine_key(*opcode.row, opcode.type, opcode.second, opcode.flags);
+}
+
+Key untyped_key(const Opcode& opcode) noexcept {
+    return {opcode.row->operation, Type::none, Type::none, opcode.flags & opcode.row->selecting};
+}
+
 void Lowering::refuse(const std::string& reason) const { throw Refused{line_, reason, &function_}; }
+
+void Lowering::unsupported(const ptx::Instruction& instruction) const {
+    refuse(fmt::format("{} is not supported", instruction.opcode));
+}
+
+void Lowering::expect_operands(const ptx::Instruction& instruction, std::size_t wanted) const {
+    expect_operands(instruction, instruction.operands.size(), wanted, wanted);
+}
+
+void Lowering::expect_operands(const ptx::Instruction& instruction, std::size_t count, std::size_t least,
+                               std::size_t most) const {
+    if (count < least || count > most)
+        refuse(fmt::format("{} takes {} operands, got {}", instruction.opcode, least, count));
+}
 
 const ptx::Operand& Lowering::operand(const ptx::Instruction& instruction, std::size_t index) const {
     if (index >= instruction.operands.size()) {

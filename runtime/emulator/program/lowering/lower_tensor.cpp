@@ -1,6 +1,4 @@
 // Matrices of a warp: products, and the loads and stores that go with them.
-#include <bit>
-
 #include <fmt/format.h>
 
 #include "program/lowering.hpp"
@@ -10,11 +8,6 @@ namespace emulated::program {
 namespace {
 
 constexpr FlagSet logic{Flag::xor_, Flag::and_}, layouts{Flag::row, Flag::col};
-
-template <class Descriptor>
-std::int64_t immediate_of(const Descriptor& descriptor) {
-    return std::bit_cast<std::int64_t>(descriptor);
-}
 
 // What the machine computes with: all small floats as f32, all integers as s32.
 Type arithmetic_of(const Product& product) {
@@ -27,14 +20,9 @@ bool is_small_product(const Product& product) { return product.a == Type::f16 &&
 }  // namespace
 
 // The registers of one matrix: so many, of so many bytes, in braces or alone.
-std::vector<const ptx::Operand*> Lowering::registers_of_matrix(const ptx::Operand& given, std::size_t count,
-                                                               const char* which) {
-    std::vector<const ptx::Operand*> made;
-    if (given.kind == OperandKind::vector) {
-        for (const ptx::Operand& part : given.parts) made.push_back(&part);
-    } else {
-        made.push_back(&given);
-    }
+std::vector<ptx::Operand> Lowering::registers_of_matrix(const ptx::Operand& given, std::size_t count,
+                                                        const char* which) {
+    std::vector<ptx::Operand> made = elements_of(given);
     if (made.size() != count) refuse(fmt::format("{} has {} registers, not {}", which, count, made.size()));
     return made;
 }
@@ -44,18 +32,18 @@ void Lowering::multiply_matrices(const ptx::Instruction& instruction, const Opco
     const bool wmma = opcode.row->name == "wmma";
     const bool sparse = opcode.flags.has(Flag::sp) || opcode.flags.has(Flag::sp_ordered);
     const bool halves = opcode.third == Type::none;  // wmma of f16 names the accumulators alone
-    const auto unsupported = [&] { refuse(fmt::format("{} is not supported", instruction.opcode)); };
     const Family family = wmma ? Family::wmma : sparse ? Family::sparse_mma : Family::mma;
     const auto product =
         halves ? product_of(family, opcode.flags, Type::f16, Type::f16, opcode.second, opcode.type)
                : product_of(family, opcode.flags, opcode.second, opcode.third, opcode.fourth, opcode.type);
-    if (!product) unsupported();
+    if (!product) unsupported(instruction);
     const bool integers = product->d == Type::s32, single_bits = product->a == Type::b1;
     const FlagSet roundings = opcode.flags & FlagSet{Flag::rz, Flag::rm, Flag::rp};
-    if (opcode.flags.has(Flag::satfinite) && (!integers || single_bits)) unsupported();
+    if (opcode.flags.has(Flag::satfinite) && (!integers || single_bits)) unsupported(instruction);
     if (single_bits != (opcode.flags & logic).single() || single_bits != opcode.flags.has(Flag::popc))
-        unsupported();
-    if (!(roundings | (opcode.flags & FlagSet{Flag::rn})).empty() && product->a != Type::f64) unsupported();
+        unsupported(instruction);
+    if (!(roundings | (opcode.flags & FlagSet{Flag::rn})).empty() && product->a != Type::f64)
+        unsupported(instruction);
 
     // Layouts matter to the instruction of Volta; what wmma.load has loaded needs none, and the others have
     // .row.col.
@@ -64,13 +52,10 @@ void Lowering::multiply_matrices(const ptx::Instruction& instruction, const Opco
     const auto layout = [&](std::string_view which) { return text.find(which) != text.npos; };
     const bool a_by_columns = layout(".col.row") || layout(".col.col");
     const bool b_by_rows = layout(".col.row") || layout(".row.row");
-    if (!a_by_columns && !b_by_rows && !layout(".row.col")) unsupported();
-    if ((a_by_columns || b_by_rows) && !small && (!wmma || bits_of(product->a) < 8)) unsupported();
+    if (!a_by_columns && !b_by_rows && !layout(".row.col")) unsupported(instruction);
+    if ((a_by_columns || b_by_rows) && !small && (!wmma || bits_of(product->a) < 8)) unsupported(instruction);
 
-    const std::size_t wanted = sparse ? 6 : 4;
-    if (instruction.operands.size() != wanted)
-        refuse(fmt::format("{} takes {} operands, got {}", instruction.opcode, wanted,
-                           instruction.operands.size()));
+    expect_operands(instruction, sparse ? 6 : 4);
     // The one whose registers follow no rule: four products, by groups of eight lanes.
     const unsigned small_sums = product->d == Type::f16 ? 4 : 8;
     std::vector<Ref> list;
@@ -81,7 +66,7 @@ void Lowering::multiply_matrices(const ptx::Instruction& instruction, const Opco
         const unsigned bytes = type == Type::f64 ? 8 : 4;
         const auto parts = registers_of_matrix(instruction.operands[index], copied ? 8 : kept, which);
         for (unsigned i = 0; i < kept; ++i)
-            list.push_back(index == 0 ? result(*parts[i], bytes) : source(*parts[i], bytes, type));
+            list.push_back(index == 0 ? result(parts[i], bytes) : source(parts[i], bytes, type));
     };
     add(0, fragment_c(*product, product->d), product->d, "D", small_sums);
     const std::size_t results = list.size();
@@ -102,12 +87,11 @@ void Lowering::multiply_matrices(const ptx::Instruction& instruction, const Opco
             roundings | (opcode.flags & logic)};
     if (sparse) key.flags.add(Flag::sp);
     Step& step = emit(key, {}, std::move(metadata));
-    step.immediate = immediate_of(*product);
+    step.immediate = packed(*product);
     step.extra = selector;
     step.bits = static_cast<std::uint16_t>((opcode.flags.has(Flag::satfinite) ? ProductBits::saturates : 0) |
                                            (a_by_columns ? ProductBits::a_by_columns : 0) |
                                            (b_by_rows ? ProductBits::b_by_rows : 0));
-    step.listed = true;
     step.listed_results = results;
     step.list = std::move(list);
 }
@@ -120,15 +104,14 @@ void Lowering::move_matrix(const ptx::Instruction& instruction, const Opcode& op
         if (opcode.flags.has(each)) matrix = each;
     }
     const auto fragment = wmma_fragment(opcode.flags, matrix, opcode.type);
-    if (!fragment || !(opcode.flags & layouts).single())
-        refuse(fmt::format("{} is not supported", instruction.opcode));
+    if (!fragment || !(opcode.flags & layouts).single()) unsupported(instruction);
     const ptx::Operand& registers = operand(instruction, loads ? 0 : 1);
     const Address where = address(operand(instruction, loads ? 1 : 0));
     const unsigned bytes = opcode.type == Type::f64 ? 8 : 4;
     std::vector<Ref> list;
     const std::size_t count = std::size_t{fragment->copies} * program::registers_of(*fragment);
-    for (const ptx::Operand* part : registers_of_matrix(registers, count, "the matrix"))
-        list.push_back(loads ? result(*part, bytes) : source(*part, bytes, opcode.type));
+    for (const ptx::Operand& part : registers_of_matrix(registers, count, "the matrix"))
+        list.push_back(loads ? result(part, bytes) : source(part, bytes, opcode.type));
     // Without a stride the rows, or columns, follow each other.
     const unsigned length = fragment->inner_contiguous
                                 ? fragment->inner * fragment->per_register * fragment->registers * 4u
@@ -138,11 +121,8 @@ void Lowering::move_matrix(const ptx::Instruction& instruction, const Opcode& op
     const Ref offset = functions_.layout().constant(static_cast<std::uint64_t>(where.offset), 8);
     Step& step = emit({opcode.row->operation, Type::none, Type::none, opcode.flags & FlagSet{Flag::shared}},
                       {}, {where.base, stride, offset});
-    step.immediate = immediate_of(*fragment);
-    step.bits = where.narrow ? Instruction::narrow : std::uint16_t{0};
-    step.memory = true;
-    step.listed = true;
-    step.list_is_result = loads;
+    access(step, where).immediate = packed(*fragment);
+    step.listed_results = loads ? list.size() : 0;
     step.list = std::move(list);
 }
 
@@ -152,22 +132,13 @@ void Lowering::move_rows(const ptx::Instruction& instruction, const Opcode& opco
     const std::size_t count = opcode.flags.has(Flag::x4) ? 4 : opcode.flags.has(Flag::x2) ? 2 : 1;
     const Address where = address(operand(instruction, loads ? 1 : 0));
     std::vector<Ref> list;
-    for (const ptx::Operand* part :
+    for (const ptx::Operand& part :
          registers_of_matrix(operand(instruction, loads ? 0 : 1), count, "the matrix"))
-        list.push_back(loads ? result(*part, 4) : source(*part, 4));
+        list.push_back(loads ? result(part, 4) : source(part, 4));
     Step& step = emit({opcode.row->operation, Type::u16, Type::none, opcode.flags & FlagSet{Flag::trans}}, {},
                       {where.base});
-    step.immediate = where.offset;
-    step.bits = where.narrow ? Instruction::narrow : std::uint16_t{0};
-    step.memory = true;
-    step.listed = true;
-    step.list_is_result = loads;
+    access(step, where).listed_results = loads ? list.size() : 0;
     step.list = std::move(list);
-}
-
-void Lowering::transpose_matrix(const ptx::Instruction& instruction, const Opcode&) {
-    const Ref from = source(operand(instruction, 1), 4);
-    emit({Operation::movmatrix, Type::u16}, {result(operand(instruction, 0), 4)}, {from});
 }
 
 }  // namespace emulated::program

@@ -7,20 +7,16 @@
 #include "program/lowering.hpp"
 
 namespace emulated::program {
-namespace {
-
-// The first flag of `group` that an opcode has, or `missing`.
-Flag flag_in(const FlagSet& flags, std::initializer_list<Flag> group, Flag missing) {
-    const auto* found = std::ranges::find_if(group, [&](Flag each) { return flags.has(each); });
-    return found == group.end() ? missing : *found;
+ImageAccess Lowering::image_access(const ptx::Instruction& instruction, const Opcode& opcode) const {
+    const auto* found =
+        std::ranges::find_if(geometries, [&](const Geometry& each) { return opcode.flags.has(each.flag); });
+    if (found == std::end(geometries)) refuse(fmt::format("{} has no geometry", instruction.opcode));
+    ImageAccess made;
+    made.shape = static_cast<std::uint8_t>(found - geometries);
+    made.type = opcode.type;
+    made.coordinate = opcode.second;
+    return made;
 }
-
-Outside outside_of(const FlagSet& flags) {
-    if (flags.has(Flag::clamp)) return Outside::clamp;
-    return flags.has(Flag::zero) ? Outside::zero : Outside::trap;
-}
-
-}  // namespace
 
 // The object in [object, {coordinates}].
 Ref Lowering::image_handle(const ptx::Operand& address) {
@@ -36,38 +32,19 @@ Ref Lowering::image_handle(const ptx::Operand& address) {
 // What follows the first `count` of a vector pads it.
 void Lowering::append_coordinates(const ptx::Operand& given, unsigned count, const Opcode& opcode,
                                   std::vector<Ref>& into) {
-    const bool is_vector = given.kind == OperandKind::vector;
-    const std::size_t parts = is_vector ? given.parts.size() : 1;
-    const std::size_t padded = count == 3 ? 4 : count;
-    if (parts != count && parts != padded)
-        refuse(
-            fmt::format("the coordinates have {} components, which is not what the geometry needs", parts));
-    for (unsigned i = 0; i < count; ++i)
-        into.push_back(source(is_vector ? given.parts[i] : given, 4, opcode.second));
+    const std::vector<ptx::Operand> parts = elements_of(given);
+    if (parts.size() != count && parts.size() != (count == 3 ? 4 : count))
+        refuse(fmt::format("the coordinates have {} components, which is not what the geometry needs",
+                           parts.size()));
+    for (unsigned i = 0; i < count; ++i) into.push_back(source(parts[i], 4, opcode.second));
 }
-
-namespace {
-
-Geometry geometry_of(const FlagSet& flags) {
-    for (unsigned i = 0; i < std::size(geometry_traits); ++i) {
-        if (flags.has(geometry_traits[i].flag)) return static_cast<Geometry>(i);
-    }
-    return Geometry::d1;  // every row but that of tld4 requires one
-}
-
-}  // namespace
 
 // tex.2d.v4.f32.f32 {d}|p, [a, {c}]; with .level and .grad a level or derivatives follow, here the coordinates too.
 void Lowering::sample(const ptx::Instruction& instruction, const Opcode& opcode) {
-    ImageAccess access;
-    access.geometry = geometry_of(opcode.flags);
-    access.type = opcode.type;
-    access.coordinate = opcode.second;
-    const GeometryTraits& traits = traits_of(access.geometry);
-    if (opcode.row->operation == Operation::tld4) {
-        access.what = flag_in(opcode.flags, {Flag::right, Flag::g, Flag::b, Flag::a}, Flag::right);
-        if (access.geometry == Geometry::d1) refuse(fmt::format("{} has no geometry", instruction.opcode));
-    }
+    ImageAccess access = image_access(instruction, opcode);
+    const Geometry& geometry = access.geometry();
+    if (opcode.row->operation == Operation::tld4)
+        access.what = opcode.flags.first_of({Flag::right, Flag::g, Flag::b, Flag::a}, Flag::right);
     const std::size_t derivatives = opcode.flags.has(Flag::lod) ? 1 : opcode.flags.has(Flag::grad) ? 2 : 0;
     if (instruction.operands.size() != 2 + derivatives)
         refuse(
@@ -88,8 +65,7 @@ void Lowering::sample(const ptx::Instruction& instruction, const Opcode& opcode)
         refuse("a texture with a separate sampler is not supported: pass a texture object");
     std::vector<Ref> results, coordinates;
     for (const ptx::Operand& part : to->parts) results.push_back(result(part, 4));
-    const unsigned count = traits.coordinates + (traits.layered ? 1u : 0u);
-    append_coordinates(from.parts[1], count, opcode, coordinates);
+    append_coordinates(from.parts[1], geometry.coordinates(), opcode, coordinates);
     if (opcode.flags.has(Flag::lod)) {
         access.what = Flag::lod;
         coordinates.push_back(source(operand(instruction, 2), 4, opcode.second));
@@ -97,12 +73,11 @@ void Lowering::sample(const ptx::Instruction& instruction, const Opcode& opcode)
     if (opcode.flags.has(Flag::grad)) {
         access.what = Flag::grad;
         for (const std::size_t each : {2u, 3u})
-            append_coordinates(operand(instruction, each), traits.coordinates, opcode, coordinates);
+            append_coordinates(operand(instruction, each), geometry.dimensions, opcode, coordinates);
     }
     const Ref handle = image_handle(from);
     Step& step = emit({opcode.row->operation}, std::move(results), {handle});
-    step.immediate = access.packed();
-    step.listed = true;
+    step.immediate = packed(access);
     step.list = std::move(coordinates);
     // All memory is resident.
     if (resident != nullptr) {
@@ -116,20 +91,12 @@ void Lowering::surface(const ptx::Instruction& instruction, const Opcode& opcode
     const FlagSet clamps{Flag::trap, Flag::clamp, Flag::zero};
     if (!(opcode.flags & clamps).single())
         refuse(fmt::format("{} needs one of .trap, .clamp and .zero", instruction.opcode));
-    if (instruction.operands.size() != 2)
-        refuse(fmt::format("{} takes 2 operands, got {}", instruction.opcode, instruction.operands.size()));
+    expect_operands(instruction, 2);
     const bool loads = opcode.row->operation == Operation::suld;
-    ImageAccess access;
-    access.geometry = geometry_of(opcode.flags);
-    access.type = opcode.type;
-    access.outside = outside_of(opcode.flags);
+    ImageAccess access = image_access(instruction, opcode);
+    access.outside = opcode.flags.first_of({Flag::clamp, Flag::zero}, Flag::trap);
     access.formatted = opcode.flags.has(Flag::p);
-    access.what = flag_in(opcode.flags, {Flag::add, Flag::min, Flag::max, Flag::and_, Flag::or_}, Flag::rn);
-    const GeometryTraits& traits = traits_of(access.geometry);
-    if ((opcode.flags &
-         FlagSet{Flag::geometry_1d, Flag::geometry_2d, Flag::geometry_3d, Flag::a1d, Flag::a2d})
-            .empty())
-        refuse(fmt::format("{} has no geometry", instruction.opcode));
+    access.what = opcode.flags.first_of({Flag::add, Flag::min, Flag::max, Flag::and_, Flag::or_}, Flag::rn);
     const ptx::Operand& at = operand(instruction, loads ? 1 : 0);
     const ptx::Operand& data = operand(instruction, loads ? 0 : 1);
     if (at.kind != OperandKind::address || at.parts.size() != 2) refuse("a surface needs coordinates");
@@ -139,31 +106,30 @@ void Lowering::surface(const ptx::Instruction& instruction, const Opcode& opcode
     if (bytes * lanes > 16) refuse(fmt::format("{} is wider than 16 bytes", instruction.opcode));
     access.values = static_cast<std::uint8_t>(lanes);
     std::vector<Ref> results, list;
-    append_coordinates(at.parts[1], traits.coordinates + (traits.layered ? 1u : 0u), opcode, list);
-    for (const ptx::Operand* part : parts) {
+    append_coordinates(at.parts[1], access.geometry().coordinates(), opcode, list);
+    for (const ptx::Operand& part : parts) {
         if (loads)
-            results.push_back(result(*part, wide));
+            results.push_back(result(part, wide));
         else
-            list.push_back(source(*part, wide, opcode.type));
+            list.push_back(source(part, wide, opcode.type));
     }
     const Ref handle = image_handle(at);
     Step& step = emit({opcode.row->operation}, std::move(results), {handle});
-    step.immediate = access.packed();
-    step.listed = true;
+    step.immediate = packed(access);
     step.list = std::move(list);
 }
 
 // txq.width.b32 d, [a]; istypep.texref p, a
 void Lowering::query(const ptx::Instruction& instruction, const Opcode& opcode) {
     ImageAccess access;
-    access.what = flag_in(opcode.flags,
-                          {Flag::width, Flag::height, Flag::depth, Flag::array_size, Flag::num_mipmap_levels,
-                           Flag::num_samples, Flag::texref, Flag::samplerref, Flag::surfref},
-                          Flag::rn);
+    access.what = opcode.flags.first_of(
+        {Flag::width, Flag::height, Flag::depth, Flag::array_size, Flag::num_mipmap_levels, Flag::num_samples,
+         Flag::texref, Flag::samplerref, Flag::surfref},
+        Flag::rn);
     const bool predicate = opcode.row->operation == Operation::istypep;
     const Ref handle = image_handle(operand(instruction, 1));
     emit({opcode.row->operation}, {result(operand(instruction, 0), predicate ? 0 : 4)}, {handle}).immediate =
-        access.packed();
+        packed(access);
 }
 
 }  // namespace emulated::program

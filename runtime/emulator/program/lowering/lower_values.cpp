@@ -44,8 +44,7 @@ void Lowering::move(const ptx::Instruction& instruction, const Opcode& opcode) {
         const Key key{
             packs ? Operation::pack : Operation::unpack, unsigned_of(bytes), register_type(part), {}};
         Step& step = packs ? emit(key, {result(to, bytes)}, {}) : emit(key, {}, {source(from, bytes)});
-        step.listed = true;
-        step.list_is_result = !packs;
+        step.listed_results = packs ? 0 : list.size();
         step.list = std::move(list);
         return;
     }
@@ -86,8 +85,7 @@ Operation combination_of(const FlagSet& flags) {
 std::array<Ref, 2> Lowering::unpacked(const ptx::Operand& operand) {
     const std::array<Ref, 2> halves{temporary(2), temporary(2)};
     Step& step = emit({Operation::unpack, Type::u32, Type::b16}, {}, {source(operand, 4)});
-    step.listed = step.list_is_result = true;
-    step.list = {halves[0], halves[1]};
+    step.list_results({halves[0], halves[1]});
     return halves;
 }
 
@@ -136,12 +134,10 @@ void Lowering::compare(const ptx::Instruction& instruction, const Opcode& opcode
     const Ref plain = temporary(0);
     emit(key, {plain}, {a, b});
     Ref with = combined ? predicate(instruction.operands[3]) : Ref{};
+    const Operation combination = combined ? combination_of(opcode.flags) : Operation::mov;
     const auto write = [&](const ptx::Operand& where, Ref value) {
-        const Ref d = result(where, 0);
-        if (combined)
-            emit({combination_of(opcode.flags), Type::pred}, {d}, {value, with});
-        else
-            emit({Operation::mov, Type::pred}, {d}, {value});
+        Step& step = emit({combination, Type::pred}, {result(where, 0)}, {value});
+        if (combined) step.sources.push_back(with);
     };
     if (!pair) return write(to, plain);
     const Ref opposite = temporary(0);
@@ -186,7 +182,6 @@ void Lowering::compare_to_value(const ptx::Instruction& instruction, const Opcod
         emit({Operation::selp, Type::u16}, {halves.back()}, {yes, no, truth});
     }
     Step& step = emit({Operation::pack, Type::u32, Type::b16}, {result(instruction.operands[0], 4)}, {});
-    step.listed = true;
     step.list = std::move(halves);
 }
 
@@ -228,7 +223,7 @@ void Lowering::convert(const ptx::Instruction& instruction, const Opcode& opcode
     if (opcode.type == Type::f16x2 || opcode.type == Type::bf16x2) {
         // cvt.rn.f16x2.f32 d, a, b: a goes to the upper half.
         if (opcode.second != Type::f32 || !(opcode.flags & float_roundings).single()) {
-            refuse(fmt::format("{} is not supported", instruction.opcode));
+            unsupported(instruction);
         }
         Opcode half = opcode;
         half.type = opcode.type == Type::f16x2 ? Type::f16 : Type::bf16;
@@ -236,7 +231,6 @@ void Lowering::convert(const ptx::Instruction& instruction, const Opcode& opcode
         convert_scalar(high, 2, source(operand(instruction, 1), 4, Type::f32), 4, half);
         convert_scalar(low, 2, source(operand(instruction, 2), 4, Type::f32), 4, half);
         Step& step = emit({Operation::pack, Type::u32, Type::b16}, {result(to, 4)}, {});
-        step.listed = true;
         step.list = {low, high};
         return;
     }
@@ -244,7 +238,7 @@ void Lowering::convert(const ptx::Instruction& instruction, const Opcode& opcode
         refuse(fmt::format(
             "{} is not supported: the destination holds every value of the source, so .sat is illegal",
             instruction.opcode));
-    if (!valid_conversion(opcode)) refuse(fmt::format("{} is not supported", instruction.opcode));
+    if (!valid_conversion(opcode)) unsupported(instruction);
     const ptx::Operand& from = operand(instruction, 1);
     const unsigned natural = std::max(2u, ptx::bytes_of(opcode.second));
     const bool is_register = from.kind == OperandKind::reg;
@@ -293,13 +287,6 @@ void Lowering::carry(const ptx::Instruction& instruction, const Opcode& opcode) 
          {result(operand(instruction, 0), bytes), writes ? carry_ : temporary(0)}, std::move(sources));
 }
 
-void Lowering::dot_product(const ptx::Instruction& instruction, const Opcode& opcode) {
-    std::vector<Ref> sources;
-    for (std::size_t i = 1; i <= 3; ++i) sources.push_back(source(operand(instruction, i), 4));
-    emit({opcode.row->operation, opcode.type, opcode.second, opcode.flags & opcode.row->selecting},
-         {result(operand(instruction, 0), 4)}, std::move(sources));
-}
-
 // lop3.b32 d, a, b, c, table; or with a predicate beside it: lop3.or.b32 d|p, a, b, c, table, q, where p = (d != 0) or q.
 void Lowering::lookup3(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool combines = !(opcode.flags & FlagSet{Flag::and_, Flag::or_}).empty();
@@ -319,14 +306,6 @@ void Lowering::lookup3(const ptx::Instruction& instruction, const Opcode& opcode
          {d, functions_.layout().constant(0, 4)});
     emit({combination_of(opcode.flags), Type::pred}, {result(to.parts[1], 0)}, {truth, other});
     emit({Operation::mov, Type::u32}, {result(to.parts[0], 4)}, {d});
-}
-
-void Lowering::is_space(const ptx::Instruction& instruction, const Opcode& opcode) {
-    const Ref address = source(operand(instruction, 1), 8);
-    FlagSet flags = opcode.flags & opcode.row->selecting;
-    if (flags.has(Flag::constant)) flags = {Flag::constant};
-    emit({Operation::isspacep, Type::u64, Type::none, flags}, {result(operand(instruction, 0), 0)},
-         {address});
 }
 
 }  // namespace emulated::program

@@ -1,6 +1,5 @@
 // Video instructions: selectors, masks and modifiers, from PTX to the form that the machine reads.
 #include <algorithm>
-#include <cstring>
 #include <functional>
 
 #include <fmt/format.h>
@@ -40,21 +39,31 @@ Ref Lowering::selected(const ptx::Operand& operand) {
     return source(plain, 4);
 }
 
-template <class Form>
-void Lowering::emit_video(const Key& key, const Form& form, const ptx::Operand& to,
-                          std::vector<Ref> sources) {
+// The form is the caller's to give.
+Step& Lowering::emit_video(const Opcode& opcode, const ptx::Operand& to, std::vector<Ref> sources) {
     ptx::Operand plain = to;
     plain.name = {};
-    Step& step = emit(key, {result(plain, 4)}, std::move(sources));
-    static_assert(sizeof form <= sizeof step.immediate);
-    std::memcpy(&step.immediate, &form, sizeof form);
+    const FlagSet orders{Flag::eq, Flag::ne, Flag::lt, Flag::le, Flag::gt, Flag::ge};
+    return emit({opcode.row->operation, Type::none, Type::none, opcode.flags & orders}, {result(plain, 4)},
+                std::move(sources));
 }
 
-// vop.dtype.atype.btype d.dsel, a.asel, b.bsel, c: with c where a secondary operation or a merge needs it. vset has no
-// type of its result.
+namespace {
+
+// Which operands are signed. vset has no type of its result.
+template <class Form>
+void set_signs(Form& form, const Opcode& opcode) {
+    const bool is_set = opcode.third == Type::none;
+    form.d_signed = !is_set && opcode.type == Type::s32;
+    form.a_signed = (is_set ? opcode.type : opcode.second) == Type::s32;
+    form.b_signed = (is_set ? opcode.second : opcode.third) == Type::s32;
+}
+
+}  // namespace
+
+// vop.dtype.atype.btype d.dsel, a.asel, b.bsel, c: with c where a secondary operation or a merge needs it.
 void Lowering::scalar_video(const ptx::Instruction& instruction, const Opcode& opcode) {
-    const Operation operation = opcode.row->operation;
-    const bool is_set = operation == Operation::video_set, is_mad = operation == Operation::video_mad;
+    const bool is_mad = opcode.row->operation == Operation::video_mad;
     const FlagSet& flags = opcode.flags;
     const FlagSet secondary = flags & FlagSet{Flag::add, Flag::min, Flag::max};
     const auto part_of = [&](const ptx::Operand& operand) {
@@ -70,17 +79,12 @@ void Lowering::scalar_video(const ptx::Instruction& instruction, const Opcode& o
     form.d = part_of(d);
     form.a = part_of(a);
     form.b = part_of(b);
-    if (secondary.has(Flag::add)) form.secondary = Secondary::add;
-    if (secondary.has(Flag::min)) form.secondary = Secondary::min;
-    if (secondary.has(Flag::max)) form.secondary = Secondary::max;
-    form.d_signed = !is_set && opcode.type == Type::s32;
-    form.a_signed = (is_set ? opcode.type : opcode.second) == Type::s32;
-    form.b_signed = (is_set ? opcode.second : opcode.third) == Type::s32;
+    form.secondary = flags.first_of({Flag::add, Flag::min, Flag::max}, Flag::count);
+    form.scale = flags.first_of({Flag::shr7, Flag::shr15}, Flag::count);
+    set_signs(form, opcode);
     form.saturates = flags.has(Flag::sat);
     form.wraps = flags.has(Flag::wrap);
     form.plus_one = flags.has(Flag::po);
-    if (flags.has(Flag::shr7)) form.scale = Scale::shr7;
-    if (flags.has(Flag::shr15)) form.scale = Scale::shr15;
     const bool merges = form.d != Part::word;
     const bool with_c = is_mad || merges || !secondary.empty();
     if (instruction.operands.size() != (with_c ? 4u : 3u) || (merges && (is_mad || !secondary.empty())) ||
@@ -99,19 +103,16 @@ void Lowering::scalar_video(const ptx::Instruction& instruction, const Opcode& o
         refuse(fmt::format("{} cannot negate these operands", instruction.opcode));
     const Ref first = selected(a), second = selected(b);
     const Ref third = with_c ? selected(instruction.operands[3]) : first;
-    const FlagSet order = is_set ? flags & opcode.row->one_of : FlagSet{};
-    emit_video({operation, Type::none, Type::none, order}, form, d, {first, second, third});
+    emit_video(opcode, d, {first, second, third}).immediate = packed(form);
 }
 
 // vop2.dtype.atype.btype d.mask, a.asel, b.bsel, c, and vop4.
 void Lowering::vector_video(const ptx::Instruction& instruction, const Opcode& opcode) {
-    const bool is_set = opcode.row->operation == Operation::video_vector_set;
     VectorVideo form;
     form.lanes = opcode.row->name.ends_with("4") ? 4 : 2;
     const char letter = form.lanes == 4 ? 'b' : 'h';
     const unsigned most = 2u * form.lanes - 1;
-    if (instruction.operands.size() != 4)
-        refuse(fmt::format("{} takes 4 operands, got {}", instruction.opcode, instruction.operands.size()));
+    expect_operands(instruction, 4);
     for (std::size_t i = 1; i < 4; ++i) {  // ptxas says of others: incorrect video selector
         const ptx::Operand& source = instruction.operands[i];
         if (source.kind != OperandKind::reg || source.negated || (i == 3 && !source.name.empty()))
@@ -140,17 +141,14 @@ void Lowering::vector_video(const ptx::Instruction& instruction, const Opcode& o
     const bool descends = std::ranges::adjacent_find(written, std::greater_equal{}) == written.end();
     if (form.mask == 0 || !descends)
         refuse(fmt::format("{}: '.{}' is not a mask", instruction.opcode, d.name));
-    form.d_signed = !is_set && opcode.type == Type::s32;
-    form.a_signed = (is_set ? opcode.type : opcode.second) == Type::s32;
-    form.b_signed = (is_set ? opcode.second : opcode.third) == Type::s32;
+    set_signs(form, opcode);
     form.saturates = opcode.flags.has(Flag::sat);
     form.accumulates = opcode.flags.has(Flag::add);
     if (form.saturates && form.accumulates)
         refuse(fmt::format("{}: .sat and .add exclude each other", instruction.opcode));
-    const FlagSet order = is_set ? opcode.flags & opcode.row->one_of : FlagSet{};
     std::vector<Ref> sources;
     for (std::size_t i = 1; i < 4; ++i) sources.push_back(selected(instruction.operands[i]));
-    emit_video({opcode.row->operation, Type::none, Type::none, order}, form, d, std::move(sources));
+    emit_video(opcode, d, std::move(sources)).immediate = packed(form);
 }
 
 }  // namespace emulated::program

@@ -99,6 +99,13 @@ class FlagSet {
     constexpr FlagSet minus(const FlagSet& b) const {
         return combined(b, [](Word x, Word y) { return x & ~y; });
     }
+    /// The first flag of a group that is here, or `missing`.
+    constexpr Flag first_of(std::initializer_list<Flag> group, Flag missing) const {
+        for (const Flag each : group) {
+            if (has(each)) return each;
+        }
+        return missing;
+    }
     constexpr bool operator==(const FlagSet&) const = default;
     /// For hash tables.
     constexpr std::uint64_t digest() const {

@@ -65,7 +65,6 @@ constexpr FlagSet cubes{F::cube, F::acube};
 constexpr FlagSet geometries = plain_geometries | cubes;
 constexpr FlagSet gathered{F::right, F::g, F::b, F::a};  // .r .g .b .a
 constexpr FlagSet outside{F::trap, F::clamp, F::zero};
-constexpr FlagSet surface_reductions{F::add, F::min, F::max};
 constexpr FlagSet reduced = FlagSet{F::geometry_1d, F::geometry_2d, F::geometry_3d} | outside;
 constexpr FlagSet unformatted = FlagSet{F::b} | plain_geometries | outside;
 constexpr FlagSet surface_queries{F::width, F::height, F::depth};
@@ -73,7 +72,6 @@ constexpr FlagSet texture_queries =
     surface_queries | FlagSet{F::array_size, F::num_mipmap_levels, F::num_samples};
 constexpr FlagSet extremes_and_sum{F::add, F::min, F::max};
 constexpr FlagSet extremes{F::min, F::max};
-constexpr FlagSet secondary{F::add, F::min, F::max};
 constexpr FlagSet signs_apart{F::xorsign, F::abs_};
 constexpr FlagSet float_classes{F::finite, F::infinite, F::number, F::notanumber, F::normal, F::subnormal};
 constexpr FlagSet votes{F::all, F::any, F::uni, F::ballot};
@@ -207,8 +205,8 @@ constexpr Row table[] = {
     {"shf", O::shf, "DAAU", {b32}, {}, {F::right, F::wrap, F::clamp}, {}, {F::wrap, F::clamp}, {F::right}},
     {"shl", O::shl, "DAU", bits},
     {"shr", O::shr, "DAU", bits | integers},
-    {"dp4a", O::dp4a, "*", integers_32, integers_32},
-    {"dp2a", O::dp2a, "*", integers_32, integers_32, {F::lo, F::hi}, {}, {F::lo, F::hi}},
+    {"dp4a", O::dp4a, "DAFA", integers_32, integers_32},
+    {"dp2a", O::dp2a, "DAFA", integers_32, integers_32, {F::lo, F::hi}, {}, {F::lo, F::hi}},
     {"and", O::and_, "DAA", all_bits},
     {"or", O::or_, "DAA", all_bits},
     {"xor", O::xor_, "DAA", all_bits},
@@ -259,11 +257,11 @@ constexpr Row table[] = {
     {"cvt", O::convert_small, "*", halves, singles, {F::rn, F::rz, F::satfinite}, {}, {F::rn, F::rz}, {F::satfinite}},
     {"cvt", O::convert_small, "*", {bf16}, {f16, f64}, {F::rn, F::rz, F::rm, F::rp}, {}, {F::rn, F::rz, F::rm, F::rp}},
     {"cvt", O::convert_small, "*", {f16}, {bf16}, {F::rn, F::rz, F::rm, F::rp}, {}, {F::rn, F::rz, F::rm, F::rp}},
-    {"cvt", O::convert_pack, "*", {u16, s16}, {s32}, {}, {F::pack, F::sat}, {}, {F::pack, F::sat}},
-    {"cvt", O::convert_pack, "*", {u8, s8}, {s32}, {}, {F::pack, F::sat}, {}, {F::pack, F::sat}, {b32}},
+    {"cvt", O::convert_pack, "uUU", {u16, s16}, {s32}, {}, {F::pack, F::sat}, {}, {F::pack, F::sat}},
+    {"cvt", O::convert_pack, "uUUU", {u8, s8}, {s32}, {}, {F::pack, F::sat}, {}, {F::pack, F::sat}, {b32}},
     {"cvt", O::cvt, "*", convertible | TypeSet{f16x2, bf16x2}, convertible, conversions},
     {"cvta", O::cvta, "*", {u64, u32}, {}, spaces | FlagSet{F::to}, {}, spaces},
-    {"isspacep", O::isspacep, "*", untyped, {}, spaces, {}, spaces},
+    {"isspacep", O::isspacep, "PW", untyped, {}, spaces, {}, spaces},
 
     {"ld", O::ld, "*", memory_types, {}, spaces | vectors, load_hints | load_order},
     {"ldu", O::ld, "*", memory_types, {}, FlagSet{F::global} | vectors},
@@ -282,26 +280,26 @@ constexpr Row table[] = {
     {"atom", O::atom, "*", sized_32_64, {}, FlagSet{F::exch} | atomic_spaces, atom_order, {F::exch}},
     {"atom", O::atom_wide, "*", {b128}, {}, FlagSet{F::exch, F::cas} | shared_or_global, atom_order.minus(policies), {F::exch, F::cas}},
     {"atom", O::atom_vector, "*", {f32}, {}, FlagSet{F::add} | vectors, atom_order | FlagSet{F::global}, vectors, {F::add}},
-    {"atom", O::atom_vector, "*", halves, {}, secondary | vectors | FlagSet{F::v8}, atom_order | FlagSet{F::global, F::noftz}, secondary, {F::noftz}},
+    {"atom", O::atom_vector, "*", halves, {}, extremes_and_sum | vectors | FlagSet{F::v8}, atom_order | FlagSet{F::global, F::noftz}, extremes_and_sum, {F::noftz}},
     {"red", O::red_vector, "*", {f32}, {}, FlagSet{F::add} | vectors, red_order | FlagSet{F::global}, vectors, {F::add}},
-    {"red", O::red_vector, "*", halves, {}, secondary | vectors | FlagSet{F::v8}, red_order | FlagSet{F::global, F::noftz}, secondary, {F::noftz}},
-    {"prefetch", O::prefetch, "*", untyped, {}, {}, {F::global, F::local, F::level}, {F::level}},
-    {"prefetch", O::prefetch, "*", untyped, {}, {}, {F::global, F::keep}, {F::keep}, {F::global}},
-    {"applypriority", O::prefetch, "*", untyped, {}, {}, {F::global, F::keep}, {}, {F::keep}},
+    {"red", O::red_vector, "*", halves, {}, extremes_and_sum | vectors | FlagSet{F::v8}, red_order | FlagSet{F::global, F::noftz}, extremes_and_sum, {F::noftz}},
+    {"prefetch", O::fence, "*", untyped, {}, {}, {F::global, F::local, F::level}, {F::level}},
+    {"prefetch", O::fence, "*", untyped, {}, {}, {F::global, F::keep}, {F::keep}, {F::global}},
+    {"applypriority", O::fence, "*", untyped, {}, {}, {F::global, F::keep}, {}, {F::keep}},
     {"discard", O::discard, "*", untyped, {}, {F::global}, {F::level}, {}, {F::level}},
     // A policy is a number that only says what the L2 cache keeps.
     {"createpolicy", O::create_policy, "*", {b64}, {}, {}, {F::fractional, F::keep, F::first}, {}, {F::fractional}},
     {"createpolicy", O::create_policy, "*", {b64}, {}, {}, {F::range, F::global, F::keep, F::first}, {}, {F::range}},
     {"createpolicy", O::create_policy, "*", {b64}, {}, {}, {F::cvt, F::level}, {}, {F::cvt, F::level}},
-    {"prefetchu", O::prefetch, "*", untyped, {}, {}, {F::level}, {F::level}},
+    {"prefetchu", O::fence, "*", untyped, {}, {}, {F::level}, {F::level}},
 
-    {"shfl", O::shfl, "*", {b32}, {}, shuffles, {F::sync}, shuffles},
+    {"shfl", O::shfl, "VAUUU", {b32}, {}, shuffles, {F::sync}, shuffles},
     {"vote", O::vote, "*", {pred, b32}, {}, votes, {F::sync}, votes},
-    {"match", O::match, "*", sized_32_64, {}, {F::any, F::all}, synchronous, {F::any, F::all}, synchronous},
-    {"redux", O::redux, "DA*", integers_32, {}, extremes_and_sum, synchronous, extremes_and_sum, synchronous},
-    {"redux", O::redux, "DA*", {b32}, {}, combinations, synchronous, combinations, synchronous},
+    {"match", O::match, "VAU", sized_32_64, {}, {F::any, F::all}, synchronous, {F::any, F::all}, synchronous},
+    {"redux", O::redux, "DAU", integers_32, {}, extremes_and_sum, synchronous, extremes_and_sum, synchronous},
+    {"redux", O::redux, "DAU", {b32}, {}, combinations, synchronous, combinations, synchronous},
     {"activemask", O::activemask, "u", {b32}},
-    {"bar", O::bar_warp, "*", untyped, {}, {F::warp}, synchronous, {F::warp}, synchronous},
+    {"bar", O::bar_warp, "U", untyped, {}, {}, {F::warp, F::sync}, {F::warp}, synchronous},
     {"bar", O::bar, "*", untyped, {}, {F::sync, F::arrive}, {F::cta}, {F::sync, F::arrive}},
     {"barrier", O::bar, "*", untyped, {}, {F::sync, F::arrive}, {F::cta, F::aligned}, {F::sync, F::arrive}},
     {"bar", O::bar_red, "*", {u32}, {}, {F::popc}, {F::red, F::cta}, {F::popc}, {F::red}},
@@ -321,7 +319,7 @@ constexpr Row table[] = {
     {"wmma", O::store_matrix, "*", sums, {}, wmma_shapes | layouts | shared_or_global | FlagSet{F::store, F::d}, together, wmma_shapes, {F::store, F::d}},
     {"ldmatrix", O::ldmatrix, "*", {b16}, {}, numbers_of_matrices | shared_or_generic | FlagSet{F::m8n8, F::trans}, together, numbers_of_matrices, {F::m8n8}},
     {"stmatrix", O::stmatrix, "*", {b16}, {}, numbers_of_matrices | shared_or_generic | FlagSet{F::m8n8, F::trans}, together, numbers_of_matrices, {F::m8n8}},
-    {"movmatrix", O::movmatrix, "*", {b16}, {}, {F::m8n8, F::trans}, together, {F::m8n8}, {F::m8n8, F::trans}},
+    {"movmatrix", O::movmatrix, "uU", {b16}, {}, {}, together | FlagSet{F::m8n8, F::trans}, {F::m8n8}, {F::m8n8, F::trans}},
 
     {"bra", O::bra, "*", untyped, {}, {}, {F::uni}},
     {"brx", O::brx, "*", untyped, {}, {F::idx}, {F::uni}, {F::idx}},
@@ -333,15 +331,15 @@ constexpr Row table[] = {
     {"brkpt", O::fence, "", untyped},
     {"pmevent", O::fence, "*", untyped, {}, {}, {F::mask}},
 
-    {"vadd", O::video_add, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
-    {"vsub", O::video_sub, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
-    {"vabsdiff", O::video_difference, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
-    {"vmin", O::video_min, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
-    {"vmax", O::video_max, "*", integers_32, integers_32, saturates | secondary, {}, {}, {}, integers_32},
-    {"vshl", O::video_shl, "*", integers_32, integers_32, saturates | secondary | shift_modes, {}, shift_modes, {}, {u32}},
-    {"vshr", O::video_shr, "*", integers_32, integers_32, saturates | secondary | shift_modes, {}, shift_modes, {}, {u32}},
+    {"vadd", O::video_add, "*", integers_32, integers_32, saturates | extremes_and_sum, {}, {}, {}, integers_32},
+    {"vsub", O::video_sub, "*", integers_32, integers_32, saturates | extremes_and_sum, {}, {}, {}, integers_32},
+    {"vabsdiff", O::video_difference, "*", integers_32, integers_32, saturates | extremes_and_sum, {}, {}, {}, integers_32},
+    {"vmin", O::video_min, "*", integers_32, integers_32, saturates | extremes_and_sum, {}, {}, {}, integers_32},
+    {"vmax", O::video_max, "*", integers_32, integers_32, saturates | extremes_and_sum, {}, {}, {}, integers_32},
+    {"vshl", O::video_shl, "*", integers_32, integers_32, saturates | extremes_and_sum | shift_modes, {}, shift_modes, {}, {u32}},
+    {"vshr", O::video_shr, "*", integers_32, integers_32, saturates | extremes_and_sum | shift_modes, {}, shift_modes, {}, {u32}},
     {"vmad", O::video_mad, "*", integers_32, integers_32, {F::sat, F::po, F::shr7, F::shr15}, {}, {}, {}, integers_32},
-    {"vset", O::video_set, "*", integers_32, integers_32, ordered | secondary, {}, ordered},
+    {"vset", O::video_set, "*", integers_32, integers_32, ordered | extremes_and_sum, {}, ordered},
     {"vadd2", O::video_vector_add, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
     {"vadd4", O::video_vector_add, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
     {"vsub2", O::video_vector_sub, "*", integers_32, integers_32, {F::sat, F::add}, {}, {}, {}, integers_32},
@@ -364,10 +362,10 @@ constexpr Row table[] = {
     // asynchronous copies, barriers in shared memory, clusters
     {"cp", O::copy_async, "*", untyped, {}, {}, copies_async | FlagSet{F::ca, F::cg, F::evict, F::policy}, {F::ca, F::cg}, copies_async},
     {"cp", O::copy_group, "*", untyped, {}, {F::commit_group, F::wait_group, F::wait_all}, {F::async}, {F::commit_group, F::wait_group, F::wait_all}, {F::async}},
-    {"cp", O::copy_arrive, "*", {b64}, {}, {F::noinc}, {F::async, F::mbarrier, F::arrive, F::shared}, {}, {F::async, F::mbarrier, F::arrive}},
+    {"cp", O::copy_arrive, "M", {b64}, {}, {F::noinc}, {F::async, F::mbarrier, F::arrive, F::shared}, {}, {F::async, F::mbarrier, F::arrive}},
     {"cp", O::bulk_copy, "*", untyped, {}, {}, counts_bytes | both_shared | FlagSet{F::global, F::multicast, F::policy}, {}, counts_bytes},
     {"cp", O::bulk_copy, "*", untyped, {}, {}, in_bulk_groups | FlagSet{F::policy}, {}, in_bulk_groups},
-    {"cp", O::prefetch, "*", untyped, {}, {}, {F::async, F::bulk, F::prefetch, F::level, F::global, F::policy}, {}, {F::async, F::bulk, F::prefetch, F::level, F::global}},
+    {"cp", O::fence, "*", untyped, {}, {}, {F::async, F::bulk, F::prefetch, F::level, F::global, F::policy}, {}, {F::async, F::bulk, F::prefetch, F::level, F::global}},
     {"cp", O::bulk_group, "*", untyped, {}, {F::commit_group, F::wait_group, F::read}, {F::async, F::bulk}, {F::commit_group, F::wait_group}, {F::async, F::bulk}},
     {"cp", O::bulk_reduce, "*", {u32, s32, u64}, {}, additions, reduces_to_shared, additions, reduces_to_shared},
     {"cp", O::bulk_reduce, "*", integers_32, {}, extremes, reduces_to_shared, extremes, reduces_to_shared},
@@ -389,8 +387,8 @@ constexpr Row table[] = {
     {"mbarrier", O::mbarrier, "*", {b64}, {}, phase_tests | FlagSet{F::parity}, cluster_scopes | FlagSet{F::shared, F::acquire, F::relaxed}, phase_tests},
     {"mbarrier", O::mbarrier, "*", {b64}, {}, {F::pending_count}, {}, {F::pending_count}},
     {"barrier", O::cluster_bar, "*", untyped, {}, {F::arrive, F::wait}, {F::cluster, F::aligned, F::release, F::relaxed, F::acquire}, {F::arrive, F::wait}, {F::cluster}},
-    {"mapa", O::mapa, "*", {u32, u64}, {}, {}, {F::shared_cluster}},
-    {"getctarank", O::getctarank, "*", {u32, u64}, {}, {}, {F::shared_cluster}},
+    {"mapa", O::mapa, "DAU", {u32, u64}, {}, {}, {F::shared_cluster}},
+    {"getctarank", O::getctarank, "uA", {u32, u64}, {}, {}, {F::shared_cluster}},
     {"elect", O::elect, "*", untyped, {}, {}, synchronous, {}, synchronous},
     // Nothing is reordered here, and a grid begins when those before it have ended.
     {"fence", O::fence, "*", untyped, {}, {}, {F::proxy, F::alias, F::async, F::global, F::shared, F::shared_cluster}, {F::alias, F::async}, {F::proxy}},
@@ -409,9 +407,9 @@ constexpr Row table[] = {
     {"suld", O::suld, "*", {b8, b16, b32, b64}, {}, unformatted | vectors, {F::ca, F::cg, F::cs, F::cv}, plain_geometries, {F::b}},
     {"sust", O::sust, "*", {b8, b16, b32, b64}, {}, unformatted | vectors, {F::wb, F::cg, F::cs, F::wt}, plain_geometries, {F::b}},
     {"sust", O::sust, "*", {b32}, {}, FlagSet{F::p} | plain_geometries | outside | vectors, {F::wb, F::cg, F::cs, F::wt}, plain_geometries, {F::p}},
-    {"sured", O::sured, "*", {u32, s32, u64}, {}, surface_reductions | reduced | FlagSet{F::b}, {}, surface_reductions, {F::b}},
+    {"sured", O::sured, "*", {u32, s32, u64}, {}, extremes_and_sum | reduced | FlagSet{F::b}, {}, extremes_and_sum, {F::b}},
     {"sured", O::sured, "*", {b32}, {}, FlagSet{F::and_, F::or_, F::b} | reduced, {}, {F::and_, F::or_}, {F::b}},
-    {"sured", O::sured, "*", {b32}, {}, surface_reductions | FlagSet{F::and_, F::or_, F::p} | reduced, {}, surface_reductions | FlagSet{F::and_, F::or_}, {F::p}},
+    {"sured", O::sured, "*", {b32}, {}, extremes_and_sum | FlagSet{F::and_, F::or_, F::p} | reduced, {}, extremes_and_sum | FlagSet{F::and_, F::or_}, {F::p}},
     {"txq", O::txq, "*", {b32}, {}, texture_queries, {}, texture_queries},
     {"suq", O::suq, "*", {b32}, {}, surface_queries, {}, surface_queries},
     {"istypep", O::istypep, "*", untyped, {}, {F::texref, F::samplerref, F::surfref}, {}, {F::texref, F::samplerref, F::surfref}},

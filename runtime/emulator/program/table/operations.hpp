@@ -16,7 +16,7 @@ namespace emulated::program {
 
 using ptx::Type;
 
-/// What the machine can do. Most are elementwise; the others say so.
+/// What the machine can do. Most are elementwise; the others say so. What has one rule of the lowering stands together.
 enum class Operation : std::uint8_t {
     // clang-format off
     // elementwise arithmetic
@@ -29,7 +29,7 @@ enum class Operation : std::uint8_t {
     // memory
     ld,
     ld_used,  ///< of which only some bytes count
-    st, atom, red, prefetch,
+    st, atom, red,
     load_parameter,  ///< a kernel's, the same for every lane
     load_argument, store_argument,
     copy_argument,  ///< of a call, in the register file
@@ -64,8 +64,7 @@ enum class Operation : std::uint8_t {
     atom_vector, red_vector,  ///< lowered to atomics of each element
     atom_wide,                ///< of 128 bits
     // asynchronous copies, barriers in shared memory, clusters (lower_async.cpp)
-    copy_async, copy_group, mbarrier, copy_arrive, bulk_copy, bulk_group, bulk_reduce, store_async,
-    reduce_async,
+    copy_async, copy_group, bulk_group, mbarrier, copy_arrive, bulk_copy, bulk_reduce, store_async, reduce_async,
     in_cluster,  ///< faults where an address is not in the cluster's shared memory
     cluster_bar, mapa, getctarank, elect,
     // textures and surfaces
@@ -107,7 +106,8 @@ class TypeSet {
 ///   D  result of the type           A  source of the type           F  source of the second type
 ///   d  result of twice its width    a  source of twice its width    *  the translator knows
 ///   u  result .u32 or .b32          U  source .u32 or .b32
-///   P  result predicate, perhaps p|q                                Q  source predicate
+///   V  result .u32, perhaps d|p     W  source .u64 or .b64          M  source: the address of [a]
+///   P  result predicate             Q  source predicate
 // clang-format on
 struct Row {
     std::string_view name;

@@ -1,0 +1,38 @@
+// Registers and lanes, and how the next instruction runs. Compiled anew in each file that includes it, for its instruction set.
+#pragma once
+
+#include "machine/lanes.hpp"
+
+namespace emulated::machine {
+namespace {
+
+/// Goes on with `i` in the same call: compilers make a jump of it. What goes back in the text returns to the warp's
+/// loop instead, so where they do not, the stack is as deep as the code is long.
+inline const Instruction* next([[maybe_unused]] Lanes& s, const Instruction* i) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return i;
+#else
+    return reinterpret_cast<Handler>(i->handler)(s, i);
+#endif
+}
+
+/// The 32 lanes of a register.
+template <class T>
+inline T* lanes_at(Lanes& s, u32 offset) {
+    return static_cast<T*>(__builtin_assume_aligned(reinterpret_cast<T*>(s.registers + offset), 64));
+}
+
+inline u32& predicate_at(Lanes& s, u32 offset) { return *reinterpret_cast<u32*>(s.registers + offset); }
+
+/// The lanes of a mask, in order: for (const unsigned l : LanesOf{s.mask}).
+struct LanesOf {
+    u32 left;
+    LanesOf begin() const { return *this; }
+    u32 end() const { return 0; }
+    unsigned operator*() const { return static_cast<unsigned>(__builtin_ctz(left)); }
+    void operator++() { left &= left - 1; }
+    bool operator!=(u32 none) const { return left != none; }
+};
+
+}  // namespace
+}  // namespace emulated::machine
