@@ -124,10 +124,9 @@ class LinkedTexts final : public ImageSource {
             kernels.insert(kernels.end(), image->kernels.begin(), image->kernels.end());
         }
         number_equal_names(codes);
-        const LinkSettings settings{options_.lineinfo, options_.debug, options_.max_registers};
         Program link{.source = place_, .options = options_, .arch = arch};
         link.purpose = Program::Purpose::made;
-        link.maker = std::make_shared<LinkedImage>(codes, std::move(kernels), settings,
+        link.maker = std::make_shared<LinkedImage>(codes, std::move(kernels), options_,
                                                    linker_for(codes, arch, is_older));
         return cache_.image(link);
     }
