@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -33,6 +32,87 @@ std::string untyped_value(const Parameter& parameter) {
                            parameter.bytes, parameter.bytes),
                fmt::format("bascule::RawBytes of its {} bytes", parameter.bytes));
     return may_be_pointer(parameter.type) ? "a device array for a pointer; for a value " + number : number;
+}
+
+/// A complex number is aligned as a whole: float2 is, cuda::std::array<float, 2> is not.
+bool is_complex_vector(const ParameterType& declared) noexcept {
+    return declared.kind == Declared::vector && declared.lanes == 2 &&
+           declared.dtype.kind == DType::Kind::floating && declared.alignment == 2 * declared.dtype.itemsize;
+}
+
+/// cuFloatComplex is float2.
+Parameter complex_of(const Parameter& vector) {
+    Parameter number = vector;
+    number.type.kind = Declared::scalar;
+    number.type.lanes = 0;
+    number.type.dtype = {DType::Kind::complex, vector.bytes};
+    return number;
+}
+
+bool is_class(const ParameterType& declared) noexcept {
+    return declared.kind == Declared::opaque || declared.kind == Declared::structure ||
+           declared.kind == Declared::vector || declared.kind == Declared::span ||
+           declared.kind == Declared::untyped;
+}
+
+/// A number that says its type, for a parameter that does not. Nothing where it says none, or one of another size.
+std::optional<Parameter> typed_as(const Scalar& scalar, const Parameter& untyped) {
+    if (!scalar.dtype || scalar.dtype->itemsize != untyped.bytes) return std::nullopt;
+    Parameter number = untyped;
+    number.type.kind = Declared::scalar;
+    number.type.dtype = *scalar.dtype;
+    return number;
+}
+
+std::string describe(const ImageArgument& image) {
+    return fmt::format("a {}", image.is_surface ? "surface" : "texture");
+}
+
+template <class T>
+T read_as(std::span<const std::byte> bytes) noexcept {
+    T value{};
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+}
+
+/// The number of the one of these types that has as many bytes; empty where none has.
+template <class... T>
+std::string number_of_one(std::span<const std::byte> bytes) {
+    std::string text;
+    const auto read = [&]<class Number>(Number) {
+        if (bytes.size() == sizeof(Number)) text = fmt::format("{}", +read_as<Number>(bytes));
+    };
+    (read(T{}), ...);
+    return text;
+}
+
+/// Empty where the dtype has no number of C++'s.
+std::string number_in(DType dtype, std::span<const std::byte> bytes) {
+    if (dtype.format != DType::Format::none || bytes.size() != dtype.itemsize) return {};
+    switch (dtype.kind) {
+        case DType::Kind::boolean:
+            return read_as<std::uint8_t>(bytes) != 0 ? "true" : "false";
+        case DType::Kind::signed_integer:
+            return number_of_one<std::int8_t, std::int16_t, std::int32_t, std::int64_t>(bytes);
+        case DType::Kind::unsigned_integer:
+            return number_of_one<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>(bytes);
+        case DType::Kind::floating:
+            return number_of_one<float, double>(bytes);
+        default:
+            return {};
+    }
+}
+
+std::string value_in(const Parameter& parameter, std::span<const std::byte> bytes) {
+    const Declared kind = parameter.type.kind;
+    if (kind == Declared::pointer) return fmt::format("{:#x}", read_as<std::uint64_t>(bytes));
+    if (kind == Declared::scalar) {
+        if (std::string number = number_in(parameter.type.dtype, bytes); !number.empty()) return number;
+    }
+    if ((kind == Declared::array_view || kind == Declared::masked_view) && bytes.size() >= 8) {
+        return fmt::format("a view of {:#x}", read_as<std::uint64_t>(bytes));
+    }
+    return fmt::format("{} bytes", bytes.size());
 }
 
 }  // namespace
@@ -72,40 +152,6 @@ std::string what_to_pass(const Parameter& parameter) {
     return advice(fmt::format("bascule.raw_bytes(its {} bytes)", parameter.bytes),
                   fmt::format("bascule::RawBytes of its {} bytes", parameter.bytes));
 }
-
-namespace {
-
-/// A complex number is aligned as a whole: float2 is, cuda::std::array<float, 2> is not.
-bool is_complex_vector(const ParameterType& declared) noexcept {
-    return declared.kind == Declared::vector && declared.lanes == 2 &&
-           declared.dtype.kind == DType::Kind::floating && declared.alignment == 2 * declared.dtype.itemsize;
-}
-
-/// cuFloatComplex is float2.
-Parameter complex_of(const Parameter& vector) {
-    Parameter number = vector;
-    number.type.kind = Declared::scalar;
-    number.type.lanes = 0;
-    number.type.dtype = {DType::Kind::complex, vector.bytes};
-    return number;
-}
-
-bool is_class(const ParameterType& declared) noexcept {
-    return declared.kind == Declared::opaque || declared.kind == Declared::structure ||
-           declared.kind == Declared::vector || declared.kind == Declared::span ||
-           declared.kind == Declared::untyped;
-}
-
-/// A number that says its type, for a parameter that does not. Nothing where it says none, or one of another size.
-std::optional<Parameter> typed_as(const Scalar& scalar, const Parameter& untyped) {
-    if (!scalar.dtype || scalar.dtype->itemsize != untyped.bytes) return std::nullopt;
-    Parameter number = untyped;
-    number.type.kind = Declared::scalar;
-    number.type.dtype = *scalar.dtype;
-    return number;
-}
-
-}  // namespace
 
 ArgumentPack::More::~More() = default;
 
@@ -160,20 +206,14 @@ void ArgumentPack::set(int index, const Scalar& scalar) {
         fail(ErrorKind::type, index, parameter, describe(scalar),
              fmt::format("Pass {}.", what_to_pass(parameter)));
     }
-    const bool complex = scalar.kind == Scalar::Kind::complex && is_complex_vector(declared);
-    if (declared.kind == Declared::scalar || complex) {
-        return naming_argument(index, parameter.name, [&] {
-            if (complex) {
-                write_scalar(scalar, complex_of(parameter), slot(index));
-            } else {
-                write_scalar(scalar, parameter, slot(index));
-            }
-        });
-    }
+    const auto write_as = [&](const Parameter& number) {
+        naming_argument(index, parameter.name, [&] { write_scalar(scalar, number, slot(index)); });
+    };
+    if (declared.kind == Declared::scalar) return write_as(parameter);
+    if (scalar.kind == Scalar::Kind::complex && is_complex_vector(declared))
+        return write_as(complex_of(parameter));
     if (declared.kind == Declared::untyped) {
-        if (const std::optional<Parameter> number = typed_as(scalar, parameter))
-            return naming_argument(index, parameter.name,
-                                   [&] { write_scalar(scalar, *number, slot(index)); });
+        if (const std::optional<Parameter> number = typed_as(scalar, parameter)) return write_as(*number);
         fail(ErrorKind::type, index, parameter,
              scalar.dtype ? fmt::format("{} ({})", describe(scalar), to_string(*scalar.dtype))
                           : describe(scalar),
@@ -245,14 +285,6 @@ void ArgumentPack::set(int index, const StructuredScalar& structure) {
                 std::min<std::size_t>(structure.bytes.size(), parameter.bytes));
 }
 
-namespace {
-
-std::string describe(const ImageArgument& image) {
-    return fmt::format("a {}", image.is_surface ? "surface" : "texture");
-}
-
-}  // namespace
-
 void ArgumentPack::set(int index, const ImageArgument& image) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     const ParameterType& declared = parameter.type;
@@ -306,23 +338,15 @@ void ArgumentPack::set_null(int index) {
 }
 
 void ArgumentPack::set(int index, const ArgumentValue& value) {
-    if (const auto* array = std::get_if<ArrayView>(&value)) {
-        set(index, *array);
-    } else if (const auto* scalar = std::get_if<Scalar>(&value)) {
-        set(index, *scalar);
-    } else if (const auto* pointer = std::get_if<RawPointer>(&value)) {
-        set(index, *pointer);
-    } else if (const auto* bytes = std::get_if<RawBytes>(&value)) {
-        set(index, *bytes);
-    } else if (const auto* tuple = std::get_if<ScalarTuple>(&value)) {
-        set(index, *tuple);
-    } else if (const auto* structure = std::get_if<StructuredScalar>(&value)) {
-        set(index, *structure);
-    } else if (const auto* image = std::get_if<ImageArgument>(&value)) {
-        set(index, *image);
-    } else {
-        set_null(index);
-    }
+    std::visit(
+        [&]<class Given>(const Given& given) {
+            if constexpr (std::is_same_v<Given, std::monostate>) {
+                set_null(index);
+            } else {
+                set(index, given);
+            }
+        },
+        value);
 }
 
 void ArgumentPack::add_another(const Producer& named) {
@@ -347,57 +371,6 @@ void ArgumentPack::fail_count(const Signature& signature, std::size_t given) {
            declared == 1 ? "" : "s", given, to_string(signature),
            given < declared ? advice_on_defaults(signature.defaults) : "");
 }
-
-namespace {
-
-template <class T>
-T read_as(std::span<const std::byte> bytes) noexcept {
-    T value{};
-    std::memcpy(&value, bytes.data(), sizeof value);
-    return value;
-}
-
-/// The number of the one of these types that has as many bytes; empty where none has.
-template <class... T>
-std::string number_of_one(std::span<const std::byte> bytes) {
-    std::string text;
-    const auto read = [&]<class Number>(Number) {
-        if (bytes.size() == sizeof(Number)) text = fmt::format("{}", +read_as<Number>(bytes));
-    };
-    (read(T{}), ...);
-    return text;
-}
-
-/// Empty where the dtype has no number of C++'s.
-std::string number_in(DType dtype, std::span<const std::byte> bytes) {
-    if (dtype.format != DType::Format::none || bytes.size() != dtype.itemsize) return {};
-    switch (dtype.kind) {
-        case DType::Kind::boolean:
-            return read_as<std::uint8_t>(bytes) != 0 ? "true" : "false";
-        case DType::Kind::signed_integer:
-            return number_of_one<std::int8_t, std::int16_t, std::int32_t, std::int64_t>(bytes);
-        case DType::Kind::unsigned_integer:
-            return number_of_one<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>(bytes);
-        case DType::Kind::floating:
-            return number_of_one<float, double>(bytes);
-        default:
-            return {};
-    }
-}
-
-std::string value_in(const Parameter& parameter, std::span<const std::byte> bytes) {
-    const Declared kind = parameter.type.kind;
-    if (kind == Declared::pointer) return fmt::format("{:#x}", read_as<std::uint64_t>(bytes));
-    if (kind == Declared::scalar) {
-        if (std::string number = number_in(parameter.type.dtype, bytes); !number.empty()) return number;
-    }
-    if ((kind == Declared::array_view || kind == Declared::masked_view) && bytes.size() >= 8) {
-        return fmt::format("a view of {:#x}", read_as<std::uint64_t>(bytes));
-    }
-    return fmt::format("{} bytes", bytes.size());
-}
-
-}  // namespace
 
 std::string to_string(const ArgumentPack& pack) {
     std::string text;

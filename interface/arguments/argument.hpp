@@ -13,7 +13,6 @@
 #include <vector>
 
 #include <bascule/interface/arguments/argument_value.hpp>
-#include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/arguments/signature.hpp>
 #include <bascule/interface/arguments/tuple_argument.hpp>
 
@@ -66,8 +65,7 @@ class ArgumentPack {
         void** entry = table_;
         for (const Parameter& parameter : signature.parameters) *entry++ = bytes_ + parameter.offset;
     }
-    ArgumentPack(const ArgumentPack&) = delete;
-    ArgumentPack& operator=(const ArgumentPack&) = delete;
+    ArgumentPack(ArgumentPack&&) = delete;
 
     /// The streams of arrays that are set from now on do not join the producers.
     void ignore_streams() noexcept { ignores_streams_ = true; }

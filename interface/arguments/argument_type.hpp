@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
-#include <vector>
 
 #include <bascule/interface/arguments/argument_value.hpp>
 #include <bascule/interface/arguments/signature.hpp>

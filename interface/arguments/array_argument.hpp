@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 #include <bascule/interface/arguments/signature.hpp>
 #include <bascule/interface/arrays/array_interface.hpp>

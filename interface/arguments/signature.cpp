@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -7,10 +8,8 @@
 namespace bascule {
 
 int Signature::find(std::string_view name) const noexcept {
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-        if (parameters[i].name == name) return static_cast<int>(i);
-    }
-    return -1;
+    const auto found = std::ranges::find(parameters, name, &Parameter::name);
+    return found == parameters.end() ? -1 : static_cast<int>(found - parameters.begin());
 }
 
 std::uint32_t tag_of(std::string_view kernel) noexcept {
@@ -35,6 +34,13 @@ PlainTraits traits_of(const Parameter& parameter) noexcept {
     return traits == not_plain ? takes_none : traits;
 }
 
+/// "float* x", "int (*x)(int)": the name is where C++ puts it.
+std::string declaration(const Parameter& parameter) {
+    const std::size_t star = parameter.spelling.find("(*)");
+    if (star == std::string::npos) return fmt::format("{} {}", parameter.spelling, parameter.name);
+    return std::string(parameter.spelling).insert(star + 2, parameter.name);
+}
+
 }  // namespace
 
 void lay_out(Signature& signature) noexcept {
@@ -50,17 +56,6 @@ void lay_out(Signature& signature) noexcept {
     }
     signature.bytes = offset;
 }
-
-namespace {
-
-/// "float* x", "int (*x)(int)": the name is where C++ puts it.
-std::string declaration(const Parameter& parameter) {
-    const std::size_t star = parameter.spelling.find("(*)");
-    if (star == std::string::npos) return fmt::format("{} {}", parameter.spelling, parameter.name);
-    return std::string(parameter.spelling).insert(star + 2, parameter.name);
-}
-
-}  // namespace
 
 std::string_view advice_on_defaults(std::uint32_t defaults) noexcept {
     return defaults == 0 ? "" : ". A launch does not use C++ default arguments: pass every argument.";

@@ -1,6 +1,5 @@
 // Sources: the CUDA Array Interface, versions 0, 2 and 3 (required keys, strides, zero-size arrays, stream);
 // NumPy's array interface.
-#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -28,60 +27,6 @@ void check_version(const RawInterface& raw) {
              "bascule.config.accept_newer_interface = True to read it by the rules of version 3");
     }
 }
-
-}  // namespace
-
-bool is_packed(const ArrayView& view, bool c_order) noexcept {
-    if (view.empty()) return true;
-    std::int64_t expected = view.dtype.itemsize;
-    for (int i = 0; i < view.ndim(); ++i) {
-        const int d = c_order ? view.ndim() - 1 - i : i;
-        if (view.shape[d] == 1) continue;
-        if (view.strides[d] != expected) return false;
-        expected *= view.shape[d];
-    }
-    return true;
-}
-
-void find_contiguity(ArrayView& view) noexcept {
-    view.c_contiguous = is_packed(view, true);
-    view.f_contiguous = is_packed(view, false);
-}
-
-std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize, FailField fail) {
-    bool empty = false;
-    bool overflows = false;
-    std::int64_t bytes = itemsize;
-    for (const std::int64_t extent : shape) {
-        if (extent < 0) [[unlikely]]
-            fail("shape", shortened(to_string(shape)), "an extent cannot be negative");
-        empty = empty || extent == 0;
-        overflows = __builtin_mul_overflow(bytes, extent, &bytes) || overflows;
-    }
-    if (empty) return 0;
-    if (overflows) [[unlikely]]
-        fail("shape", shortened(to_string(shape)),
-             fmt::format("with {} bytes per element that is more than 2**63 bytes", itemsize));
-    return static_cast<std::uint64_t>(bytes) / itemsize;
-}
-
-Reach reach_of(const ArrayView& view) noexcept {
-    std::uint64_t low = view.pointer;
-    std::uint64_t high = view.pointer;
-    bool leaves = __builtin_add_overflow(high, std::uint64_t{view.dtype.itemsize} - 1, &high);
-    for (int d = 0; d < view.ndim(); ++d) {
-        std::int64_t reach = 0;
-        if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach)) return Reach::too_far;
-        if (reach < 0) {
-            leaves = __builtin_sub_overflow(low, -static_cast<std::uint64_t>(reach), &low) || leaves;
-        } else {
-            leaves = __builtin_add_overflow(high, static_cast<std::uint64_t>(reach), &high) || leaves;
-        }
-    }
-    return leaves ? Reach::leaves : Reach::fits;
-}
-
-namespace {
 
 void check_reach(const ArrayView& view) {
     const Reach reach = reach_of(view);
@@ -138,6 +83,56 @@ void read_stream(const RawInterface& raw, ArrayView& view) {
 }
 
 }  // namespace
+
+bool is_packed(const ArrayView& view, bool c_order) noexcept {
+    if (view.empty()) return true;
+    std::int64_t expected = view.dtype.itemsize;
+    for (int i = 0; i < view.ndim(); ++i) {
+        const int d = c_order ? view.ndim() - 1 - i : i;
+        if (view.shape[d] == 1) continue;
+        if (view.strides[d] != expected) return false;
+        expected *= view.shape[d];
+    }
+    return true;
+}
+
+void find_contiguity(ArrayView& view) noexcept {
+    view.c_contiguous = is_packed(view, true);
+    view.f_contiguous = is_packed(view, false);
+}
+
+std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize, FailField fail) {
+    bool empty = false;
+    bool overflows = false;
+    std::int64_t bytes = itemsize;
+    for (const std::int64_t extent : shape) {
+        if (extent < 0) [[unlikely]]
+            fail("shape", shortened(to_string(shape)), "an extent cannot be negative");
+        empty = empty || extent == 0;
+        overflows = __builtin_mul_overflow(bytes, extent, &bytes) || overflows;
+    }
+    if (empty) return 0;
+    if (overflows) [[unlikely]]
+        fail("shape", shortened(to_string(shape)),
+             fmt::format("with {} bytes per element that is more than 2**63 bytes", itemsize));
+    return static_cast<std::uint64_t>(bytes) / itemsize;
+}
+
+Reach reach_of(const ArrayView& view) noexcept {
+    std::uint64_t low = view.pointer;
+    std::uint64_t high = view.pointer;
+    bool leaves = __builtin_add_overflow(high, std::uint64_t{view.dtype.itemsize} - 1, &high);
+    for (int d = 0; d < view.ndim(); ++d) {
+        std::int64_t reach = 0;
+        if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach)) return Reach::too_far;
+        if (reach < 0) {
+            leaves = __builtin_sub_overflow(low, -static_cast<std::uint64_t>(reach), &low) || leaves;
+        } else {
+            leaves = __builtin_add_overflow(high, static_cast<std::uint64_t>(reach), &high) || leaves;
+        }
+    }
+    return leaves ? Reach::leaves : Reach::fits;
+}
 
 ArrayView validate(const RawInterface& raw) {
     check_version(raw);

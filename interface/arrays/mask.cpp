@@ -14,16 +14,10 @@ namespace {
 }
 
 void check_dtype(const ArrayView& mask) {
-    switch (mask.dtype.kind) {
-        case DType::Kind::boolean:
-        case DType::Kind::signed_integer:
-        case DType::Kind::unsigned_integer:
-        case DType::Kind::bit:
-            return;
-        default:
-            fail(ErrorKind::type, mask,
-                 "the elements of a mask are bools, integers or single bits. Make one with x != 0.");
-    }
+    const DType::Kind kind = mask.dtype.kind;
+    if (kind <= DType::Kind::unsigned_integer || kind == DType::Kind::bit) return;
+    fail(ErrorKind::type, mask,
+         "the elements of a mask are bools, integers or single bits. Make one with x != 0.");
 }
 
 /// Trailing axes meet; an axis of extent 1 is spread over the array's.
@@ -101,18 +95,12 @@ ArrayView spread_mask(const ArrayView& array) {
             "the array's mask has one bit per element, and what begins or steps inside a byte has no "
             "address: pass the whole array, or give it a mask of bools.");
     }
-    const std::string typestr = to_typestr(mask.array.dtype);
-    RawInterface raw;
-    raw.version = mask.array.version;
-    raw.typestr = typestr;
-    raw.pointer = mask.array.pointer;
-    raw.readonly = mask.array.readonly;
-    raw.has_stream = mask.array.has_stream;
-    raw.stream = mask.array.stream;
-    raw.shape = array.shape;
-    raw.has_strides = true;
-    raw.strides = mask.strides;
-    return validate(raw);
+    ArrayView spread = mask.array;
+    spread.shape = array.shape;
+    spread.strides = mask.strides;
+    spread.size = array.size;
+    find_contiguity(spread);
+    return spread;
 }
 
 }  // namespace bascule

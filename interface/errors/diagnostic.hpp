@@ -1,6 +1,7 @@
 // One message of the compiler, as a value.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,17 +27,8 @@ struct Diagnostic {
 
 /// "error", "warning", "remark", "note".
 constexpr const char* to_string(Diagnostic::Severity severity) noexcept {
-    switch (severity) {
-        case Diagnostic::Severity::error:
-            return "error";
-        case Diagnostic::Severity::warning:
-            return "warning";
-        case Diagnostic::Severity::remark:
-            return "remark";
-        case Diagnostic::Severity::note:
-            return "note";
-    }
-    return "error";
+    constexpr const char* names[] = {"error", "warning", "remark", "note"};
+    return names[static_cast<std::size_t>(severity)];
 }
 
 }  // namespace bascule

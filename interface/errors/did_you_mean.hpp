@@ -45,4 +45,10 @@ inline std::string nearest_name(std::string_view wanted, const std::vector<std::
     return nearest;
 }
 
+/// " Did you mean 'saxpy'?"; empty where none of `names` is near.
+inline std::string did_you_mean(std::string_view wanted, const std::vector<std::string>& names) {
+    const std::string nearest = nearest_name(wanted, names);
+    return nearest.empty() ? nearest : " Did you mean '" + nearest + "'?";
+}
+
 }  // namespace bascule

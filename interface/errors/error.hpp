@@ -1,7 +1,6 @@
 // What can go wrong, as types. Every message is a sentence that says what to do next.
 #pragma once
 
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>

@@ -1,7 +1,6 @@
 // The element types of C++ programs as dtypes.
 #pragma once
 
-#include <cstdint>
 #include <type_traits>
 
 #include <bascule/interface/types/dtype.hpp>

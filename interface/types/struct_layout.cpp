@@ -118,15 +118,6 @@ bool follow(std::span<const StructField> fields, DType dtype, std::uint64_t base
 
 }  // namespace
 
-bool StructLayout::operator==(const StructLayout& other) const {
-    return bytes == other.bytes && fields == other.fields;
-}
-
-bool StructField::operator==(const StructField& other) const {
-    return name == other.name && offset == other.offset && dtype == other.dtype && shape == other.shape &&
-           nested == other.nested;
-}
-
 std::uint64_t StructField::bytes() const noexcept {
     std::uint64_t total = dtype.itemsize;
     for (const std::int64_t extent : shape) total *= static_cast<std::uint64_t>(extent);

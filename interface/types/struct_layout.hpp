@@ -18,7 +18,7 @@ struct StructLayout {
     std::uint32_t bytes = 0;
     std::vector<StructField> fields;  ///< in the order of their offsets
 
-    bool operator==(const StructLayout&) const;
+    bool operator==(const StructLayout&) const = default;
 };
 
 /// One field: a number, opaque bytes, or a structure; or an array of them.
@@ -31,7 +31,7 @@ struct StructField {
 
     /// Of the whole field.
     std::uint64_t bytes() const noexcept;
-    bool operator==(const StructField&) const;
+    bool operator==(const StructField&) const = default;
 };
 
 /// What names the fields of a structure, for messages.

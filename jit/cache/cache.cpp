@@ -1,5 +1,6 @@
 // One look-up from top to bottom: Cache::image finds in memory; else one thread of the process, then one process of the
 // machine, finds on disk or compiles, keeps the image in memory and publishes it on disk.
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <exception>
@@ -83,7 +84,7 @@ void report(const Program& program, const Cache::Lookup& lookup, const CacheKey&
             ? fmt::format("compiled in {:.0f} ms, because {}", lookup.image->compile_milliseconds,
                           why.empty() ? "the cache is disabled" : why)
             : fmt::format("from {}", to_string(lookup.origin)));
-    if (!key.text.empty()) text += fmt::format(" [key {:016x}{:016x}]", key.hash_high, key.hash_low);
+    if (!key.text.empty()) text += fmt::format(" [key {}]", to_string(key.hash));
     log(cache_logger, level, text);
 }
 
@@ -95,6 +96,13 @@ struct Cache::State {
         : toolkit(std::move(location)),
           disk(
               std::move(place), [this](const std::string& text) { warn(text); }, std::move(limit)) {}
+
+    void count(Origin origin) noexcept {
+        counts[static_cast<std::size_t>(origin)].fetch_add(1, std::memory_order_relaxed);
+    }
+    std::uint64_t count_of(Origin origin) const noexcept {
+        return counts[static_cast<std::size_t>(origin)].load(std::memory_order_relaxed);
+    }
 
     void warn(const std::string& text) {
         WarningHandler current;
@@ -124,9 +132,7 @@ struct Cache::State {
     DiskCache disk;
     std::vector<std::string> postponed;  // guarded by fork_safe_mutex(), as is the next
     WarningHandler handler = print;
-    std::atomic<std::uint64_t> compiled{0};
-    std::atomic<std::uint64_t> from_memory{0};
-    std::atomic<std::uint64_t> from_disk{0};
+    std::array<std::atomic<std::uint64_t>, 3> counts{};  // by Origin
 };
 
 /// The look-up of a program that is not in memory. It owns what it uses: its compile goes on when the wait for it was
@@ -223,7 +229,7 @@ struct Cache::Search final : MemoryCache::Job, std::enable_shared_from_this<Sear
         if (program.headers != nullptr && scan.certain && !scan.manifest.is_equivalent(*program.headers))
             fail_changed(program, program.headers->difference(scan.manifest.directory));
         Lookup made{.image = std::make_shared<const Image>(make_image(reached))};
-        state->compiled.fetch_add(1, std::memory_order_relaxed);  // here: the wait for it may have ended
+        state->count(Origin::compiled);  // here: the wait for it may have ended
         // A header that was edited during the compile: the image may be of either text.
         made.headers_known = scan.certain && scan.manifest.untouched();
         if (program.headers != nullptr && !made.headers_known) fail_changed(program, "a header has changed");
@@ -269,8 +275,6 @@ const char* to_string(Origin origin) noexcept {
     return names[static_cast<std::size_t>(origin)];
 }
 
-Cache::Cache(ToolkitLocation toolkit, CachePlace place)
-    : Cache(std::move(toolkit), std::move(place), CacheLimit{}) {}
 Cache::Cache(ToolkitLocation toolkit, CachePlace place, CacheLimit limit)
     : state_(std::make_shared<State>(std::move(toolkit),
                                      CachePlace(absolute_or_empty(place.path), std::move(place.problem)),
@@ -295,16 +299,18 @@ Cache::Lookup Cache::find_or_compile(const Program& asked) {
     CacheKey key = alone ? CacheKey{} : key_of(program, *compiler);
     WantedHeaders wanted{absolute_or_empty(program.source.directory), program.headers};
     if (const auto known = alone ? std::nullopt : Search::find_in_memory(*state_, key, wanted)) {
-        state_->from_memory.fetch_add(1, std::memory_order_relaxed);
+        state_->count(Origin::memory);
         if (logs_memory_hits()) report(program, *known, key, {});
         return *known;
     }
     const auto search =
         std::make_shared<Search>(state_, program, compiler, std::move(key), std::move(wanted));
     Lookup lookup = alone ? search->compile_unshared() : search->find_or_compile_once();
-    if (lookup.origin == Origin::compiled) state_->warn_of_compile_threads();
-    if (lookup.origin == Origin::disk) state_->from_disk.fetch_add(1, std::memory_order_relaxed);
-    if (lookup.origin == Origin::memory) state_->from_memory.fetch_add(1, std::memory_order_relaxed);
+    if (lookup.origin == Origin::compiled) {
+        state_->warn_of_compile_threads();
+    } else {
+        state_->count(lookup.origin);
+    }
     if (lookup.origin != Origin::memory || logs_memory_hits())
         report(program, lookup, search->key, search->why);
     return lookup;
@@ -334,12 +340,8 @@ void Cache::set_observer(Observer observer) noexcept {
 }
 
 CacheStatistics Cache::statistics() const noexcept {
-    CacheStatistics statistics;
-    statistics.compiled = state_->compiled.load(std::memory_order_relaxed);
-    statistics.from_memory = state_->from_memory.load(std::memory_order_relaxed);
-    statistics.from_disk = state_->from_disk.load(std::memory_order_relaxed);
-    statistics.nvrtc_calls = Nvrtc::compile_calls();
-    return statistics;
+    return {state_->count_of(Origin::compiled), state_->count_of(Origin::memory),
+            state_->count_of(Origin::disk), Nvrtc::compile_calls()};
 }
 
 void Cache::clear() noexcept { state_->memory.clear(); }

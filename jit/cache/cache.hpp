@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include <bascule/jit/cache/cache_directory.hpp>
+#include <bascule/jit/cache/cache_sweep.hpp>
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
@@ -16,7 +16,6 @@ namespace bascule {
 
 class DiskCache;
 struct CacheKey;
-struct CacheLimit;
 
 /// Where an image came from.
 enum class Origin : std::uint8_t { compiled, memory, disk };
@@ -42,8 +41,7 @@ class Cache {
 
     /// `toolkit`: where to look for NVRTC at the first compile. `directory`: of the images on disk; empty: memory alone.
     /// The limit is 1 GiB.
-    explicit Cache(ToolkitLocation toolkit, CachePlace place = {});
-    Cache(ToolkitLocation toolkit, CachePlace place, CacheLimit limit);
+    explicit Cache(ToolkitLocation toolkit, CachePlace place = {}, CacheLimit limit = {});
     ~Cache();
 
     /// The library that compiles, loaded now if it was not yet. Throws: LibraryError.
@@ -85,8 +83,7 @@ class Cache {
       public:
         Disabled() noexcept;
         ~Disabled();
-        Disabled(const Disabled&) = delete;
-        Disabled& operator=(const Disabled&) = delete;
+        Disabled(Disabled&&) = delete;
     };
     static bool is_disabled() noexcept;
 

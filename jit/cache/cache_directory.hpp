@@ -69,8 +69,6 @@ class CacheDirectory {
       public:
         Lock(const CacheDirectory& directory, std::string name, int file) noexcept;
         Lock(Lock&& other) noexcept;
-        Lock(const Lock&) = delete;
-        Lock& operator=(const Lock&) = delete;
         ~Lock();
 
       private:

@@ -1,7 +1,6 @@
 #include <array>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include <bascule/jit/cache/cache_entry.hpp>
 #include <bascule/jit/cache/entry_format.hpp>
@@ -30,6 +29,12 @@ std::optional<std::string_view> verified(std::string_view bytes) {
     return whole && digest_of(bytes) == preamble.digest ? std::optional(bytes) : std::nullopt;
 }
 
+std::optional<Image> image_in(EntryOutline outline) {
+    Image image;
+    Record(outline.image).pass(image);
+    return outline.image.at_end() ? std::optional(std::move(image)) : std::nullopt;
+}
+
 }  // namespace
 
 std::string to_bytes(const CacheKey& key, const HeaderManifest& headers, const Image& image) {
@@ -45,20 +50,17 @@ std::string to_bytes(const CacheKey& key, const HeaderManifest& headers, const I
 
 EntryVerdict read_entry(std::string_view bytes, const CacheKey& key, const WantedHeaders& wanted,
                         CacheEntry& entry) {
-    const std::optional<std::string_view> content = verified(bytes);
-    if (!content) return EntryVerdict::useless;
-    ByteReader in(*content);
-    if (in.text() != key.text) return EntryVerdict::useless;
-    if (const std::string_view manifest = in.text(); !manifest.empty()) {
-        std::optional<HeaderManifest> headers = HeaderManifest::from_bytes(manifest);
+    const std::optional<EntryOutline> outline = outline_entry(bytes);
+    if (!outline || outline->key != key.text) return EntryVerdict::useless;
+    if (!outline->headers.empty()) {
+        std::optional<HeaderManifest> headers = HeaderManifest::from_bytes(outline->headers);
         if (!headers) return EntryVerdict::useless;
         if (!wanted.accept(*headers)) return EntryVerdict::other_headers;
         entry.headers = std::make_shared<const HeaderManifest>(std::move(*headers));
     }
-    Image image;
-    Record(in).pass(image);
-    if (!in.at_end()) return EntryVerdict::useless;
-    entry.image = std::make_shared<const Image>(std::move(image));
+    std::optional<Image> image = image_in(*outline);
+    if (!image) return EntryVerdict::useless;
+    entry.image = std::make_shared<const Image>(*std::move(image));
     return EntryVerdict::good;
 }
 
@@ -66,35 +68,30 @@ std::optional<EntryOutline> outline_entry(std::string_view bytes) {
     const std::optional<std::string_view> content = verified(bytes);
     if (!content) return std::nullopt;
     ByteReader in(*content);
-    EntryOutline outline;
-    outline.key = in.text();
-    outline.headers = in.text();
-    return in.good() ? std::optional(outline) : std::nullopt;
+    const std::string_view key = in.text(), headers = in.text();
+    return in.good() ? std::optional(EntryOutline{key, headers, in}) : std::nullopt;
 }
 
 EntryDescription describe_entry(std::string_view bytes) {
     EntryDescription description;
     description.problem = "damaged";
-    const std::optional<std::string_view> content = verified(bytes);
-    if (!content) return description;
-    ByteReader in(*content);
-    description.key = key_from_text(in.text());
+    const std::optional<EntryOutline> outline = outline_entry(bytes);
+    if (!outline) return description;
+    description.key = key_from_text(std::string(outline->key));
     if (!is_of_this_version(description.key.text)) {
         description.problem = "written by another version of Bascule";
         return description;
     }
-    const std::string_view manifest = in.text();
-    if (!manifest.empty() && !HeaderManifest::from_bytes(manifest)) return description;
-    Image image;
-    Record(in).pass(image);
-    if (!in.at_end()) return description;
+    if (!outline->headers.empty() && !HeaderManifest::from_bytes(outline->headers)) return description;
+    const std::optional<Image> image = image_in(*outline);
+    if (!image) return description;
     description.problem.clear();
-    for (const KernelImage& kernel : image.kernels) {
+    for (const KernelImage& kernel : image->kernels) {
         if (kernel.lowered_name.empty()) continue;  // only its signature was asked for
         description.kernels.push_back(kernel.expression.empty() ? kernel.name : kernel.expression);
     }
-    description.arch = to_string(image.arch);
-    description.nvrtc_version = image.nvrtc_version;
+    description.arch = to_string(image->arch);
+    description.nvrtc_version = image->nvrtc_version;
     return description;
 }
 

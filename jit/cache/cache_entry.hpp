@@ -9,6 +9,7 @@
 
 #include <bascule/jit/cache/cache_key.hpp>
 #include <bascule/jit/compile/image.hpp>
+#include <bascule/jit/files/byte_record.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
 
 namespace bascule {
@@ -33,9 +34,10 @@ enum class EntryVerdict {
 EntryVerdict read_entry(std::string_view bytes, const CacheKey& key, const WantedHeaders& wanted,
                         CacheEntry& entry);
 
-/// The beginning of an entry, unverified but for its digest; views of its bytes.
+/// An entry in its parts, unverified but for its digest; views of its bytes.
 struct EntryOutline {
     std::string_view key, headers;
+    ByteReader image;
 };
 /// Nothing for what is damaged.
 std::optional<EntryOutline> outline_entry(std::string_view bytes);

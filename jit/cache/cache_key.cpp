@@ -34,11 +34,6 @@ const std::string& schema() {
     return text;
 }
 
-CacheKey with_hash(std::string text) {
-    const Digest digest = digest_of(text);
-    return {std::move(text), digest.high, digest.low};
-}
-
 }  // namespace
 
 CacheKey key_of(const Program& program, const Nvrtc& nvrtc) {
@@ -65,7 +60,7 @@ CacheKey key_of(const Program& program, const Nvrtc& nvrtc) {
         fields.instances.emplace_back(instance.kernel, instance.expression);
     ByteWriter out;
     Record(out).pass(fields);
-    return with_hash(std::move(out).take());
+    return key_from_text(std::move(out).take());
 }
 
 std::optional<KeyFields> fields_of(std::string_view key_text) {
@@ -75,7 +70,10 @@ std::optional<KeyFields> fields_of(std::string_view key_text) {
     return in.at_end() ? std::optional(std::move(fields)) : std::nullopt;
 }
 
-CacheKey key_from_text(std::string_view text) { return with_hash(std::string(text)); }
+CacheKey key_from_text(std::string text) {
+    const Digest digest = digest_of(text);
+    return {std::move(text), digest};
+}
 
 bool is_of_this_version(std::string_view key_text) { return ByteReader(key_text).text() == schema(); }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <bascule/jit/compile/nvrtc.hpp>
+#include <bascule/jit/files/digest.hpp>
 #include <bascule/jit/text/program.hpp>
 
 namespace bascule {
@@ -17,13 +18,13 @@ namespace bascule {
 /// The whole key as text, and its hash. Equal keys have equal text; the hash only finds them.
 struct CacheKey {
     std::string text;
-    std::uint64_t hash_high = 0, hash_low = 0;  ///< XXH3-128
+    Digest hash{};
 
     bool operator==(const CacheKey& other) const noexcept { return text == other.text; }
 };
 
 struct CacheKeyHash {
-    std::size_t operator()(const CacheKey& key) const noexcept { return key.hash_low; }
+    std::size_t operator()(const CacheKey& key) const noexcept { return key.hash.low; }
 };
 
 /// Length-prefixed fields in a fixed order: source, options, instances, architecture, compiler, prelude.
@@ -51,7 +52,7 @@ struct KeyFields {
 std::optional<KeyFields> fields_of(std::string_view key_text);
 
 /// The key of this text, which `key_of` wrote. `text` may come from a file: see `is_of_this_version`.
-CacheKey key_from_text(std::string_view text);
+CacheKey key_from_text(std::string text);
 /// Whether this version of Bascule wrote the text of a key, and thus the entry that has it.
 bool is_of_this_version(std::string_view key_text);
 

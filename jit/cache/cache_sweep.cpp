@@ -40,18 +40,14 @@ CacheLimit default_cache_limit() {
     return limit;
 }
 
-std::string entry_name(std::uint64_t hash_high, std::uint64_t hash_low, int place) {
-    return fmt::format("{:016x}{:016x}.{}", hash_high, hash_low, place);
-}
+std::string entry_name(const Digest& key, int place) { return fmt::format("{}.{}", to_string(key), place); }
 
 bool is_entry_name(std::string_view name) {
     return name.size() == 34 && name.find_first_not_of("0123456789abcdef") == 32 && name[32] == '.' &&
            name[33] >= '0' && name[33] <= '7';
 }
 
-std::string lock_name(std::uint64_t hash_high, std::uint64_t hash_low) {
-    return fmt::format("{:016x}{:016x}{}", hash_high, hash_low, lock_suffix);
-}
+std::string lock_name(const Digest& key) { return to_string(key).append(lock_suffix); }
 
 bool is_outdated(std::int64_t stamp_ns, std::int64_t now_ns) noexcept {
     return stamp_ns <= now_ns - hour_ns || stamp_ns >= now_ns + hour_ns;

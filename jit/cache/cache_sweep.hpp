@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <bascule/jit/cache/cache_directory.hpp>
+#include <bascule/jit/files/digest.hpp>
 
 namespace bascule {
 
@@ -22,10 +23,10 @@ struct CacheLimit {
 CacheLimit default_cache_limit();
 
 /// The file of a key's header state: 32 hexadecimal digits, a dot, and the state's place, 0 to 7.
-std::string entry_name(std::uint64_t hash_high, std::uint64_t hash_low, int place);
+std::string entry_name(const Digest& key, int place);
 bool is_entry_name(std::string_view name);
 /// The file that is locked while one process makes a key's entry.
-std::string lock_name(std::uint64_t hash_high, std::uint64_t hash_low);
+std::string lock_name(const Digest& key);
 
 /// Whether a file's time is an hour or more away, before or after `now_ns`. A clock that jumped makes files of the
 /// future: whatever has been said of them is said anew, and what they say of themselves is not believed.

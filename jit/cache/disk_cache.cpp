@@ -10,7 +10,7 @@ namespace bascule {
 namespace {
 
 bool is_named_for(const CacheKey& key, std::string_view name) {
-    return entry_name(key.hash_high, key.hash_low, name.back() - '0') == name;
+    return entry_name(key.hash, name.back() - '0') == name;
 }
 
 }  // namespace
@@ -30,9 +30,10 @@ DiskCache::Found DiskCache::load(const CacheKey& key, const WantedHeaders& wante
     std::int64_t oldest_ns = INT64_MAX;
     const std::int64_t now = now_ns();
     for (int place = 0; place < variants; ++place) {
+        const std::string name = entry_name(key.hash, place);
         CacheDirectory::File file;
         std::string problem;
-        switch (directory_.read(entry_name(key.hash_high, key.hash_low, place), file, problem)) {
+        switch (directory_.read(name, file, problem)) {
             // Places fill up in order, and nothing but an eviction leaves a gap.
             case CacheDirectory::Answer::missing:
             case CacheDirectory::Answer::refused:
@@ -47,9 +48,7 @@ DiskCache::Found DiskCache::load(const CacheKey& key, const WantedHeaders& wante
         CacheEntry entry;
         switch (read_entry(file.bytes, key, wanted, entry)) {
             case EntryVerdict::good:
-                if (is_outdated(file.modified_ns, now)) {
-                    directory_.stamp(entry_name(key.hash_high, key.hash_low, place), now);
-                }
+                if (is_outdated(file.modified_ns, now)) directory_.stamp(name, now);
                 return {std::move(entry), place};
             case EntryVerdict::useless:
                 if (!free) free = place;
@@ -72,7 +71,7 @@ std::string DiskCache::why_missing(const CacheKey& key, const std::string& sourc
 std::optional<CacheDirectory::Lock> DiskCache::lock(const CacheKey& key) const {
     constexpr std::chrono::seconds longest{30};
     if (!is_kept() || limit_bytes() == 0) return std::nullopt;
-    return directory_.lock(lock_name(key.hash_high, key.hash_low), longest);
+    return directory_.lock(lock_name(key.hash), longest);
 }
 
 void DiskCache::store(const CacheKey& key, int place, const HeaderManifest& headers, const Image& image) {
@@ -80,9 +79,7 @@ void DiskCache::store(const CacheKey& key, int place, const HeaderManifest& head
     if (!limit_problem_.empty() && !warned_of_limit_.exchange(true) && warn_) warn_(limit_problem_);
     const std::string bytes = to_bytes(key, headers, image);
     if (bytes.size() > limit_bytes()) return;
-    if (auto problem = directory_.publish(entry_name(key.hash_high, key.hash_low, place), bytes)) {
-        warn_once(*problem);
-    }
+    if (auto problem = directory_.publish(entry_name(key.hash, place), bytes)) warn_once(*problem);
 }
 
 void DiskCache::sweep_if_due() {
@@ -135,7 +132,7 @@ bool DiskCache::adopt(std::string_view bytes, std::optional<std::string>& proble
         return false;
     }
     for (int place = 0; place < variants; ++place) {
-        const std::string name = entry_name(description.key.hash_high, description.key.hash_low, place);
+        const std::string name = entry_name(description.key.hash, place);
         const std::optional<std::string> here = bytes_of(name);
         if (here == bytes) return false;
         if (here && describe_entry(*here).problem.empty()) continue;  // another header state

@@ -1,8 +1,6 @@
 // The members of an image as a cache entry has them.
 #pragma once
 
-#include <string>
-
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/files/record.hpp>
 

@@ -85,7 +85,7 @@ std::string miss_reason(const CacheDirectory& directory, const CacheKey& key,
     std::ranges::sort(files, std::greater(), &CacheDirectory::Listed::modified_ns);
     std::string bytes;
 
-    const std::string own = entry_name(key.hash_high, key.hash_low, 0).substr(0, 32);
+    const std::string own = to_string(key.hash);
     for (const CacheDirectory::Listed& file : files) {
         if (!file.name.starts_with(own)) continue;
         const std::optional<EntryOutline> entry = outline_of(directory, file.name, bytes);

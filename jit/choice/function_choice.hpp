@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/arguments/argument_type.hpp>
 #include <bascule/interface/arguments/signature.hpp>
 #include <bascule/jit/cache/cache.hpp>

@@ -12,12 +12,10 @@
 #include <bascule/jit/compile/prelude.hpp>
 #include <bascule/jit/compile/view_probe.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
-#include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/process/log.hpp>
 #include <bascule/jit/text/lexer.hpp>
 #include <bascule/jit/types/mangled_signature.hpp>
 #include <bascule/jit/types/reflection.hpp>
-#include <bascule/jit/types/variable.hpp>
 
 namespace bascule {
 namespace {
@@ -25,7 +23,6 @@ namespace {
 [[noreturn]] void fail(const std::string& message, const Program& program, std::vector<std::string> options,
                        std::string log, std::vector<Diagnostic> diagnostics = {}) {
     throw CompileError(message, {.log = std::move(log),
-                                 .name_expression = {},
                                  .options = std::move(options),
                                  .architecture = to_string(program.arch),
                                  .diagnostics = std::move(diagnostics)});
@@ -150,13 +147,16 @@ Image image_of_variable(const Program& program, const Nvrtc& nvrtc, std::span<co
     make_no_code(options, nvrtc);
     const Instance& variable = program.instances.at(0);
     const std::string canonical = canonical_name(program.source.text);
-    const auto ask = [&](const std::string& reflecting) {
-        const std::vector<std::string> names = {variable.expression, reflecting};
+    const auto ask = [&](const char* reflecting) {
+        const std::vector<std::string> names = {
+            variable.expression, fmt::format("bascule::signature<bascule::{}<decltype({})>::result_>",
+                                             reflecting, variable.kernel)};
         return nvrtc.compile(program.source.text, canonical, headers, options, names);
     };
-    Nvrtc::Result result = ask(variable_expression(variable.kernel));
+    Nvrtc::Result result = ask("variable_of");
     if (!result.succeeded && result.log.find("unnamed type") != result.log.npos) {
-        Nvrtc::Result nameless = ask(nameless_variable_expression(variable.kernel));
+        // `struct { int n; } v;`: its size is all that can be told.
+        Nvrtc::Result nameless = ask("nameless_variable_of");
         if (nameless.succeeded) result = std::move(nameless);
     }
     if (result.succeeded) {

@@ -12,7 +12,6 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/kept_source.hpp>
 #include <bascule/jit/files/file_identity.hpp>
-#include <bascule/jit/files/paths.hpp>
 
 namespace bascule {
 namespace {
@@ -47,10 +46,6 @@ void keep_source(const Source& source, const CompileOptions& options) {
     const int code = errno == 0 ? EIO : errno;
     unlink(temporary.c_str());
     fail_kept(path, code);
-}
-
-std::string keep_sources_from_environment() {
-    return path_from_environment("BASCULE_KEEP_SOURCES").value_or("");
 }
 
 }  // namespace bascule

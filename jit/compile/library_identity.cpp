@@ -4,7 +4,6 @@
 #include <fstream>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <mutex>
 
@@ -23,9 +21,31 @@ namespace {
 std::atomic<std::uint64_t> compile_count{0};
 std::atomic<bool> compiles_are_held{false};
 
+constexpr const char* too_old = "{} has no function {}: NVRTC 12.0 or newer is needed.";
 constexpr const char* advice =
     "Install one with `pip install nvidia-cuda-nvrtc`, or a CUDA toolkit, or name the library: "
     "bascule.config.nvrtc_library (Python), ToolkitLocation::nvrtc_libraries (C++).";
+
+/// NVRTC opens its builtins by this name at the first compile; they lie beside it, else where the loader
+/// looks.
+std::string builtins_beside(const std::string& library, Nvrtc::Version version) {
+    const std::string name = "libnvrtc-builtins.so." + to_string(version);
+    const std::filesystem::path beside = std::filesystem::path(library).parent_path() / name;
+    std::error_code ignored;
+    if (std::filesystem::exists(beside, ignored)) return beside.string();
+    try {
+        return DynamicLibrary("NVRTC's builtins", {name}, "").path();
+    } catch (const LibraryError&) {
+        return {};
+    }
+}
+
+std::string identity_of(const std::string& library, Nvrtc::Version version) {
+    const std::string own = library_identity(library);
+    const std::string builtins = library_identity(builtins_beside(library, version));
+    if (own.empty() || builtins.empty()) return {};
+    return fmt::format("{}, {}, builtins {}", to_string(version), own, builtins);
+}
 
 }  // namespace
 
@@ -58,7 +78,8 @@ struct Nvrtc::Functions {
     std::vector<int> supported_archs;
 
     explicit Functions(const DynamicLibrary& library) {
-#define BASCULE_FIND(member, function) find(library, member, #function);
+#define BASCULE_FIND(member, function) \
+    member = reinterpret_cast<decltype(member)>(library.require(#function, too_old));
         BASCULE_NVRTC_FUNCTIONS(BASCULE_FIND)
 #undef BASCULE_FIND
         get_pch_heap = reinterpret_cast<decltype(get_pch_heap)>(library.find("nvrtcGetPCHHeapSize"));
@@ -68,16 +89,6 @@ struct Nvrtc::Functions {
         check(arch_count(&count), "nvrtcGetNumSupportedArchs");
         supported_archs.resize(static_cast<std::size_t>(count));
         check(archs(supported_archs.data()), "nvrtcGetSupportedArchs");
-    }
-
-    template <class Function>
-    static void find(const DynamicLibrary& library, Function& function, const char* name) {
-        function = reinterpret_cast<Function>(library.find(name));
-        if (function == nullptr) {
-            throw LibraryError(
-                fmt::format("{} has no function {}: NVRTC 12.0 or newer is needed.", library.path(), name),
-                {.library = "NVRTC", .paths_tried = {library.path()}, .loader_message = {}});
-        }
     }
 
     void check(nvrtcResult result, const char* call) const {
@@ -98,48 +109,6 @@ struct Nvrtc::Functions {
         return text;
     }
 };
-
-namespace {
-
-/// Owns one nvrtcProgram.
-class NvrtcProgram {
-  public:
-    explicit NvrtcProgram(decltype(&::nvrtcDestroyProgram) destroy) : destroy_(destroy) {}
-    NvrtcProgram(const NvrtcProgram&) = delete;
-    NvrtcProgram& operator=(const NvrtcProgram&) = delete;
-    ~NvrtcProgram() {
-        if (handle_ != nullptr) destroy_(&handle_);
-    }
-    nvrtcProgram* address() noexcept { return &handle_; }
-    nvrtcProgram get() const noexcept { return handle_; }
-
-  private:
-    decltype(&::nvrtcDestroyProgram) destroy_;
-    nvrtcProgram handle_ = nullptr;
-};
-
-/// NVRTC opens its builtins by this name at the first compile; they lie beside it, else where the loader
-/// looks.
-std::string builtins_beside(const std::string& library, Nvrtc::Version version) {
-    const std::string name = "libnvrtc-builtins.so." + to_string(version);
-    const std::filesystem::path beside = std::filesystem::path(library).parent_path() / name;
-    std::error_code ignored;
-    if (std::filesystem::exists(beside, ignored)) return beside.string();
-    try {
-        return DynamicLibrary("NVRTC's builtins", {name}, "").path();
-    } catch (const LibraryError&) {
-        return {};
-    }
-}
-
-std::string identity_of(const std::string& library, Nvrtc::Version version) {
-    const std::string own = library_identity(library);
-    const std::string builtins = library_identity(builtins_beside(library, version));
-    if (own.empty() || builtins.empty()) return {};
-    return fmt::format("{}, {}, builtins {}", to_string(version), own, builtins);
-}
-
-}  // namespace
 
 ToolkitLocation default_toolkit() {
     ToolkitLocation location;
@@ -171,11 +140,6 @@ Nvrtc::Nvrtc(const ToolkitLocation& location, const DriverLimit& limit)
 Nvrtc::~Nvrtc() = default;
 
 Nvrtc::Version Nvrtc::version() const noexcept { return functions_->loaded_version; }
-const std::string& Nvrtc::path() const noexcept { return library_.path(); }
-const std::string& Nvrtc::identity() const noexcept { return identity_; }
-const std::vector<std::string>& Nvrtc::include_paths() const noexcept { return include_paths_; }
-bool Nvrtc::found_include_paths() const noexcept { return found_include_paths_; }
-
 const std::vector<int>& Nvrtc::supported_archs() const noexcept { return functions_->supported_archs; }
 
 Arch Nvrtc::nearest(Arch device) const {
@@ -216,13 +180,15 @@ Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program
     for (const std::string& option : options) arguments.push_back(option.c_str());
 
     const InsideNvrtc inside;
-    NvrtcProgram program(nvrtc.destroy_program);
+    nvrtcProgram program = nullptr;
     nvrtc.check(
-        nvrtc.create_program(program.address(), text.c_str(), program_name.c_str(),
-                             static_cast<int>(headers.size()), header_texts.data(), header_names.data()),
+        nvrtc.create_program(&program, text.c_str(), program_name.c_str(), static_cast<int>(headers.size()),
+                             header_texts.data(), header_names.data()),
         "nvrtcCreateProgram");
+    const std::unique_ptr<nvrtcProgram, decltype(nvrtc.destroy_program)> owner(&program,
+                                                                               nvrtc.destroy_program);
     for (const std::string& expression : name_expressions) {
-        nvrtc.check(nvrtc.add_name_expression(program.get(), expression.c_str()), "nvrtcAddNameExpression");
+        nvrtc.check(nvrtc.add_name_expression(program, expression.c_str()), "nvrtcAddNameExpression");
     }
 
     Result result;
@@ -232,7 +198,7 @@ Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program
         const auto start = std::chrono::steady_clock::now();
         compile_count.fetch_add(1, std::memory_order_relaxed);
         run_on_large_stack([&] {
-            code = nvrtc.compile_program(program.get(), static_cast<int>(arguments.size()), arguments.data());
+            code = nvrtc.compile_program(program, static_cast<int>(arguments.size()), arguments.data());
         });
         result.milliseconds =
             std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -246,7 +212,7 @@ Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program
         compile();
     }
 
-    result.log = nvrtc.read(program.get(), nvrtc.log_size, nvrtc.log, "nvrtcGetProgramLog", true);
+    result.log = nvrtc.read(program, nvrtc.log_size, nvrtc.log, "nvrtcGetProgramLog", true);
     result.bad_option = code == NVRTC_ERROR_INVALID_OPTION;
     result.succeeded = code == NVRTC_SUCCESS;
     const bool refused =
@@ -254,14 +220,14 @@ Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program
     if (!result.succeeded && refused) return result;
     nvrtc.check(code, "nvrtcCompileProgram");
 
-    result.ptx = nvrtc.read(program.get(), nvrtc.ptx_size, nvrtc.ptx, "nvrtcGetPTX", true);
+    result.ptx = nvrtc.read(program, nvrtc.ptx_size, nvrtc.ptx, "nvrtcGetPTX", true);
     std::size_t cubin_bytes = 0;
-    if (nvrtc.cubin_size(program.get(), &cubin_bytes) == NVRTC_SUCCESS && cubin_bytes > 0) {
-        result.cubin = nvrtc.read(program.get(), nvrtc.cubin_size, nvrtc.cubin, "nvrtcGetCUBIN", false);
+    if (nvrtc.cubin_size(program, &cubin_bytes) == NVRTC_SUCCESS && cubin_bytes > 0) {
+        result.cubin = nvrtc.read(program, nvrtc.cubin_size, nvrtc.cubin, "nvrtcGetCUBIN", false);
     }
     for (const std::string& expression : name_expressions) {
         const char* lowered = nullptr;
-        nvrtc.check(nvrtc.lowered_name(program.get(), expression.c_str(), &lowered), "nvrtcGetLoweredName");
+        nvrtc.check(nvrtc.lowered_name(program, expression.c_str(), &lowered), "nvrtcGetLoweredName");
         result.lowered_names.emplace_back(lowered);
     }
     return result;

@@ -41,12 +41,14 @@ class Nvrtc {
 
     using Version = CudaVersion;
     Version version() const noexcept;
-    const std::string& path() const noexcept;  ///< of the library
+    const std::string& path() const noexcept { return library_.path(); }  ///< of the library
     /// Version, and which build of the library and of its builtins this is: programs compiled by two NVRTCs
     /// of equal identity are the same. Empty when the build cannot be identified.
-    const std::string& identity() const noexcept;
-    const std::vector<std::string>& include_paths() const noexcept;  ///< that exist, in order
-    bool found_include_paths() const noexcept;  ///< the user did not name them: they are an installation's
+    const std::string& identity() const noexcept { return identity_; }
+    /// That exist, in order.
+    const std::vector<std::string>& include_paths() const noexcept { return include_paths_; }
+    /// The user did not name them: they are an installation's.
+    bool found_include_paths() const noexcept { return found_include_paths_; }
     const std::vector<int>& supported_archs() const noexcept;  ///< 75, 80, ...
     /// What to compile for a device of this architecture: itself, or where this NVRTC is older than the device, PTX of
     /// the newest one that it knows. An architecture that it no longer knows stays, and fails to compile.

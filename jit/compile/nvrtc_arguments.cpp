@@ -8,8 +8,8 @@
 
 #include <bascule/jit/compile/nvrtc_arguments.hpp>
 #include <bascule/jit/compile/prelude.hpp>
-#include <bascule/jit/diagnostics/diagnostics_rows.hpp>
 #include <bascule/jit/headers/include_directives.hpp>
+#include <bascule/jit/text/name_rows.hpp>
 #include <bascule/jit/text/nvrtc_options.hpp>
 
 namespace bascule {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -18,16 +17,10 @@
 
 namespace bascule {
 
-/// One on disk; removed after its last use.
-struct PrecompiledHeader::File {
-    std::shared_ptr<const ProcessDirectory> directory;
-
-    std::string path() const { return directory->path() + "/headers.pch"; }
-};
-
 namespace {
 
-using File = PrecompiledHeader::File;
+/// The directory of one on disk, removed after its last use.
+using Directory = std::shared_ptr<const ProcessDirectory>;
 
 /// CUB reaches 610 headers, cuda/std/array 239; cuda_fp16.h, whose file is not worth writing, some 40.
 constexpr std::size_t least_headers = 100;
@@ -37,7 +30,7 @@ constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
 struct Entry {
     enum class State : std::uint8_t { seen, writing, ready, unusable };
     State state = State::seen;
-    std::shared_ptr<const File> file;
+    Directory directory;
     std::uint64_t bytes = 0;
     std::uint64_t used = 0;  // when, by a count of uses
 };
@@ -128,19 +121,15 @@ std::string file_key(const Prefix& prefix, const Nvrtc& nvrtc, const std::vector
     return count < least_headers ? std::string() : to_string(digest_of(std::move(key).take()));
 }
 
-std::vector<std::string> options_for(const char* action, const File& file) {
-    return {fmt::format("-{}-pch={}", action, file.path()), "-pch-messages=false"};
-}
+std::string file_in(const Directory& directory) { return directory->path() + "/headers.pch"; }
 
-std::shared_ptr<const File> new_file() {
-    auto directory = ProcessDirectory::make(most_bytes);
-    return directory == nullptr ? nullptr : std::make_shared<const File>(File{std::move(directory)});
+std::vector<std::string> options_for(const char* action, const Directory& directory) {
+    return {fmt::format("-{}-pch={}", action, file_in(directory)), "-pch-messages=false"};
 }
 
 /// Takes the files that were not used for longest out of the table; they are removed with the result.
-std::vector<std::shared_ptr<const File>> keep_within(std::uint64_t limit,
-                                                     std::map<std::string, Entry>& entries) {
-    std::vector<std::shared_ptr<const File>> removed;
+std::vector<Directory> keep_within(std::uint64_t limit, std::map<std::string, Entry>& entries) {
+    std::vector<Directory> removed;
     while (true) {
         std::uint64_t total = 0;
         Entry* oldest = nullptr;
@@ -150,7 +139,7 @@ std::vector<std::shared_ptr<const File>> keep_within(std::uint64_t limit,
             if (oldest == nullptr || entry.used < oldest->used) oldest = &entry;
         }
         if (total <= limit) return removed;
-        removed.push_back(std::move(oldest->file));
+        removed.push_back(std::move(oldest->directory));
         *oldest = {};
     }
 }
@@ -183,16 +172,16 @@ PrecompiledHeader::PrecompiledHeader(const Program& program, const Nvrtc& nvrtc,
         Entry& entry = found->second;
         if (entry.state == Entry::State::ready) {
             entry.used = ++table().uses;
-            file_ = entry.file;
+            directory_ = entry.directory;
         } else if (entry.state == Entry::State::seen && (!is_new || asked == true)) {
             entry.state = Entry::State::writing;
             creates_ = true;
         }
     }
-    if (creates_) file_ = new_file();
-    if (file_ == nullptr) return;
+    if (creates_) directory_ = ProcessDirectory::make(most_bytes);
+    if (directory_ == nullptr) return;
     nvrtc.enlarge_precompiled_header_heap();
-    options_ = options_for(creates_ ? "create" : "use", *file_);
+    options_ = options_for(creates_ ? "create" : "use", directory_);
 }
 
 PrecompiledHeader::~PrecompiledHeader() {
@@ -220,20 +209,20 @@ bool PrecompiledHeader::accepts(const Nvrtc::Result& result) {
     // Of other headers than those it is known by, if one changed meanwhile.
     const bool is_of_headers = creates_ && headers_->untouched();
     std::error_code missing;
-    const std::uint64_t bytes = std::filesystem::file_size(file_->path(), missing);
-    std::vector<std::shared_ptr<const File>> removed;  // without the lock
+    const std::uint64_t bytes = std::filesystem::file_size(file_in(directory_), missing);
+    std::vector<Directory> removed;  // without the lock
     const std::lock_guard lock(fork_safe_mutex());
     Entry& entry = table().entries[key_];
     const bool created = is_of_headers && good && !missing;
     if (created) {
-        entry = {Entry::State::ready, file_, bytes, ++table().uses};
+        entry = {Entry::State::ready, directory_, bytes, ++table().uses};
         creates_ = false;
-        options_ = options_for("use", *file_);
+        options_ = options_for("use", directory_);
         removed = keep_within(most_bytes, table().entries);
     } else if (concerns_file || (creates_ && entry.state == Entry::State::writing)) {
-        removed.push_back(std::move(entry.file));
+        removed.push_back(std::move(entry.directory));
         const bool spoilt = !concerns_file && good && !is_of_headers;  // another compile may write it
-        entry = {.state = spoilt ? Entry::State::seen : Entry::State::unusable, .file = nullptr};
+        entry = {.state = spoilt ? Entry::State::seen : Entry::State::unusable, .directory = nullptr};
     }
     return good ||
            (creates_ && result.succeeded && !concerns_file);  // a warning about a header is not a failure

@@ -11,6 +11,8 @@
 
 namespace bascule {
 
+class ProcessDirectory;
+
 /// What one compile has to do with the process's precompiled headers. NVRTC reads what precedes a text's first
 /// declaration from a file of this process, or writes that file while it compiles; the image is the same byte for byte.
 ///
@@ -26,8 +28,7 @@ class PrecompiledHeader {
                       const std::vector<Nvrtc::Header>& texts, const HeaderManifest* headers);
     /// A file that was written and not kept is given up.
     ~PrecompiledHeader();
-    PrecompiledHeader(const PrecompiledHeader&) = delete;
-    PrecompiledHeader& operator=(const PrecompiledHeader&) = delete;
+    PrecompiledHeader(PrecompiledHeader&&) = delete;
 
     /// For NVRTC, to be added to the program's own; empty when it is to compile without.
     const std::vector<std::string>& options() const noexcept { return options_; }
@@ -35,15 +36,13 @@ class PrecompiledHeader {
     /// false, it must be run again without them.
     bool accepts(const Nvrtc::Result& result);
 
-    struct File;
-
   private:
     std::string key_;
     const HeaderManifest* headers_;
     bool creates_ = false;
     int first_line_behind_ = 1;  ///< of the text's first declaration
     std::string program_name_;
-    std::shared_ptr<const File> file_;
+    std::shared_ptr<const ProcessDirectory> directory_;  // of the file
     std::vector<std::string> options_;
 };
 

@@ -1,16 +1,15 @@
 // Tables of common mistakes. A row is a mistake and its cure; the tests compile both.
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdlib>
-#include <cxxabi.h>
-#include <memory>
 
 #include <fmt/format.h>
 
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/diagnostics/diagnostics_names.hpp>
-#include <bascule/jit/diagnostics/diagnostics_rows.hpp>
+#include <bascule/jit/text/lexer.hpp>
+#include <bascule/jit/text/name_rows.hpp>
+#include <bascule/jit/types/demangle.hpp>
 
 namespace bascule {
 namespace {
@@ -33,9 +32,8 @@ constexpr std::array packages = {
 };
 
 /// Headers of the C++ standard library that libcu++ has and Bascule's own host headers have not.
-constexpr std::array<std::string_view, 14> in_cuda_std_only = {
-    "atomic",         "barrier", "bit",    "charconv", "chrono", "concepts", "expected",
-    "inplace_vector", "latch",   "mdspan", "optional", "ratio",  "span",     "variant"};
+constexpr std::string_view in_cuda_std_only =
+    "atomic barrier bit charconv chrono concepts expected inplace_vector latch mdspan optional ratio span variant";
 
 /// Headers of other libraries that device code has no need of.
 constexpr std::array replaced_headers = {
@@ -61,7 +59,7 @@ std::string help_for_header(const std::string& header) {
             "{} comes with `pip install {}`{} or a CUDA toolkit, which is found where CUDA_HOME says.",
             header, package.name, for_12);
     }
-    if (std::ranges::find(in_cuda_std_only, header) != in_cuda_std_only.end())
+    if (fits_one(in_cuda_std_only, header))
         return fmt::format("#include <cuda/std/{}> instead, and write cuda::std:: for std::.", header);
     if (header.find_first_of("./") == header.npos) {
         return fmt::format(
@@ -172,13 +170,10 @@ std::string help_for_unresolved(const std::string& message) {
     const std::size_t begin = message.find('\'', at);
     const std::size_t end = message.find('\'', begin + 1);
     if (at == message.npos || end == message.npos) return {};
-    const std::string mangled = message.substr(begin + 1, end - begin - 1);
-    const std::unique_ptr<char, decltype(&std::free)> name(
-        abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, nullptr), &std::free);
     return fmt::format(
         "{} is declared but not defined. Nothing is linked in: its body must be in the text or in an "
         "#include.",
-        name ? name.get() : mangled);
+        readable_name(message.substr(begin + 1, end - begin - 1)));
 }
 
 /// "expected a ";"" at the beginning of a line: the one before lacks it.
@@ -218,19 +213,17 @@ std::size_t byte_at_column(const Diagnostic& diagnostic) {
 /// without its f, which has its other braces twice.
 std::string help_for_placeholder(const Diagnostic& diagnostic, const Source& source) {
     const auto is_blank = [](char c) { return c == ' '; };
-    const auto is_of_name = [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-    };
     const std::string_view line = diagnostic.source_line;
     std::string_view before = line.substr(0, byte_at_column(diagnostic));
     const std::string_view here = line.substr(before.size());
     while (!before.empty() && is_blank(before.back())) before.remove_suffix(1);
-    const auto name_end = std::ranges::find_if_not(here, is_of_name);
+    const auto name_end = std::ranges::find_if_not(here, continues_word);
     const std::string_view after(std::find_if_not(name_end, here.end(), is_blank), here.end());
     const bool is_name = name_end != here.begin();
     if (here.starts_with("${") || here.starts_with("{%") ||
         (is_name && before.ends_with("{{") && after.starts_with("}}")) ||
-        (is_name && before.ends_with("%(") && after.size() > 1 && after[0] == ')' && is_of_name(after[1])))
+        (is_name && before.ends_with("%(") && after.size() > 1 && after[0] == ')' &&
+         continues_word(after[1])))
         return "a placeholder is left in the text: fill it in before compiling.";
     const bool is_format = is_name && before.ends_with('{') && after.starts_with('}');
     return is_format && source.text.find("{{") != source.text.npos

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include <bascule/interface/errors/diagnostic.hpp>
 #include <bascule/jit/text/source.hpp>

@@ -10,13 +10,11 @@
 
 #include <bascule/interface/errors/did_you_mean.hpp>
 #include <bascule/jit/diagnostics/diagnostics_names.hpp>
-#include <bascule/jit/diagnostics/diagnostics_rows.hpp>
 #include <bascule/jit/text/lexer.hpp>
+#include <bascule/jit/text/name_rows.hpp>
 
 namespace bascule {
 namespace {
-
-bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 /// Names that need a header, a namespace, or another name.
 constexpr std::array unqualified = {
@@ -112,10 +110,9 @@ constexpr std::array in_cuda_std = {
     NameRow{"variant visit", "variant"},
 };
 
-constexpr std::array<std::string_view, 30> builtin_functions = {
-    "min",  "max",   "abs",   "fabs", "sqrt",  "cbrt", "pow",  "exp",  "exp2",  "log",
-    "log2", "log10", "sin",   "cos",  "tan",   "asin", "acos", "atan", "atan2", "sinh",
-    "cosh", "tanh",  "floor", "ceil", "round", "fmin", "fmax", "fma",  "hypot", "printf"};
+constexpr std::string_view builtin_functions =
+    "min max abs fabs sqrt cbrt pow exp exp2 log log2 log10 sin cos tan asin acos atan atan2 sinh cosh tanh floor ceil "
+    "round fmin fmax fma hypot printf";
 
 constexpr std::array in_cuda = {
     NameRow{"atomic_ref atomic*", "cuda/atomic"},        NameRow{"barrier memcpy_async", "cuda/barrier"},
@@ -128,7 +125,7 @@ std::string qualified_name_at(const Diagnostic& diagnostic) {
     const std::string& line = diagnostic.source_line;
     const bool ascii = std::ranges::all_of(line, [](unsigned char c) { return c < 0x80; });
     const auto at = static_cast<std::size_t>(std::max(diagnostic.column - 1, 0));
-    const auto belongs = [&](std::size_t i) { return is_name_character(line[i]) || line[i] == ':'; };
+    const auto belongs = [&](std::size_t i) { return continues_word(line[i]) || line[i] == ':'; };
     if (!ascii || diagnostic.column < 1 || at >= line.size() || !belongs(at)) return {};
     std::size_t begin = at;
     std::size_t end = at;
@@ -193,7 +190,7 @@ std::string nearest_known(const std::string& name, const Source& source) {
 }
 
 std::string help_for_std(const std::string& name) {
-    if (std::ranges::find(builtin_functions, name) != builtin_functions.end()) {
+    if (fits_one(builtin_functions, name)) {
         return fmt::format("CUDA's own {0} needs neither a header nor a namespace: write {0}(...).", name);
     }
     if (const std::string header = find_row(in_cuda_std, name); !header.empty())
@@ -242,7 +239,7 @@ std::string unknown_name(const Diagnostic& diagnostic) {
         const std::string name = qualified_name_at(diagnostic);
         const auto at = static_cast<std::size_t>(diagnostic.column - 1);
         std::size_t end = at;
-        while (end < diagnostic.source_line.size() && is_name_character(diagnostic.source_line[end])) ++end;
+        while (end < diagnostic.source_line.size() && continues_word(diagnostic.source_line[end])) ++end;
         return name.empty() ? std::string() : diagnostic.source_line.substr(at, end - at);
     }
     return {};

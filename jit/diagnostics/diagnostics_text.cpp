@@ -1,6 +1,6 @@
 // The text of a compile error: the errors that are causes, each with its lines, and what follows from them counted.
 #include <algorithm>
-#include <array>
+#include <initializer_list>
 
 #include <fmt/format.h>
 
@@ -130,24 +130,20 @@ std::string render(const Diagnostic& raw, const Context& context) {
 
 bool same_line(const Diagnostic& a, const Diagnostic& b) { return a.file == b.file && a.line == b.line; }
 
-/// What NVRTC says of a declaration whose types it does not understand.
-bool is_broken_declaration(const Diagnostic& error) {
-    static constexpr std::array leads = {
-        std::string_view("attribute \"__global__\" does not apply here"),
-        std::string_view("A namespace scope variable without memory space annotations"),
-        std::string_view("incomplete type \"void\" is not allowed"),
-    };
+bool begins_with_one(const Diagnostic& error, std::initializer_list<std::string_view> leads) {
     return std::ranges::any_of(leads, [&](std::string_view lead) { return error.message.starts_with(lead); });
 }
 
+/// What NVRTC says of a declaration whose types it does not understand.
+bool is_broken_declaration(const Diagnostic& error) {
+    return begins_with_one(error, {"attribute \"__global__\" does not apply here",
+                                   "A namespace scope variable without memory space annotations",
+                                   "incomplete type \"void\" is not allowed"});
+}
+
 bool is_consequence(const Diagnostic& error) {
-    static constexpr std::array leads = {
-        std::string_view("type name is not allowed"),
-        std::string_view("expected a"),
-        std::string_view("identifier \""),
-    };
     return is_broken_declaration(error) ||
-           std::ranges::any_of(leads, [&](std::string_view lead) { return error.message.starts_with(lead); });
+           begins_with_one(error, {"type name is not allowed", "expected a", "identifier \""});
 }
 
 /// A character that C++ does not have: what the rest of its line means is anybody's guess.

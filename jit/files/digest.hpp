@@ -1,6 +1,7 @@
 // XXH3-128 digests as values: of keys, headers and entries.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,7 +12,7 @@ namespace bascule {
 struct Digest {
     std::uint64_t high = 0, low = 0;
 
-    bool operator==(const Digest&) const = default;
+    auto operator<=>(const Digest&) const = default;
 };
 
 Digest digest_of(std::string_view bytes) noexcept;

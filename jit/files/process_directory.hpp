@@ -15,8 +15,7 @@ class ProcessDirectory {
     /// Null where `bytes` do not fit, or nothing can be written. Does not throw.
     static std::shared_ptr<const ProcessDirectory> make(std::uint64_t bytes);
     ~ProcessDirectory();
-    ProcessDirectory(const ProcessDirectory&) = delete;
-    ProcessDirectory& operator=(const ProcessDirectory&) = delete;
+    ProcessDirectory(ProcessDirectory&&) = delete;
 
     const std::string& path() const noexcept { return path_; }
 

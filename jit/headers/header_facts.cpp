@@ -10,34 +10,23 @@
 namespace bascule {
 namespace {
 
-using HeaderFactsPointer = std::shared_ptr<const HeaderFacts>;
+using KnownHeaders = std::unordered_map<std::string, std::shared_ptr<const HeaderFacts>>;
 
-class KnownHeaders {
-  public:
-    HeaderFactsPointer find(const std::string& path, const FileIdentity& identity) {
-        const std::lock_guard lock(fork_safe_mutex());
-        const auto known = facts_.find(path);
-        if (known == facts_.end() || known->second->identity != identity) return nullptr;
-        const bool settled = identity.changed_ns + 2'000'000'000 < known->second->read_ns;
-        return settled ? known->second : nullptr;
-    }
-    void add(const std::string& path, HeaderFactsPointer facts) {
-        constexpr std::size_t most_files = 20'000;  // CUB reaches some 700
-        const std::lock_guard lock(fork_safe_mutex());
-        if (facts_.size() > most_files) facts_.clear();
-        facts_[path] = std::move(facts);
-    }
+constexpr std::size_t most_known = 20'000;  // CUB reaches some 700
 
-  private:
-    std::unordered_map<std::string, HeaderFactsPointer> facts_;
-};
-
+/// Guarded by fork_safe_mutex().
 KnownHeaders& known_headers() { return never_destroyed<KnownHeaders>(); }
 
 }  // namespace
 
 std::shared_ptr<const HeaderFacts> facts_of(const std::string& path, const FileIdentity& identity) {
-    if (HeaderFactsPointer known = known_headers().find(path, identity)) return known;
+    {
+        const std::lock_guard lock(fork_safe_mutex());
+        const auto known = known_headers().find(path);
+        if (known != known_headers().end() && known->second->identity == identity &&
+            identity.changed_ns + 2'000'000'000 < known->second->read_ns)
+            return known->second;
+    }
     auto facts = std::make_shared<HeaderFacts>();
     facts->identity = identity;
     facts->read_ns = now_ns();
@@ -46,8 +35,9 @@ std::shared_ptr<const HeaderFacts> facts_of(const std::string& path, const FileI
     if (!text || text->size() != identity.bytes || place_at(path).identity != identity) return nullptr;
     facts->digest = digest_of(*text);
     facts->directives = include_directives(*text);
-    known_headers().add(path, facts);
-    return facts;
+    const std::lock_guard lock(fork_safe_mutex());
+    if (known_headers().size() > most_known) known_headers().clear();
+    return known_headers()[path] = std::move(facts);
 }
 
 }  // namespace bascule

@@ -111,23 +111,13 @@ std::vector<TrackedPlace> sorted_places(const HeaderManifest& manifest) {
 }
 
 /// Toolkit sections that this process has found as they say. A toolkit that is replaced under a running
-/// process is noticed by the next one, and here by the next compile.
-class VerifiedToolkits {
-  public:
-    bool contains(const Digest& digest) {
-        const std::lock_guard lock(fork_safe_mutex());
-        return digests_.contains({digest.high, digest.low});
-    }
-    void add(const Digest& digest) {
-        const std::lock_guard lock(fork_safe_mutex());
-        digests_.insert({digest.high, digest.low});
-    }
+/// process is noticed by the next one, and here by the next compile. Guarded by fork_safe_mutex().
+std::set<Digest>& verified_toolkits() { return never_destroyed<std::set<Digest>>(); }
 
-  private:
-    std::set<std::pair<std::uint64_t, std::uint64_t>> digests_;
-};
-
-VerifiedToolkits& verified_toolkits() { return never_destroyed<VerifiedToolkits>(); }
+bool is_verified(const Digest& toolkit) {
+    const std::lock_guard lock(fork_safe_mutex());
+    return verified_toolkits().contains(toolkit);
+}
 
 }  // namespace
 
@@ -182,10 +172,11 @@ bool HeaderManifest::holds(const std::string& source_directory) const {
     if (directory != source_directory) return false;
     if (!working_directory.empty() && working_directory != bascule::working_directory()) return false;
     if (!user.hold()) return false;
-    if (toolkit.empty() || verified_toolkits().contains(toolkit_digest)) return true;
+    if (toolkit.empty() || is_verified(toolkit_digest)) return true;
     const std::optional<TrackedHeaders> headers = TrackedHeaders::from_bytes(toolkit);
     if (!headers || !headers->hold()) return false;
-    verified_toolkits().add(toolkit_digest);
+    const std::lock_guard lock(fork_safe_mutex());
+    verified_toolkits().insert(toolkit_digest);
     return true;
 }
 

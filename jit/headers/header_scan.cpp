@@ -16,6 +16,7 @@
 #include <bascule/jit/headers/include_directives.hpp>
 #include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/text/lexer.hpp>
+#include <bascule/jit/text/name_rows.hpp>
 #include <bascule/jit/text/nvrtc_options.hpp>
 
 namespace bascule {
@@ -26,7 +27,7 @@ constexpr std::size_t most_places = 200'000;
 constexpr std::uint64_t most_bytes = 1U << 30;  // of all headers together
 
 /// The words of a path, which a macro of that name would change where the path is composed.
-std::vector<std::string> words_of(const std::string& path) {
+std::vector<std::string> words_of_path(const std::string& path) {
     std::vector<std::string> words;
     std::string word;
     for (const char c : path + "/") {
@@ -37,15 +38,6 @@ std::vector<std::string> words_of(const std::string& path) {
         }
     }
     return words;
-}
-
-/// Headers that a directory of CUDA's headers has at least one of.
-constexpr std::array markers = {"cuda_runtime.h", "cuda_fp16.h", "cub/cub.cuh", "cuda/std/version"};
-
-bool has_cuda_headers(const std::string& directory) {
-    return std::ranges::any_of(markers, [&](const char* header) {
-        return place_at(join(directory, header)).kind == PlaceKind::file;
-    });
 }
 
 /// A directory of CUDA's headers: an installation's or a user's copy.
@@ -179,7 +171,7 @@ class Scan {
         if (error) return fail(root.path + library + " cannot be read");
         std::ranges::sort(files);
         for (const std::string& file : files) {
-            for (const std::string& word : words_of(file.substr(root.path.size())))
+            for (const std::string& word : words_of_path(file.substr(root.path.size())))
                 composing_words_.insert(word);
             add_file(file);
         }
@@ -195,32 +187,13 @@ class Scan {
 
     /// By its name.
     static Owner owner_of(const std::string& path, const ToolkitRoot* root) {
-        static constexpr std::array<std::string_view, 3> cccl = {"cub", "cuda", "thrust"};
-        static constexpr std::string_view beginnings[] = {"builtin_types",
-                                                          "channel_descriptor",
-                                                          "common_functions",
-                                                          "cooperative_groups",
-                                                          "crt",
-                                                          "cuComplex",
-                                                          "cuda",
-                                                          "curand",
-                                                          "device_",
-                                                          "driver_",
-                                                          "host_",
-                                                          "library_types",
-                                                          "math_",
-                                                          "mma.h",
-                                                          "nv",
-                                                          "sm_",
-                                                          "surface_",
-                                                          "texture_",
-                                                          "vector_"};
+        static constexpr std::string_view of_toolkit =
+            "builtin_types* channel_descriptor* common_functions* cooperative_groups* crt* cuComplex* cuda* curand* "
+            "device_* driver_* host_* library_types* math_* mma.h* nv* sm_* surface_* texture_* vector_*";
         if (root == nullptr) return Owner::user;
         const std::string part = first_part(path, *root);
-        if (std::ranges::find(cccl, part) != cccl.end()) return Owner::cccl;
-        const bool named_so =
-            std::ranges::any_of(beginnings, [&](std::string_view each) { return part.starts_with(each); });
-        return named_so ? Owner::toolkit : Owner::user;
+        if (fits_one("cub cuda thrust", part)) return Owner::cccl;
+        return fits_one(of_toolkit, part) ? Owner::toolkit : Owner::user;
     }
 
     /// `cub` of `ROOT/cub/block/block_reduce.cuh`.
@@ -344,7 +317,7 @@ std::int64_t installed_ns(const std::string& directory) {
     // user's files, which are looked at each time.
     constexpr std::int64_t duration_ns = 300'000'000'000;
     std::int64_t newest = 0;
-    for (const char* header : markers) {
+    for (const char* header : cuda_headers) {
         const Place place = place_at(join(directory, header));
         if (place.kind == PlaceKind::file) newest = std::max(newest, place.identity.changed_ns + duration_ns);
     }

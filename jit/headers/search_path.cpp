@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/process/own_places.hpp>
@@ -13,12 +14,6 @@ namespace {
 using Paths = std::vector<std::filesystem::path>;
 
 constexpr const char* host_headers_name = "bascule_host_headers";
-
-bool holds_cuda_headers(const std::filesystem::path& directory) {
-    std::error_code ignored;
-    const auto has = [&](const char* header) { return std::filesystem::exists(directory / header, ignored); };
-    return has("cuda_runtime.h") || has("cuda_fp16.h") || has("cuda/std/version");
-}
 
 /// Each directory once, however it is spelled.
 std::vector<std::string> existing(const Paths& paths) {
@@ -59,23 +54,41 @@ Paths headers_beside(const std::string& library) {
           above / "cuda_runtime/include", above / "cuda_cccl/include", above / "cuda_nvcc/include",
           above / "curand/include"}) {
         const bool wheel_of_12 = root.filename() == "cuda_nvrtc" && include != above / "include";
-        if (!wheel_of_12 && !holds_cuda_headers(include) && include != root / "include") continue;
+        if (!wheel_of_12 && !has_cuda_headers(include) && include != root / "include") continue;
         places.push_back(include);
         places.push_back(include / "cccl");
     }
     return places;
 }
 
+/// Of the first toolkit of this major version (0: of any) that has CUDA's headers; empty where none is installed.
+Paths toolkit_headers(int major) {
+    for (const std::filesystem::path root : toolkit_roots()) {
+        const std::filesystem::path include = root / "include";
+        if (!has_cuda_headers(include)) continue;
+        const int version = major_version_of(include);
+        if (major == 0 || version == 0 || version == major) return {include, include / "cccl"};
+    }
+    return {};
+}
+
 }  // namespace
+
+bool has_cuda_headers(const std::string& directory) {
+    return std::ranges::any_of(cuda_headers, [&](const char* header) {
+        return place_at(join(directory, header)).kind == PlaceKind::file;
+    });
+}
 
 std::vector<std::string> header_search_path(const std::vector<std::string>& given,
                                             const std::string& nvrtc_library, int major) {
     Paths paths(given.begin(), given.end());
     if (given.empty()) {
         paths = headers_beside(nvrtc_library);
-        for (std::string& path : toolkit_headers(major)) paths.emplace_back(std::move(path));
+        std::ranges::move(toolkit_headers(major), std::back_inserter(paths));
     }
-    const auto first_of_cuda = std::ranges::find_if(paths, holds_cuda_headers);
+    const auto first_of_cuda =
+        std::ranges::find_if(paths, [](const auto& path) { return has_cuda_headers(path); });
     for (const std::filesystem::path& place : own_places()) {
         std::error_code ignored;
         if (!std::filesystem::is_directory(place / host_headers_name, ignored)) continue;
@@ -89,16 +102,6 @@ bool is_host_headers(std::string_view directory) noexcept {
     while (directory.ends_with('/')) directory.remove_suffix(1);
     return directory.ends_with(host_headers_name) &&
            directory[directory.size() - std::string_view(host_headers_name).size() - 1] == '/';
-}
-
-std::vector<std::string> toolkit_headers(int major) {
-    for (const std::filesystem::path root : toolkit_roots()) {
-        const std::filesystem::path include = root / "include";
-        if (!holds_cuda_headers(include)) continue;
-        const int version = major_version_of(include);
-        if (major == 0 || version == 0 || version == major) return existing({include, include / "cccl"});
-    }
-    return {};
 }
 
 std::vector<std::string> toolkit_roots() {

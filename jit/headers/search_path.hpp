@@ -1,6 +1,7 @@
 // The directories that are searched for headers after the user's own.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,11 +16,13 @@ namespace bascule {
 std::vector<std::string> header_search_path(const std::vector<std::string>& given,
                                             const std::string& nvrtc_library, int major = 0);
 
+/// Headers of which a directory of CUDA's headers has at least one.
+inline constexpr std::array cuda_headers = {"cuda_runtime.h", "cuda_fp16.h", "cub/cub.cuh",
+                                            "cuda/std/version"};
+bool has_cuda_headers(const std::string& directory);
+
 /// Whether this is the directory of Bascule's stand-ins, by its name.
 bool is_host_headers(std::string_view directory) noexcept;
-
-/// Of the first toolkit of this major version (0: of any) that has CUDA's headers; empty where none is installed.
-std::vector<std::string> toolkit_headers(int major);
 
 /// Where toolkits are looked for: CUDA_HOME, CUDA_PATH, /usr/local/cuda.
 std::vector<std::string> toolkit_roots();

@@ -42,19 +42,8 @@ CodeKind kind_of_code(std::string_view bytes) noexcept {
 }
 
 const char* to_string(CodeKind kind) noexcept {
-    switch (kind) {
-        case CodeKind::ptx:
-            return "PTX";
-        case CodeKind::cubin:
-            return "a cubin";
-        case CodeKind::lto_ir:
-            return "LTO-IR";
-        case CodeKind::fat_binary:
-            return "a fat binary";
-        case CodeKind::unknown:
-            break;
-    }
-    return "no code of CUDA's";
+    static constexpr const char* names[] = {"PTX", "a cubin", "LTO-IR", "a fat binary", "no code of CUDA's"};
+    return names[static_cast<std::size_t>(kind)];
 }
 
 const CodeSymbol* CodeOutline::find(std::string_view name) const noexcept {

@@ -4,21 +4,20 @@
 
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/files/digest.hpp>
 #include <bascule/jit/link/code_image.hpp>
 #include <bascule/jit/link/linked_image.hpp>
 
 namespace bascule {
 
-LinkedImage::LinkedImage(std::vector<Code> codes, std::vector<KernelImage> kernels, LinkSettings settings,
+LinkedImage::LinkedImage(std::vector<Code> codes, std::vector<KernelImage> kernels, CompileOptions options,
                          std::shared_ptr<const Linker> linker)
     : codes_(std::move(codes)),
       kernels_(std::move(kernels)),
-      settings_(settings),
+      options_(std::move(options)),
       linker_(std::move(linker)),
       key_(fmt::format("linked by {}, lineinfo {}, debug {}, registers {}", linker_->identity(),
-                       settings_.lineinfo, settings_.debug, settings_.max_registers.value_or(0))) {
+                       options_.lineinfo, options_.debug, options_.max_registers.value_or(0))) {
     for (const Code& code : codes_)
         key_ += fmt::format("\n{} {}", to_string(code.kind), to_string(digest_of(code.bytes)));
     // What is known of a kernel is part of the image: of equal code, parameters may have other names.
@@ -30,7 +29,7 @@ LinkedImage::LinkedImage(std::vector<Code> codes, std::vector<KernelImage> kerne
 Image LinkedImage::make(Arch arch) const {
     check_symbols(codes_);
     const auto start = std::chrono::steady_clock::now();
-    Code linked{"the linked code", linker_->link(codes_, arch, settings_), CodeKind::unknown};
+    Code linked{"the linked code", linker_->link(codes_, arch, options_), CodeKind::unknown};
     linked.kind = kind_of_code(linked.bytes);
     Image image = image_of_code(linked);
     image.arch = arch;

@@ -14,7 +14,7 @@ namespace bascule {
 /// otherwise, because of a header too, is linked anew.
 class LinkedImage final : public ImageMaker {
   public:
-    LinkedImage(std::vector<Code> codes, std::vector<KernelImage> kernels, LinkSettings settings,
+    LinkedImage(std::vector<Code> codes, std::vector<KernelImage> kernels, CompileOptions options,
                 std::shared_ptr<const Linker> linker);
 
     std::string key() const override { return key_; }
@@ -24,7 +24,7 @@ class LinkedImage final : public ImageMaker {
   private:
     std::vector<Code> codes_;
     std::vector<KernelImage> kernels_;
-    LinkSettings settings_;
+    CompileOptions options_;
     std::shared_ptr<const Linker> linker_;
     std::string key_;
 };

@@ -1,20 +1,12 @@
 // What makes one piece of code of several: an interface, and the checks that all linkers share.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 
 #include <bascule/jit/link/code.hpp>
 
 namespace bascule {
-
-/// How code is linked: what a linker takes of CompileOptions.
-struct LinkSettings {
-    bool lineinfo = false;
-    bool debug = false;
-    std::optional<int> max_registers{};
-};
 
 /// A library that links. Immutable; any thread may use it.
 class Linker {
@@ -24,9 +16,9 @@ class Linker {
     virtual std::string name() const = 0;
     /// Linkers of equal identity link the same.
     virtual std::string identity() const = 0;
-    /// The code of them all, for this architecture. `check_symbols` has accepted them. Throws: CompileError with the
-    /// linker's words; LibraryError, CudaError.
-    virtual std::string link(std::span<const Code> codes, Arch arch, const LinkSettings& settings) const = 0;
+    /// The code of them all, for this architecture. `check_symbols` has accepted them. Of the options, `lineinfo`, `debug`
+    /// and `max_registers` count. Throws: CompileError with the linker's words; LibraryError, CudaError.
+    virtual std::string link(std::span<const Code> codes, Arch arch, const CompileOptions& options) const = 0;
 };
 
 /// Throws: CompileError that names the symbol and the codes, where two of them define a name that may be defined once,

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -34,24 +33,18 @@ enum InputType : int { cubin_input = 1, ptx_input = 2, lto_ir_input = 3 };
     X(log_size, nvJitLinkGetErrorLogSize, (Handle, std::size_t*))                             \
     X(log, nvJitLinkGetErrorLog, (Handle, char*))
 
+constexpr const char* lacking = "{} lacks {}: it is another library, or older than CUDA 12.";
+
 struct Functions {
 #define BASCULE_MEMBER(member, function, parameters) Result(*member) parameters;
     BASCULE_NVJITLINK_FUNCTIONS(BASCULE_MEMBER)
 #undef BASCULE_MEMBER
 
     explicit Functions(const DynamicLibrary& library) {
-#define BASCULE_FIND(member, function, parameters)                        \
-    member = reinterpret_cast<decltype(member)>(library.find(#function)); \
-    if (member == nullptr) fail_lacking(library.path(), #function);
+#define BASCULE_FIND(member, function, parameters) \
+    member = reinterpret_cast<decltype(member)>(library.require(#function, lacking));
         BASCULE_NVJITLINK_FUNCTIONS(BASCULE_FIND)
 #undef BASCULE_FIND
-    }
-
-  private:
-    [[noreturn]] static void fail_lacking(const std::string& path, const char* function) {
-        throw LibraryError(
-            fmt::format("{} lacks {}: it is another library, or older than CUDA 12.", path, function),
-            {.library = "nvJitLink", .paths_tried = {path}, .loader_message = {}});
     }
 };
 
@@ -66,8 +59,8 @@ class NvJitLink final : public Linker {
         return "nvJitLink " + (build.empty() ? library_.path() : build);
     }
 
-    std::string link(std::span<const Code> codes, Arch arch, const LinkSettings& settings) const override {
-        std::vector<std::string> options = options_for(codes, arch, settings);
+    std::string link(std::span<const Code> codes, Arch arch, const CompileOptions& how) const override {
+        std::vector<std::string> options = options_for(codes, arch, how);
         std::vector<const char*> pointers;
         for (const std::string& option : options) pointers.push_back(option.c_str());
         Handle handle = nullptr;
@@ -100,7 +93,7 @@ class NvJitLink final : public Linker {
     }
 
     static std::vector<std::string> options_for(std::span<const Code> codes, Arch arch,
-                                                const LinkSettings& settings) {
+                                                const CompileOptions& how) {
         Arch real = arch;
         real.is_virtual = false;
         std::vector<std::string> options = {"-arch=" + to_string(real)};
@@ -108,10 +101,9 @@ class NvJitLink final : public Linker {
             std::ranges::any_of(codes, [](const Code& code) { return code.kind == CodeKind::lto_ir; });
         if (optimises) options.emplace_back("-lto");
         if (arch.is_virtual) options.emplace_back("-ptx");
-        if (settings.lineinfo) options.emplace_back("-lineinfo");
-        if (settings.debug) options.emplace_back("-g");
-        if (settings.max_registers)
-            options.push_back(fmt::format("-maxrregcount={}", *settings.max_registers));
+        if (how.lineinfo) options.emplace_back("-lineinfo");
+        if (how.debug) options.emplace_back("-g");
+        if (how.max_registers) options.push_back(fmt::format("-maxrregcount={}", *how.max_registers));
         return options;
     }
 
@@ -141,7 +133,7 @@ class NvJitLink final : public Linker {
             }
         }
         throw LibraryError(fmt::format("{} linked the code and does not give it out.", name()),
-                           {.library = "nvJitLink", .paths_tried = {library_.path()}, .loader_message = {}});
+                           {.library = "nvJitLink", .paths_tried = {library_.path()}});
     }
 
     DynamicLibrary library_;

@@ -1,9 +1,7 @@
 // Whether the names of what is linked fit, before a linker sees it: nvJitLink crashes where machine code defines a name
 // twice, and linkers do not name the user's texts.
 #include <algorithm>
-#include <array>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,6 +9,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/link/linker.hpp>
+#include <bascule/jit/text/name_rows.hpp>
 #include <bascule/jit/types/demangle.hpp>
 
 namespace bascule {
@@ -27,31 +26,20 @@ struct Place {
 /// Functions that the driver or the device's runtime library brings, and what linkers make: tables of
 /// functions, reserved memory.
 bool comes_with_device(std::string_view name) noexcept {
-    static constexpr std::array<std::string_view, 4> exact = {"vprintf", "malloc", "free", "__assertfail"};
-    static constexpr std::array<std::string_view, 6> prefixes = {".nv.",  "cuda",  "__cuda",
-                                                                 "__nv_", "__UDT", "__UFT"};
-    return std::ranges::find(exact, name) != exact.end() ||
-           std::ranges::any_of(prefixes, [&](std::string_view each) { return name.starts_with(each); });
-}
-
-/// As a person writes it: "twice(float)".
-std::string readable(const std::string& name) {
-    const std::string text = name.starts_with("_Z") ? demangle(name) : std::string();
-    return text.empty() ? name : text;
+    return fits_one("vprintf malloc free __assertfail .nv.* cuda* __cuda* __nv_* __UDT* __UFT*", name);
 }
 
 std::string described(const CodeSymbol& symbol) {
     static constexpr const char* kinds[] = {"kernel", "function", "variable"};
-    return fmt::format("{} '{}'", kinds[static_cast<std::size_t>(symbol.kind)], readable(symbol.name));
+    return fmt::format("{} '{}'", kinds[static_cast<std::size_t>(symbol.kind)], readable_name(symbol.name));
 }
 
 [[noreturn]] void fail(const std::string& message, const CodeSymbol& symbol) {
-    throw CompileError(
-        message, {.log = {}, .name_expression = readable(symbol.name), .options = {}, .architecture = {}});
+    throw CompileError(message, {.name_expression = readable_name(symbol.name)});
 }
 
 std::string base_name(const std::string& name) {
-    const std::string text = readable(name);
+    const std::string text = readable_name(name);
     return text.substr(0, text.find('('));
 }
 

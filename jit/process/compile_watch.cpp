@@ -31,8 +31,7 @@ class Wait {
     ~Wait() {
         if (asked_) watch_.ended();
     }
-    Wait(const Wait&) = delete;
-    Wait& operator=(const Wait&) = delete;
+    Wait(Wait&&) = delete;
 
     bool is_interrupted(const std::string& what) {
         asked_ = true;

@@ -10,7 +10,8 @@
 namespace bascule {
 
 DynamicLibrary::DynamicLibrary(const std::string& what, const std::vector<std::string>& candidates,
-                               const std::string& advice) {
+                               const std::string& advice)
+    : what_(what) {
     std::string words = "no path was given";
     for (const std::string& candidate : candidates) {
         handle_ = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -29,5 +30,11 @@ DynamicLibrary::DynamicLibrary(const std::string& what, const std::vector<std::s
 }
 
 void* DynamicLibrary::find(const char* symbol) const noexcept { return dlsym(handle_, symbol); }
+
+void* DynamicLibrary::require(const char* symbol, const char* message) const {
+    if (void* const found = find(symbol)) return found;
+    throw LibraryError(fmt::format(fmt::runtime(message), path_, symbol),
+                       {.library = what_, .paths_tried = {path_}});
+}
 
 }  // namespace bascule

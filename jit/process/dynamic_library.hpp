@@ -17,12 +17,15 @@ class DynamicLibrary {
 
     /// The symbol, or null.
     void* find(const char* symbol) const noexcept;
+    /// The symbol. Throws: LibraryError with `message`, in which the path stands for the first {} and the symbol for the
+    /// second.
+    void* require(const char* symbol, const char* message) const;
     /// The file that was loaded, as the dynamic linker resolved it.
     const std::string& path() const noexcept { return path_; }
 
   private:
     void* handle_ = nullptr;
-    std::string path_;
+    std::string what_, path_;
 };
 
 }  // namespace bascule

@@ -10,8 +10,7 @@ class BeforeTheEnd {
   public:
     BeforeTheEnd() noexcept;
     ~BeforeTheEnd();
-    BeforeTheEnd(const BeforeTheEnd&) = delete;
-    BeforeTheEnd& operator=(const BeforeTheEnd&) = delete;
+    BeforeTheEnd(BeforeTheEnd&&) = delete;
 };
 
 /// The same around the calls of NVRTC. Throws: LibraryError in a child that was forked while another thread was there: it
@@ -20,8 +19,7 @@ class InsideNvrtc {
   public:
     InsideNvrtc();
     ~InsideNvrtc();
-    InsideNvrtc(const InsideNvrtc&) = delete;
-    InsideNvrtc& operator=(const InsideNvrtc&) = delete;
+    InsideNvrtc(InsideNvrtc&&) = delete;
 
   private:
     BeforeTheEnd before_the_end_;

@@ -40,8 +40,7 @@ class MessagesHeld {
   public:
     explicit MessagesHeld(LogMessages& list) noexcept;
     ~MessagesHeld();
-    MessagesHeld(const MessagesHeld&) = delete;
-    MessagesHeld& operator=(const MessagesHeld&) = delete;
+    MessagesHeld(MessagesHeld&&) = delete;
 
   private:
     LogMessages* outer_;

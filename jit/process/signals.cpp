@@ -1,13 +1,11 @@
 #include <array>
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstddef>
 #include <dlfcn.h>
-#include <exception>
+#include <future>
 #include <mutex>
 #include <pthread.h>
-#include <thread>
 
 #include <bascule/jit/process/signals.hpp>
 
@@ -68,28 +66,13 @@ void run_keeping_signal_handlers(const void* address, const std::function<void()
     if (library == nullptr) return work();  // linked statically or unknown: nothing to tell apart by
 
     own_handlers().restore(library);
-    std::mutex mutex;
-    std::condition_variable finished;
-    bool done = false;
-    std::exception_ptr failure;
-    std::thread worker([&] {
+    std::future<void> done = std::async(std::launch::async, [&] {
         block_signals();
-        try {
-            work();
-        } catch (...) {
-            failure = std::current_exception();
-        }
-        const std::lock_guard lock(mutex);
-        done = true;
-        finished.notify_one();
+        work();
     });
-    {
-        std::unique_lock lock(mutex);
-        while (!finished.wait_for(lock, interval, [&] { return done; })) own_handlers().restore(library);
-    }
-    worker.join();
+    while (done.wait_for(interval) != std::future_status::ready) own_handlers().restore(library);
     own_handlers().restore(library);
-    if (failure) std::rethrow_exception(failure);
+    done.get();
 }
 
 }  // namespace bascule

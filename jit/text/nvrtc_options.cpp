@@ -1,16 +1,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include <bascule/interface/errors/did_you_mean.hpp>
+#include <bascule/jit/text/name_rows.hpp>
 #include <bascule/jit/text/nvrtc_options.hpp>
 
 namespace bascule {
 namespace {
-
-using namespace std::string_view_literals;
 
 struct NvrtcOption {
     /// What it means in CompileOptions::extra.
@@ -87,21 +85,12 @@ constexpr std::array options = {
 };
 
 /// Options of ptxas that read no file, by their names and their short names.
-constexpr std::array harmless_to_ptxas = {
-    std::pair{"--allow-expensive-optimizations"sv, "-allow-expensive-optimizations"sv},
-    std::pair{"--def-load-cache"sv, "-dlcm"sv},
-    std::pair{"--def-store-cache"sv, "-dscm"sv},
-    std::pair{"--disable-optimizer-constants"sv, "-disable-optimizer-constants"sv},
-    std::pair{"--disable-warnings"sv, "-w"sv},
-    std::pair{"--fmad"sv, "-fmad"sv},
-    std::pair{"--generate-line-info"sv, "-lineinfo"sv},
-    std::pair{"--maxrregcount"sv, "-maxrregcount"sv},
-    std::pair{"--opt-level"sv, "-O"sv},
-    std::pair{"--verbose"sv, "-v"sv},
-    std::pair{"--warn-on-double-precision-use"sv, "-warn-double-usage"sv},
-    std::pair{"--warn-on-local-memory-usage"sv, "-warn-lmem-usage"sv},
-    std::pair{"--warn-on-spills"sv, "-warn-spills"sv},
-};
+constexpr std::string_view harmless_to_ptxas =
+    "--allow-expensive-optimizations -allow-expensive-optimizations --def-load-cache -dlcm --def-store-cache -dscm "
+    "--disable-optimizer-constants -disable-optimizer-constants --disable-warnings -w --fmad -fmad "
+    "--generate-line-info -lineinfo --maxrregcount -maxrregcount --opt-level -O -O0 -O1 -O2 -O3 --verbose -v "
+    "--warn-on-double-precision-use -warn-double-usage --warn-on-local-memory-usage -warn-lmem-usage "
+    "--warn-on-spills -warn-spills";
 
 std::string_view name_of(std::string_view option) { return option.substr(0, option.find('=')); }
 
@@ -118,11 +107,7 @@ bool ptxas_leaves_files_alone(std::string_view list) {
     while (true) {
         const std::size_t comma = list.find(',');
         const std::string_view option = list.substr(0, comma);
-        const std::string_view name = name_of(option);
-        const bool is_level = name.size() == 3 && name.starts_with("-O") && name[2] >= '0' && name[2] <= '3';
-        const bool is_harmless = std::ranges::any_of(
-            harmless_to_ptxas, [&](const auto& each) { return name == each.first || name == each.second; });
-        if (!is_level && !is_harmless) return false;
+        if (!fits_one(harmless_to_ptxas, name_of(option))) return false;
         if (option.find_first_of(" \t\"'@") != option.npos) return false;
         if (comma == list.npos) return true;
         list.remove_prefix(comma + 1);

@@ -68,6 +68,31 @@ void check(const CompileOptions& options) {
     }
 }
 
+/// What `#line 7 "file"` and `# 7 "file"` say of the line behind them.
+struct LineDirective {
+    int line;
+    bool names_file;
+};
+
+std::optional<LineDirective> line_directive(std::string_view line) {
+    const auto skip = [&](std::string_view blanks) {
+        line.remove_prefix(std::min(line.find_first_not_of(blanks), line.size()));
+    };
+    skip(" \t");
+    if (!line.starts_with('#')) return {};
+    line.remove_prefix(1);
+    skip(" \t");
+    if (line.starts_with("line ") || line.starts_with("line\t")) line.remove_prefix(5);
+    skip(" \t");
+    LineDirective found{};
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), found.line);
+    if (error != std::errc() || found.line < 0) return {};
+    line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+    skip(" \t\r");
+    found.names_file = line.starts_with('"');
+    return found;
+}
+
 }  // namespace
 
 Source read_source(const std::string& path) {
@@ -99,35 +124,6 @@ std::string_view source_line_of(std::string_view text, int line) {
     if (text.ends_with('\r')) text.remove_suffix(1);
     return text;
 }
-
-namespace {
-
-/// What `#line 7 "file"` and `# 7 "file"` say of the line behind them.
-struct LineDirective {
-    int line;
-    bool names_file;
-};
-
-std::optional<LineDirective> line_directive(std::string_view line) {
-    const auto skip = [&](std::string_view blanks) {
-        line.remove_prefix(std::min(line.find_first_not_of(blanks), line.size()));
-    };
-    skip(" \t");
-    if (!line.starts_with('#')) return {};
-    line.remove_prefix(1);
-    skip(" \t");
-    if (line.starts_with("line ") || line.starts_with("line\t")) line.remove_prefix(5);
-    skip(" \t");
-    LineDirective found{};
-    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), found.line);
-    if (error != std::errc() || found.line < 0) return {};
-    line.remove_prefix(static_cast<std::size_t>(end - line.data()));
-    skip(" \t\r");
-    found.names_file = line.starts_with('"');
-    return found;
-}
-
-}  // namespace
 
 int line_in_text(std::string_view text, int line) {
     int found = line;

@@ -1,24 +1,18 @@
 #include <algorithm>
-#include <array>
 
 #include <bascule/jit/text/lexer.hpp>
+#include <bascule/jit/text/name_rows.hpp>
 #include <bascule/jit/text/template_header.hpp>
 
 namespace bascule {
 namespace {
 
-bool is_one_of(const Token& token, std::span<const std::string_view> words) {
-    return std::ranges::any_of(words, [&](std::string_view word) { return token.is(word); });
-}
-
 /// Types that a value parameter is usually of. Any other may be a concept.
 bool is_value_type(const Token& token) {
-    static constexpr std::array<std::string_view, 28> types = {
-        "bool",      "char",    "short",   "int",      "long",      "signed",   "unsigned",
-        "float",     "double",  "auto",    "size_t",   "ptrdiff_t", "int8_t",   "int16_t",
-        "int32_t",   "int64_t", "uint8_t", "uint16_t", "uint32_t",  "uint64_t", "intptr_t",
-        "uintptr_t", "wchar_t", "char8_t", "char16_t", "char32_t",  "uint",     "enum"};
-    return is_one_of(token, types);
+    static constexpr std::string_view types =
+        "bool char short int long signed unsigned float double auto size_t ptrdiff_t int8_t int16_t int32_t int64_t "
+        "uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t wchar_t char8_t char16_t char32_t uint enum";
+    return token.kind == Token::Kind::word && fits_one(types, token.text);
 }
 
 TemplateParameter::Kind kind_of(std::span<const Token> declared) {

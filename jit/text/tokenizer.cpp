@@ -1,10 +1,10 @@
 // Not a C++ parser: it walks over the tokens once and keeps the scopes it is in.
 #include <algorithm>
-#include <array>
 #include <span>
 #include <utility>
 
 #include <bascule/jit/text/lexer.hpp>
+#include <bascule/jit/text/name_rows.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 
 namespace bascule {
@@ -22,11 +22,6 @@ class Finder {
     }
 
   private:
-    struct Scope {
-        std::string name;  ///< of a namespace; empty for anything else
-        bool extern_c = false;
-    };
-
     const Token& peek(std::size_t ahead = 0) const noexcept {
         return tokens_[std::min(position_ + ahead, tokens_.size() - 1)];
     }
@@ -52,14 +47,6 @@ class Finder {
         const Token& token = peek();
         if (token.is("namespace")) {
             read_namespace();
-        } else if (token.is("extern") && peek(1).kind == Token::Kind::string && peek(1).text == "\"C\"") {
-            position_ += 2;
-            if (peek().is("{")) {
-                scopes_.push_back({"", true});
-                ++position_;
-            } else {
-                statement_is_extern_c_ = true;
-            }
         } else if (token.is("template")) {
             ++position_;
             statement_is_template_ = true;
@@ -69,7 +56,7 @@ class Finder {
         } else if (token.is("__global__")) {
             read_kernel();
         } else if (token.is("{")) {
-            scopes_.push_back({});
+            scopes_.emplace_back();
             ++position_;
             end_statement();
         } else if (token.is("}")) {
@@ -86,7 +73,6 @@ class Finder {
 
     void end_statement() noexcept {
         statement_is_template_ = false;
-        statement_is_extern_c_ = false;
         header_ = {};
     }
 
@@ -107,7 +93,7 @@ class Finder {
             if (peek().is("[")) skip_balanced("[", "]");
         }
         if (!peek().is("{")) return;
-        scopes_.push_back({name, false});
+        scopes_.push_back(std::move(name));
         ++position_;
     }
 
@@ -143,42 +129,28 @@ class Finder {
     }
 
     /// From "(" to behind its ")"; returns the tokens between.
-    std::vector<Token> read_parentheses() {
-        std::vector<Token> inside;
-        int depth = 0;
-        do {
-            const Token& token = peek();
-            if (token.kind == Token::Kind::end) return inside;
-            if (token.is("(")) ++depth;
-            if (token.is(")")) --depth;
-            if (depth > 0 && !(depth == 1 && inside.empty() && token.is("("))) inside.push_back(token);
-            ++position_;
-        } while (depth > 0);
-        return inside;
+    std::span<const Token> read_parentheses() {
+        const std::size_t begin = position_ + 1;
+        skip_balanced("(", ")");
+        return std::span(tokens_).subspan(begin, std::max(position_, begin + 1) - 1 - begin);
     }
 
     static bool is_attribute(std::string_view word) {
-        static constexpr std::array<std::string_view, 8> attributes = {
-            "__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__block_size__",
-            "__attribute__",     "noexcept",         "alignas",     "decltype",
-        };
-        return std::ranges::find(attributes, word) != attributes.end();
+        return fits_one(
+            "__launch_bounds__ __cluster_dims__ __maxnreg__ __block_size__ __attribute__ noexcept alignas decltype",
+            word);
     }
 
     /// A function's parameters are followed by its body, its end, or one of a few words.
     bool ends_declarator() const {
-        static constexpr std::array<std::string_view, 8> followers = {"{",        ";",        "->",  "[",
-                                                                      "noexcept", "requires", "try", "="};
-        const Token& token = peek();
-        return token.is("__attribute__") || token.is("__launch_bounds__") ||
-               std::ranges::any_of(followers, [&](std::string_view each) { return token.is(each); });
+        return peek().kind != Token::Kind::string &&
+               fits_one("{ ; -> [ noexcept requires try = __attribute__ __launch_bounds__", peek().text);
     }
 
     /// __global__ is followed by a return type and attributes, then name "(" parameters ")".
     void read_kernel() {
         KernelDeclaration kernel;
         kernel.is_template = statement_is_template_;
-        kernel.is_extern_c = statement_is_extern_c_ || in_extern_c();
         if (kernel.is_template) kernel.template_parameters = read_template_header(header_tokens());
         bool specialised = kernel.is_template && kernel.template_parameters.empty();
         ++position_;
@@ -187,7 +159,7 @@ class Finder {
         while (peek().kind != Token::Kind::end && !peek().is(";") && !peek().is("{")) {
             const Token& token = peek();
             if (token.is("(")) {
-                const std::vector<Token> inside = read_parentheses();
+                const std::span<const Token> inside = read_parentheses();
                 if (!name.empty() && ends_declarator()) {
                     read_parameters(inside, kernel);
                     kernel.name = qualified(name);
@@ -231,15 +203,9 @@ class Finder {
         if (!specialised) add(std::move(kernel));  // its template says what can be asked for
     }
 
-    bool in_extern_c() const noexcept {
-        return std::ranges::any_of(scopes_, [](const Scope& scope) { return scope.extern_c; });
-    }
-
     std::string qualified(const std::string& name) const {
         std::string prefix;
-        for (const Scope& scope : scopes_) {
-            if (!scope.name.empty()) prefix += scope.name + "::";
-        }
+        for (const std::string& scope : scopes_) prefix += scope.empty() ? "" : scope + "::";
         return prefix + name;
     }
 
@@ -319,16 +285,13 @@ class Finder {
 
     /// Words that say nothing about whether a name follows.
     static bool is_qualifier(std::string_view word) {
-        static constexpr std::array<std::string_view, 11> words = {
-            "const",        "volatile",          "struct",     "class",  "enum", "union", "typename",
-            "__restrict__", "__grid_constant__", "__restrict", "alignas"};
-        return std::ranges::find(words, word) != words.end();
+        return fits_one(
+            "const volatile struct class enum union typename __restrict__ __grid_constant__ __restrict alignas",
+            word);
     }
 
     static bool is_builtin(std::string_view word) {
-        static constexpr std::array<std::string_view, 11> words = {
-            "void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "auto"};
-        return std::ranges::find(words, word) != words.end();
+        return fits_one("void bool char short int long float double signed unsigned auto", word);
     }
 
     /// A declaration and its definition are one kernel; two definitions are overloads.
@@ -349,14 +312,13 @@ class Finder {
     std::size_t position_ = 0;
     std::vector<Conditional> conditionals_;
     std::size_t next_conditional_ = 0;
-    std::vector<Scope> scopes_;
-    std::vector<std::vector<Scope>> branches_;  // what scopes_ was at each open #if
+    std::vector<std::string> scopes_;                 // names of namespaces; empty for anything else
+    std::vector<std::vector<std::string>> branches_;  // what scopes_ was at each open #if
     struct Range {
         std::size_t begin = 0, end = 0;
     };
     Range header_;  // of the last `template`, with its brackets
     bool statement_is_template_ = false;
-    bool statement_is_extern_c_ = false;
     std::vector<KernelDeclaration> found_;
 };
 

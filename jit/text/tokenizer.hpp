@@ -19,7 +19,6 @@ struct KernelDeclaration {
     /// Of a template; an abbreviated one's are named after their places: `auto:1`.
     std::vector<TemplateParameter> template_parameters;
     bool is_template = false;
-    bool is_extern_c = false;
     bool is_definition = false;  ///< has a body
     int line = 1;                ///< in the text, from 1
 };

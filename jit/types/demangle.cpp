@@ -300,6 +300,11 @@ std::string demangle(const std::string& mangled) {
     return status == 0 && text != nullptr ? std::string(text.get()) : read_mangled(mangled);
 }
 
+std::string readable_name(const std::string& name) {
+    std::string text = name.starts_with("_Z") ? demangle(name) : std::string();
+    return text.empty() ? name : text;
+}
+
 std::string read_mangled(std::string_view mangled) {
     try {
         return Reader(mangled).function();

@@ -238,6 +238,14 @@ void describe_rows(const DemangledType& type, std::size_t star, TypeFacts row, P
     out.alignment = row.alignment;
 }
 
+/// What float4 and its like are aligned to: double4_32a says it.
+std::uint32_t alignment_of_vector(std::string_view name, std::uint32_t lane, int lanes) {
+    if (name.ends_with("_16a")) return 16;
+    if (name.ends_with("_32a")) return 32;
+    if (name == "dim3" || lanes == 1 || lanes == 3) return lane;
+    return std::min(16U, lane * static_cast<std::uint32_t>(lanes));
+}
+
 }  // namespace
 
 ParameterType describe_parameter(const DemangledType& type, TypeFacts whole, TypeFacts element) {
@@ -269,18 +277,6 @@ ParameterType describe_parameter(const DemangledType& type, TypeFacts whole, Typ
     }
     return out;
 }
-
-namespace {
-
-/// What float4 and its like are aligned to: double4_32a says it.
-std::uint32_t alignment_of_vector(std::string_view name, std::uint32_t lane, int lanes) {
-    if (name.ends_with("_16a")) return 16;
-    if (name.ends_with("_32a")) return 32;
-    if (name == "dim3" || lanes == 1 || lanes == 3) return lane;
-    return std::min(16U, lane * static_cast<std::uint32_t>(lanes));
-}
-
-}  // namespace
 
 TypeFacts facts_of_name(const DemangledType& type) {
     if (type.is_pointer() || type.is_function) return {8, 8, TypeForm::named};

@@ -27,6 +27,15 @@ std::string argument_label(const KernelDeclaration& kernel, std::span<const Type
                  : std::to_string(index + 1);
 }
 
+/// The first template parameter that is neither known nor has a default; -1 when none.
+int first_missing(const KernelDeclaration& kernel, const Deduction& deduction) {
+    for (std::size_t i = 0; i < deduction.entries.size(); ++i) {
+        if (!deduction.entries[i].known && kernel.template_parameters[i].default_argument.empty())
+            return static_cast<int>(i);
+    }
+    return -1;
+}
+
 /// What one argument's type makes of one template parameter.
 struct Claim {
     int parameter = -1;
@@ -51,7 +60,7 @@ class Deducer {
             accept(claims);
         }
         accept_weak();
-        find_missing();
+        deduction_.missing = first_missing(kernel_, deduction_);
         return std::move(deduction_);
     }
 
@@ -156,14 +165,6 @@ class Deducer {
         return count;
     }
 
-    void find_missing() {
-        deduction_.missing = -1;
-        for (std::size_t i = 0; i < deduction_.entries.size() && deduction_.missing < 0; ++i) {
-            const bool has_default = !kernel_.template_parameters[i].default_argument.empty();
-            if (!deduction_.entries[i].known && !has_default) deduction_.missing = static_cast<int>(i);
-        }
-    }
-
     [[noreturn]] void fail_disagreement(const Claim& first, const Claim& second) const {
         const auto label = [&](const Claim& claim) {
             return argument_label(kernel_, patterns_, arguments_.size(), claim.argument);
@@ -242,6 +243,15 @@ std::string with_arguments(const std::string& text, const KernelDeclaration& ker
     return out + text.substr(copied);
 }
 
+/// A type of the text with template parameters replaced by what they are, where they are known.
+std::string substituted(const std::string& text, const KernelDeclaration& kernel,
+                        const Deduction& deduction) {
+    return with_arguments(text, kernel, [&](std::size_t i) -> const std::string* {
+        const std::vector<std::string>& texts = deduction.entries[i].texts;
+        return texts.size() == 1 ? &texts.front() : nullptr;
+    });
+}
+
 }  // namespace
 
 int pattern_index(std::span<const TypePattern> patterns, std::size_t arguments, std::size_t index) noexcept {
@@ -289,10 +299,7 @@ Deduction place_explicit(const KernelDeclaration& kernel, const TemplateArgument
         }
         entry = {true, {text}, {}};
     }
-    for (std::size_t i = 0; i < parameters.size() && deduction.missing < 0; ++i) {
-        const bool open = !deduction.entries[i].known && parameters[i].default_argument.empty();
-        if (open) deduction.missing = static_cast<int>(i);
-    }
+    deduction.missing = first_missing(kernel, deduction);
     return deduction;
 }
 
@@ -351,14 +358,6 @@ std::string instance_name(const KernelDeclaration& kernel, const Deduction& dedu
         }
     }
     return fmt::format("{}<{}>", kernel.name, fmt::join(texts, ", "));
-}
-
-std::string substituted(const std::string& text, const KernelDeclaration& kernel,
-                        const Deduction& deduction) {
-    return with_arguments(text, kernel, [&](std::size_t i) -> const std::string* {
-        const std::vector<std::string>& texts = deduction.entries[i].texts;
-        return texts.size() == 1 ? &texts.front() : nullptr;
-    });
 }
 
 std::vector<std::string> substituted_types(const KernelDeclaration& kernel, const Deduction& deduction) {

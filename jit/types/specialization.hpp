@@ -5,7 +5,6 @@
 // chosen.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -55,9 +54,6 @@ ArgumentError missing_argument(const KernelDeclaration& kernel, std::span<const 
 
 /// "ns::saxpy<float, 256>".
 std::string instance_name(const KernelDeclaration& kernel, const Deduction& deduction);
-
-/// A type of the text with template parameters replaced by what they are, where they are known.
-std::string substituted(const std::string& text, const KernelDeclaration& kernel, const Deduction& deduction);
 
 /// The types of the function parameters, those of packs too, each for one argument.
 std::vector<std::string> substituted_types(const KernelDeclaration& kernel, const Deduction& deduction);

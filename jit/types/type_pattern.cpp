@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include <bascule/jit/text/lexer.hpp>
+#include <bascule/jit/text/name_rows.hpp>
 #include <bascule/jit/types/type_pattern.hpp>
 
 namespace bascule {
@@ -12,9 +12,8 @@ namespace {
 
 /// Words that do not change what is deduced.
 bool is_decoration(const Token& token) {
-    static constexpr std::array<std::string_view, 7> words = {
-        "const", "volatile", "__restrict__", "__restrict", "__grid_constant__", "typename", "restrict"};
-    return std::ranges::any_of(words, [&](std::string_view word) { return token.is(word); });
+    return token.kind == Token::Kind::word &&
+           fits_one("const volatile __restrict__ __restrict __grid_constant__ typename restrict", token.text);
 }
 
 class PatternReader {
@@ -96,11 +95,9 @@ class PatternReader {
                 name += tokens[i].text;
                 continue;
             }
-            static constexpr std::array<std::string_view, 3> views = {"array_view", "masked_view", "span"};
             const std::size_t colons = name.rfind("::");
             const std::string last = colons == name.npos ? name : name.substr(colons + 2);
-            if (std::ranges::find(views, last) == views.end()) return std::nullopt;
-            return i;
+            return fits_one("array_view masked_view span", last) ? std::optional(i) : std::nullopt;
         }
         return std::nullopt;
     }

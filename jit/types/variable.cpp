@@ -17,16 +17,6 @@ std::uint64_t Variable::bytes() const noexcept {
     return bytes;
 }
 
-std::string variable_expression(const std::string& name) {
-    return fmt::format("bascule::signature<bascule::variable_of<decltype({})>::result_>", name);
-}
-
-std::string nameless_variable_expression(const std::string& name) {
-    return fmt::format("bascule::signature<bascule::nameless_variable_of<decltype({})>::result_>", name);
-}
-
-// --- Names of variables that no other file can see
-
 namespace {
 
 constexpr std::string_view name_letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$";
@@ -54,52 +44,6 @@ std::string without_local_scopes(std::string name) {
     }
     return name;
 }
-
-}  // namespace
-
-std::string name_in_image(const Variable& variable, std::string_view ptx) {
-    if (!is_local(variable.lowered_name)) return variable.lowered_name;
-    const std::string wanted = without_local_scopes(variable.lowered_name);
-    for (std::size_t at = ptx.find("_ZN"); at != ptx.npos; at = ptx.find("_ZN", at)) {
-        const std::string_view rest = ptx.substr(at);
-        std::string name(rest.substr(0, rest.find_first_not_of(name_letters)));
-        if (is_local(name) && without_local_scopes(name) == wanted) return name;
-        at += name.size();
-    }
-    return variable.lowered_name;
-}
-
-/// PTX declares it on one line: ".visible .const .align 4 .b8 table[128];".
-bool is_in_constant_memory(std::string_view name, std::string_view ptx) noexcept {
-    for (std::size_t at = ptx.find(name); at != ptx.npos; at = ptx.find(name, at + name.size())) {
-        const std::size_t end = at + name.size();
-        if (end < ptx.size() && name_letters.find(ptx[end]) != name_letters.npos) continue;
-        const std::string_view before = ptx.substr(0, at);
-        const std::size_t newline = before.rfind('\n');
-        const std::string_view line = before.substr(newline == before.npos ? 0 : newline + 1);
-        const bool declares = line.ends_with(' ') && line.find('=') == line.npos;
-        if (declares && (line.starts_with(".const ") || line.find(" .const ") != line.npos)) return true;
-    }
-    return false;
-}
-
-bool has_variables(std::string_view ptx) noexcept {
-    // A declaration begins with its state space; instructions name it behind others of their parts: "ld.global.u32".
-    for (const std::string_view space : {".global", ".const"}) {
-        for (std::size_t at = ptx.find(space); at != ptx.npos; at = ptx.find(space, at + 1)) {
-            const char before = at == 0 ? '\n' : ptx[at - 1];
-            const char after = at + space.size() < ptx.size() ? ptx[at + space.size()] : '\n';
-            const bool in_instruction = name_letters.find(before) != name_letters.npos;
-            const bool whole = name_letters.find(after) == name_letters.npos;
-            if (whole && (!in_instruction || after != '.')) return true;
-        }
-    }
-    return false;
-}
-
-// --- The text's own variables
-
-namespace {
 
 /// Walks over the text's namespaces, for names that people can be shown.
 class VariableFinder {
@@ -230,6 +174,32 @@ class VariableFinder {
 
 }  // namespace
 
+std::string name_in_image(const Variable& variable, std::string_view ptx) {
+    if (!is_local(variable.lowered_name)) return variable.lowered_name;
+    const std::string wanted = without_local_scopes(variable.lowered_name);
+    for (std::size_t at = ptx.find("_ZN"); at != ptx.npos; at = ptx.find("_ZN", at)) {
+        const std::string_view rest = ptx.substr(at);
+        std::string name(rest.substr(0, rest.find_first_not_of(name_letters)));
+        if (is_local(name) && without_local_scopes(name) == wanted) return name;
+        at += name.size();
+    }
+    return variable.lowered_name;
+}
+
+bool has_variables(std::string_view ptx) noexcept {
+    // A declaration begins with its state space; instructions name it behind others of their parts: "ld.global.u32".
+    for (const std::string_view space : {".global", ".const"}) {
+        for (std::size_t at = ptx.find(space); at != ptx.npos; at = ptx.find(space, at + 1)) {
+            const char before = at == 0 ? '\n' : ptx[at - 1];
+            const char after = at + space.size() < ptx.size() ? ptx[at + space.size()] : '\n';
+            const bool in_instruction = name_letters.find(before) != name_letters.npos;
+            const bool whole = name_letters.find(after) == name_letters.npos;
+            if (whole && (!in_instruction || after != '.')) return true;
+        }
+    }
+    return false;
+}
+
 std::vector<std::string> find_variables(std::string_view text) { return VariableFinder(text).find(); }
 
 std::string qualified_variable(const std::string& name, const std::vector<std::string>& known,
@@ -244,7 +214,7 @@ std::string qualified_variable(const std::string& name, const std::vector<std::s
     if (matches.size() > 1) {
         throw CompileError(fmt::format("{} has several variables '{}': use a qualified name: {}.",
                                        source_name, base, fmt::join(matches, ", ")),
-                           {.log = {}, .name_expression = name, .options = {}, .architecture = {}});
+                           {.name_expression = name});
     }
     return matches.empty() ? name : matches[0] + name.substr(base.size());
 }

@@ -27,9 +27,6 @@ struct Variable {
 /// made from what else was compiled with it, so that an image of a template's instances has another one.
 std::string name_in_image(const Variable& variable, std::string_view ptx);
 
-/// Whether the variable that this PTX calls `name` is a `__constant__` one.
-bool is_in_constant_memory(std::string_view name, std::string_view ptx) noexcept;
-
 /// Whether this PTX has variables that outlive a launch: `__device__`, `__constant__` and static ones, constants too.
 bool has_variables(std::string_view ptx) noexcept;
 
@@ -41,10 +38,5 @@ std::vector<std::string> find_variables(std::string_view text);
 /// Unchanged where none has. Throws: CompileError where several have.
 std::string qualified_variable(const std::string& name, const std::vector<std::string>& known,
                                const std::string& source_name);
-
-/// The name expression that reflects a variable's type.
-std::string variable_expression(const std::string& name);
-/// The same where the type has no name (`struct { int n; } v;`), which the compiler refuses above: its size.
-std::string nameless_variable_expression(const std::string& name);
 
 }  // namespace bascule

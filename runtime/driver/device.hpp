@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -92,8 +91,7 @@ class ContextGuard {
         if (changed_) [[unlikely]]
             restore();
     }
-    ContextGuard(const ContextGuard&) = delete;
-    ContextGuard& operator=(const ContextGuard&) = delete;
+    ContextGuard(ContextGuard&&) = delete;
 
     /// The caller's context, where it is another one; null where there was none too.
     CUctx_st* replaced() const noexcept { return changed_ ? previous_ : nullptr; }

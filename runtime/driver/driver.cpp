@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -219,7 +218,7 @@ struct DriverLoader {
                         "{} or newer: update the NVIDIA driver. {}",
                         driver->path_, version_text(version), missing,
                         version_text(std::max(missing_since, oldest_version)), emulated_advice),
-            {.library = "CUDA driver", .paths_tried = {driver->path_}, .loader_message = {}});
+            {.library = "CUDA driver", .paths_tried = {driver->path_}});
     }
 
     void count_devices() const {
@@ -246,7 +245,7 @@ const Driver& Driver::make() {
             fmt::format("BASCULE_DEVICE=cuda asks for a GPU, but {} (tried: {}). Install the NVIDIA driver, "
                         "or set BASCULE_DEVICE=emulated to run without a GPU.",
                         reason, fmt::join(cuda_driver_candidates(), ", ")),
-            {.library = "CUDA driver", .paths_tried = cuda_driver_candidates(), .loader_message = {}});
+            {.library = "CUDA driver", .paths_tried = cuda_driver_candidates()});
     }
     if (driver == nullptr) driver = DriverLoader::emulated(open_emulated_library(), reason);
     pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
@@ -256,7 +255,7 @@ const Driver& Driver::make() {
 
 const EmulatedFunctions& Driver::require_emulated(const char* why_not) const {
     if (emulated_ != nullptr) return *emulated_;
-    throw LibraryError(why_not, {.library = "emulated device", .paths_tried = {}, .loader_message = {}});
+    throw LibraryError(why_not, {.library = "emulated device"});
 }
 
 /// Null for a code that the driver does not know.
@@ -330,6 +329,11 @@ void Driver::fail(DriverResult result, CUstream stream, std::string_view doing) 
                                                                  : name_of_stream(handle)));
 }
 
+void Driver::fail_as(CUresult code, const std::string& message, const char* doing) const {
+    const char* name = name_of(code);
+    throw CudaError(message, {.code = code, .code_name = name == nullptr ? "" : name, .doing = doing});
+}
+
 std::string name_of_stream(std::uint64_t handle) {
     if (handle <= 1) return "the legacy default stream";
     if (handle == 2) return "the per-thread default stream";
@@ -352,6 +356,12 @@ int Driver::attribute_of(CUkernel kernel, int ordinal, CUfunction_attribute whic
     int value = 0;
     check(api_.cuKernelGetAttribute(&value, which, kernel, ordinal), "asking what a kernel needs");
     return value;
+}
+
+unsigned int Driver::memory_type_of(const void* host) const noexcept {
+    unsigned int type = 0;
+    const auto address = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(host));
+    return ask_pointer(address, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type) == CUDA_SUCCESS ? type : 0;
 }
 
 void Driver::report(DriverResult result, const char* doing) const noexcept {

@@ -231,6 +231,9 @@ class Driver {
             fail(result, stream, doing);
     }
 
+    /// Throws: CudaError of this code, with these words instead of the driver's.
+    [[noreturn]] void fail_as(CUresult code, const std::string& message, const char* doing = "") const;
+
     /// What a device can do; the ordinal is one of its `device_count()`. Throws: CudaError.
     int attribute_of(int ordinal, CUdevice_attribute which) const;
     /// What a kernel has or may have there. Throws: CudaError.
@@ -239,6 +242,8 @@ class Driver {
     DriverResult ask_pointer(CUdeviceptr address, CUpointer_attribute which, void* value) const {
         return api_.cuPointerGetAttributes(1, &which, &value, address);
     }
+    /// A CUmemorytype; 0 for memory that the driver does not know: pageable memory.
+    unsigned int memory_type_of(const void* host) const noexcept;
 
     /// From now on `describe` describes failures; without it, errors have the emulated device's own report.
     /// Thread-safe.

@@ -1,5 +1,4 @@
 // Finds and loads the emulated device.
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -17,12 +16,10 @@ constexpr const char* what = "emulated device";
 
 template <typename Function>
 void find(const DynamicLibrary& library, const char* name, Function*& function) {
-    function = reinterpret_cast<Function*>(library.find(name));
-    if (function != nullptr) return;
-    throw LibraryError(fmt::format("the emulated device in {} lacks {}: it is of another version of Bascule. "
-                                   "Install Bascule again.",
-                                   library.path(), name),
-                       {.library = what, .paths_tried = {library.path()}, .loader_message = {}});
+    function = reinterpret_cast<Function*>(
+        library.require(name,
+                        "the emulated device in {} lacks {}: it is of another version of Bascule. "
+                        "Install Bascule again."));
 }
 
 /// The text that `read` copies and returns the length of.
@@ -71,16 +68,12 @@ std::vector<EmulatedLeak> EmulatedFunctions::live_allocations() const {
     return all;
 }
 
-std::vector<std::string> emulated_library_candidates() {
+DynamicLibrary open_emulated_library() {
     std::vector<std::string> candidates;
     for (const std::filesystem::path& directory : own_places())
         candidates.push_back(directory / emulator_soname);
     candidates.emplace_back(emulator_soname);  // LD_LIBRARY_PATH and the system's directories
-    return candidates;
-}
-
-DynamicLibrary open_emulated_library() {
-    return {what, emulated_library_candidates(),
+    return {what, candidates,
             "It is part of Bascule: install Bascule again, or put its directory on LD_LIBRARY_PATH."};
 }
 

@@ -54,11 +54,8 @@ struct EmulatedFunctions {
     std::vector<std::string> new_races() const;
 };
 
-/// Paths and sonames of the library in order: beside the binary that contains this code, the lib directories
-/// next to it, those it was linked to search, the loader's own.
-std::vector<std::string> emulated_library_candidates();
-
-/// Opens the library. Throws: LibraryError that lists every path tried.
+/// Opens the library: beside the binary that contains this code, in the lib directories next to it, in those it was linked
+/// to search, or where the loader looks. Throws: LibraryError that lists every path tried.
 DynamicLibrary open_emulated_library();
 
 /// Whether a library is the emulated device, under whatever name it was loaded.

@@ -53,8 +53,7 @@ class MemoryPool {
       public:
         explicit Waiting(MemoryPool* pool) noexcept;  ///< null: nothing waits
         ~Waiting();
-        Waiting(const Waiting&) = delete;
-        Waiting& operator=(const Waiting&) = delete;
+        Waiting(Waiting&&) = delete;
         /// The device has finished what was enqueued at that moment. Its context is current.
         void free() noexcept;
 

@@ -4,6 +4,9 @@
 
 #include <atomic>
 
+#include <bascule/runtime/driver/device.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+
 namespace bascule {
 
 /// How the lock is given back and taken again. `release` returns null where the calling thread does not hold it, and
@@ -26,12 +29,23 @@ class ProgramLockReleased {
     ~ProgramLockReleased() {
         if (state_ != nullptr) lock_->acquire(state_);
     }
-    ProgramLockReleased(const ProgramLockReleased&) = delete;
-    ProgramLockReleased& operator=(const ProgramLockReleased&) = delete;
+    ProgramLockReleased(ProgramLockReleased&&) = delete;
 
   private:
     const ProgramLock* lock_;
     void* state_;
 };
+
+/// For destructors of what the driver has: calls `end` with the driver, without the lock and in the device's context. Not
+/// where the driver is gone, and all that it had with it.
+template <class End>
+void end_in_context(Device device, const End& end) noexcept {
+    const ProgramLockReleased released;
+    try {
+        const ContextGuard context(device.context());
+        end(*Driver::existing());
+    } catch (...) {
+    }
+}
 
 }  // namespace bascule

@@ -1,9 +1,8 @@
 #include <atomic>
 
-#include <cuda.h>
 #include <fmt/format.h>
 
-#include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/reset_watch.hpp>
 
 namespace bascule {
@@ -18,12 +17,12 @@ ResetWatch::ResetWatch() noexcept : ended_(ended.load(std::memory_order_acquire)
 
 void ResetWatch::check(const char* doing) const {
     if (begun.load(std::memory_order_acquire) == ended_) return;
-    throw CudaError(fmt::format("{}: the device was reset during this call, which "
-                                "drops what is pending. Make the arrays again.",
-                                doing),
-                    {.code = CUDA_ERROR_CONTEXT_IS_DESTROYED,
-                     .code_name = "CUDA_ERROR_CONTEXT_IS_DESTROYED",
-                     .doing = doing});
+    Driver::get().fail_as(
+        CUDA_ERROR_CONTEXT_IS_DESTROYED,
+        fmt::format(
+            "{}: the device was reset during this call, which drops what is pending. Make the arrays again.",
+            doing),
+        doing);
 }
 
 ResetWatch::Reset::Reset() noexcept { begun.fetch_add(1, std::memory_order_acq_rel); }

@@ -18,8 +18,7 @@ class ResetWatch {
       public:
         Reset() noexcept;
         ~Reset();
-        Reset(const Reset&) = delete;
-        Reset& operator=(const Reset&) = delete;
+        Reset(Reset&&) = delete;
     };
 
   private:

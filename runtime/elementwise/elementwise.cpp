@@ -1,12 +1,12 @@
 // One loop for all of them: axes that are contiguous are merged; then the driver copies or fills where the elements
 // are contiguous, else a kernel of our own does.
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <bascule/interface/arguments/argument.hpp>
@@ -31,22 +31,9 @@ const Module& kernels() {
 
 /// As elementwise_kernels.hpp numbers them; -1 for what is not a number.
 int code_of(DType dtype) noexcept {
-    const auto bytes = static_cast<unsigned>(dtype.itemsize);
-    const int power = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : 4;
-    switch (dtype.kind) {
-        case DType::Kind::boolean:
-            return 0;
-        case DType::Kind::signed_integer:
-            return 1 + power;
-        case DType::Kind::unsigned_integer:
-            return 5 + power;
-        case DType::Kind::floating:
-            return 8 + power;
-        case DType::Kind::complex:
-            return 9 + power;
-        default:
-            return -1;
-    }
+    static constexpr int first_of_kind[] = {0, 1, 5, 8, 9};
+    if (dtype.kind > DType::Kind::complex) return -1;
+    return first_of_kind[static_cast<std::size_t>(dtype.kind)] + std::countr_zero(dtype.itemsize);
 }
 
 /// The streams that the arrays name.

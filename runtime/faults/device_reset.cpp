@@ -3,7 +3,6 @@
 #include <limits>
 #include <mutex>
 
-#include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
@@ -22,10 +21,10 @@ void reset_emulated_devices() {
     // Its end would be waited for by the thread that runs it.
     std::size_t unused = 0;
     if (Driver::get().api().cuMemGetInfo(&unused, &unused) == CUDA_ERROR_NOT_PERMITTED) {
-        throw CudaError(
+        Driver::get().fail_as(
+            CUDA_ERROR_NOT_PERMITTED,
             "the device cannot be reset by what interrupts one of its kernels (the handler of a signal). "
-            "Raise an exception there, which ends the kernel, and reset the device behind it.",
-            {.code = CUDA_ERROR_NOT_PERMITTED, .code_name = "CUDA_ERROR_NOT_PERMITTED"});
+            "Raise an exception there, which ends the kernel, and reset the device behind it.");
     }
     static std::mutex& one_at_a_time = *new std::mutex;
     const std::lock_guard lock(one_at_a_time);

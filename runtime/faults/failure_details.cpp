@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
 #include <deque>
 #include <mutex>

@@ -1,6 +1,5 @@
 // Each thread has a ring that it alone writes; a thread that meets a fault reads them all.
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
+#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/observer.hpp>
 
 namespace bascule {
@@ -239,9 +239,7 @@ void wait_for_suspect(const KernelNames& kernel, StreamRef stream, LaunchSite si
                       const ArgumentPack& args) {
     {
         const ContextGuard context(stream.context());
-        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-        const CUresult code = Driver::get().api().cuStreamIsCapturing(stream.native(), &status);
-        if (code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE) return;
+        if (is_capturing(stream)) return;
     }
     const SuspectedLaunch here(kernel, stream, site, args);
     stream.synchronize();

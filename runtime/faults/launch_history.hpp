@@ -94,8 +94,7 @@ class SuspectedLaunch {
     SuspectedLaunch(const KernelNames& kernel, StreamRef stream, LaunchSite site,
                     const ArgumentPack& args) noexcept;
     ~SuspectedLaunch();
-    SuspectedLaunch(const SuspectedLaunch&) = delete;
-    SuspectedLaunch& operator=(const SuspectedLaunch&) = delete;
+    SuspectedLaunch(SuspectedLaunch&&) = delete;
 
     const KernelNames& kernel;
     const StreamRef stream;

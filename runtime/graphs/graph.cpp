@@ -20,17 +20,12 @@ struct Graph::Content {
     explicit Content(Device where) : device(where) {}
     ~Content() {
         if (graph == nullptr && exec == nullptr) return;
-        const ProgramLockReleased released;
-        const Driver& driver = *Driver::existing();
-        try {
-            const ContextGuard context(device.context());
+        end_in_context(device, [&](const Driver& driver) {
             if (exec != nullptr) driver.report(driver.api().cuGraphExecDestroy(exec), "destroying a graph");
             if (graph != nullptr) driver.report(driver.api().cuGraphDestroy(graph), "destroying a graph");
-        } catch (...) {  // the driver is gone, and the graph with it
-        }
+        });
     }
-    Content(const Content&) = delete;
-    Content& operator=(const Content&) = delete;
+    Content(Content&&) = delete;
 
     Device device;
     CUgraph graph = nullptr;
@@ -124,14 +119,11 @@ void Graph::end() {
 
 void Graph::cancel() noexcept {
     if (capture_ == nullptr) return;
-    const ProgramLockReleased released;
     const std::unique_ptr<Capture> capture = std::exchange(capture_, nullptr);
-    try {
-        const ContextGuard context(device().context());
+    end_in_context(device(), [&](const Driver& driver) {
         // Whatever it returns: an invalidated capture is over then too.
-        Driver::existing()->api().cuStreamEndCapture(stream().native(), &capture->content->graph);
-    } catch (...) {  // no context, no capture
-    }
+        driver.api().cuStreamEndCapture(stream().native(), &capture->content->graph);
+    });
 }
 
 void Graph::launch(StreamRef stream) {

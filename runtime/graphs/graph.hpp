@@ -32,8 +32,7 @@ class Graph {
     explicit Graph(Device device = Device::current());
     /// Never throws. A capture that was not ended is cancelled. Launches go on.
     ~Graph();
-    Graph(const Graph&) = delete;
-    Graph& operator=(const Graph&) = delete;
+    Graph(Graph&&) = delete;
 
     Device device() const noexcept { return stream_.ref().device(); }
     /// Work issued here is captured, not run.

@@ -21,9 +21,8 @@ namespace {
 template <class... Values>
 [[noreturn]] void fail(const std::string& name, const Image& image, fmt::format_string<Values...> text,
                        Values&&... values) {
-    throw CompileError(
-        fmt::format(text, std::forward<Values>(values)...),
-        {.log = {}, .name_expression = name, .options = {}, .architecture = to_string(image.arch)});
+    throw CompileError(fmt::format(text, std::forward<Values>(values)...),
+                       {.name_expression = name, .architecture = to_string(image.arch)});
 }
 
 [[noreturn]] void fail_name(const CompileError& error, const std::string& name,
@@ -37,30 +36,12 @@ template <class... Values>
     }
     std::vector<std::string> spellings = known;
     for (const std::string& each : known) spellings.emplace_back(last_component(each));
-    const std::string nearest = nearest_name(name, spellings);
     fail(name, image, "{} has no __device__ or __constant__ variable '{}'.{}{}", source.name, name,
-         nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest),
+         did_you_mean(name, spellings),
          known.empty() ? "" : fmt::format(" Its variables: {}.", fmt::join(known, ", ")));
 }
 
-}  // namespace
-
-ArrayView Global::view() const {
-    const std::string typestr = to_typestr(variable.dtype);
-    RawInterface fields;
-    fields.shape = variable.shape;
-    fields.typestr = typestr;
-    fields.pointer = address;
-    fields.readonly = variable.constant;
-    ArrayView view = validate(fields);
-    view.in_constant_memory = in_constant_memory;
-    view.dtype = variable.dtype;  // says more than a typestr: which format of small numbers
-    return view;
-}
-
-namespace {
-
-Global locate(Global global, const Library& library, const std::string& name_there, std::string_view ptx,
+Global locate(Global global, const Library& library, const std::string& name_there, bool is_constant,
               Device device) {
     const std::optional<LoadedVariable> loaded = library.variable(name_there, device);
     if (!loaded || loaded->bytes != global.variable.bytes()) {
@@ -70,7 +51,7 @@ Global locate(Global global, const Library& library, const std::string& name_the
                         global.variable.name, loaded ? loaded->bytes : 0, global.variable.bytes()));
     }
     global.address = loaded->address;
-    global.in_constant_memory = is_in_constant_memory(name_there, ptx);
+    global.in_constant_memory = is_constant;
     return global;
 }
 
@@ -95,7 +76,7 @@ std::optional<Global> find_in_texts(const ImageSource& images, const Library& li
                  "variable '{}' is static in {}, and a linked program has no name for it: remove `static`.",
                  name, text.program.source.name);
         }
-        return locate(std::move(global), library, name_there, image.ptx, device);
+        return locate(std::move(global), library, name_there, symbol->is_constant, device);
     }
     return std::nullopt;
 }
@@ -110,7 +91,7 @@ Global find_in_code(const Library& library, const std::string& name, Device devi
     for (const CodeSymbol& symbol : outline.symbols) {
         if (symbol.kind != CodeSymbol::Kind::variable || symbol.linkage == CodeSymbol::Linkage::external)
             continue;
-        const std::string readable = symbol.name.starts_with("_Z") ? demangle(symbol.name) : symbol.name;
+        const std::string readable = readable_name(symbol.name);
         known.push_back(readable);
         if (name != readable && name != symbol.name && last_component(readable) != name) continue;
         Global global{{}, 0, device};
@@ -118,13 +99,9 @@ Global find_in_code(const Library& library, const std::string& name, Device devi
         global.variable.lowered_name = symbol.name;
         global.variable.dtype = {DType::Kind::unsigned_integer, 1};
         global.variable.shape.push_back(static_cast<std::int64_t>(symbol.bytes));
-        global = locate(std::move(global), library, symbol.name, image.ptx, device);
-        global.in_constant_memory = symbol.is_constant;
-        return global;
+        return locate(std::move(global), library, symbol.name, symbol.is_constant, device);
     }
-    const std::string nearest = nearest_name(name, known);
-    fail(name, image, "the code has no variable '{}'.{}{}", name,
-         nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest),
+    fail(name, image, "the code has no variable '{}'.{}{}", name, did_you_mean(name, known),
          known.empty() ? "" : fmt::format(" Its variables: {}.", fmt::join(known, ", ")));
 }
 
@@ -150,11 +127,14 @@ Global find_in_text(const ProbedProgram& probed, const Library& library, const s
         if (error.details().name_expression.empty()) throw;
         fail_name(error, name, known, source, library.image());
     }
-    const std::string name_there = name_in_image(global.variable, library.image().ptx);
+    const std::string& ptx = library.image().ptx;
+    const std::string name_there = name_in_image(global.variable, ptx);
     if (!library.variable(name_there, device)) {
         fail(name, library.image(), "{} has variable '{}', but {}", source.name, wanted, unused(wanted));
     }
-    return locate(std::move(global), library, name_there, library.image().ptx, device);
+    const CodeOutline outline = outline_of_ptx({source.name, ptx, CodeKind::ptx});
+    const CodeSymbol* const symbol = outline.find(name_there);
+    return locate(std::move(global), library, name_there, symbol != nullptr && symbol->is_constant, device);
 }
 
 /// Whether a name expression of the module is this variable.
@@ -170,6 +150,19 @@ bool is_named(const Module& module, const std::string& name) {
 }
 
 }  // namespace
+
+ArrayView Global::view() const {
+    const std::string typestr = to_typestr(variable.dtype);
+    RawInterface fields;
+    fields.shape = variable.shape;
+    fields.typestr = typestr;
+    fields.pointer = address;
+    fields.readonly = variable.constant;
+    ArrayView view = validate(fields);
+    view.in_constant_memory = in_constant_memory;
+    view.dtype = variable.dtype;  // says more than a typestr: which format of small numbers
+    return view;
+}
 
 Global find_global(const Kernel& kernel, const std::string& name, Device device) {
     if (kernel.module().images() != nullptr) return find_global_of_images(kernel.module(), name, device);

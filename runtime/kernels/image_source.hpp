@@ -19,6 +19,9 @@ struct LinkedText {
 };
 using LinkedPart = std::variant<LinkedText, Code>;
 
+/// What is compiled of a text. `functions_too`: beside the instances every function that is not a template.
+Program program_of(LinkedText text, bool functions_too, Arch arch);
+
 /// Immutable; any thread may use it.
 class ImageSource {
   public:

@@ -10,7 +10,6 @@
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 #include <bascule/runtime/kernels/launch.hpp>
-#include <bascule/runtime/kernels/launch_geometry.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/capture.hpp>
@@ -25,9 +24,8 @@ namespace {
     for (const auto& [absent, why] : image.absent) {
         if (absent == name) reason = why;
     }
-    throw CompileError(
-        fmt::format("{}: kernel '{}' cannot be launched: it {}.", source.name, name, reason),
-        {.log = image.log, .name_expression = name, .options = {}, .architecture = to_string(image.arch)});
+    throw CompileError(fmt::format("{}: kernel '{}' cannot be launched: it {}.", source.name, name, reason),
+                       {.log = image.log, .name_expression = name, .architecture = to_string(image.arch)});
 }
 
 /// Made when the compiler must be asked, which most launches with structs need not.
@@ -116,6 +114,65 @@ void fit_by_size(const ArgumentPack& args) {
                 parameter.spelling, parameter.bytes);
         });
     }
+}
+
+std::uint32_t power_of_two_up_to(std::uint64_t limit) noexcept {
+    std::uint32_t power = 1;
+    while (std::uint64_t{power} * 2 <= limit) power *= 2;
+    return power;
+}
+
+/// The smallest power of two that holds `extent`, at most `most`.
+std::uint32_t side(std::uint64_t extent, std::uint32_t most) noexcept {
+    std::uint32_t power = 1;
+    while (power < extent && std::uint64_t{power} * 2 <= most) power *= 2;
+    return power;
+}
+
+/// One axis: all threads in it. Several: 32 along x, so that a warp reads neighbours, and 256 in all, so that
+/// the tile's edges stay short.
+Dim3 block_for(std::span<const std::uint64_t> work, std::uint32_t threads) noexcept {
+    constexpr std::uint32_t warp = 32;
+    constexpr std::uint32_t tile = 256;
+    if (work.size() == 1) {
+        const std::uint64_t warps = (work[0] + warp - 1) / warp;
+        return {static_cast<std::uint32_t>(std::min<std::uint64_t>(threads, warps * warp)), 1, 1};
+    }
+    std::uint32_t left = power_of_two_up_to(std::min(threads, tile));
+    Dim3 block;
+    block.x = side(work[0], std::min(left, warp));
+    left /= block.x;
+    block.y = side(work[1], work.size() == 2 ? left : std::min<std::uint32_t>(left, 4));
+    left /= block.y;
+    if (work.size() > 2) block.z = side(work[2], left);
+    return block;
+}
+
+std::uint32_t blocks_for(std::uint64_t work, std::uint32_t block, std::uint32_t most, char axis) {
+    const std::uint64_t blocks = work / block + (work % block != 0 ? 1 : 0);
+    if (blocks <= most) return static_cast<std::uint32_t>(blocks);
+    reject_field(ErrorKind::value, "work",
+                 "work of {} threads along {} needs {} blocks of {}, and a grid has at most {} there. Give "
+                 "each thread more to do (bascule::grid_stride), or put the longest axis first.",
+                 work, axis, blocks, block, most);
+}
+
+/// A block of at most `threads` threads, and the grid that gives `work` threads; `work` is (x, y, z) in threads.
+LaunchConfig geometry_for(std::span<const std::uint64_t> work, std::uint32_t threads,
+                          const LaunchLimits& limits, std::uint32_t shared_bytes) {
+    if (work.empty() || work.size() > 3 || std::find(work.begin(), work.end(), 0) != work.end()) {
+        reject_field(ErrorKind::value, "work",
+                     "work must be one to three extents, each at least 1: with no work there is nothing to "
+                     "launch.");
+    }
+    LaunchConfig config;
+    config.shared_bytes = shared_bytes;
+    config.block = block_for(work, threads);
+    const Dim3& most = limits.grid;
+    config.grid.x = blocks_for(work[0], config.block.x, most.x, 'x');
+    if (work.size() > 1) config.grid.y = blocks_for(work[1], config.block.y, most.y, 'y');
+    if (work.size() > 2) config.grid.z = blocks_for(work[2], config.block.z, most.z, 'z');
+    return config;
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ class Module {
   private:
     friend class Kernel;
     Instance instance_of(const NamedInstance& wanted) const;
-    std::optional<Kernel> undeclared_kernel(const std::string& name) const;
+    KernelFamily* undeclared_family(const std::string& name) const;
     Kernel kernel_of_images(const std::string& name) const;
 
     std::shared_ptr<ModuleState> state_;

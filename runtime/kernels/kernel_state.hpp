@@ -41,17 +41,15 @@ class Unit {
         std::shared_ptr<const Library> library;  // of an architecture: devices of the same kind share it
     };
 
-    /// `functions_too`: beside the instances, what is not a template.
+    /// `functions_too`: beside the instances, what is not a template. `images`: what makes them instead of the compiler.
     Unit(const Source& source, const CompileOptions& options, Cache& cache, std::vector<Instance> instances,
-         bool functions_too)
+         bool functions_too, const ImageSource* images = nullptr)
         : source_(source),
           options_(options),
           cache_(cache),
           instances_(std::move(instances)),
-          functions_too_(functions_too) {}
-    /// Of what `images` makes.
-    Unit(const Source& place, const CompileOptions& options, Cache& cache, const ImageSource& images)
-        : source_(place), options_(options), cache_(cache), functions_too_(true), images_made_by_(&images) {}
+          functions_too_(functions_too),
+          images_made_by_(images) {}
 
     const std::vector<Instance>& instances() const noexcept { return instances_; }
     Program program(Arch arch) const;
@@ -81,8 +79,8 @@ class Unit {
     Cache& cache_;
     std::vector<Instance> instances_;
     bool functions_too_;
-    const ImageSource* images_made_by_ = nullptr;  // null: the compiler, from the text
-    mutable std::mutex compiling_;                 // guards `images_`; not held while compiling
+    const ImageSource* images_made_by_;  // null: the compiler, from the text
+    mutable std::mutex compiling_;       // guards `images_`; not held while compiling
     std::vector<Compiled> images_;
     std::mutex loading_;
     std::array<std::atomic<const Loaded*>, max_devices> loaded_{};

@@ -1,8 +1,6 @@
 // One launch: waits, cuLaunchKernelEx, fences, owners.
 #pragma once
 
-#include <span>
-
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>

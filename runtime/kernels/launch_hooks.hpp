@@ -44,8 +44,7 @@ class LaunchHooksSuspended {
   public:
     LaunchHooksSuspended() noexcept;
     ~LaunchHooksSuspended();
-    LaunchHooksSuspended(const LaunchHooksSuspended&) = delete;
-    LaunchHooksSuspended& operator=(const LaunchHooksSuspended&) = delete;
+    LaunchHooksSuspended(LaunchHooksSuspended&&) = delete;
 };
 
 /// The hooks of one launch: those that there were when it began.

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/jit/compile/image.hpp>
@@ -49,8 +48,7 @@ class Library {
     /// the cure where versions are the reason.
     Library(std::shared_ptr<const Image> image, Device device);
     ~Library();  // never throws
-    Library(const Library&) = delete;
-    Library& operator=(const Library&) = delete;
+    Library(Library&&) = delete;
 
     /// Loads one that its last owner unloads when the operations have finished that were issued until then.
     static std::shared_ptr<const Library> load(std::shared_ptr<const Image> image, Device device);

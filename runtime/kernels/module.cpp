@@ -14,6 +14,7 @@
 #include <bascule/jit/choice/function_choice.hpp>
 #include <bascule/jit/choice/kernel_declaration.hpp>
 #include <bascule/jit/compile/kept_source.hpp>
+#include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/probes/probed_program.hpp>
 #include <bascule/jit/types/variable.hpp>
@@ -44,18 +45,33 @@ void refuse_unfit(Arch arch, Device device) {
                             const std::vector<std::string>& names) {
     std::vector<std::string> spellings = names;
     for (const std::string& name : names) spellings.emplace_back(last_component(name));
-    const std::string nearest = nearest_name(wanted, spellings);
-    const std::string hint = nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest);
-    throw CompileError(fmt::format("{} has no kernel '{}'.{} Its kernels: {}.", source.name, wanted, hint,
-                                   fmt::join(names, ", ")),
-                       {.log = {}, .name_expression = wanted, .options = {}, .architecture = {}});
+    throw CompileError(fmt::format("{} has no kernel '{}'.{} Its kernels: {}.", source.name, wanted,
+                                   did_you_mean(wanted, spellings), fmt::join(names, ", ")),
+                       {.name_expression = wanted});
 }
 
 [[noreturn]] void fail_ambiguous(const Source& source, const std::string& wanted,
                                  const std::vector<std::string>& matches) {
     throw CompileError(fmt::format("{} has several kernels '{}': use a qualified name: {}.", source.name,
                                    wanted, fmt::join(matches, ", ")),
-                       {.log = {}, .name_expression = wanted, .options = {}, .architecture = {}});
+                       {.name_expression = wanted});
+}
+
+/// The family that `is_exact` accepts, else the only one that `is_like` accepts; null without one. Throws: CompileError where
+/// there are several.
+template <class IsExact, class IsLike>
+KernelFamily* find_family(std::deque<KernelFamily>& families, const Source& source, const std::string& wanted,
+                          const IsExact& is_exact, const IsLike& is_like) {
+    std::vector<std::string> matches;
+    KernelFamily* match = nullptr;
+    for (KernelFamily& family : families) {
+        if (is_exact(family)) return &family;
+        if (!is_like(family)) continue;
+        matches.push_back(family.name);
+        match = &family;
+    }
+    if (matches.size() > 1) fail_ambiguous(source, wanted, matches);
+    return match;
 }
 
 void add_families(const std::vector<KernelDeclaration>& declarations, std::deque<KernelFamily>& families) {
@@ -103,7 +119,8 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
     // compiler's to refuse.
     const auto has = [&](const char* word) { return state.source.text.find(word) != std::string::npos; };
     if (state.declarations.empty() && !has("#") && !has("__global__")) fail_without_kernels(state.source);
-    if (state.options.keep_sources.empty()) state.options.keep_sources = keep_sources_from_environment();
+    if (state.options.keep_sources.empty())
+        state.options.keep_sources = path_from_environment("BASCULE_KEEP_SOURCES").value_or("");
     remember_place(state.source, state.options);
     describe_failures();
     state.cache.set_driver_limit(driver_limit());
@@ -134,7 +151,8 @@ Module::Module(std::shared_ptr<const ImageSource> images, Source place, CompileO
     state.images = std::move(images);
     describe_failures();
     state.cache.set_driver_limit(driver_limit());
-    state.main = &state.units.emplace_back(state.source, state.options, cache, *state.images);
+    state.main = &state.units.emplace_back(state.source, state.options, cache, std::vector<Instance>{}, true,
+                                           state.images.get());
     const std::shared_ptr<const Image> image =
         state.main->compile(state.options.arch.value_or(device.arch())).image;
     if (image->kernels.empty()) {
@@ -213,20 +231,17 @@ std::vector<std::string> Module::kernel_names() const {
 
 Kernel Module::kernel_of_images(const std::string& wanted) const {
     const std::shared_ptr<const Image> image = state_->main->any_compiled();
-    std::vector<std::string> matches;
-    KernelFamily* match = nullptr;
-    for (KernelFamily& family : state_->families) {
+    const auto is_exact = [&](const KernelFamily& family) {
         const KernelImage* const kernel = image->find(family.name);
-        const bool is_exact = family.name == wanted || (kernel != nullptr && kernel->lowered_name == wanted);
-        if (is_exact) return Kernel(*this, &family, family.sole, &family.choices);
+        return family.name == wanted || (kernel != nullptr && kernel->lowered_name == wanted);
+    };
+    const auto is_like = [&](const KernelFamily& family) {
+        const KernelImage* const kernel = image->find(family.name);
         const std::string_view declared = kernel == nullptr ? family.name : kernel->name;
         const std::string_view base = declared.substr(0, declared.find_first_of("<("));
-        if (base != wanted && last_component(base) != wanted && !family.name.ends_with("::" + wanted))
-            continue;
-        matches.push_back(family.name);
-        match = &family;
-    }
-    if (matches.size() > 1) fail_ambiguous(state_->source, wanted, matches);
+        return base == wanted || last_component(base) == wanted || family.name.ends_with("::" + wanted);
+    };
+    KernelFamily* const match = find_family(state_->families, state_->source, wanted, is_exact, is_like);
     if (match == nullptr) fail_name(state_->source, wanted, kernel_names());
     return Kernel(*this, match, match->sole, &match->choices);
 }
@@ -234,24 +249,15 @@ Kernel Module::kernel_of_images(const std::string& wanted) const {
 Kernel Module::kernel(const std::string& name) const {
     if (state_->images != nullptr) return kernel_of_images(name);
     const std::string wanted = name.rfind("::", 0) == 0 ? name.substr(2) : name;
-    const auto named_so = [&](std::deque<KernelFamily>& families) -> std::optional<Kernel> {
-        std::vector<std::string> matches;
-        KernelFamily* match = nullptr;
-        for (KernelFamily& family : families) {
-            if (family.name == wanted) return Kernel(*this, &family, family.sole, &family.choices);
-            if (last_component(family.name) != wanted) continue;
-            matches.push_back(family.name);
-            match = &family;
-        }
-        if (matches.size() > 1) fail_ambiguous(state_->source, name, matches);
-        if (match == nullptr) return std::nullopt;
-        return Kernel(*this, match, match->sole, &match->choices);
+    const auto named_so = [&](std::deque<KernelFamily>& families) {
+        return find_family(
+            families, state_->source, name, [&](const KernelFamily& each) { return each.name == wanted; },
+            [&](const KernelFamily& each) { return last_component(each.name) == wanted; });
     };
-    if (auto in_text = named_so(state_->families)) return *in_text;
-    if (!wanted.ends_with('>')) {
-        if (auto in_header = named_so(state_->header_families())) return *in_header;
-    }
-    if (auto undeclared = undeclared_kernel(wanted)) return *undeclared;
+    KernelFamily* family = named_so(state_->families);
+    if (family == nullptr && !wanted.ends_with('>')) family = named_so(state_->header_families());
+    if (family == nullptr) family = undeclared_family(wanted);
+    if (family != nullptr) return Kernel(*this, family, family->sole, &family->choices);
     if (wanted.ends_with('>')) {
         const NamedInstance named = split_instance_name(wanted);
         return kernel(named.first).instantiate(named.second);
@@ -271,14 +277,12 @@ Kernel Module::kernel(const KernelReference& reference) const {
     return Kernel(*this, family.family_, &function, nullptr);
 }
 
-std::optional<Kernel> Module::undeclared_kernel(const std::string& name) const {
+KernelFamily* Module::undeclared_family(const std::string& name) const {
     ModuleState& state = *state_;
-    if (state.main == nullptr) return std::nullopt;  // name expressions say what is to be compiled
+    if (state.main == nullptr) return nullptr;  // name expressions say what is to be compiled
     std::shared_ptr<const Image> image = state.main->any_compiled();
     if (image == nullptr) image = compile(state.options.arch.value_or(Device::current().arch())).image;
-    KernelFamily* family = state.undeclared_family(name, *image);
-    if (family == nullptr) return std::nullopt;
-    return Kernel(*this, family, family->sole, &family->choices);
+    return state.undeclared_family(name, *image);
 }
 
 KernelFamily* ModuleState::undeclared_family(const std::string& name, const Image& image) {
@@ -305,13 +309,10 @@ std::deque<KernelFamily>& ModuleState::header_families() {
 }
 
 KernelFunction& ModuleState::function(const Instance& which) {
+    if (!which.kernel.empty()) return function(which.expression, {which});
     const std::lock_guard lock(growing);
     std::unique_ptr<KernelFunction>& slot = functions[which.expression];
-    if (slot != nullptr) return *slot;
-    Unit& unit = which.kernel.empty()
-                     ? *main
-                     : units.emplace_back(source, options, cache, std::vector<Instance>{which}, false);
-    slot = std::make_unique<KernelFunction>(which.expression, unit);
+    if (slot == nullptr) slot = std::make_unique<KernelFunction>(which.expression, *main);
     return *slot;
 }
 
@@ -429,11 +430,15 @@ std::optional<ProbedProgram> Unit::probed(const std::string& expression, Arch ar
 }
 
 Program Unit::program(Arch arch) const {
-    Program program{.source = source_,
-                    .options = options_,
+    return program_of({source_, options_, instances_}, functions_too_, arch);
+}
+
+Program program_of(LinkedText text, bool functions_too, Arch arch) {
+    Program program{.source = std::move(text.source),
+                    .options = std::move(text.options),
                     .arch = arch,
-                    .instances = instances_,
-                    .functions_too = functions_too_};
+                    .instances = std::move(text.instances),
+                    .functions_too = functions_too};
     // The emulated device, which takes virtual architectures, names source lines in its reports.
     program.options.lineinfo = program.options.lineinfo || arch.is_virtual;
     return program;

@@ -135,22 +135,14 @@ class Passed {
 };
 
 /// A Texture or a Surface, which must outlive the kernel.
-template <class Image>
-class PassedImage {
+template <std::derived_from<ImageObject> Image>
+class Passed<Image> {
   public:
-    PassedImage(const Image& image) : argument_(&image.argument()) {}  // NOLINT(google-explicit-constructor)
+    Passed(const Image& image) : argument_(&image.argument()) {}  // NOLINT(google-explicit-constructor)
     void set(ArgumentPack& pack, int index) const { pack.set(index, *argument_); }
 
   private:
     const ImageArgument* argument_;
-};
-template <>
-class Passed<Texture> : public PassedImage<Texture> {
-    using PassedImage::PassedImage;
-};
-template <>
-class Passed<Surface> : public PassedImage<Surface> {
-    using PassedImage::PassedImage;
 };
 
 /// The function that these types mean, checked against them. Throws: as Kernel::typed.

@@ -19,8 +19,7 @@ class Bookkeeping {
         if (emulated_ != nullptr) emulated_->bookkeeping(0);
         active() = false;
     }
-    Bookkeeping(const Bookkeeping&) = delete;
-    Bookkeeping& operator=(const Bookkeeping&) = delete;
+    Bookkeeping(Bookkeeping&&) = delete;
 
     /// Whether one lives in the calling thread: what tests record on a GPU leaves its calls out too.
     static bool& active() noexcept {

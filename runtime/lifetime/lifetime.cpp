@@ -4,12 +4,10 @@
 // any code, and launch again. A forked child takes none of the locks (a thread that it lacks may hold them)
 // and releases nothing: its parent's kernels still run.
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <utility>
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/lifetime/bookkeeping.hpp>
@@ -19,7 +17,6 @@
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
 #include <bascule/runtime/streams/observer.hpp>
-#include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 namespace {

@@ -42,8 +42,7 @@ class OwnersKept {
     ~OwnersKept() {
         if (owners_ != nullptr) keep_until_done(stream_, *owners_, *memory_, code_);
     }
-    OwnersKept(const OwnersKept&) = delete;
-    OwnersKept& operator=(const OwnersKept&) = delete;
+    OwnersKept(OwnersKept&&) = delete;
 
     /// They are taken before this scope ends.
     void keep_now(StreamFacts facts) noexcept {

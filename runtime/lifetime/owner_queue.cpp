@@ -2,7 +2,6 @@
 // again.
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <thread>

@@ -18,13 +18,13 @@ struct LinkOptions {
     std::vector<CUjit_option> names;
     std::vector<void*> values;
 
-    explicit LinkOptions(const LinkSettings& settings) {
+    explicit LinkOptions(const CompileOptions& how) {
         add(CU_JIT_ERROR_LOG_BUFFER, log.data());
         add(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, number(log.size() - 1));
-        if (settings.lineinfo) add(CU_JIT_GENERATE_LINE_INFO, number(1));
-        if (settings.debug) add(CU_JIT_GENERATE_DEBUG_INFO, number(1));
-        if (settings.max_registers)
-            add(CU_JIT_MAX_REGISTERS, number(static_cast<std::size_t>(*settings.max_registers)));
+        if (how.lineinfo) add(CU_JIT_GENERATE_LINE_INFO, number(1));
+        if (how.debug) add(CU_JIT_GENERATE_DEBUG_INFO, number(1));
+        if (how.max_registers)
+            add(CU_JIT_MAX_REGISTERS, number(static_cast<std::size_t>(*how.max_registers)));
     }
 
   private:
@@ -53,11 +53,11 @@ std::string DriverLinker::name() const {
 /// Drivers of one version have one linker; what it makes is for the device's architecture.
 std::string DriverLinker::identity() const { return name() + " for " + to_string(device_.capability()); }
 
-std::string DriverLinker::link(std::span<const Code> codes, Arch arch, const LinkSettings& settings) const {
+std::string DriverLinker::link(std::span<const Code> codes, Arch arch, const CompileOptions& how) const {
     const Driver& driver = Driver::get();
     const ContextGuard context(device_.context());
     const RelaxedCapture relaxed;  // captures of others do not use this code
-    LinkOptions options(settings);
+    LinkOptions options(how);
     const auto check = [&](DriverResult result, const std::string& doing) {
         if (result == CUDA_SUCCESS) return;
         const std::string log = options.log.data();

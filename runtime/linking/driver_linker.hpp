@@ -13,7 +13,7 @@ class DriverLinker final : public Linker {
 
     std::string name() const override;
     std::string identity() const override;
-    std::string link(std::span<const Code> codes, Arch arch, const LinkSettings& settings) const override;
+    std::string link(std::span<const Code> codes, Arch arch, const CompileOptions& options) const override;
 
   private:
     Device device_;

@@ -27,7 +27,7 @@ namespace {
     throw LibraryError(fmt::format("{} needs nvJitLink, which was not found beside NVRTC. Install it with "
                                    "`pip install nvidia-nvjitlink`, in NVRTC's version.",
                                    what),
-                       {.library = "nvJitLink", .paths_tried = {}, .loader_message = {}});
+                       {.library = "nvJitLink"});
 }
 
 // --- Code from elsewhere
@@ -115,7 +115,7 @@ class LinkedTexts final : public ImageSource {
                 codes.push_back(*code);
                 continue;
             }
-            const Program program = program_of(std::get<LinkedText>(part), arch);
+            const Program program = program_of(std::get<LinkedText>(part), true, arch);
             const std::shared_ptr<const Image> image = cache_.image(program).image;
             is_older = is_older || image->arch != arch;
             const bool takes_machine_code = !image->cubin.empty();
@@ -124,10 +124,9 @@ class LinkedTexts final : public ImageSource {
             kernels.insert(kernels.end(), image->kernels.begin(), image->kernels.end());
         }
         number_equal_names(codes);
-        const LinkSettings settings{options_.lineinfo, options_.debug, options_.max_registers};
         Program link{.source = place_, .options = options_, .arch = arch};
         link.purpose = Program::Purpose::made;
-        link.maker = std::make_shared<LinkedImage>(codes, std::move(kernels), settings,
+        link.maker = std::make_shared<LinkedImage>(codes, std::move(kernels), options_,
                                                    linker_for(codes, arch, is_older));
         return cache_.image(link);
     }
@@ -136,7 +135,7 @@ class LinkedTexts final : public ImageSource {
         std::vector<ProbedProgram> programs;
         for (const LinkedPart& part : parts_) {
             if (const auto* text = std::get_if<LinkedText>(&part)) {
-                Program program = program_of(*text, arch);
+                Program program = program_of(*text, true, arch);
                 Cache::Lookup made = cache_.image(program);
                 programs.push_back({std::move(program), std::move(made), cache_});
             }
@@ -147,16 +146,6 @@ class LinkedTexts final : public ImageSource {
     std::vector<LinkedPart> parts() const override { return parts_; }
 
   private:
-    static Program program_of(const LinkedText& text, Arch arch) {
-        Program program{.source = text.source,
-                        .options = text.options,
-                        .arch = arch,
-                        .instances = text.instances,
-                        .functions_too = true};
-        program.options.lineinfo = program.options.lineinfo || arch.is_virtual;
-        return program;
-    }
-
     std::shared_ptr<const Linker> linker_for(const std::vector<Code>& codes, Arch arch, bool is_older) const {
         const bool has_lto_ir =
             std::ranges::any_of(codes, [](const Code& code) { return code.kind == CodeKind::lto_ir; });

@@ -6,7 +6,6 @@
 #include <ranges>
 #include <span>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <bascule/interface/arrays/array_interface.hpp>

@@ -18,13 +18,6 @@
 namespace bascule {
 namespace {
 
-/// 0 for memory that the driver does not know: pageable memory.
-unsigned int memory_type_of(const Driver& driver, const void* host) noexcept {
-    unsigned int type = 0;
-    const auto address = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(host));
-    return driver.ask_pointer(address, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type) == CUDA_SUCCESS ? type : 0;
-}
-
 void enqueue_copy(StreamRef stream, std::uint64_t destination, const void* source, std::size_t bytes,
                   std::span<const Producer> producers) {
     enqueue_in_order(CallKind::copy_to_device, bytes, stream, producers, "copying to the device",
@@ -127,14 +120,10 @@ DeviceBuffer::~DeviceBuffer() {
     if (address_ == 0) return;
     forget_pointer(address_, bytes_);
     if (owner_ != nullptr) return;
-    const Driver& driver = *Driver::existing();
-    const ProgramLockReleased released;
-    try {
-        const ContextGuard context(device_.context());
+    end_in_context(device_, [&](const Driver& driver) {
         const RelaxedCapture relaxed;  // captures are not affected
         driver.report(method_of(kind_).free(driver.api(), address_, host_), "freeing memory");
-    } catch (...) {  // the driver is gone, and the memory with it
-    }
+    });
 }
 
 DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept : device_(other.device_) {
@@ -160,7 +149,7 @@ void copy_to_device(StreamRef stream, std::uint64_t destination, const void* sou
     // What a graph copies it reads when it is launched; pinned and managed memory is read in stream order. Of other
     // memory the manual says only that the call "might be synchronous", and a device with pageable access reads it
     // where it is: so the driver gets a copy, or the host waits.
-    if (memory_type_of(Driver::get(), source) != 0 ||
+    if (Driver::get().memory_type_of(source) != 0 ||
         capture_of(stream).status == CaptureState::Status::active) {
         return enqueue_copy(stream, destination, source, bytes, producers);
     }
@@ -183,21 +172,15 @@ bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
     // Whether the driver fills pageable memory before it returns depends on its version: if it does, this is free.
-    const bool waits = memory_type_of(driver, destination) != CU_MEMORYTYPE_HOST;
+    const bool waits = driver.memory_type_of(destination) != CU_MEMORYTYPE_HOST;
     if (waits) require_no_capture(stream, "copying to memory that is not pinned");
-    TracedCall call(CallKind::copy_to_host, bytes);
-    const ProducersToOrder ordered(stream, producers);
-    wait_for_producers(stream, ordered.get());
-    // The copy would wait where no signal can end it.
-    if (waits && waits_are_watched()) {
-        const auto query = [&] { return driver.api().cuStreamQuery(stream.native()); };
-        wait_watched("a copy to the host", query, query);
-    }
-    call.begin_operation(stream);
-    driver.check(driver.api().cuMemcpyDtoHAsync(destination, source, bytes, stream.native()), stream.native(),
-                 "copying to the host");
-    call.end_operation();
-    order_producers_after(stream, ordered.get());
+    enqueue_in_order(CallKind::copy_to_host, bytes, stream, producers, "copying to the host",
+                     [&](const DriverFunctions& api) {
+                         // The copy would wait where no signal can end it.
+                         const auto query = [&] { return api.cuStreamQuery(stream.native()); };
+                         if (waits && waits_are_watched()) wait_watched("a copy to the host", query, query);
+                         return api.cuMemcpyDtoHAsync(destination, source, bytes, stream.native());
+                     });
     if (!waits) return false;
     stream.synchronize();
     resets.check("copying to the host");

@@ -37,8 +37,6 @@ class DeviceBuffer {
     ~DeviceBuffer();  // never throws
     DeviceBuffer(DeviceBuffer&& other) noexcept;
     DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
-    DeviceBuffer(const DeviceBuffer&) = delete;
-    DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
     std::uint64_t address() const noexcept { return address_; }
     std::size_t bytes() const noexcept { return bytes_; }

@@ -1,7 +1,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <string>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -31,6 +30,18 @@ bool wait_by_a_free(const DriverFunctions& api) noexcept {
     CUdeviceptr address = 0;
     if (api.cuMemAlloc(&address, 1) == CUDA_SUCCESS) return api.cuMemFree(address) == CUDA_SUCCESS;
     return api.cuCtxSynchronize() == CUDA_SUCCESS;
+}
+
+/// Waits for the device, and releases what was kept for its work. Not while something is captured, which that would
+/// invalidate.
+void release_finished_memory(Device device) noexcept {
+    if (NotedCapture::any() || owners_in_foreign_graphs() != 0) return;
+    const DriverFunctions& api = Driver::existing()->api();
+    const KeptMark mark = kept_so_far();
+    if (api.cuCtxSynchronize() == CUDA_SUCCESS) release_finished(device, mark);
+    MemoryPool::Waiting waiting(MemoryPool::existing(device));
+    // Again: what was released is freed when its stream gets there.
+    if (api.cuCtxSynchronize() == CUDA_SUCCESS) waiting.free();
 }
 
 }  // namespace
@@ -63,18 +74,11 @@ std::shared_ptr<PoolMemory> PoolMemory::allocate(std::size_t bytes, StreamRef st
 
 PoolMemory::~PoolMemory() {
     if (Driver::lost_by_fork()) return;
-    const Driver& driver = *Driver::existing();
-    const ProgramLockReleased released;
-    try {
-        const ContextGuard context(stream_.context());
-        if (!ends_in_order()) {
-            free_later();
-            return;
-        }
+    end_in_context(stream_.device(), [&](const Driver& driver) {
+        if (!ends_in_order()) return free_later();
         const RelaxedCapture relaxed;  // captures of other streams are not affected
         driver.report(driver.api().cuMemFreeAsync(block_.address, stream_.native()), "freeing memory");
-    } catch (...) {  // the driver is gone, and the memory with it
-    }
+    });
 }
 
 bool PoolMemory::ends_in_order() const noexcept {
@@ -88,22 +92,6 @@ void PoolMemory::free_later() const {
     MemoryPool::Waiting due(&pool_);
     if (wait_by_a_free(Driver::existing()->api())) due.free();
 }
-
-namespace {
-
-/// Waits for the device, and releases what was kept for its work. Not while something is captured, which that would
-/// invalidate.
-void release_finished_memory(Device device) noexcept {
-    if (NotedCapture::any() || owners_in_foreign_graphs() != 0) return;
-    const DriverFunctions& api = Driver::existing()->api();
-    const KeptMark mark = kept_so_far();
-    if (api.cuCtxSynchronize() == CUDA_SUCCESS) release_finished(device, mark);
-    MemoryPool::Waiting waiting(MemoryPool::existing(device));
-    // Again: what was released is freed when its stream gets there.
-    if (api.cuCtxSynchronize() == CUDA_SUCCESS) waiting.free();
-}
-
-}  // namespace
 
 DriverResult try_to_allocate(Device device, const std::function<DriverResult()>& allocate) {
     DriverResult code = allocate();

@@ -25,8 +25,7 @@ class PoolMemory {
     /// Null where the device has no pool. Every stream may use the memory at once. Throws: CudaError, for no memory too.
     static std::shared_ptr<PoolMemory> allocate(std::size_t bytes, StreamRef stream);
     ~PoolMemory();  // never throws
-    PoolMemory(const PoolMemory&) = delete;
-    PoolMemory& operator=(const PoolMemory&) = delete;
+    PoolMemory(PoolMemory&&) = delete;
 
     std::uint64_t address() const noexcept { return block_.address; }
     /// Other code has the address: work that is not known here may use the memory from now on.

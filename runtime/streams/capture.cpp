@@ -65,33 +65,23 @@ std::string implicit_reason() {
         advice("bascule.stream()", "bascule::Stream"));
 }
 
-/// Codes that the driver would return, with their names.
-struct NamedCode {
-    CUresult code;
-    const char* name;
-};
-constexpr NamedCode implicit{CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"};
-constexpr NamedCode invalidated{CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
-                                "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"};
-constexpr NamedCode unsupported{CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-                                "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"};
-
-[[noreturn]] void fail_capture(const NamedCode& as, const std::string& message, const char* doing) {
-    throw CudaError(message,
-                    {.code = as.code, .code_name = as.name, .call = {}, .doing = doing, .report = {}});
-}
+// Codes that the driver would return.
+constexpr CUresult implicit = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+constexpr CUresult invalidated = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+constexpr CUresult unsupported = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 
 void require_usable(StreamRef stream, const CaptureState& state) {
     if (state.status == Status::implicit) {
-        fail_capture(implicit, fmt::format("{} {}.", name_of(stream), implicit_reason()),
-                     "choosing a stream");
+        Driver::get().fail_as(implicit, fmt::format("{} {}.", name_of(stream), implicit_reason()),
+                              "choosing a stream");
     }
     if (state.status == Status::invalidated) {
-        fail_capture(invalidated,
-                     fmt::format("the capture of {} was invalidated by something that captures do not allow. "
-                                 "End it, and begin again.",
-                                 name_of(stream)),
-                     "choosing a stream");
+        Driver::get().fail_as(
+            invalidated,
+            fmt::format("the capture of {} was invalidated by something that captures do not allow. "
+                        "End it, and begin again.",
+                        name_of(stream)),
+            "choosing a stream");
     }
 }
 
@@ -136,16 +126,10 @@ CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef st
 /// each is queried again, with its name for the message. `stream`'s context is current; other devices' streams are not
 /// asked here.
 bool nothing_captured(StreamRef stream, std::span<const Producer> producers) noexcept {
-    const DriverFunctions& api = Driver::get().api();
     const auto here = [&](const Producer& producer) { return same_device(producer, stream); };
-    const auto free = [&](StreamRef each) {
-        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-        return api.cuStreamIsCapturing(each.native(), &status) == CUDA_SUCCESS &&
-               status == CU_STREAM_CAPTURE_STATUS_NONE;
-    };
-    return std::all_of(producers.begin(), producers.end(), here) && free(stream) &&
+    return std::all_of(producers.begin(), producers.end(), here) && !may_be_captured(stream) &&
            std::all_of(producers.begin(), producers.end(), [&](const Producer& producer) {
-               return !needs_wait(producer, stream) || free(stream_of(producer, stream));
+               return !needs_wait(producer, stream) || !may_be_captured(stream_of(producer, stream));
            });
 }
 
@@ -160,6 +144,12 @@ bool is_capturing(StreamRef stream) noexcept {
     const CUresult code = Driver::get().api().cuStreamIsCapturing(stream.native(), &status);
     return code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
            (code == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+bool may_be_captured(StreamRef stream) noexcept {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult code = Driver::get().api().cuStreamIsCapturing(stream.native(), &status);
+    return code != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 GraphNeeds::~GraphNeeds() { release(owners); }
@@ -265,36 +255,39 @@ bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code)
 
 void require_no_capture(Device device, const char* what) {
     if (!NotedCapture::in_this_thread()) return;
-    fail_capture(unsupported,
-                 fmt::format("{} waits for work of device {}, and this thread is capturing a graph, which "
-                             "does not see that: the graph's launches would not wait. Wait before or after "
-                             "`with graph:`. The capture goes on.",
-                             what, device.ordinal()),
-                 "waiting for a device");
+    Driver::get().fail_as(
+        unsupported,
+        fmt::format("{} waits for work of device {}, and this thread is capturing a graph, which "
+                    "does not see that: the graph's launches would not wait. Wait before or after "
+                    "`with graph:`. The capture goes on.",
+                    what, device.ordinal()),
+        "waiting for a device");
 }
 
 void require_no_capture(StreamRef stream, const char* what) {
     const ContextGuard context(stream.context());
     const CaptureState state = capture_of(stream);
     if (state.status == Status::implicit) {
-        fail_capture(implicit,
-                     fmt::format("{} waits for {}, which {}.", what, name_of(stream), implicit_reason()),
-                     "waiting for a stream");
+        Driver::get().fail_as(
+            implicit, fmt::format("{} waits for {}, which {}.", what, name_of(stream), implicit_reason()),
+            "waiting for a stream");
     }
     if (state.status != Status::none) {
-        fail_capture(unsupported,
-                     fmt::format("{} waits for {}, which is being captured into a graph: nothing of it runs "
-                                 "before the graph is launched. Wait after the launch. The capture goes on.",
-                                 what, name_of(stream)),
-                     "waiting for a stream");
+        Driver::get().fail_as(
+            unsupported,
+            fmt::format("{} waits for {}, which is being captured into a graph: nothing of it runs "
+                        "before the graph is launched. Wait after the launch. The capture goes on.",
+                        what, name_of(stream)),
+            "waiting for a stream");
     }
     if (NotedCapture::in_this_thread()) {
-        fail_capture(unsupported,
-                     fmt::format("{} waits for {}, and this thread is capturing a graph, which does not "
-                                 "record this wait: the graph's launches would not wait. Wait before or "
-                                 "after `with graph:`. The capture goes on.",
-                                 what, name_of(stream)),
-                     "waiting for a stream");
+        Driver::get().fail_as(
+            unsupported,
+            fmt::format("{} waits for {}, and this thread is capturing a graph, which does not "
+                        "record this wait: the graph's launches would not wait. Wait before or "
+                        "after `with graph:`. The capture goes on.",
+                        what, name_of(stream)),
+            "waiting for a stream");
     }
 }
 
@@ -305,13 +298,14 @@ void require_loadable(std::optional<StreamRef> stream, const std::string& kernel
         capturing = capture_of(*stream).status == Status::active;
     }
     if (!capturing) return;
-    fail_capture(unsupported,
-                 fmt::format("kernel '{}' is not loaded yet, and code cannot be loaded while a graph is "
-                             "captured. Call kernel.prepare(...) with arguments of these types before the "
-                             "capture (for what Bascule itself launches: do the same once before). The "
-                             "capture goes on.",
-                             kernel),
-                 "loading a kernel");
+    Driver::get().fail_as(
+        unsupported,
+        fmt::format("kernel '{}' is not loaded yet, and code cannot be loaded while a graph is "
+                    "captured. Call kernel.prepare(...) with arguments of these types before the "
+                    "capture (for what Bascule itself launches: do the same once before). The "
+                    "capture goes on.",
+                    kernel),
+        "loading a kernel");
 }
 
 }  // namespace bascule

@@ -37,12 +37,15 @@ CaptureState capture_of(StreamRef stream);
 /// capture. False where the driver does not say. The stream's context is current.
 bool is_capturing(StreamRef stream) noexcept;
 
+/// Whether it is being captured, or the driver does not say, because the capture of another stream forbids the question. The
+/// stream's context is current.
+bool may_be_captured(StreamRef stream) noexcept;
+
 /// What a graph needs beside its operations. Its owners are released with it.
 struct GraphNeeds {
     GraphNeeds() = default;
     ~GraphNeeds();
-    GraphNeeds(const GraphNeeds&) = delete;
-    GraphNeeds& operator=(const GraphNeeds&) = delete;
+    GraphNeeds(GraphNeeds&&) = delete;
 
     std::vector<Producer> producers;  ///< streams outside the capture, each once
     bool own_stream = false;          ///< arrays of the graph are bound to the stream that captures it
@@ -56,8 +59,7 @@ class NotedCapture {
   public:
     NotedCapture(std::uint64_t id, GraphNeeds& needs);
     ~NotedCapture();
-    NotedCapture(const NotedCapture&) = delete;
-    NotedCapture& operator=(const NotedCapture&) = delete;
+    NotedCapture(NotedCapture&&) = delete;
 
     /// Whether any graph of ours is being captured.
     static bool any() noexcept { return ongoing_.load(std::memory_order_relaxed) != 0; }

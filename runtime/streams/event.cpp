@@ -1,37 +1,22 @@
-#include <utility>
-
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/streams/event.hpp>
 
 namespace bascule {
 
-Event::Event(Device device, Timing timing) : device_(device), timing_(timing) {
+Event::Event(Device device, Timing timing) : native_(nullptr, {device}), timing_(timing) {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
     const unsigned int flags = timing == Timing::on ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
-    driver.check(driver.api().cuEventCreate(&native_, flags), "making an event");
+    CUevent made = nullptr;
+    driver.check(driver.api().cuEventCreate(&made, flags), "making an event");
+    native_.reset(made);
 }
 
-Event::~Event() {
-    if (native_ == nullptr) return;
-    const ProgramLockReleased released;
-    const Driver& driver = *Driver::existing();
-    try {
-        const ContextGuard context(device_.context());
-        driver.report(driver.api().cuEventDestroy(native_), "destroying an event");
-    } catch (...) {  // the driver is gone, and the event with it
-    }
-}
-
-Event::Event(Event&& other) noexcept
-    : native_(std::exchange(other.native_, nullptr)), device_(other.device_), timing_(other.timing_) {}
-
-Event& Event::operator=(Event&& other) noexcept {
-    std::swap(native_, other.native_);
-    std::swap(device_, other.device_);
-    std::swap(timing_, other.timing_);
-    return *this;
+void Event::Destroyer::operator()(CUevent_st* event) const noexcept {
+    end_in_context(device, [&](const Driver& driver) {
+        driver.report(driver.api().cuEventDestroy(event), "destroying an event");
+    });
 }
 
 float Event::elapsed_ms(EventRef start, EventRef end) {

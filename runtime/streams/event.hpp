@@ -2,27 +2,23 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 
-/// An event that this object owns. Thread-safe: any thread may use it; destroy it on one.
+/// An event that this object owns. Move-only. Thread-safe: any thread may use it; destroy it on one.
 class Event {
   public:
     enum class Timing : std::uint8_t { off, on };
 
     /// Throws: CudaError.
     explicit Event(Device device = Device::current(), Timing timing = Timing::on);
-    ~Event();  // never throws
-    Event(Event&& other) noexcept;
-    Event& operator=(Event&& other) noexcept;
-    Event(const Event&) = delete;
-    Event& operator=(const Event&) = delete;
 
-    operator EventRef() const noexcept { return {native_, device_}; }
+    operator EventRef() const noexcept { return {native_.get(), device()}; }
     EventRef ref() const noexcept { return *this; }
-    Device device() const noexcept { return device_; }
+    Device device() const noexcept { return native_.get_deleter().device; }
 
     bool timed() const noexcept { return timing_ == Timing::on; }
 
@@ -31,9 +27,12 @@ class Event {
     static float elapsed_ms(EventRef start, EventRef end);
 
   private:
-    CUevent_st* native_ = nullptr;
-    Device device_;
-    Timing timing_ = Timing::on;
+    struct Destroyer {
+        Device device;
+        void operator()(CUevent_st* event) const noexcept;
+    };
+    std::unique_ptr<CUevent_st, Destroyer> native_;
+    Timing timing_;
 };
 
 }  // namespace bascule

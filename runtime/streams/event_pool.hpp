@@ -44,8 +44,7 @@ class PooledEvent {
   public:
     explicit PooledEvent(Device device);
     ~PooledEvent();
-    PooledEvent(const PooledEvent&) = delete;
-    PooledEvent& operator=(const PooledEvent&) = delete;
+    PooledEvent(PooledEvent&&) = delete;
     EventRef ref() const noexcept { return {native_, device_}; }
 
   private:

@@ -69,8 +69,7 @@ class ShownCall {
         if (begun_ != nullptr) [[unlikely]]
             observer_->end_call(begun_);
     }
-    ShownCall(const ShownCall&) = delete;
-    ShownCall& operator=(const ShownCall&) = delete;
+    ShownCall(ShownCall&&) = delete;
 
   private:
     void begin(WaitingCall call, std::string name);

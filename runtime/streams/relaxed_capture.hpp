@@ -11,8 +11,7 @@ class RelaxedCapture {
   public:
     RelaxedCapture() noexcept { exchange(); }
     ~RelaxedCapture() { exchange(); }
-    RelaxedCapture(const RelaxedCapture&) = delete;
-    RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+    RelaxedCapture(RelaxedCapture&&) = delete;
 
   private:
     void exchange() noexcept { Driver::existing()->api().cuThreadExchangeStreamCaptureMode(&other_mode_); }

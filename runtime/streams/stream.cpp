@@ -34,8 +34,7 @@ class OwnedStream {
   public:
     explicit OwnedStream(CUstream native) noexcept : native_(native) {}
     ~OwnedStream();
-    OwnedStream(const OwnedStream&) = delete;
-    OwnedStream& operator=(const OwnedStream&) = delete;
+    OwnedStream(OwnedStream&&) = delete;
 
   private:
     CUstream native_;

@@ -20,8 +20,6 @@ class Stream {
     ~Stream();
     Stream(Stream&& other) noexcept;
     Stream& operator=(Stream&& other) noexcept;
-    Stream(const Stream&) = delete;
-    Stream& operator=(const Stream&) = delete;
     Stream(int) = delete;  // 0, 1 and 2 are handles, not devices: say StreamRef(handle, device)
 
     /// As StreamRef's.

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -121,29 +122,12 @@ DriverResult wait_watched(const char* what, const std::function<DriverResult()>&
 }
 
 DriverResult wait_watched_elsewhere(const char* what, std::function<DriverResult()> wait) {
-    struct Shared {
-        std::mutex mutex;
-        std::condition_variable ended;
-        bool done = false;
-        DriverResult result;
-    };
-    const auto shared = std::make_shared<Shared>();
-    Helper::run([shared, wait = std::move(wait)] {
-        const DriverResult result = wait();
-        const std::lock_guard lock(shared->mutex);
-        shared->result = result;
-        shared->done = true;
-        shared->ended.notify_one();
-    });
+    const auto promise = std::make_shared<std::promise<DriverResult>>();
+    std::future<DriverResult> result = promise->get_future();
+    Helper::run([promise, wait = std::move(wait)] { promise->set_value(wait()); });
     WatchedWait watched(what);
-    for (;;) {
-        {
-            std::unique_lock lock(shared->mutex);
-            if (shared->ended.wait_for(lock, between_questions, [&] { return shared->done; }))
-                return shared->result;
-        }
-        watched.ask();
-    }
+    while (result.wait_for(between_questions) != std::future_status::ready) watched.ask();
+    return result.get();
 }
 
 }  // namespace bascule

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,7 +10,6 @@
 #include <bascule/runtime/driver/reset_watch.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/streams/relaxed_capture.hpp>
-#include <bascule/runtime/streams/wait_watch.hpp>
 #include <bascule/runtime/textures/cuda_array.hpp>
 #include <bascule/runtime/trace/ordered_call.hpp>
 
@@ -133,6 +131,12 @@ Owner owner_of(const std::shared_ptr<T>& object) {
     return {new Kept(object), &delete_owners<Kept>, 0};
 }
 
+void enqueue(StreamRef stream, const CUDA_MEMCPY3D& copy, CallKind kind, std::span<const Producer> producers,
+             const char* doing) {
+    enqueue_in_order(kind, copy.WidthInBytes * copy.Height * copy.Depth, stream, producers, doing,
+                     [&](const DriverFunctions& api) { return api.cuMemcpy3DAsync(&copy, stream.native()); });
+}
+
 }  // namespace
 
 struct CudaArray::State {
@@ -168,17 +172,12 @@ struct CudaArray::State {
     }
     ~State() {
         if (handle == nullptr) return;
-        const Driver& driver = *Driver::existing();
-        const ProgramLockReleased released;
-        try {
-            const ContextGuard context(stream.device().context());
+        end_in_context(stream.device(), [&](const Driver& driver) {
             const RelaxedCapture relaxed;  // captures are not affected
             driver.report(driver.api().cuArrayDestroy(handle), "freeing a CUDA array");
-        } catch (...) {  // the driver is gone, and the memory with it
-        }
+        });
     }
-    State(const State&) = delete;
-    State& operator=(const State&) = delete;
+    State(State&&) = delete;
 
     std::size_t bytes() const noexcept {
         return extents.width * extents.rows() * extents.slices() * format.bytes();
@@ -204,24 +203,6 @@ struct CudaArray::State {
     ArrayView view;
     CUarray handle = nullptr;
 };
-
-namespace {
-
-void enqueue(StreamRef stream, const CUDA_MEMCPY3D& copy, CallKind kind, std::span<const Producer> producers,
-             const char* doing) {
-    enqueue_in_order(kind, copy.WidthInBytes * copy.Height * copy.Depth, stream, producers, doing,
-                     [&](const DriverFunctions& api) { return api.cuMemcpy3DAsync(&copy, stream.native()); });
-}
-
-bool is_pinned(const void* host) noexcept {
-    unsigned type = 0;
-    const auto address = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(host));
-    const Driver& driver = Driver::get();
-    return driver.ask_pointer(address, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type) == CUDA_SUCCESS &&
-           type == CU_MEMORYTYPE_HOST;
-}
-
-}  // namespace
 
 CudaArray::CudaArray(std::span<const std::int64_t> shape, DType dtype, const CudaArrayOptions& options,
                      StreamRef stream)
@@ -280,7 +261,7 @@ void CudaArray::copy_from_host(StreamRef stream, const void* source, std::span<c
     copy.description.srcHost = source;
     const bool captured = capture_of(stream).status == CaptureState::Status::active;
     enqueue(stream, copy.description, CallKind::copy_to_device, producers, "copying to a CUDA array");
-    if (!captured && !is_pinned(source)) stream.synchronize();
+    if (!captured && Driver::get().memory_type_of(source) != CU_MEMORYTYPE_HOST) stream.synchronize();
 }
 
 void CudaArray::copy_to_host(StreamRef stream, void* destination, std::span<const Producer> producers,
@@ -290,7 +271,7 @@ void CudaArray::copy_to_host(StreamRef stream, void* destination, std::span<cons
     copy.description.dstMemoryType = CU_MEMORYTYPE_HOST;
     copy.description.dstArray = nullptr;
     copy.description.dstHost = destination;
-    const bool waits = !is_pinned(destination);
+    const bool waits = Driver::get().memory_type_of(destination) != CU_MEMORYTYPE_HOST;
     if (waits) require_no_capture(stream, "copying to memory that is not pinned");
     enqueue(stream, copy.description, CallKind::copy_to_host, producers, "copying from a CUDA array");
     if (!waits) return;

@@ -37,8 +37,6 @@ class CudaArray {
     ~CudaArray();  // never throws; waits for the device where the driver does
     CudaArray(CudaArray&& other) noexcept;
     CudaArray& operator=(CudaArray&& other) noexcept;
-    CudaArray(const CudaArray&) = delete;
-    CudaArray& operator=(const CudaArray&) = delete;
 
     const Dimensions& shape() const noexcept;
     const TexelFormat& format() const noexcept;

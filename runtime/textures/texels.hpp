@@ -1,9 +1,6 @@
 // Which elements textures have: what a driver calls the format of an array.
 #pragma once
 
-#include <cstdint>
-#include <span>
-
 #include <bascule/interface/arrays/array_interface.hpp>
 
 namespace bascule {

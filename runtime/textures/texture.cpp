@@ -6,7 +6,6 @@
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/textures/texture.hpp>
 
@@ -189,16 +188,12 @@ CUDA_RESOURCE_DESC array_resource(const CudaArray& array) {
 
 ImageObject::~ImageObject() {
     if (argument_.handle == 0) return;
-    const Driver& driver = *Driver::existing();
-    const ProgramLockReleased released;
-    try {
-        const ContextGuard context(device_.context());
+    end_in_context(device_, [&](const Driver& driver) {
         if (argument_.is_surface)
             driver.report(driver.api().cuSurfObjectDestroy(argument_.handle), "destroying a surface");
         else
             driver.report(driver.api().cuTexObjectDestroy(argument_.handle), "destroying a texture");
-    } catch (...) {  // the driver is gone, and the object with it
-    }
+    });
 }
 
 ImageObject::ImageObject(ImageObject&& other) noexcept

@@ -43,9 +43,6 @@ struct TextureOptions {
 /// outlive the launches that use it. Thread-safe: it does not change.
 class ImageObject {
   public:
-    ImageObject(const ImageObject&) = delete;
-    ImageObject& operator=(const ImageObject&) = delete;
-
     std::uint64_t handle() const noexcept { return argument_.handle; }
     Device device() const noexcept { return device_; }
     /// For ArgumentPack::set and typed launches, which are ordered by the array's stream.

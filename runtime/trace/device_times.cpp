@@ -31,8 +31,7 @@ class IdleStream {
                      "making a stream");
     }
     ~IdleStream() { driver_.report(driver_.api().cuStreamDestroy(native_), "destroying a stream"); }
-    IdleStream(const IdleStream&) = delete;
-    IdleStream& operator=(const IdleStream&) = delete;
+    IdleStream(IdleStream&&) = delete;
     CUstream native() const noexcept { return native_; }
 
   private:

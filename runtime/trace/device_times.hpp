@@ -27,8 +27,7 @@ enum class TimesFrom : std::uint8_t {
 class DeviceTimes {
   public:
     explicit DeviceTimes(TimesFrom from) noexcept : from_(from) {}
-    DeviceTimes(const DeviceTimes&) = delete;
-    DeviceTimes& operator=(const DeviceTimes&) = delete;
+    DeviceTimes(DeviceTimes&&) = delete;
 
     /// Around the driver call that enqueues the operation, in the thread that makes it. The stream's context is
     /// current.

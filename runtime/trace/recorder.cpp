@@ -11,6 +11,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/trace/device_times.hpp>
 #include <bascule/runtime/trace/recorder.hpp>
 
@@ -33,11 +34,18 @@ RowKey key_of(StreamRef stream) {
     return {stream.device().ordinal(), stream.handle(), thread};
 }
 
-/// Or cannot be asked, because another stream's capture forbids it: then nothing may be recorded on it either.
-bool is_captured(StreamRef stream) noexcept {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    const CUresult code = Driver::get().api().cuStreamIsCapturing(stream.native(), &status);
-    return code != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+std::mutex recording_mutex;  // of `current`
+std::shared_ptr<trace::Recording>& current() {
+    static auto* recording =
+        new std::shared_ptr<trace::Recording>;  // never destroyed: threads may outlive main
+    return *recording;
+}
+
+/// A forked child records nothing: the trace, whose locks its other threads may hold, is its parent's.
+void stop_in_child() noexcept {
+    set_watch(Watch::record, false);
+    static_cast<void>(new (std::nothrow) std::shared_ptr<trace::Recording>(std::move(current())));
+    recording_mutex.unlock();
 }
 
 }  // namespace
@@ -67,24 +75,6 @@ struct trace::Recording {
     std::unordered_map<std::uint64_t, std::uint64_t> events;  // of the program, to the operations they mark
     std::unique_ptr<DeviceTimes> times;
 };
-
-namespace {
-
-std::mutex recording_mutex;  // of `current`
-std::shared_ptr<trace::Recording>& current() {
-    static auto* recording =
-        new std::shared_ptr<trace::Recording>;  // never destroyed: threads may outlive main
-    return *recording;
-}
-
-/// A forked child records nothing: the trace, whose locks its other threads may hold, is its parent's.
-void stop_in_child() noexcept {
-    set_watch(Watch::record, false);
-    static_cast<void>(new (std::nothrow) std::shared_ptr<trace::Recording>(std::move(current())));
-    recording_mutex.unlock();
-}
-
-}  // namespace
 
 const char* to_string(CallKind kind) noexcept {
     static constexpr const char* names[] = {"read",           "compile",      "load",       "launch",
@@ -149,7 +139,7 @@ void add(Recording& recording, TraceRecord record) {
 
 void begin_operation(Recording& recording, TraceRecord& record, StreamRef stream) {
     record.stream = stream;
-    record.captured = is_captured(stream);
+    record.captured = may_be_captured(stream);  // where nobody can tell, nothing may be recorded on it either
     if (record.captured) return;
     {
         const std::lock_guard lock(recording.mutex);

@@ -79,7 +79,7 @@ void Trace::save(const std::filesystem::path& file) const {
 
 void emit_ranges(const RangeFunctions& functions) {
     observe_calls();
-    trace::set_range_functions(functions);
+    trace::range_functions.store(&functions, std::memory_order_release);
     set_watch(Watch::ranges, true);
 }
 

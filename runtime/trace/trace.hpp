@@ -28,8 +28,7 @@ class Trace {
     explicit Trace(std::filesystem::path file = {}, std::size_t limit = usual_limit);
     /// Stops; where the file cannot be written, standard error says why.
     ~Trace();
-    Trace(const Trace&) = delete;
-    Trace& operator=(const Trace&) = delete;
+    Trace(Trace&&) = delete;
 
     /// Ends the recording, waits for the work that was recorded, and writes the file. The second call does nothing.
     /// Throws: Error where the file cannot be written.

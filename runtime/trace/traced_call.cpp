@@ -4,20 +4,11 @@
 #include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
-namespace {
-
-std::atomic<const RangeFunctions*> range_functions{nullptr};
-
-}  // namespace
-
-void trace::set_range_functions(const RangeFunctions& functions) noexcept {
-    range_functions.store(&functions, std::memory_order_release);
-}
 
 void TracedCall::begin(CallKind kind, std::string name) {
     watched_ = true;
     if (watches(Watch::ranges)) {
-        range_ = range_functions.load(std::memory_order_acquire);
+        range_ = trace::range_functions.load(std::memory_order_acquire);
         if (range_ != nullptr) range_->push(("bascule: " + name).c_str());
     }
     recording_ = trace::current_recording();

@@ -1,6 +1,7 @@
 // One call as a trace and a profiler see it.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -16,8 +17,8 @@ struct RangeFunctions {
     void (*pop)() noexcept;
 };
 namespace trace {
-/// The functions that ranges are emitted with, while Watch::ranges is on.
-void set_range_functions(const RangeFunctions& functions) noexcept;
+/// That ranges are emitted with, while Watch::ranges is on.
+inline std::atomic<const RangeFunctions*> range_functions{nullptr};
 }  // namespace trace
 
 /// A call from here to the end of the scope. Costs a test while nothing is watched.
@@ -37,8 +38,7 @@ class TracedCall {
         if (watched_) [[unlikely]]
             end();
     }
-    TracedCall(const TracedCall&) = delete;
-    TracedCall& operator=(const TracedCall&) = delete;
+    TracedCall(TracedCall&&) = delete;
 
     /// Null unless a trace is recorded.
     TraceRecord* record() noexcept { return record_.get(); }

@@ -3,6 +3,7 @@
 #include <random>
 #include <vector>
 
+#include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/arrays/reshaping.hpp>
 
 #include "support.hpp"

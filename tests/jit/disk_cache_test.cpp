@@ -188,7 +188,7 @@ TEST_CASE("intact bytes that say something else than an entry are a miss") {
 TEST_CASE("a place that cannot be read is not written to while a damaged entry can be replaced") {
     const TemporaryDirectory directory;
     DiskCache cache(directory.path(), nullptr);
-    const auto name = [](int place) { return entry_name(one_key().hash_high, one_key().hash_low, place); };
+    const auto name = [](int place) { return entry_name(one_key().hash, place); };
     directory.write(name(0), "damaged");
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
     const std::string unreadable = directory.path() + "/" + name(1);  // opening a socket's file is an error
@@ -395,7 +395,7 @@ TEST_CASE("the list has every entry with its kernels, and says what is wrong wit
     CHECK(DiskCache(directory.path() + "/missing", nullptr).list(problem).empty());
     cache.store(one_key(), 0, {}, one_image());
     directory.write("other", "not an entry");
-    const std::string name = entry_name(one_key().hash_high, one_key().hash_low, 0);
+    const std::string name = entry_name(one_key().hash, 0);
     const std::string whole = contents(directory.path() + "/" + name);
     const auto the_problem = [&] {
         const auto entries = cache.list(problem);

@@ -263,11 +263,13 @@ TEST_CASE("nvJitLink links machine code, PTX and both without a device") {
         MESSAGE("no nvJitLink beside this NVRTC");
         return;
     }
+    CompileOptions lined;
+    lined.lineinfo = true;
     for (const char* first : {"sm_80", "compute_80"}) {
         for (const char* second : {"sm_80", "compute_80"}) {
             const LinkedImage made(
-                {code_of("caller.cu", caller, first), code_of("callee.cu", callee, second)}, {},
-                {.lineinfo = true}, linker);
+                {code_of("caller.cu", caller, first), code_of("callee.cu", callee, second)}, {}, lined,
+                linker);
             const Image image = made.make(parse_arch("sm_80"));
             REQUIRE(image.kernels.size() == 1);
             CHECK(image.kernels[0].name == "apply");
@@ -317,13 +319,15 @@ TEST_CASE("the key of a link is what is linked, in order, and how") {
         return;
     }
     const Code a{"a", "1", CodeKind::ptx}, b{"b", "2", CodeKind::ptx};
-    const auto key = [&](std::vector<Code> codes, LinkSettings settings = {}) {
-        return LinkedImage(std::move(codes), {}, settings, linker).key();
+    const auto key = [&](std::vector<Code> codes, const CompileOptions& options = {}) {
+        return LinkedImage(std::move(codes), {}, options, linker).key();
     };
     CHECK(key({a, b}) == key({{"other name", "1", CodeKind::ptx}, b}));
     CHECK(key({a, b}) != key({b, a}));
     CHECK(key({a, b}) != key({a}));
-    CHECK(key({a, b}) != key({a, b}, {.lineinfo = true}));
+    CompileOptions lined;
+    lined.lineinfo = true;
+    CHECK(key({a, b}) != key({a, b}, lined));
     CHECK(key({a}) != key({{"a", "1", CodeKind::cubin}}));
 }
 

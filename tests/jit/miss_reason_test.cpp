@@ -53,7 +53,7 @@ TEST_CASE("where there can be no directory nobody waits") {
 TEST_CASE("a sweep removes the locks that killed processes left") {
     const TemporaryDirectory root;
     const CacheDirectory directory(root.path());
-    const std::string old_lock = lock_name(1, 2), young_lock = lock_name(3, 4);
+    const std::string old_lock = lock_name({1, 2}), young_lock = lock_name({3, 4});
     root.write(old_lock, "");
     root.write(young_lock, "");
     directory.stamp(old_lock, now_ns() - 7'200'000'000'000);

@@ -8,14 +8,12 @@
 namespace bascule {
 namespace {
 
-/// "name(parameter, parameter)" of each kernel, separated by blanks; templates are marked T, extern "C" ones
-/// C.
+/// "name(parameter, parameter)" of each kernel, separated by blanks; templates are marked T.
 std::string summary(std::string_view text) {
     std::string out;
     for (const KernelDeclaration& kernel : find_kernels(text)) {
         if (!out.empty()) out += ' ';
         out += kernel.is_template ? "T:" : "";
-        out += kernel.is_extern_c ? "C:" : "";
         out += kernel.name + "(";
         for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
             out += (i == 0 ? "" : ",") + kernel.parameters[i];
@@ -51,8 +49,8 @@ TEST_CASE("every kernel of a text is found, with its qualified name and its para
         {"namespace a {} namespace b = a; __global__ void k() {}", "k()"},
         {"using namespace std; __global__ void k() {}", "k()"},
         {"namespace a { __global__ void k(int n); } __global__ void a::k(int n) {}", "a::k(n)"},
-        {"extern \"C\" __global__ void k(int n) {}", "C:k(n)"},
-        {"extern \"C\" { __global__ void k() {} } __global__ void l() {}", "C:k() l()"},
+        {"extern \"C\" __global__ void k(int n) {}", "k(n)"},
+        {"extern \"C\" { __global__ void k() {} } __global__ void l() {}", "k() l()"},
         {"extern \"C\" int x; __global__ void k() {}", "k()"},
         {"template <typename T> __global__ void k(T* p) {}", "T:k(p)"},
         {"template <int N, class T = float, bool B = (N > 2)> __global__ void k(T p) {}", "T:k(p)"},

@@ -184,9 +184,6 @@ struct is_nothrow_invocable : bool_constant<is_nothrow_invocable_v<F, Arguments.
 
 // --- The same as types ---
 
-#define BASCULE_TRAIT(name) \
-    template <class T>      \
-    struct name : bool_constant<name##_v<T>> {};
 BASCULE_TRAIT(is_null_pointer)
 BASCULE_TRAIT(is_fundamental)
 BASCULE_TRAIT(is_compound)
@@ -215,7 +212,7 @@ BASCULE_TRAIT(is_nothrow_default_constructible)
 BASCULE_TRAIT(is_nothrow_copy_constructible)
 BASCULE_TRAIT(is_nothrow_move_constructible)
 BASCULE_TRAIT(is_trivially_destructible)
-#undef BASCULE_TRAIT
+#undef BASCULE_TRAIT  // of <type_traits>
 template <class To, class From>
 struct is_assignable : bool_constant<is_assignable_v<To, From>> {};
 template <class T, class... Arguments>

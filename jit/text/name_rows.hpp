@@ -1,4 +1,4 @@
-// A table of names: what the help for diagnostics is written in.
+// A table of names, and what is said of each: what help about texts and options is written in.
 #pragma once
 
 #include <algorithm>
@@ -28,10 +28,14 @@ inline std::vector<std::string_view> words_of(std::string_view text) {
 
 /// Whether the name is one of `names`, as a row has them.
 inline bool fits_one(std::string_view names, std::string_view name) {
-    return std::ranges::any_of(words_of(names), [&](std::string_view pattern) {
+    while (!names.empty()) {
+        const std::string_view pattern = names.substr(0, names.find(' '));
         const bool is_beginning = pattern.ends_with('*');
-        return is_beginning ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern;
-    });
+        if (is_beginning ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern)
+            return true;
+        names.remove_prefix(std::min(pattern.size() + 1, names.size()));
+    }
+    return false;
 }
 
 inline std::string find_row(std::span<const NameRow> rows, std::string_view name) {
