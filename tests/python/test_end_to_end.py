@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from child_process import run_python
 from conftest import SCALE
 
 import bascule
@@ -188,9 +186,7 @@ def test_an_import_loads_neither_numpy_nor_modules_that_cost_as_much_as_bascule_
     """Without `site`, whose .pth files may import anything."""
     code = "import sys, bascule; print([m for m in ('numpy', 'inspect', 'statistics', 'html') if m in sys.modules])"
     package = str(Path(bascule.__file__).parents[1])
-    answer = subprocess.run(
-        [sys.executable, "-S", "-c", code], env=os.environ | {"PYTHONPATH": package}, capture_output=True, text=True
-    )
+    answer = run_python("-S", "-c", code, PYTHONPATH=package)
     assert (answer.stdout, answer.stderr) == ("[]\n", "")
 
 

@@ -5,24 +5,18 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import textwrap
 
 import numpy as np
 import pytest
+from child_process import printed_by, run_python
 from conftest import SCALE, ForeignArray, traced
 
 import bascule
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return run_python("-c", textwrap.dedent(code), **environment)
 
 
 def message(caught: pytest.ExceptionInfo[BaseException], *parts: str) -> None:
@@ -287,12 +281,9 @@ def test_importing_asks_no_driver_and_no_compiler():
 
 
 def test_info_tells_device_driver_compiler_and_headers():
-    result = subprocess.run(
-        [sys.executable, "-m", "bascule", "info"], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
+    printed = printed_by("-m", "bascule", "info")
     for part in ("device", "driver", "nvrtc", "cuda_fp16.h", "missing    nothing"):
-        assert part in result.stdout
+        assert part in printed
 
 
 def test_every_error_is_of_our_own_class_and_of_the_builtin():

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from child_process import printed_by, run_python
 from conftest import ForeignArray, traced
 
 import bascule
@@ -119,19 +117,15 @@ for setting in (None, True, False):
 
 @pytest.mark.parametrize("value", ["", "1", "0"])
 def test_foreign_streams_can_be_ignored_by_setting_or_environment(value, emulated):
-    environment = {**os.environ, "BASCULE_CUDA_ARRAY_INTERFACE_SYNC": value}
-    result = subprocess.run(
-        [sys.executable, "-c", OPT_OUT], capture_output=True, text=True, env=environment, check=True
-    )
+    printed = printed_by("-c", OPT_OUT, BASCULE_CUDA_ARRAY_INTERFACE_SYNC=value)
     ordered = "['record', 'wait', 'launch', 'record', 'wait'] False"
     ignored = "['launch'] True"
     default = ignored if value == "0" else ordered
-    assert result.stdout.splitlines() == [str(value != "0"), default, ordered, ignored]
+    assert printed.splitlines() == [str(value != "0"), default, ordered, ignored]
 
 
 def test_a_misspelt_environment_is_named():
-    environment = {**os.environ, "BASCULE_CUDA_ARRAY_INTERFACE_SYNC": "off"}
-    result = subprocess.run([sys.executable, "-c", "import bascule"], capture_output=True, text=True, env=environment)
+    result = run_python("-c", "import bascule", BASCULE_CUDA_ARRAY_INTERFACE_SYNC="off")
     assert result.returncode != 0
     assert "BASCULE_CUDA_ARRAY_INTERFACE_SYNC is 'off': set it to 1" in result.stderr
 

@@ -3,12 +3,12 @@
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import compile_counter
 import processes
 import pytest
+from child_process import printed_by, run_python
 from processes import entries, finish, run, start
 
 DEFINES = {"VALUE": "3"}
@@ -94,11 +94,7 @@ print(bascule.cache.stats().compiled, bascule.cache.stats().from_memory)
 """
     file = tmp_path / "kernels.cu"
     file.write_text("__global__ void k(int* p) { *p = __LINE__; }")
-    environment = {**os.environ, "BASCULE_CACHE_DIR": str(directory)}
-    done = subprocess.run(
-        [sys.executable, "-c", program, file], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["1", "2"]
+    assert printed_by("-c", program, file, BASCULE_CACHE_DIR=str(directory)).split() == ["1", "2"]
 
 
 def test_two_processes_at_once_on_one_program_are_both_right(directory: Path) -> None:
@@ -171,10 +167,8 @@ def test_a_warning_that_is_an_error_fails_no_compile(directory: Path) -> None:
     directory.mkdir()
     directory.chmod(0o777)
     program = "import bascule; bascule.compile('__global__ void k() {}').k.prepare(); print('right')"
-    environment = {**os.environ, "BASCULE_CACHE_DIR": str(directory)}
-    command = [sys.executable, "-W", "error::bascule.CacheWarning", "-W", "error::UserWarning", "-c", program]
-    environment["BASCULE_DEVICE"] = "emulated"
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    command = ["-W", "error::bascule.CacheWarning", "-W", "error::UserWarning", "-c", program]
+    done = run_python(*command, BASCULE_CACHE_DIR=str(directory), BASCULE_DEVICE="emulated")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "right"
     assert "others can write to it" in done.stderr
@@ -202,9 +196,5 @@ for thread in threads:
 assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
 print(bascule.cache.stats().compiled)
 """
-    environment = {**os.environ, "BASCULE_CACHE_DIR": str(directory)}
-    command = [sys.executable, "-W", "ignore", "-c", program]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "13"
+    assert printed_by("-W", "ignore", "-c", program, BASCULE_CACHE_DIR=str(directory)).strip() == "13"
     assert len(entries(directory)) == 13

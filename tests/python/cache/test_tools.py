@@ -15,6 +15,7 @@ from pathlib import Path
 import cloudpickle
 import numpy as np
 import pytest
+from child_process import run_python
 from processes import TEXT, entries, run
 
 import bascule
@@ -32,11 +33,8 @@ def directory(tmp_path: Path) -> Path:
 def python(directory: Path, program: str, *arguments: object, limit: str | None = None) -> subprocess.CompletedProcess:
     """A program that has `bascule`, `sys` and the function `origin_of(text)`, in a process with this cache."""
     beginning = "import sys, bascule\ndef origin_of(text): return bascule.compile(text).fill.origin\n"
-    environment = {**os.environ, "BASCULE_CACHE_DIR": str(directory)}
-    if limit is not None:
-        environment["BASCULE_CACHE_LIMIT"] = limit
-    command = [sys.executable, "-c", beginning + program, *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    settings = {} if limit is None else {"BASCULE_CACHE_LIMIT": limit}
+    return run_python("-c", beginning + program, *arguments, BASCULE_CACHE_DIR=str(directory), **settings)
 
 
 def printed(directory: Path, program: str, *arguments: object, limit: str | None = None) -> str:
@@ -46,14 +44,7 @@ def printed(directory: Path, program: str, *arguments: object, limit: str | None
 
 
 def command(directory: Path | str, *arguments: object) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "bascule", "cache", *map(str, arguments)],
-        env={**os.environ, "BASCULE_CACHE_DIR": str(directory)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run_python("-m", "bascule", "cache", *arguments, BASCULE_CACHE_DIR=str(directory))
 
 
 def make_old(path: Path, hours: float) -> None:
@@ -338,9 +329,7 @@ def test_a_key_is_bytes_and_long_enough(tmp_path: Path) -> None:
 
 
 def test_an_import_needs_a_cache_that_can_be_written(archive: Path, tmp_path: Path) -> None:
-    environment = {**os.environ, "BASCULE_CACHE_DIR": ""}
-    program = [sys.executable, "-c", "import sys, bascule\n" + IMPORT, str(archive)]
-    off = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    off = run_python("-c", "import sys, bascule\n" + IMPORT, archive, BASCULE_CACHE_DIR="")
     assert "bascule.CacheError: There is no cache on disk to import into." in off.stderr
     file = tmp_path / "file"
     file.write_text("")

@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from child_process import printed_by, run_python
 
 import bascule
 
@@ -80,10 +81,8 @@ def test_help_and_the_version_import_neither_numpy_nor_a_driver(tmp_path):
         "print(sorted(slow & set(sys.modules)), _bascule._driver_is_loaded())\n"
     )
     for words in (["--help"], ["--version"], ["run", "--help"], ["compile", "--help"], ["cache", "list", "--help"]):
-        done = subprocess.run(
-            [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=60, check=True
-        )
-        assert done.stdout.splitlines()[-1] == "[] False"
+        printed = printed_by("-c", program, *words)
+        assert printed.splitlines()[-1] == "[] False"
 
 
 def test_pip_and_the_set_up_make_the_command(tmp_path):
@@ -220,7 +219,6 @@ def completions(line: str, directory: Path) -> list[str]:
     """What a shell that asks argcomplete gets for the line."""
     answer = directory / "answer"
     environment = {
-        **os.environ,
         "_ARGCOMPLETE": "1",
         "_ARGCOMPLETE_IFS": "\n",
         "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
@@ -228,9 +226,7 @@ def completions(line: str, directory: Path) -> list[str]:
         "COMP_LINE": line,
         "COMP_POINT": str(len(line)),
     }
-    subprocess.run(
-        [sys.executable, "-m", "bascule"], env=environment, cwd=directory, timeout=60, check=False, capture_output=True
-    )
+    run_python("-m", "bascule", cwd=directory, **environment)
     return answer.read_text().splitlines() if answer.exists() else []
 
 

@@ -7,12 +7,12 @@ functions too. One of Python needs the GIL: who calls the driver with it may wai
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from child_process import PYTEST, printed_by
 
 from .place import prints, run_on_driver
 
@@ -367,13 +367,6 @@ LONG = pytest.mark.skipif("LONG_TESTS" not in os.environ, reason="takes half a m
 @pytest.mark.parametrize("tests", [SOME, pytest.param(MORE, marks=[pytest.mark.slow, LONG])], ids=["some", "more"])
 def test_the_suite_runs_while_a_host_function_waits_for_the_gil(tests: list[str]) -> None:
     root = HERE.parent
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "driver.host_functions", *tests],
-        cwd=root,
-        env={**os.environ, **THREADS, **CHECK, "PYTHONPATH": os.pathsep.join([str(root), *filter(None, sys.path)])},
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
+    paths = os.pathsep.join([str(root), *filter(None, sys.path)])
+    command = [*PYTEST, "-p", "driver.host_functions", *tests]
+    printed_by(*command, timeout=900, cwd=root, PYTHONPATH=paths, **THREADS, **CHECK)

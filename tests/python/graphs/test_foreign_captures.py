@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import subprocess
-import sys
 import weakref
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from child_process import printed_by
 from conftest import ForeignArray
 
 import bascule
@@ -178,9 +177,7 @@ print("as promised")
 
 
 def test_a_stream_is_asked_at_every_launch_from_the_moment_on_when_its_handle_is_given_out():
-    done = subprocess.run([sys.executable, "-c", FIRST_CAPTURE], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "as promised"
+    assert printed_by("-c", FIRST_CAPTURE).strip() == "as promised"
 
 
 def test_bound_launches_keep_their_arrays_with_the_graph(kernels):

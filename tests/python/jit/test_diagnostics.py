@@ -14,6 +14,7 @@ import types
 from pathlib import Path
 
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -240,7 +241,7 @@ def test_a_fault_report_names_the_line_of_the_python_file(emulated, tmp_path):
         """)
     path = tmp_path / "past.py"
     path.write_text(program)
-    result = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
+    result = run_python(path)
     assert f"{path}:4: p[5] = 1;" in result.stdout, result.stdout + result.stderr
 
 
@@ -257,12 +258,12 @@ except bascule.CompileError as error:
 
 
 def stderr_of(program: str, terminal: bool, **environment: str) -> str:
+    if not terminal:
+        return run_python(
+            "-c", program, **{"NO_COLOR": None, "FORCE_COLOR": None, "TERM": "xterm", **environment}
+        ).stderr
     clean = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "FORCE_COLOR"}}
     variables = {**clean, "TERM": "xterm", **environment}
-    if not terminal:
-        return subprocess.run(
-            [sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=120
-        ).stderr
     ours, theirs = pty.openpty()
     process = subprocess.Popen([sys.executable, "-c", program], env=variables, stderr=theirs)
     os.close(theirs)

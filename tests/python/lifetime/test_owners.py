@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
-import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+from child_process import run_python
 from conftest import ForeignArray
 
 import bascule
@@ -518,8 +516,7 @@ print(most, runs.copy_to_host()[0])
 
 def test_beyond_1024_launches_the_host_waits_for_the_oldest(emulated):
     """The first kernel waits for the host, and the host for it, unless it lets go before the queue is full."""
-    environment = {**os.environ, "BASCULE_EMULATED_SCHEDULE": "threads", "BASCULE_EMULATED_TIMEOUT": "10"}
-    run = subprocess.run([sys.executable, "-c", HELD], env=environment, capture_output=True, text=True, timeout=30)
+    run = run_python("-c", HELD, BASCULE_EMULATED_SCHEDULE="threads", BASCULE_EMULATED_TIMEOUT="10")
     assert (run.returncode, run.stderr) == (0, "")
     most, runs = map(int, run.stdout.split())
     assert (most, runs) == (2048, 3000)

@@ -7,20 +7,14 @@ import subprocess
 import sys
 
 import pytest
+from child_process import run_python
 
 USE = "import bascule; bascule.device_array(3)"
 
 
 def run(program: str = USE, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("BASCULE_")}
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env={**environment, "BASCULE_DEVICE": "emulated", **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    inherited = {name: None for name in os.environ if name.startswith("BASCULE_")}
+    return run_python("-c", program, **{**inherited, "BASCULE_DEVICE": "emulated", **variables})
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import traceback
 import warnings
 
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -95,9 +94,7 @@ def test_a_warning_points_at_the_line_that_launched():
 def test_the_warning_of_the_emulated_device_points_at_the_users_line(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(f"import bascule\n\n\nbascule.compile({TEXT!r})\n")
-    environment = {name: value for name, value in os.environ.items() if name != "BASCULE_DEVICE"}
-    environment["BASCULE_DEVICE"] = "auto"
-    done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, timeout=120)
+    done = run_python(program, BASCULE_DEVICE="auto")
     assert done.returncode == 0, done.stderr
     if "EmulatedDeviceWarning" in done.stderr:  # not where a GPU is
         assert f"{program}:4: EmulatedDeviceWarning" in done.stderr

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
-import sys
 import weakref
 
 import pytest
+from child_process import run_python
 from plain_launches import add, array_on, prepared
 
 import bascule
@@ -60,10 +58,7 @@ os._exit(0)  # p's owner would destroy it again
 
 @pytest.mark.usefixtures("stale_handles")
 def test_rule_10_when_the_fence_fails_the_host_waits_before_the_error_is_raised():
-    environment = os.environ | {"BASCULE_EMULATED_SCHEDULE": "eager"}
-    child = subprocess.run(
-        [sys.executable, "-u", "-c", PRODUCER_GOES], env=environment, capture_output=True, text=True, timeout=60
-    )
+    child = run_python("-u", "-c", PRODUCER_GOES, BASCULE_EMULATED_SCHEDULE="eager")
     assert child.stdout.split() == ["cuStreamWaitEvent", "True", "1", "1"], child.stderr
 
 
