@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import subprocess
-import sys
 import tarfile
 import time
 from pathlib import Path
@@ -55,38 +54,10 @@ def make_old(path: Path, hours: float) -> None:
 # --- the bound ---
 
 
-def test_what_was_not_used_for_longest_is_removed_after_a_compile_and_a_hit_counts_as_use(directory: Path) -> None:
-    run(directory, *TEXTS[:2])
-    oldest, newer = entries(directory)
-    make_old(oldest, 48)
-    make_old(newer, 24)
-    kept = next(value for value in (3, 4) if _entry_of(directory, value) == oldest)
-    used = run(directory, TEXTS[kept - 3])
-    assert used.from_disk == 1
-    make_old(directory / "swept", 2)
-    limit = str(int(2.5 * oldest.stat().st_size))
-    run(directory, TEXTS[2], environment={"BASCULE_CACHE_LIMIT": limit})
-    left = entries(directory)
-    assert oldest in left
-    assert newer not in left
-    assert len(left) == 2
-
-
 def _entry_of(directory: Path, value: int) -> Path:
     """The entry whose source multiplies by `value`."""
     (entry,) = (path for path in entries(directory) if f"= {value} * i".encode() in path.read_bytes())
     return entry
-
-
-def test_a_limit_of_nothing_keeps_nothing_and_one_that_is_no_size_is_said_once(directory: Path) -> None:
-    nothing = run(directory, environment={"BASCULE_CACHE_LIMIT": "0"}, defines={"VALUE": "3"})
-    assert (nothing.compiled, nothing.warnings) == (1, [])
-    assert entries(directory) == []
-    wrong = run(directory, *TEXTS, environment={"BASCULE_CACHE_LIMIT": "lots"})
-    (warning,) = wrong.warnings
-    assert 'BASCULE_CACHE_LIMIT is "lots"' in warning
-    assert "500MB" in warning
-    assert len(entries(directory)) == 3
 
 
 def test_the_limit_is_read_and_set_in_bytes(directory: Path) -> None:
@@ -125,18 +96,6 @@ def test_the_list_has_sizes_times_and_kernels(directory: Path) -> None:
         assert abs(entry["last_used"] - path.stat().st_mtime) < 1e-3
         assert (entry["kernels"], entry["arch"], entry["problem"]) == (["fill"], "sm_80", "")
         assert entry["nvrtc"].count(".") == 1
-
-
-def test_what_is_damaged_or_another_version_s_is_found_and_does_no_harm(directory: Path) -> None:
-    run(directory, *TEXTS)
-    damaged, other = entries(directory)[:2]
-    damaged.write_bytes(damaged.read_bytes()[:-1])
-    other.write_bytes(b"something else")
-    program = "for e in bascule.cache.verify(): print(e.name, e.problem)"
-    assert sorted(printed(directory, program).splitlines()) == [f"{path.name} damaged" for path in (damaged, other)]
-    again = run(directory, *TEXTS)
-    assert (again.compiled, again.from_disk) == (2, 1)
-    assert printed(directory, program) == ""
 
 
 def test_clear_empties_memory_and_on_request_the_disk(directory: Path) -> None:
@@ -388,24 +347,6 @@ def test_the_command_exports_and_imports_with_a_key_in_a_file(directory: Path, t
     assert missing.returncode == 1
     assert missing.stderr.startswith("error: ")
     assert str(tmp_path / "missing") in missing.stderr
-
-
-def test_a_reader_that_has_seen_enough_ends_the_command_quietly(directory: Path) -> None:
-    run(directory, *TEXTS)
-    read, write = os.pipe()
-    os.close(read)
-    for arguments in (["cache", "list"], ["cache", "list", "--json"], ["info"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "bascule", *arguments],
-            env={**os.environ, "BASCULE_CACHE_DIR": str(directory)},
-            stdout=write,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (141, "")
-    os.close(write)
 
 
 @pytest.mark.parametrize("module", ["cache", "config"])

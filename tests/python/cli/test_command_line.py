@@ -137,7 +137,16 @@ def test_info_says_how_to_get_what_is_missing(bascule_command, tmp_path):
 def test_info_counts_the_programs_on_disk(bascule_command, tmp_path):
     directory = str(tmp_path / "programs")
     bascule_command("compile", SAXPY, "--arch", "sm_90", "--ptx", BASCULE_CACHE_DIR=directory)
-    assert f"cache      {directory}: 1 program, " in bascule_command("info", BASCULE_CACHE_DIR=directory).stdout
+    told = bascule_command("info", BASCULE_CACHE_DIR=directory).stdout
+    for part in (
+        f"cache      {directory}: 1 program, ",
+        "device",
+        "driver",
+        "nvrtc",
+        "cuda_fp16.h",
+        "missing    nothing",
+    ):
+        assert part in told
     assert "cache      none on disk" in bascule_command("info", BASCULE_CACHE_DIR="").stdout
 
 
@@ -163,7 +172,9 @@ def test_a_reader_that_ends_early_ends_the_command_quietly(tmp_path):
     read, write = os.pipe()
     os.close(read)
     run = ["run", str(SAXPY), "--work", "1000", "2", "arange:1000", "zeros:1000"]
-    for words, errors in ((["--help"], ""), (["compile", str(SAXPY), "--ptx"], ""), ([*run, "1000"], ""), (run, None)):
+    quiet = [["--help"], ["compile", str(SAXPY), "--ptx"], [*run, "1000"], ["info"]]
+    quiet += [["cache", "list"], ["cache", "list", "--json"]]  # of what was compiled
+    for words, errors in (*((each, "") for each in quiet), (run, None)):
         done = subprocess.run(
             [sys.executable, "-m", "bascule", *words], stdout=write, stderr=subprocess.PIPE, text=True, timeout=120
         )
