@@ -33,3 +33,9 @@ kernel = module.increment
 def run(program: str, before_the_import: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs the program behind the opening; BASCULE_DEVICE and the schedule come from the tests' own environment."""
     return run_python("-c", before_the_import + OPENING + textwrap.dedent(program), **environment)
+
+
+def ends_well(program: str, before_the_import: str = "", says: str = "", **environment: str) -> None:
+    """Runs the program as `run` does; it must end with status 0, and say this and nothing else."""
+    ended = run(program, before_the_import, **environment)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, says, "")

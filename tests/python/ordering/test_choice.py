@@ -294,6 +294,7 @@ def test_the_null_stream_of_another_library_is_the_legacy_default_stream(per_thr
 
 def test_an_external_stream_keeps_its_owner_and_is_current_like_any_other(add):
     owned = bascule.stream()
+    assert owned.__cuda_stream__() == (0, owned.handle)
     stream = bascule.external_stream(Protocol((0, owned.handle)))
     arrays = [ones() for _ in range(3)]
     with stream:
