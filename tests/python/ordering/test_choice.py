@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -295,10 +296,14 @@ def test_the_null_stream_of_another_library_is_the_legacy_default_stream(per_thr
 def test_an_external_stream_keeps_its_owner_and_is_current_like_any_other(add):
     owned = bascule.stream()
     assert owned.__cuda_stream__() == (0, owned.handle)
-    stream = bascule.external_stream(Protocol((0, owned.handle)))
+    owner = Protocol((0, owned.handle))
+    kept = weakref.ref(owner)
+    stream = bascule.external_stream(owner)
+    del owner
     arrays = [ones() for _ in range(3)]
     with stream:
         assert used("launch", lambda: add[1, 32](*arrays)) == [owned.handle]
+    assert kept() is not None
     assert bascule.external_stream(stream) == stream
     with pytest.raises(TypeError, match="None"):
         bascule.external_stream(None)
