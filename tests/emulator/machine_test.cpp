@@ -99,17 +99,6 @@ TEST_CASE("every half converts to its value, and floats to the nearest half") {
     for (int i = 0; i < 65536; ++i) REQUIRE(halves[i] == nearest_half(floats[i]));
 }
 
-TEST_CASE("a grid-stride saxpy covers every size") {
-    for (const int count : {0, 1, 31, 32, 33, 1000, 10007}) {
-        Device device = programs(2);
-        std::vector<float> x = noise(static_cast<std::size_t>(count) + 1, 14), y = noise(x.size(), 15),
-                           expected = y;
-        for (int i = 0; i < count; ++i) expected[i] = std::fmaf(2.5f, x[i], y[i]);
-        REQUIRE_FALSE(device.launch("saxpy", {3}, {100}, count, 2.5f, device.array(x), device.array(y)));
-        expect_equal(y, expected, "saxpy");
-    }
-}
-
 TEST_CASE("dynamic shared memory begins after the static variables and constants are initialised") {
     Device device = programs();
     constexpr int width = 100, height = 3;
@@ -126,68 +115,6 @@ TEST_CASE("dynamic shared memory begins after the static variables and constants
     device.dynamic_shared_bytes = (64 + 8) * 4;
     REQUIRE_FALSE(device.launch("blur", {2, height}, {64}, device.array(a), device.array(out), width));
     expect_equal(out, expected, "blur");
-}
-
-TEST_CASE("lanes that leave a loop early wait for the others") {
-    Device device = programs(2);
-    constexpr int width = 64;
-    std::vector<int> out(width * width), expected(width * width);
-    for (int y = 0; y < width; ++y) {
-        for (int x = 0; x < width; ++x) {
-            const float cr = std::fmaf(1, 3.f * float(x) / width, -2),
-                        ci = std::fmaf(1, 3.f * float(y) / width, -1.5f);
-            float zr = 0, zi = 0;
-            int k = 0;
-            while (k < 100 && std::fmaf(zr, zr, zi * zi) < 4) {
-                const float t = zr * zr - zi * zi + cr;
-                zi = 2 * zr * zi + ci, zr = t, k++;
-            }
-            expected[y * width + x] = k;
-        }
-    }
-    REQUIRE_FALSE(device.launch("mandelbrot", {1, width}, {width}, device.array(out), width, 100));
-    expect_equal(out, expected, "mandelbrot");
-}
-
-TEST_CASE("device functions are called with structures, from divergent places") {
-    struct Matrix {
-        float m[16];
-        int n;
-    } matrix;
-    for (int i = 0; i < 16; ++i) matrix.m[i] = float(i) / 4;
-    matrix.n = 9;
-    const auto scaled = [](Matrix b, float f) {
-        for (int i = 0; i < 16; i++) b.m[i] = std::fmaf(b.m[i], f, float(i));
-        b.n++;
-        return b;
-    };
-    Device device = programs();
-    std::vector<float> out(64), expected(64);
-    for (int i = 0; i < 64; ++i) {
-        Matrix c = scaled(matrix, float(i));
-        if (i & 1) c = scaled(c, 2);
-        float sum = float(c.n);
-        for (const float each : c.m) sum += each;
-        int steps = 0;
-        for (int k = i; k > 1; ++steps) k = k & 1 ? 3 * k + 1 : k / 2;
-        expected[i] = sum + float(steps) + matrix.m[5];
-    }
-    REQUIRE_FALSE(device.launch("calls", {1}, {64}, matrix, device.array(out), 5));
-    expect_equal(out, expected, "calls");
-}
-
-TEST_CASE("each thread has local memory of its own") {
-    Device device = programs();
-    std::vector<unsigned> out(70), expected(70);
-    for (unsigned t = 0; t < 70; ++t) {
-        unsigned a[32], sum = 0;
-        for (unsigned i = 0; i < 32; i++) a[i] = i * t;
-        for (unsigned i = 1; i < 32; i++) a[(i * 7 + 3) & 31] += a[i - 1];
-        for (const unsigned each : a) sum = sum * 31 + each;
-        expected[t] = sum;
-    }
-    REQUIRE_FALSE(device.launch("local_array", {1}, {70}, device.array(out), 3));
-    expect_equal(out, expected, "local_array");
 }
 
 TEST_CASE("atomics of every block arrive") {
@@ -215,18 +142,11 @@ TEST_CASE("atomics of every block arrive") {
     }
 }
 
-TEST_CASE("a lane that holds a lock gets on while the others of its warp spin") {
-    Device device = programs(2);
-    std::vector<int> lock(1), count(1);
-    REQUIRE_FALSE(device.launch("locked", {2}, {64}, device.array(lock), device.array(count)));
-    CHECK(count[0] == 128);
-}
-
 // Compilers write each register once; PTX by hand need not.
 TEST_CASE("an address register is looked at again once it has changed") {
     // Consecutive addresses first, then the same ones in reverse.
     Device device(
-        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        testing::sm_80_prologue +
         ".entry k(.param .u64 pin, .param .u64 pout) {\n.reg .b64 %in, %out, %x; .reg .b32 %t, %a, %b;\n"
         "ld.param.u64 %in, [pin]; ld.param.u64 %out, [pout]; mov.u32 %t, %tid.x;\n"
         "mad.wide.u32 %out, %t, 4, %out; mad.wide.u32 %x, %t, 4, %in; ld.global.u32 %a, [%x];\n"
@@ -242,7 +162,7 @@ TEST_CASE("an address register is looked at again once it has changed") {
 TEST_CASE("an address is the sum that was made, whatever becomes of its parts") {
     // %v changes between the sum and the loads; in the loop it does before the sum is made anew; odd threads change it.
     Device device(
-        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        testing::sm_80_prologue +
         ".entry k(.param .u64 pin, .param .u64 pout) {\n"
         ".reg .b64 %in, %out, %v, %x, %y; .reg .b32 %t, %i, %a, %b, %sum; .reg .pred %p, %odd;\n"
         "ld.param.u64 %in, [pin]; ld.param.u64 %out, [pout]; mov.u32 %t, %tid.x;\n"
@@ -267,7 +187,7 @@ TEST_CASE("an address is the sum that was made, whatever becomes of its parts") 
 TEST_CASE("who sleeps lets those run for whom it waits") {
     // The threads from %first on look for a flag between naps of a millisecond; the others, later in the text, set it.
     const std::string text =
-        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        testing::sm_80_prologue +
         ".entry k(.param .u64 pout, .param .u32 pfirst) {\n.shared .b32 flag;\n"
         ".reg .b64 %out; .reg .b32 %t, %first, %looks, %f; .reg .pred %p;\n"
         "ld.param.u64 %out, [pout]; ld.param.u32 %first, [pfirst]; mov.u32 %t, %tid.x; mov.u32 %looks, 0;\n"
@@ -290,7 +210,7 @@ TEST_CASE("who sleeps lets those run for whom it waits") {
 
 TEST_CASE("a predicate that a branch has looked at is there for others too") {
     Device device(
-        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        testing::sm_80_prologue +
         ".entry k(.param .u64 pout) {\n.reg .b64 %out; .reg .b32 %t, %a; .reg .pred %p;\n"
         "ld.param.u64 %out, [pout]; mov.u32 %t, %tid.x; mad.wide.u32 %out, %t, 4, %out; mov.u32 %a, 0;\n"
         "setp.lt.u32 %p, %t, 10; @%p bra SMALL; add.u32 %a, %a, 100; bra END;\n"
@@ -304,14 +224,13 @@ TEST_CASE("a predicate that a branch has looked at is there for others too") {
 
 TEST_CASE("a value that a guarded write may leave alone lives on through the loop") {
     // %v is 7 until the third round makes it 5. %w is needed only where %v is not until the next round.
-    Device device(
-        ".version 8.0\n.target sm_80\n.address_size 64\n"
-        ".entry k(.param .u64 pout) {\n.reg .b64 %out; .reg .b32 %v, %w, %i, %sum; .reg .pred %p;\n"
-        "ld.param.u64 %out, [pout]; mov.u32 %v, 7; mov.u32 %i, 0; mov.u32 %sum, 0;\n"
-        "LOOP: setp.eq.u32 %p, %i, 2; @%p mov.u32 %v, 5; add.u32 %sum, %sum, %v;\n"
-        "mul.lo.u32 %w, %i, 100; add.u32 %sum, %sum, %w;\n"
-        "add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 4; @%p bra LOOP;\n"
-        "st.global.u32 [%out], %sum; ret; }");
+    Device device(testing::sm_80_prologue +
+                  ".entry k(.param .u64 pout) {\n.reg .b64 %out; .reg .b32 %v, %w, %i, %sum; .reg .pred %p;\n"
+                  "ld.param.u64 %out, [pout]; mov.u32 %v, 7; mov.u32 %i, 0; mov.u32 %sum, 0;\n"
+                  "LOOP: setp.eq.u32 %p, %i, 2; @%p mov.u32 %v, 5; add.u32 %sum, %sum, %v;\n"
+                  "mul.lo.u32 %w, %i, 100; add.u32 %sum, %sum, %w;\n"
+                  "add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 4; @%p bra LOOP;\n"
+                  "st.global.u32 [%out], %sum; ret; }");
     std::vector<int> out(1);
     REQUIRE_FALSE(device.launch("k", {1}, {1}, device.array(out)));
     CHECK(out[0] == 7 + 7 + 5 + 5 + 100 * (0 + 1 + 2 + 3));
@@ -348,7 +267,7 @@ TEST_CASE("a failed assertion is a fault with its text, one that holds is none")
 
 TEST_CASE("a store to constant memory is a fault, whichever way the address came") {
     Device device(
-        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        testing::sm_80_prologue +
         ".const .b32 c[4] = {1, 2, 3, 4};.entry k() { .reg .b64 %d<3>; mov.u64 %d1, c; cvta.const.u64 %d2, "
         "%d1; st.u32 [%d2+8], 7; ret; }");
     const auto fault = device.launch("k", {1}, {1});
@@ -497,7 +416,7 @@ std::string printed(const std::string& format, const std::string& arguments) {
     std::string bytes;
     for (const char c : format) bytes += std::to_string(static_cast<int>(c)) + ", ";
     Device device(
-        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        testing::sm_80_prologue +
         ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);\n"
         ".global .b8 format[] = {" +
         bytes + "0};\n.global .align 8 .b32 values[] = {" + arguments +

@@ -106,24 +106,6 @@ TEST_CASE("an executable graph has references of its own, and what runs holds th
     });
 }
 
-TEST_CASE("what waits behind a held stream keeps its user objects after its graph and executable are gone") {
-    World world("lazy");
-    float* x = world.pinned(1.0F);
-    const CUstream p = world.device.stream();
-    Counted counted(world);
-    const CUgraph graph = one_increment(world, x, p, counted);
-    {
-        Executable exec(world, graph);
-        CHECK(exec.launch(p) == CUDA_SUCCESS);
-    }
-    CHECK(world.api.cuGraphDestroy(graph) == CUDA_SUCCESS);
-    CHECK(*x == 1.0F);
-    CHECK(counted.ends == 0);
-    CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);
-    CHECK(*x == 2.0F);
-    CHECK(counted.ends == 1);
-}
-
 TEST_CASE("an update replaces what an executable graph holds") {
     World world("eager");
     float* x = world.pinned(1.0F);

@@ -15,7 +15,7 @@ namespace {
 // Thread t of the first warps waits until `flag` is the number of its warp, then adds one to it; the last
 // warp, which runs last, starts the chain. `load` is how they look at it.
 std::string chain(const std::string& load, const std::string& before) {
-    return ".version 8.0\n.target sm_80\n.address_size 64\n"
+    return testing::sm_80_prologue +
            ".entry k(.param .u64 pout) {\n.shared .align 4 .b32 flag;\n"
            ".reg .b64 %out; .reg .b32 %t, %w, %l, %f, %last, %turns; .reg .pred %p, %q;\n"
            "ld.param.u64 %out, [pout]; mov.u32 %t, %tid.x; shr.u32 %w, %t, 5; and.b32 %l, %t, 31;\n"
@@ -49,13 +49,12 @@ TEST_CASE("a warp that waits for another one lets it run, with a barrier in the 
 }
 
 TEST_CASE("a lock is passed from warp to warp, and from lane to lane") {
-    Device device(
-        ".version 8.0\n.target sm_80\n.address_size 64\n"
-        ".entry k(.param .u64 pcount) {\n.reg .b64 %c; .reg .b32 %old, %v; .reg .pred %p;\n"
-        "ld.param.u64 %c, [pcount];\n"
-        "AGAIN: atom.global.cas.b32 %old, [%c], 0, 1; setp.ne.u32 %p, %old, 0; @%p bra AGAIN;\n"
-        "ld.volatile.global.u32 %v, [%c+4]; add.u32 %v, %v, 1; st.volatile.global.u32 [%c+4], %v;\n"
-        "membar.gl; atom.global.exch.b32 %old, [%c], 0; ret; }");
+    Device device(testing::sm_80_prologue +
+                  ".entry k(.param .u64 pcount) {\n.reg .b64 %c; .reg .b32 %old, %v; .reg .pred %p;\n"
+                  "ld.param.u64 %c, [pcount];\n"
+                  "AGAIN: atom.global.cas.b32 %old, [%c], 0, 1; setp.ne.u32 %p, %old, 0; @%p bra AGAIN;\n"
+                  "ld.volatile.global.u32 %v, [%c+4]; add.u32 %v, %v, 1; st.volatile.global.u32 [%c+4], %v;\n"
+                  "membar.gl; atom.global.exch.b32 %old, [%c], 0; ret; }");
     std::vector<int> lock_and_count(2, 0);
     REQUIRE_FALSE(device.launch("k", {2}, {40}, device.array(lock_and_count)));
     CHECK(lock_and_count[0] == 0);

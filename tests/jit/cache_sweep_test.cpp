@@ -144,24 +144,6 @@ TEST_CASE("a store sweeps when it is due, and a hit never does") {
     CHECK_FALSE(std::filesystem::exists(second));
 }
 
-TEST_CASE("while the cache is disabled everything is compiled, and nothing is kept") {
-    const TemporaryDirectory root;
-    Cache cache(toolkit(), root.path() + "/cache");
-    const Program one = program("__global__ void one() {}");
-    {
-        const Cache::Disabled outer;
-        const Cache::Disabled inner;
-        for (int i = 0; i < 2; ++i) CHECK(cache.image(one).origin == Origin::compiled);
-        CHECK(Cache::is_disabled());
-    }
-    CHECK_FALSE(Cache::is_disabled());
-    CHECK_FALSE(std::filesystem::exists(root.path() + "/cache"));
-    CHECK(cache.image(one).origin == Origin::compiled);
-    CHECK(cache.image(one).origin == Origin::memory);
-    const Cache::Disabled again;
-    CHECK(cache.image(one).origin == Origin::compiled);
-}
-
 TEST_CASE("the limit is the environment's, else 1 GiB, and what is no size is said") {
     const auto limit_of = [](const char* value) {
         const Environment limit("BASCULE_CACHE_LIMIT", value);

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from child_process import run_python
 from conftest import SCALE
 
 import bascule
@@ -88,52 +86,6 @@ def test_keyword_arguments_go_to_the_parameters_they_name(scale):
         scale[1, 32](x, 4, p=10)
 
 
-def test_the_same_text_is_compiled_once():
-    source = SCALE + "// compiled once\n"
-    before = bascule.cache.stats()
-    first = bascule.compile(source)
-    second = bascule.compile(source)
-    after = bascule.cache.stats()
-    assert after.compiled == before.compiled + 1
-    assert after.from_memory == before.from_memory + 1
-    assert after.nvrtc_calls == before.nvrtc_calls + 1
-    assert (first.scale.origin, second.scale.origin) == ("compiled", "memory")
-
-
-def test_a_file_is_compiled_and_finds_headers_beside_it(tmp_path):
-    (tmp_path / "twice.h").write_text("__device__ inline float twice(float x) { return 2 * x; }\n")
-    (tmp_path / "k.cu").write_text(
-        '#include "twice.h"\n__global__ void k(float* p) { p[threadIdx.x] = twice(p[threadIdx.x]); }\n'
-    )
-    x = bascule.to_device(np.arange(32, dtype="f4"))
-    bascule.compile(file=tmp_path / "k.cu").k[1, 32](x)
-    np.testing.assert_array_equal(x.copy_to_host(), np.arange(32, dtype="f4") * 2)
-
-
-def test_defines_and_headers_given_as_text_reach_the_compiler():
-    options = bascule.CompileOptions(defines={"N": 4}, headers={"mine.h": "#define M (N * 10)\n"})
-    out = bascule.device_array((), "i4")
-    bascule.compile('#include "mine.h"\n__global__ void k(int* p) { *p = M; }', options=options).k[1, 1](out)
-    assert out.copy_to_host() == 40
-
-
-def test_namespaced_and_extern_c_kernels_are_found():
-    module = bascule.compile(
-        """
-        namespace a { namespace b { __global__ void set(int* p) { *p = 7; } } }
-        extern "C" __global__ void plain(int* p) { *p = 8; }
-        // __global__ void commented(int* p) {}
-        """
-    )
-    assert module.kernels == ["a::b::set", "plain"]
-    out = bascule.device_array((), "i4")
-    module["a::b::set"][1, 1](out)
-    assert out.copy_to_host() == 7
-    module.plain[1, 1](out)
-    assert out.copy_to_host() == 8
-    assert "plain" in dir(module)
-
-
 def test_reprs_say_what_and_where(scale):
     place = "emulated:0" if bascule.current_device().emulated else "cuda:0"
     x = bascule.device_array((2, 3), "i8")
@@ -188,9 +140,7 @@ def test_an_import_loads_neither_numpy_nor_modules_that_cost_as_much_as_bascule_
     """Without `site`, whose .pth files may import anything."""
     code = "import sys, bascule; print([m for m in ('numpy', 'inspect', 'statistics', 'html') if m in sys.modules])"
     package = str(Path(bascule.__file__).parents[1])
-    answer = subprocess.run(
-        [sys.executable, "-S", "-c", code], env=os.environ | {"PYTHONPATH": package}, capture_output=True, text=True
-    )
+    answer = run_python("-S", "-c", code, PYTHONPATH=package)
     assert (answer.stdout, answer.stderr) == ("[]\n", "")
 
 

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
-import sys
 import textwrap
 
 import numpy as np
 import pytest
-from conftest import SCALE, ForeignArray, traced
+from child_process import run_python
+from conftest import SCALE, traced
 
 import bascule
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return run_python("-c", textwrap.dedent(code), **environment)
 
 
 def message(caught: pytest.ExceptionInfo[BaseException], *parts: str) -> None:
@@ -32,28 +25,6 @@ def message(caught: pytest.ExceptionInfo[BaseException], *parts: str) -> None:
 
 
 # --- Compiling -------------------------------------------------------------------------------------------------------
-
-
-def test_a_kernel_that_does_not_compile_shows_its_own_line_and_a_caret():
-    with pytest.raises(bascule.CompileError) as caught:
-        bascule.compile("__global__ void k(float* p) {\n    p[0] = undefined_thing;\n}\n")
-    message(caught, "test_errors.py:", ">:2: error", "undefined_thing", "p[0] = undefined_thing;", "^")
-    assert "undefined_thing" in caught.value.log
-    assert not re.search(r"/bascule/[0-9a-f]+\.cu", str(caught.value))  # the program's name inside NVRTC
-
-
-def test_a_file_that_does_not_compile_is_named(tmp_path):
-    path = tmp_path / "broken.cu"
-    path.write_text("\n\n__global__ void k() { int x = ; }\n")
-    with pytest.raises(bascule.CompileError) as caught:
-        bascule.compile(file=path)
-    message(caught, "broken.cu:3")
-
-
-def test_a_failure_to_compile_is_not_remembered_as_success_and_can_be_repeated():
-    for _ in range(2):
-        with pytest.raises(bascule.CompileError):
-            bascule.compile("__global__ void k() { nothing(); }")
 
 
 def test_an_unknown_kernel_name_suggests_the_nearest(scale):
@@ -67,33 +38,11 @@ def test_an_unknown_kernel_name_suggests_the_nearest(scale):
         module["nothing_like_it"]
 
 
-def test_a_text_without_kernels_says_so():
-    with pytest.raises(bascule.CompileError, match="__global__"):
-        bascule.compile("__device__ int x;")
-
-
-def test_an_unknown_option_is_named():
-    with pytest.raises(bascule.CompileError, match="--no-such-option"):
-        bascule.compile(SCALE, options=bascule.CompileOptions(extra=["--no-such-option"]))
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(bascule.Error, match="missing.cu"):
-        bascule.compile(file=tmp_path / "missing.cu")
-
-
 def test_source_and_file_together_are_refused(tmp_path):
     with pytest.raises(TypeError, match="not both"):
         bascule.compile(SCALE, file=tmp_path / "k.cu")
     with pytest.raises(TypeError, match=r"file=\.\.\."):
         bascule.compile(tmp_path / "k.cu")
-
-
-def test_a_template_whose_instance_is_not_chosen_says_how_to():
-    module = bascule.compile("template <class T> __global__ void k(T* p) {}")
-    assert module.k.is_template
-    with pytest.raises(TypeError, match=r"template.*instantiate"):
-        module.k.prepare()
 
 
 def test_no_nvrtc_lists_every_path_tried():
@@ -146,27 +95,18 @@ def test_float64_for_a_float_pointer_names_both_types(scale):
     assert caught.value.expected == "float*"
 
 
-def test_an_integer_out_of_range_shows_the_range(scale, x):
-    for value in (2**31, -(2**31) - 1, 2**63, 2**64, -(2**70)):
-        caught = refused(scale, OverflowError, x, 2, value)
-        message(caught, "argument 3 'n'", "`int`")
-
-
 # --- Geometry and streams --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("grid", "block", "parts"),
     [
-        (0, 32, ["grid", "0"]),
-        (1, 0, ["block", "0"]),
-        (1, 1025, ["block", "1025", "1024"]),
-        (1, (32, 33), ["block", "1056", "1024"]),
-        (1, (1, 1, 65), ["block", "65", "64"]),
-        (2**31, 1, ["grid", str(2**31)]),
         ((1, 65536), 1, ["grid", "65536", "65535"]),
+        (1, 1025, ["block", "1025", "1024"]),
         (2**40, 1, ["grid"]),
         (-1, 1, ["grid", "-1"]),
+        (1, -1, ["`block` is -1, which is below 0"]),
+        (1, 2**70, [f"`block` is {2**70}, which is above the limit of every device"]),
     ],
     ids=str,
 )
@@ -182,11 +122,6 @@ def test_a_wrong_configuration_says_the_form(scale, key):
         scale[key]
 
 
-def test_too_much_shared_memory_names_the_limit(scale, x):
-    with pytest.raises(ValueError, match="shared_bytes"):
-        scale[1, 32, None, 10**7](x, 1, 100)
-
-
 def test_a_kernel_called_without_configuration_says_how(scale, x):
     with pytest.raises(TypeError, match=r"scale\[grid, block\]"):
         scale(x, 1, 100)
@@ -200,55 +135,7 @@ def test_a_stream_that_is_none_is_named(scale):
         scale[1, 1, -1]
 
 
-# --- Faults ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_kernel_that_writes_past_its_array_is_reported_and_the_next_process_works(emulated):
-    result = run(
-        """
-        import bascule, numpy as np
-        past = bascule.compile('''__global__ void past(float* p) {
-            p[blockIdx.x * blockDim.x + threadIdx.x] = 1;
-        }''').past
-        x = bascule.to_device(np.zeros(1000, "f4"))
-        try:
-            past[4, 256](x)
-            x.copy_to_host()
-        except bascule.CudaError as error:
-            print(error.code, error)
-        """
-    )
-    assert result.returncode == 0, result.stderr
-    for part in ("700", "past", "block (3,0,0)", "thread (232,0,0)", "4000-byte allocation", "<string>:2: p["):
-        assert part in result.stdout, result.stdout
-    again = run("import bascule, numpy as np; print(bascule.to_device(np.arange(3)).copy_to_host())")
-    assert again.stdout.strip() == "[0 1 2]", again.stderr
-
-
-def test_reading_a_pointer_that_the_device_does_not_know_says_why(scale, emulated):
-    host = np.zeros(100, "f4")
-    array = bascule.device_array(100)
-    foreign = ForeignArray(array, data=(host.ctypes.data, False))
-    message(refused(scale, ValueError, foreign, 1, 100), "argument 1 'p'", "emulated")
-
-
 # --- Devices ---------------------------------------------------------------------------------------------------------
-
-
-def test_no_driver_with_the_gpu_demanded_is_an_error_that_says_what_to_set():
-    result = run(
-        """
-        import bascule
-        try:
-            bascule.current_device()
-            print("there is a GPU")
-        except bascule.Error as error:
-            print(type(error).__name__, error)
-        """,
-        BASCULE_DEVICE="cuda",
-    )
-    assert result.returncode == 0, result.stderr
-    assert "there is a GPU" in result.stdout or "BASCULE_DEVICE=emulated" in result.stdout
 
 
 def test_auto_says_once_that_it_emulates_or_takes_the_gpu():
@@ -268,6 +155,7 @@ def test_auto_says_once_that_it_emulates_or_takes_the_gpu():
     if os.environ.get("BASCULE_DEVICE") == "cuda":  # who puts the emulated device in the driver's place knows it
         expected.append(("emulated", 0))
     assert (result.stdout.strip(), count) in expected
+    assert count == 0 or "<string>:4: EmulatedDeviceWarning" in result.stderr
 
 
 def test_requiring_a_gpu_turns_the_fallback_into_an_error(emulated):
@@ -284,15 +172,6 @@ def test_importing_asks_no_driver_and_no_compiler():
         """
     )
     assert result.stdout.strip() == "False", result.stderr
-
-
-def test_info_tells_device_driver_compiler_and_headers():
-    result = subprocess.run(
-        [sys.executable, "-m", "bascule", "info"], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    for part in ("device", "driver", "nvrtc", "cuda_fp16.h", "missing    nothing"):
-        assert part in result.stdout
 
 
 def test_every_error_is_of_our_own_class_and_of_the_builtin():
@@ -329,8 +208,3 @@ def test_variables_that_the_device_has_no_memory_for_are_a_memory_error(emulated
             use()
         assert isinstance(caught.value, bascule.CudaError)
     assert (x.copy_to_host() == 0).all()  # the context goes on
-
-
-def test_an_array_that_the_device_has_no_memory_for_is_a_memory_error() -> None:
-    with pytest.raises(bascule.OutOfMemoryError, match="allocating 1099511627776 bytes of device memory"):
-        bascule.device_array(1 << 40, "u1")

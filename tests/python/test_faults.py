@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from child_process import run_python
 
 # The comment behind a line of the kernels is how the tests find it.
 KERNELS = r"""
@@ -81,10 +79,7 @@ def report_of(tmp_path: Path, launch: str) -> str:
     kernels, program = tmp_path / "kernels.cu", tmp_path / "program.py"
     kernels.write_text(KERNELS)
     program.write_text(PROGRAM.format(launch=launch))
-    environment = {**os.environ, "BASCULE_DEVICE": "emulated", "BASCULE_EMULATED_TIMEOUT": "0.2"}
-    run = subprocess.run(
-        [sys.executable, program, kernels], env=environment, capture_output=True, text=True, timeout=60
-    )
+    run = run_python(program, kernels, BASCULE_DEVICE="emulated", BASCULE_EMULATED_TIMEOUT="0.2")
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     return run.stdout

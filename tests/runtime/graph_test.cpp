@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/runtime/elementwise/elementwise.hpp>
 #include <bascule/runtime/graphs/graph.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/event.hpp>
@@ -99,73 +98,4 @@ TEST_CASE("a capture's number is the same for every stream that is in it") {
     graph.stream().wait(joined);
     graph.end();
     CHECK(capture_of(f.p) == CaptureState{});
-}
-
-TEST_CASE("a graph that is launched where another is captured becomes a child of it, as it is then") {
-    Fixture f;
-    const DeviceBuffer x = on_device(f.c, std::vector<float>(64, 0.0F));
-    const DeviceBuffer y = on_device(f.c, std::vector<float>(64, 0.0F));
-    f.c.ref().synchronize();
-    Graph child, parent;
-    const auto capture = [&](Graph& graph, const auto& work) {
-        graph.begin();
-        work();
-        graph.end();
-    };
-    capture(child, [&] {
-        f.launch(child.stream(), x);
-        f.launch(child.stream(), x);
-    });
-    capture(parent, [&] {
-        f.launch(parent.stream(), x);
-        child.launch(parent.stream());
-        f.launch(parent.stream(), y);
-        child.launch(parent.stream());
-    });
-    CHECK(parent.size() == 4);
-    CHECK(on_host(f.c, x)[0] == 0.0F);
-    capture(child, [&] { f.launch(child.stream(), y); });  // of no concern to the parent
-    parent.launch(f.c);
-    parent.launch(f.p);
-    child.launch(f.p);
-    f.p.ref().synchronize();
-    CHECK(on_host(f.c, x) == std::vector<float>(64, 10.0F));
-    CHECK(on_host(f.c, y) == std::vector<float>(64, 3.0F));
-}
-
-TEST_CASE("a child outlives its graph, with its owners, as long as the graph that has it") {
-    static int released = 0;
-    released = 0;
-    const auto release = [](void* const*, std::size_t count) noexcept {
-        released += static_cast<int>(count);
-    };
-    Fixture f;
-    const DeviceBuffer x = on_device(f.c, std::vector<float>(64, 0.0F));
-    f.c.ref().synchronize();
-    {
-        Graph parent;
-        {
-            Graph grandchild, child;
-            grandchild.begin();
-            ArgumentPack args(f.kernel.signature(f.device));
-            args.set(0, floats(x));
-            f.kernel.launch(grandchild.stream(), one_block, args, Owner{&released, release});
-            grandchild.end();
-            child.begin();
-            grandchild.launch(child.stream());
-            child.end();
-            parent.begin();
-            child.launch(parent.stream());
-            parent.end();
-        }
-        int seen = 0;
-        parent.visit_owners([&](const Owner& owner) { seen += owner.object == &released ? 1 : 0; });
-        CHECK(seen == 1);  // nobody else has the child, and its child
-        parent.launch(f.c);
-        f.c.ref().synchronize();
-        CHECK(on_host(f.c, x)[0] == 1.0F);
-        CHECK(released == 0);
-    }
-    f.c.ref().synchronize();
-    CHECK(released == 1);
 }

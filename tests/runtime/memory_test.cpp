@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <bascule/interface/arrays/reshaping.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/elementwise/elementwise.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 
 #include "support.hpp"
@@ -65,4 +67,20 @@ TEST_CASE("the owners of a copy that fails are taken all the same") {
     CHECK_THROWS_AS(copy_to_device(stream, 0x10, &value, 4, {}, owner), CudaError);
     synchronize();
     CHECK(released == 1);
+}
+
+TEST_CASE("what lies in one run is copied by the driver, whatever its axes are called") {
+    const Stream stream;
+    const DeviceBuffer from = on_device(stream, counting(60));
+    const DeviceBuffer to(240);
+    Dimensions shape;
+    shape.push_back(6);
+    shape.push_back(10);
+    const auto transposed = [&](const DeviceBuffer& buffer) {
+        return transpose(reshape(floats(buffer), shape));
+    };
+    const OperationTrace trace;
+    copy_elements(stream, transposed(to), transposed(from));
+    CHECK(trace.spelled({}).empty());  // no launch
+    CHECK(on_host(stream, to) == counting(60));
 }

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from child_process import printed_by
 from conftest import traced
 
 import bascule
@@ -66,9 +65,7 @@ print(repr(x))
 
 
 def test_after_a_fault_it_says_what_is_wrong_instead_of_raising(emulated):
-    result = subprocess.run([sys.executable, "-c", FAULT], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    lines = result.stdout.splitlines()
+    lines = printed_by("-c", FAULT).splitlines()
     assert len(lines) == 2
     for line in lines:
         assert line.startswith("<bascule.DeviceArray shape=(4,) dtype=float32 on emulated:0: values cannot be read:")

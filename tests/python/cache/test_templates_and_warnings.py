@@ -1,11 +1,10 @@
 """What belongs to an image is on disk with it: instances, what was asked of the compiler, layouts, and warnings."""
 
 import json
-import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
+
+from child_process import printed_by
 
 PROGRAM = textwrap.dedent(
     r"""
@@ -54,12 +53,7 @@ PROGRAM = textwrap.dedent(
 
 
 def run(directory: Path) -> dict:
-    environment = {**os.environ, "BASCULE_CACHE_DIR": str(directory)}
-    result = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
+    return json.loads(printed_by("-c", PROGRAM, BASCULE_CACHE_DIR=str(directory)))
 
 
 def test_a_second_process_asks_the_compiler_nothing_and_hears_the_same_warnings_once(tmp_path: Path) -> None:

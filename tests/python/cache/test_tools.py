@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import subprocess
-import sys
 import tarfile
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import cloudpickle
 import numpy as np
 import pytest
+from child_process import run_python
 from processes import TEXT, entries, run
 
 import bascule
@@ -32,11 +32,8 @@ def directory(tmp_path: Path) -> Path:
 def python(directory: Path, program: str, *arguments: object, limit: str | None = None) -> subprocess.CompletedProcess:
     """A program that has `bascule`, `sys` and the function `origin_of(text)`, in a process with this cache."""
     beginning = "import sys, bascule\ndef origin_of(text): return bascule.compile(text).fill.origin\n"
-    environment = {**os.environ, "BASCULE_CACHE_DIR": str(directory)}
-    if limit is not None:
-        environment["BASCULE_CACHE_LIMIT"] = limit
-    command = [sys.executable, "-c", beginning + program, *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    settings = {} if limit is None else {"BASCULE_CACHE_LIMIT": limit}
+    return run_python("-c", beginning + program, *arguments, BASCULE_CACHE_DIR=str(directory), **settings)
 
 
 def printed(directory: Path, program: str, *arguments: object, limit: str | None = None) -> str:
@@ -46,14 +43,7 @@ def printed(directory: Path, program: str, *arguments: object, limit: str | None
 
 
 def command(directory: Path | str, *arguments: object) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "bascule", "cache", *map(str, arguments)],
-        env={**os.environ, "BASCULE_CACHE_DIR": str(directory)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run_python("-m", "bascule", "cache", *arguments, BASCULE_CACHE_DIR=str(directory))
 
 
 def make_old(path: Path, hours: float) -> None:
@@ -64,38 +54,10 @@ def make_old(path: Path, hours: float) -> None:
 # --- the bound ---
 
 
-def test_what_was_not_used_for_longest_is_removed_after_a_compile_and_a_hit_counts_as_use(directory: Path) -> None:
-    run(directory, *TEXTS[:2])
-    oldest, newer = entries(directory)
-    make_old(oldest, 48)
-    make_old(newer, 24)
-    kept = next(value for value in (3, 4) if _entry_of(directory, value) == oldest)
-    used = run(directory, TEXTS[kept - 3])
-    assert used.from_disk == 1
-    make_old(directory / "swept", 2)
-    limit = str(int(2.5 * oldest.stat().st_size))
-    run(directory, TEXTS[2], environment={"BASCULE_CACHE_LIMIT": limit})
-    left = entries(directory)
-    assert oldest in left
-    assert newer not in left
-    assert len(left) == 2
-
-
 def _entry_of(directory: Path, value: int) -> Path:
     """The entry whose source multiplies by `value`."""
     (entry,) = (path for path in entries(directory) if f"= {value} * i".encode() in path.read_bytes())
     return entry
-
-
-def test_a_limit_of_nothing_keeps_nothing_and_one_that_is_no_size_is_said_once(directory: Path) -> None:
-    nothing = run(directory, environment={"BASCULE_CACHE_LIMIT": "0"}, defines={"VALUE": "3"})
-    assert (nothing.compiled, nothing.warnings) == (1, [])
-    assert entries(directory) == []
-    wrong = run(directory, *TEXTS, environment={"BASCULE_CACHE_LIMIT": "lots"})
-    (warning,) = wrong.warnings
-    assert 'BASCULE_CACHE_LIMIT is "lots"' in warning
-    assert "500MB" in warning
-    assert len(entries(directory)) == 3
 
 
 def test_the_limit_is_read_and_set_in_bytes(directory: Path) -> None:
@@ -134,18 +96,6 @@ def test_the_list_has_sizes_times_and_kernels(directory: Path) -> None:
         assert abs(entry["last_used"] - path.stat().st_mtime) < 1e-3
         assert (entry["kernels"], entry["arch"], entry["problem"]) == (["fill"], "sm_80", "")
         assert entry["nvrtc"].count(".") == 1
-
-
-def test_what_is_damaged_or_another_version_s_is_found_and_does_no_harm(directory: Path) -> None:
-    run(directory, *TEXTS)
-    damaged, other = entries(directory)[:2]
-    damaged.write_bytes(damaged.read_bytes()[:-1])
-    other.write_bytes(b"something else")
-    program = "for e in bascule.cache.verify(): print(e.name, e.problem)"
-    assert sorted(printed(directory, program).splitlines()) == [f"{path.name} damaged" for path in (damaged, other)]
-    again = run(directory, *TEXTS)
-    assert (again.compiled, again.from_disk) == (2, 1)
-    assert printed(directory, program) == ""
 
 
 def test_clear_empties_memory_and_on_request_the_disk(directory: Path) -> None:
@@ -338,9 +288,7 @@ def test_a_key_is_bytes_and_long_enough(tmp_path: Path) -> None:
 
 
 def test_an_import_needs_a_cache_that_can_be_written(archive: Path, tmp_path: Path) -> None:
-    environment = {**os.environ, "BASCULE_CACHE_DIR": ""}
-    program = [sys.executable, "-c", "import sys, bascule\n" + IMPORT, str(archive)]
-    off = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    off = run_python("-c", "import sys, bascule\n" + IMPORT, archive, BASCULE_CACHE_DIR="")
     assert "bascule.CacheError: There is no cache on disk to import into." in off.stderr
     file = tmp_path / "file"
     file.write_text("")
@@ -399,24 +347,6 @@ def test_the_command_exports_and_imports_with_a_key_in_a_file(directory: Path, t
     assert missing.returncode == 1
     assert missing.stderr.startswith("error: ")
     assert str(tmp_path / "missing") in missing.stderr
-
-
-def test_a_reader_that_has_seen_enough_ends_the_command_quietly(directory: Path) -> None:
-    run(directory, *TEXTS)
-    read, write = os.pipe()
-    os.close(read)
-    for arguments in (["cache", "list"], ["cache", "list", "--json"], ["info"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "bascule", *arguments],
-            env={**os.environ, "BASCULE_CACHE_DIR": str(directory)},
-            stdout=write,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (141, "")
-    os.close(write)
 
 
 @pytest.mark.parametrize("module", ["cache", "config"])

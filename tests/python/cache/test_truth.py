@@ -2,21 +2,18 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from child_process import printed_by
 
 pytestmark = pytest.mark.slow
 
 
 def test_random_sequences_get_no_old_code() -> None:
     sequences = "100" if "LONG_TESTS" in os.environ else "30"
-    command = [sys.executable, str(Path(__file__).with_name("truth.py")), "--sequences", sequences, "--seed", "1"]
-    outcome = subprocess.run(command, capture_output=True, text=True, timeout=900)
-    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
-    report = outcome.stdout.splitlines()[-1]
+    printed = printed_by(Path(__file__).with_name("truth.py"), "--sequences", sequences, "--seed", "1", timeout=900)
+    report = printed.splitlines()[-1]
     assert f"{sequences} sequences" in report
     assert "stale 0" in report
     # Otherwise the sequences would prove nothing.

@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from child_process import printed_by, run_python
 
 import bascule
 
@@ -80,10 +81,8 @@ def test_help_and_the_version_import_neither_numpy_nor_a_driver(tmp_path):
         "print(sorted(slow & set(sys.modules)), _bascule._driver_is_loaded())\n"
     )
     for words in (["--help"], ["--version"], ["run", "--help"], ["compile", "--help"], ["cache", "list", "--help"]):
-        done = subprocess.run(
-            [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=60, check=True
-        )
-        assert done.stdout.splitlines()[-1] == "[] False"
+        printed = printed_by("-c", program, *words)
+        assert printed.splitlines()[-1] == "[] False"
 
 
 def test_pip_and_the_set_up_make_the_command(tmp_path):
@@ -138,7 +137,16 @@ def test_info_says_how_to_get_what_is_missing(bascule_command, tmp_path):
 def test_info_counts_the_programs_on_disk(bascule_command, tmp_path):
     directory = str(tmp_path / "programs")
     bascule_command("compile", SAXPY, "--arch", "sm_90", "--ptx", BASCULE_CACHE_DIR=directory)
-    assert f"cache      {directory}: 1 program, " in bascule_command("info", BASCULE_CACHE_DIR=directory).stdout
+    told = bascule_command("info", BASCULE_CACHE_DIR=directory).stdout
+    for part in (
+        f"cache      {directory}: 1 program, ",
+        "device",
+        "driver",
+        "nvrtc",
+        "cuda_fp16.h",
+        "missing    nothing",
+    ):
+        assert part in told
     assert "cache      none on disk" in bascule_command("info", BASCULE_CACHE_DIR="").stdout
 
 
@@ -164,7 +172,9 @@ def test_a_reader_that_ends_early_ends_the_command_quietly(tmp_path):
     read, write = os.pipe()
     os.close(read)
     run = ["run", str(SAXPY), "--work", "1000", "2", "arange:1000", "zeros:1000"]
-    for words, errors in ((["--help"], ""), (["compile", str(SAXPY), "--ptx"], ""), ([*run, "1000"], ""), (run, None)):
+    quiet = [["--help"], ["compile", str(SAXPY), "--ptx"], [*run, "1000"], ["info"]]
+    quiet += [["cache", "list"], ["cache", "list", "--json"]]  # of what was compiled
+    for words, errors in (*((each, "") for each in quiet), (run, None)):
         done = subprocess.run(
             [sys.executable, "-m", "bascule", *words], stdout=write, stderr=subprocess.PIPE, text=True, timeout=120
         )
@@ -220,7 +230,6 @@ def completions(line: str, directory: Path) -> list[str]:
     """What a shell that asks argcomplete gets for the line."""
     answer = directory / "answer"
     environment = {
-        **os.environ,
         "_ARGCOMPLETE": "1",
         "_ARGCOMPLETE_IFS": "\n",
         "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
@@ -228,9 +237,7 @@ def completions(line: str, directory: Path) -> list[str]:
         "COMP_LINE": line,
         "COMP_POINT": str(len(line)),
     }
-    subprocess.run(
-        [sys.executable, "-m", "bascule"], env=environment, cwd=directory, timeout=60, check=False, capture_output=True
-    )
+    run_python("-m", "bascule", cwd=directory, **environment)
     return answer.read_text().splitlines() if answer.exists() else []
 
 

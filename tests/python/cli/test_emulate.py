@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -43,20 +43,13 @@ print(bascule.current_device().emulated)
 """
 
 
-def run(program: str, *prefix: str, **variables: str | None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **variables}
-    return subprocess.run(
-        [*prefix, sys.executable, "-c", textwrap.dedent(program)],
-        env={name: value for name, value in environment.items() if value is not None},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+def run(program: str, **variables: str | None) -> subprocess.CompletedProcess[str]:
+    return run_python("-c", textwrap.dedent(program), **variables)
 
 
 def emulate(program: str, *options: str, **variables: str | None) -> subprocess.CompletedProcess[str]:
-    return run(program, sys.executable, "-m", "bascule", "emulate", *options, "--", **variables)
+    command = ["-m", "bascule", "emulate", *options, "--", sys.executable, "-c", textwrap.dedent(program)]
+    return run_python(*command, **variables)
 
 
 def test_a_program_that_opens_the_driver_gets_the_emulated_device():

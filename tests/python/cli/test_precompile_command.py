@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from child_process import run_python
 
 KERNELS = """
 import bascule
@@ -75,9 +76,7 @@ def test_what_is_compiled_once_is_on_disk_the_second_time(bascule_command, direc
         "kernels.sums.sum[1, 1](x, out)\n"
         "print(out.copy_to_host()[0], bascule.cache.stats().compiled)\n"
     )
-    used = subprocess.run(
-        [sys.executable, "-c", program], cwd=directory, env={**os.environ, **cache}, capture_output=True, text=True
-    )
+    used = run_python("-c", program, cwd=directory, **cache)
     assert used.stdout == "4.0 0\n", used.stderr
     listed = bascule_command("cache", "list", **cache).stdout
     assert "scale" in listed

@@ -5,12 +5,12 @@ numba-cuda-mlir shares names with numba-cuda, and is therefore not imported into
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
 
 import pytest
+from child_process import run_python
 
 pytestmark = pytest.mark.usefixtures("other_libraries")
 
@@ -101,14 +101,8 @@ print("all equal")
 
 
 def emulate(program: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bascule", "emulate", *options, "--", sys.executable, "-c", textwrap.dedent(program)],
-        env={**os.environ, "BASCULE_EMULATED_SCHEDULE": "threads", "PYTHONWARNINGS": "ignore"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command = ["-m", "bascule", "emulate", *options, "--", sys.executable, "-c", textwrap.dedent(program)]
+    return run_python(*command, BASCULE_EMULATED_SCHEDULE="threads", PYTHONWARNINGS="ignore")
 
 
 def test_a_fault_of_their_kernel_is_reported_and_reset_through_bascule():

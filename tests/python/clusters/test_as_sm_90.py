@@ -3,13 +3,12 @@ between architectures."""
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -28,10 +27,7 @@ SPECIFICATIONS = {
 
 
 def run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "BASCULE_DEVICE": "emulated", **variables}
-    return subprocess.run(
-        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=500, check=False
-    )
+    return run_python(*command, timeout=500, cwd=ROOT, BASCULE_DEVICE="emulated", **variables)
 
 
 @pytest.mark.parametrize(

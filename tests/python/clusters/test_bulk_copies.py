@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -159,7 +158,7 @@ except bascule.CudaError as error:
 
 def test_blocks_that_are_no_cluster_cannot_copy_to_one():
     """On a GPU the instruction is an illegal one then."""
-    ended = subprocess.run([sys.executable, "-c", ALONE], input=KERNELS, capture_output=True, text=True, check=False)
+    ended = run_python("-c", ALONE, input=KERNELS)
     assert ended.stdout.startswith("715 "), ended.stdout + ended.stderr
     assert "'handed_on'" in ended.stdout
     if bascule.current_device().emulated:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from child_process import printed_by
 
 COUNTER = Path(__file__).resolve().parents[3] / "build" / "dev" / "tests" / "bench" / "count_allocations.so"
 
@@ -38,17 +37,8 @@ print("structure", more({**fields, "typestr": "|V4", "descr": [("a", "<f4")]}))
 
 def test_a_parse_of_up_to_eight_dimensions_allocates_nothing() -> None:
     # LD_PRELOAD splits at spaces, which the path may have: a name in the current directory.
-    environment = {**os.environ, "LD_PRELOAD": f"./{COUNTER.name}", "PYTHONMALLOC": "malloc"}
-    run = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env=environment,
-        cwd=COUNTER.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    *lines, counted = run.stdout.splitlines()
+    printed = printed_by("-c", PROGRAM, cwd=COUNTER.parent, LD_PRELOAD=f"./{COUNTER.name}", PYTHONMALLOC="malloc")
+    *lines, counted = printed.splitlines()
     assert len(lines) == 27
     assert [line for line in lines if not line.endswith(" 0")] == []
     assert int(counted.split()[-1]) >= 1000

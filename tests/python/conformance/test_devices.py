@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from child_process import printed_by
 
 from .cases import ACCEPTED, CASES, Case
 
@@ -21,17 +19,10 @@ PLACED = [case for case in CASES if case.placed]
 
 @functools.cache
 def outcomes() -> dict[str, dict[str, Any]]:
-    environment = {**os.environ, "BASCULE_EMULATED_DEVICES": "2"}
-    run = subprocess.run(
-        [sys.executable, "-m", "conformance.two_devices"],
-        cwd=Path(__file__).resolve().parents[1],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+    printed = printed_by(
+        "-m", "conformance.two_devices", cwd=Path(__file__).resolve().parents[1], BASCULE_EMULATED_DEVICES="2"
     )
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
+    return json.loads(printed)
 
 
 @pytest.mark.parametrize("case", PLACED, ids=lambda case: case.id)

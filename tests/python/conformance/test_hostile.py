@@ -175,7 +175,11 @@ def test_an_attribute_error_without_words_is_an_error_like_any_other() -> None:
 
 
 def test_a_setting_of_the_wrong_type_is_refused_and_keeps_its_value() -> None:
-    for name in ("accept_newer_interface", "check_memory"):
+    for name, value in {
+        "accept_newer_interface": False,
+        "check_memory": False,
+        "cuda_array_interface_sync": True,
+    }.items():
         with pytest.raises(TypeError):
             setattr(bascule.config, name, "yes")
-        assert getattr(bascule.config, name) is False
+        assert getattr(bascule.config, name) is value

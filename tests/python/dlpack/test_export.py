@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import subprocess
 import sys
 import threading
 import weakref
 
 import numpy as np
 import pytest
+from child_process import printed_by
 from conftest import traced
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -351,9 +351,4 @@ import numpy as np, bascule
 native().delete_at_exit(bascule.to_device(np.ones(4, "f4")))
 """
     paths = [path for path in sys.path if path]
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path[:0] = {paths!r}\n{program}"],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "deleted after Python" in done.stdout
+    assert "deleted after Python" in printed_by("-c", f"import sys; sys.path[:0] = {paths!r}\n{program}")

@@ -6,10 +6,10 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from child_process import run_python
 
 import bascule
 from docs.pages import DOCS, PAGES
@@ -20,8 +20,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html", DOCS, out]
-    done = subprocess.run(command, text=True, capture_output=True, timeout=300)
+    done = run_python("-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html", DOCS, out, timeout=300)
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     return out

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 import textwrap
 from pathlib import Path
+
+from child_process import run_python
 
 import bascule
 
@@ -70,14 +71,9 @@ def run_on_driver(
     It says so on stderr when a device has a context in the end that the program does not use.
     """
     with tempfile.TemporaryDirectory() as directory:
-        return subprocess.run(
-            [sys.executable, "-X", "faulthandler", "-c", f"{OPENING}USES = {uses}\n{textwrap.dedent(program)}"],
-            env=environment_of(Path(directory), **{"BASCULE_EMULATED_DEVICES": "2", **changes}),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        command = ["-X", "faulthandler", "-c", f"{OPENING}USES = {uses}\n{textwrap.dedent(program)}"]
+        environment = environment_of(Path(directory), **{"BASCULE_EMULATED_DEVICES": "2", **changes})
+        return run_python(*command, timeout=timeout, **environment)
 
 
 def prints(program: str, *, timeout: float = 60, uses: tuple[int, ...] = (0,), **changes: str) -> str:

@@ -30,8 +30,7 @@ def outcome(program: str, **changes: str) -> str:
 
 
 def test_a_graph_keeps_the_code_that_it_captured_until_it_is_gone():
-    assert (
-        outcome("""
+    printed = outcome("""
 held = module(3)
 held.scale.prepare()
 with bascule.Graph() as graph:
@@ -46,13 +45,11 @@ del graph
 bascule.synchronize()
 print(unloads())
 """)
-        == "9.0 0\n1\n"
-    )
+    assert printed == "9.0 0\n1\n"
 
 
 def test_a_graph_that_captures_anew_lets_the_old_code_go():
-    assert (
-        outcome("""
+    printed = outcome("""
 old, new = module(3), module(5)
 old.scale.prepare()
 new.scale.prepare()
@@ -69,14 +66,12 @@ graph.launch()
 bascule.synchronize()
 print(unloads(), x.copy_to_host()[0])
 """)
-        == "1\n1 15.0\n"
-    )
+    assert printed == "1\n1 15.0\n"
 
 
 @pytest.mark.parametrize("stream", ["None", "bascule.stream()", "bascule.per_thread_default_stream()"])
 def test_a_pending_launch_keeps_its_code(stream):
-    assert (
-        outcome(f"""
+    printed = outcome(f"""
 stream = {stream}
 module(3).scale[1, 32, stream](x)
 gc.collect()
@@ -84,26 +79,22 @@ print(unloads())
 bascule.synchronize()
 print(unloads(), x.copy_to_host()[0])
 """)
-        == "0\n1 3.0\n"
-    )
+    assert printed == "0\n1 3.0\n"
 
 
 def test_a_pending_launch_keeps_its_code_though_it_has_no_arrays():
-    assert (
-        outcome("""
+    printed = outcome("""
 module(3).write[1, 32]()
 gc.collect()
 print(unloads())
 bascule.synchronize()
 print(unloads())
 """)
-        == "0\n1\n"
-    )
+    assert printed == "0\n1\n"
 
 
 def test_a_bound_launch_that_goes_keeps_its_code_until_it_has_run():
-    assert (
-        outcome("""
+    printed = outcome("""
 for name, arguments in (("scale", (x,)), ("write", ())):
     bound = module(3)[name][1, 32].bind(*arguments)
     bound()
@@ -115,13 +106,11 @@ for name, arguments in (("scale", (x,)), ("write", ())):
     print(before, unloads())
 print(x.copy_to_host()[0])
 """)
-        == "0 1\n1 2\n9.0\n"
-    )
+    assert printed == "0 1\n1 2\n9.0\n"
 
 
 def test_code_is_kept_for_the_launches_of_every_stream():
-    assert (
-        outcome("""
+    printed = outcome("""
 y = bascule.to_device(np.ones(32, "f4"))
 bascule.synchronize()
 first, second = bascule.stream(), bascule.stream()
@@ -134,26 +123,22 @@ print(unloads())
 second.synchronize()
 print(unloads(), y.copy_to_host()[0])
 """)
-        == "0\n1 3.0\n"
-    )
+    assert printed == "0\n1 3.0\n"
 
 
 def test_code_that_nothing_uses_is_unloaded_at_once():
-    assert (
-        outcome("""
+    printed = outcome("""
 held = module(3)
 held.scale[1, 32](x)
 bascule.synchronize()
 del held
 print(unloads())
 """)
-        == "1\n"
-    )
+    assert printed == "1\n"
 
 
 def test_a_graph_of_another_library_keeps_the_code_that_it_captured():
-    assert (
-        outcome("""
+    printed = outcome("""
 stream, graph, executable = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
 assert driver.cuStreamCreate(ctypes.byref(stream), 1) == 0
 held = module(3)
@@ -176,8 +161,7 @@ assert driver.cuGraphExecDestroy(executable) == 0
 bascule.synchronize()
 print(unloads())
 """)
-        == "0 9.0\n1\n"
-    )
+    assert printed == "0 9.0\n1\n"
 
 
 def test_a_launch_whose_code_was_unloaded_is_a_fault_that_says_so():

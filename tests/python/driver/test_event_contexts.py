@@ -52,9 +52,8 @@ def outcome(program: str, uses: tuple[int, ...] = (0, 1)) -> str:
 @pytest.mark.parametrize("device", ["first", "second"])
 @pytest.mark.parametrize("use", list(USES))
 def test_an_event_can_be_used_in_a_thread_without_a_current_context(device, use):
-    assert (
-        outcome(
-            f"""
+    printed = outcome(
+        f"""
 events = list(recorded_on({device}))
 with {device}:
     other_stream = bascule.stream()
@@ -64,16 +63,14 @@ def work():
 in_a_new_thread(work)
 print("done")
 """,
-            uses=(0,) if device == "first" else (0, 1),
-        )
-        == "done\n"
+        uses=(0,) if device == "first" else (0, 1),
     )
+    assert printed == "done\n"
 
 
 @pytest.mark.parametrize("use", ["query", "synchronize", "elapsed", "destroy"])
 def test_an_event_can_be_used_while_another_devices_context_is_current(use):
-    assert (
-        outcome(f"""
+    printed = outcome(f"""
 events = list(recorded_on(second))
 with first:
     bascule.device_array(1, "f4")
@@ -81,13 +78,11 @@ with first:
     {USES[use]}
 print("done")
 """)
-        == "done\n"
-    )
+    assert printed == "done\n"
 
 
 def test_what_waits_for_a_device_in_a_new_thread_releases_what_its_streams_kept():
-    assert (
-        outcome("""
+    printed = outcome("""
 kernel = bascule.compile("__global__ void shift(float* x) { x[threadIdx.x] += 1; }").shift
 with second:
     stream = bascule.stream()
@@ -102,13 +97,11 @@ def wait_for_second():
 in_a_new_thread(wait_for_second)
 print(bascule._bascule._owners_held())
 """)
-        == "0\n"
-    )
+    assert printed == "0\n"
 
 
 def test_a_trace_of_another_device_can_be_begun_and_ended_in_new_threads():
-    assert (
-        outcome("""
+    printed = outcome("""
 import json
 with second:
     x = bascule.to_device(np.ones(32, "f4"))
@@ -119,14 +112,12 @@ with bascule.trace("/dev/null") as trace:
     in_a_new_thread(work)
 print("done")
 """)
-        == "done\n"
-    )
+    assert printed == "done\n"
 
 
 def test_a_real_driver_refuses_an_event_of_another_context_and_calls_without_one():
     """What the others rely on: the emulated driver refuses both."""
-    assert (
-        outcome("""
+    printed = outcome("""
 event = recorded_on(second)[1]
 # The handle as repr has it: nothing else gives it out.
 handle = ctypes.c_void_p(int(repr(event).split()[1], 16))
@@ -141,5 +132,4 @@ def work():
           driver.cuEventElapsedTime(ctypes.byref(milliseconds), handle, handle), driver.cuEventDestroy_v2(handle))
 in_a_new_thread(work)
 """)
-        == "400\n201 201 201 201 201\n"
-    )
+    assert printed == "400\n201 201 201 201 201\n"

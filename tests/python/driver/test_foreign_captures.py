@@ -76,8 +76,7 @@ def outcome(program: str, **changes: str) -> str:
 @pytest.mark.parametrize("warm_up", [0, 1, 3, 63, 64, 65])
 def test_what_is_captured_on_the_stream_of_the_warm_up_is_kept(warm_up):
     """The usual pattern of CuPy and PyTorch: warm up on a side stream, wait, capture there, replay later."""
-    assert (
-        outcome(f"""
+    printed = outcome(f"""
 side = new_stream()
 x, y = Foreign(2, side), Foreign(1, side)
 out = y.array
@@ -93,33 +92,7 @@ others = reuse_freed_memory()
 replay(executable, side, 2)
 print(out.copy_to_host()[0] == 1 + 2 * ({warm_up} + 6), intact(others))
 """)
-        == "True True\n"
-    )
-
-
-def test_an_array_of_a_capture_lives_as_long_as_the_executable_and_no_longer():
-    assert (
-        outcome("""
-import weakref
-side = new_stream()
-x = Foreign(1, side)
-module.shift[1, 32](x)
-wait()
-begin(side)
-module.shift[1, 32](x)
-executable = end(side)
-alive = weakref.ref(x)
-del x
-bascule.synchronize()
-gc.collect()
-print(alive() is not None)
-check(driver.cuGraphExecDestroy(executable))
-bascule.synchronize()
-gc.collect()
-print(alive() is not None)
-""")
-        == "True\nFalse\n"
-    )
+    assert printed == "True True\n"
 
 
 BOUND_LAUNCHES = """
@@ -246,8 +219,7 @@ def test_the_patterns_of_other_libraries_keep_their_arrays(program):
 
 
 def test_copies_and_fills_that_are_captured_keep_their_arrays():
-    assert (
-        outcome("""
+    printed = outcome("""
 side = new_stream()
 stream = bascule.external_stream(side.value)
 x, out = (bascule.to_device(np.full(32, value, "f4"), stream=stream) for value in (2, 1))
@@ -264,13 +236,11 @@ print(out.copy_to_host()[0], intact(others))
 replay(executable, side)
 print(out.copy_to_host()[0], intact(others))
 """)
-        == "2.0 True\n7.0 True\n"
-    )
+    assert printed == "2.0 True\n7.0 True\n"
 
 
 def test_a_hidden_stream_is_never_asked_and_another_one_at_each_launch():
-    assert (
-        outcome("""
+    printed = outcome("""
 stream = bascule.stream()
 x = bascule.to_device(np.ones(32, "f4"), stream=stream)
 def asked():
@@ -288,5 +258,4 @@ print(asked())
 x = bascule.to_device(np.ones(32, "f4"))
 print(asked())
 """)
-        == "0 0\n20\n20\n0\n"
-    )
+    assert printed == "0 0\n20\n20\n0\n"

@@ -7,12 +7,12 @@ functions too. One of Python needs the GIL: who calls the driver with it may wai
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from child_process import PYTEST, printed_by
 
 from .place import prints, run_on_driver
 
@@ -36,9 +36,8 @@ def host_function(program: str) -> str:
 
 
 def test_a_call_waits_for_the_host_function_that_runs() -> None:
-    assert (
-        prints(
-            host_function("""
+    printed = prints(
+        host_function("""
             stream = bascule.stream()
             waited = []
 
@@ -56,17 +55,15 @@ def test_a_call_waits_for_the_host_function_that_runs() -> None:
             stream.synchronize()
             print(waited)
             """),
-            **THREADS,
-        )
-        == "[True]\n"
+        **THREADS,
     )
+    assert printed == "[True]\n"
 
 
 def test_others_call_the_driver_while_a_thread_waits_for_a_stream() -> None:
     """A wait that kept the lock would keep the host function from running that it waits for."""
-    assert (
-        prints(
-            host_function("""
+    printed = prints(
+        host_function("""
             stream, event = bascule.stream(), bascule.event()
             calls = []
             function = call(lambda _: calls.append(1))
@@ -76,17 +73,15 @@ def test_others_call_the_driver_while_a_thread_waits_for_a_stream() -> None:
                 wait()
                 print(len(calls))
             """),
-            **THREADS,
-        )
-        == "1\n2\n3\n"
+        **THREADS,
     )
+    assert printed == "1\n2\n3\n"
 
 
 def test_who_issues_more_operations_than_the_queue_holds_waits() -> None:
-    assert (
-        prints(
-            host_function(
-                """
+    printed = prints(
+        host_function(
+            """
                 stream = bascule.stream()
                 kernel = bascule.compile("__global__ void hold(volatile int* go) { while (*go == 0) {} }").hold
                 go, x = bascule.pinned_array(1, "i4"), bascule.zeros(32)
@@ -114,11 +109,10 @@ def test_who_issues_more_operations_than_the_queue_holds_waits() -> None:
                 thread.join()
                 print(len(issued))
                 """
-            ),
-            **THREADS,
-        )
-        == "1023\n1100\n"
+        ),
+        **THREADS,
     )
+    assert printed == "1023\n1100\n"
 
 
 # With the GIL, by ctypes.PyDLL: what such a program does is never seen to end.
@@ -310,9 +304,8 @@ def test_no_path_calls_the_driver_with_the_gil(device: str) -> None:
 
 
 def test_a_launch_lets_a_host_function_take_the_gil() -> None:
-    assert (
-        prints(
-            host_function("""
+    printed = prints(
+        host_function("""
             kernel, x = bascule.compile(source).k, bascule.zeros(32)
             for launch in (lambda: kernel[1, 32](x)), kernel[1, 32].bind(x):
                 called = []
@@ -323,10 +316,9 @@ def test_a_launch_lets_a_host_function_take_the_gil() -> None:
                     launch()
             print("called")
             """),
-            **THREADS,
-        )
-        == "called\n"
+        **THREADS,
     )
+    assert printed == "called\n"
 
 
 @pytest.mark.parametrize(
@@ -367,13 +359,6 @@ LONG = pytest.mark.skipif("LONG_TESTS" not in os.environ, reason="takes half a m
 @pytest.mark.parametrize("tests", [SOME, pytest.param(MORE, marks=[pytest.mark.slow, LONG])], ids=["some", "more"])
 def test_the_suite_runs_while_a_host_function_waits_for_the_gil(tests: list[str]) -> None:
     root = HERE.parent
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "driver.host_functions", *tests],
-        cwd=root,
-        env={**os.environ, **THREADS, **CHECK, "PYTHONPATH": os.pathsep.join([str(root), *filter(None, sys.path)])},
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
+    paths = os.pathsep.join([str(root), *filter(None, sys.path)])
+    command = [*PYTEST, "-p", "driver.host_functions", *tests]
+    printed_by(*command, timeout=900, cwd=root, PYTHONPATH=paths, **THREADS, **CHECK)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+
+from child_process import printed_by
 
 from .place import prints
 from .wrapped import prints_wrapped
@@ -96,9 +95,7 @@ def test_a_launch_that_waits_for_a_python_host_function_does_not_hold_the_gil():
 
 def test_info_says_that_launches_wait():
     def info(*arguments: str, **changes: str) -> str:
-        environment = {**os.environ, "BASCULE_DEVICE": "emulated", **changes}
-        command = [sys.executable, "-m", "bascule", "info", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        return printed_by("-m", "bascule", "info", *arguments, BASCULE_DEVICE="emulated", **changes)
 
     assert "each launch waits for its kernel (CUDA_LAUNCH_BLOCKING)" in info(CUDA_LAUNCH_BLOCKING="1")
     assert "CUDA_LAUNCH_BLOCKING" not in info(CUDA_LAUNCH_BLOCKING="0")

@@ -130,21 +130,6 @@ def test_a_loop_of_shared_arrays_waits_once_for_many():
     assert prints(program) == "20\n"  # an allocation and a free for 64 of them
 
 
-def test_an_array_may_outlive_the_stream_it_is_bound_to():
-    program = """
-    stream = bascule.stream()
-    x = bascule.to_device(np.arange(4), stream=stream)
-    view = x[1:]
-    destroyed = calls("cuStreamDestroy")
-    del stream, x
-    print(view.copy_to_host(), calls("cuStreamDestroy") - destroyed)
-    del view
-    gc.collect(); bascule.memory_pool().trim()
-    print(calls("cuStreamDestroy") - destroyed, bascule.memory_pool().used_bytes)
-    """
-    assert prints(program) == "[1 2 3] 0\n1 0\n"
-
-
 @pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
 def test_an_array_may_outlive_a_stream_that_another_library_destroys(policy):
     program = """

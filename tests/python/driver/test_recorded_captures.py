@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from child_process import run_python
 
 GPU = Path(__file__).resolve().parents[2] / "gpu"
 RECORDS = sorted((GPU / "results").glob("*/captures.json"))
@@ -15,8 +15,7 @@ RECORDS = sorted((GPU / "results").glob("*/captures.json"))
 
 def compared(file: Path) -> subprocess.CompletedProcess[str]:
     """In a process of its own: some of what is made is never freed."""
-    command = [sys.executable, str(GPU / "captures.py"), "--compare", str(file)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_python(GPU / "captures.py", "--compare", file)
 
 
 @pytest.mark.parametrize("file", RECORDS, ids=lambda file: file.parent.name)

@@ -5,10 +5,9 @@ So the tests of order, of conformance and of graphs run on a GPU too.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import textwrap
+
+from child_process import printed_by
 
 from .place import OPENING, prints
 
@@ -50,15 +49,8 @@ for o in operations:
 
 
 def on_the_emulated_device(program: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", OPENING.replace('ctypes.CDLL("libcuda.so.1")', "None") + textwrap.dedent(program)],
-        env={**os.environ, "BASCULE_DEVICE": "emulated"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    opening = OPENING.replace('ctypes.CDLL("libcuda.so.1")', "None")
+    return printed_by("-c", opening + textwrap.dedent(program), BASCULE_DEVICE="emulated")
 
 
 def test_what_is_recorded_on_a_driver_is_what_the_emulated_device_records():

@@ -14,6 +14,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from child_process import PYTEST, printed_by, run_python
 
 import bascule
 
@@ -57,9 +58,8 @@ def ptx_of_80(tmp_path: Path) -> str:
     import bascule
     print(bascule.compile('{KERNEL}', options={{"arch": "compute_80"}}).k.ptx, end="")
     """
-    environment = {**os.environ, "BASCULE_DEVICE": "emulated", "BASCULE_EMULATED_DRIVER": "12.0"}
-    command = [sys.executable, "-c", textwrap.dedent(program)]
-    path.write_text(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+    asks = ["-c", textwrap.dedent(program)]
+    path.write_text(printed_by(*asks, BASCULE_DEVICE="emulated", BASCULE_EMULATED_DRIVER="12.0"))
     return str(path)
 
 
@@ -175,13 +175,8 @@ def test_its_headers_are_of_the_same_version():
 def test_kernels_of_every_kind_compile_and_run_on_a_driver_of_cuda_12():
     """Overloads, templates, structures, variables: what the newest NVRTC does in all other tests."""
     chosen = ["jit/test_instantiation.py", "jit/test_globals.py", "jit/test_structures.py", "test_end_to_end.py"]
-    environment = {**os.environ, "BASCULE_DEVICE": "emulated", "BASCULE_EMULATED_DRIVER": "12.4"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow"]
-    files = [f"tests/python/{name}" for name in chosen]
-    ended = subprocess.run(
-        [*command, *files], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False
-    )
-    assert ended.returncode == 0, ended.stdout[-4000:]
+    command = [*PYTEST, "-m", "not slow", *(f"tests/python/{name}" for name in chosen)]
+    printed_by(*command, cwd=ROOT, timeout=600, BASCULE_DEVICE="emulated", BASCULE_EMULATED_DRIVER="12.4")
 
 
 def test_without_a_named_driver_the_newest_compiles():
@@ -200,9 +195,7 @@ def conflict(driver: str) -> str:
 
 def test_info_compares_the_driver_and_nvrtc(tmp_path: Path):
     def info(driver: str) -> subprocess.CompletedProcess[str]:
-        environment = environment_of(tmp_path, BASCULE_EMULATED_DRIVER=driver)
-        command = [sys.executable, "-m", "bascule", "info"]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return run_python("-m", "bascule", "info", **environment_of(tmp_path, BASCULE_EMULATED_DRIVER=driver))
 
     newer = info("13.0")
     assert (newer.returncode, conflict("13.0") in newer.stdout) == (0, NEWEST > "13.0")
@@ -322,21 +315,11 @@ def test_launches_and_the_jit_work_on_a_driver_of_this_version_with_its_own_nvrt
     nvrtc = versions.of_toolkit(version) or versions.of_wheels(version)
     report = tmp_path / "report.xml"
     environment = {
-        **os.environ,
         "BASCULE_DEVICE": "emulated",
         "BASCULE_EMULATED_DRIVER": version,
         # Where the wheels are: the driver chooses among them, those of the environment, and the toolkits.
         "PYTHONPATH": os.pathsep.join(filter(None, [str(nvrtc.library.parents[3]), os.environ.get("PYTHONPATH", "")])),
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", f"--junitxml={report}"]
-    ended = subprocess.run(
-        [*command, "tests/python/launches", *(JIT if LONG else TELLING)],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=1200,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stdout[-4000:]
+    command = [*PYTEST, "-m", "not slow", f"--junitxml={report}", "tests/python/launches", *(JIT if LONG else TELLING)]
+    printed_by(*command, cwd=ROOT, timeout=1200, **environment)
     assert versions.told_version(report) == version

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 import textwrap
 from pathlib import Path
 
 import pytest
+from child_process import printed_by
 
 import bascule
 
@@ -33,19 +32,6 @@ def prints_wrapped(program: str, *, timeout: float = 60, **changes: str) -> str:
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "libcuda.so.1").symlink_to(library())
         paths = [directory, str(EMULATOR.parent), os.environ.get("LD_LIBRARY_PATH", "")]
-        ended = subprocess.run(
-            [sys.executable, "-X", "faulthandler", "-c", OPENING + textwrap.dedent(program)],
-            env={
-                **os.environ,
-                "BASCULE_DEVICE": "cuda",
-                "LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths)),
-                "WRAPPED_DRIVER": str(EMULATOR),
-                **changes,
-            },
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
+        changes |= {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths)), "WRAPPED_DRIVER": str(EMULATOR)}
+        command = ["-X", "faulthandler", "-c", OPENING + textwrap.dedent(program)]
+        return printed_by(*command, timeout=timeout, BASCULE_DEVICE="cuda", **changes)

@@ -253,41 +253,6 @@ def test_an_array_that_is_made_in_the_block_is_the_graphs(kernels, rng):
     assert np.array_equal(y.copy_to_host(), (host * np.float32(2)).astype("f8"))
 
 
-def test_a_graph_in_a_graph_is_one_of_its_operations(kernels):
-    x = device_copy(np.ones(8, "f4"))
-    with bascule.Graph() as inner:
-        kernels.shift[1, 8](x)
-        kernels.scale[1, 8](x, 2.0, 8)
-    with bascule.Graph() as outer:
-        inner.launch()
-        kernels.shift[1, 8](x)
-    assert len(outer) == 2
-    del inner
-    outer.launch()
-    outer.launch()
-    assert np.array_equal(x.copy_to_host(), np.full(8, 13, "f4"))  # ((1+1)*2+1 + 1)*2 + 1
-
-
-def test_other_threads_are_not_disturbed_by_a_capture(kernels):
-    x = device_copy(np.ones(8, "f4"))
-    results = []
-
-    def work():
-        y = bascule.to_device(np.ones(8, "f4"))
-        kernels.shift[1, 8](y)
-        results.append(y.copy_to_host()[0])
-
-    with bascule.Graph() as graph:
-        kernels.shift[1, 8](x)
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        kernels.shift[1, 8](x)
-    assert results == [2.0]
-    graph.launch()
-    assert x.copy_to_host()[0] == 3
-
-
 def test_threads_that_launch_one_graph_lose_nothing(kernels):
     x = bascule.as_cuda_array(device_copy(np.zeros(8, "f4")), sync=False)
     with bascule.Graph() as graph:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
+from child_process import run_python
 
 import bascule
 from bascule import _compile_team, _precompile
@@ -34,15 +32,9 @@ def calls():
 
 def python(code, *arguments, cache=None, **keywords):
     """A process of its own."""
-    environment = dict(os.environ) if cache is None else {**os.environ, "BASCULE_CACHE_DIR": str(cache)}
-    return subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        **keywords,
-    )
+    if cache is not None:
+        keywords["BASCULE_CACHE_DIR"] = str(cache)
+    return run_python("-c", code, *arguments, timeout=300, **keywords)
 
 
 # --- prepare, in a thread
@@ -249,13 +241,7 @@ def test_what_a_program_defines_is_compiled_and_its_run_compiles_nothing(tmp_pat
     target = tmp_path / "program.py" if form == "script" else "program"
     ahead = python(PRECOMPILE, target, cache=tmp_path / "cache", cwd=tmp_path)
     assert json.loads(ahead.stdout) == [["one, two", "saxpy<float>", "twice"], [], [], ["late"]], ahead.stderr
-    run = subprocess.run(
-        [sys.executable, tmp_path / "program.py"],
-        env={**os.environ, "BASCULE_CACHE_DIR": str(tmp_path / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    run = run_python(tmp_path / "program.py", timeout=300, BASCULE_CACHE_DIR=str(tmp_path / "cache"))
     assert run.stdout == "[4.0, 4.0, 4.0, 4.0] 0\n", run.stderr
     again = python(PRECOMPILE, target, cache=tmp_path / "cache", cwd=tmp_path)
     assert json.loads(again.stdout)[:2] == [[], ["one, two", "saxpy<float>", "twice"]]
@@ -265,13 +251,8 @@ def test_the_main_sample_compiles_nothing_after_it_was_precompiled(tmp_path):
     pytest.importorskip("PIL", reason="the sample needs Pillow")
     ahead = python(PRECOMPILE, ROOT / "samples" / "edges.py", cache=tmp_path / "cache")
     assert json.loads(ahead.stdout)[0] == ["blur_rows, blur_columns", "luminance", "sobel, colour"], ahead.stderr
-    run = subprocess.run(
-        [sys.executable, ROOT / "samples" / "edges.py"],
-        env={**os.environ, "BASCULE_CACHE_DIR": str(tmp_path / "cache")},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
+    run = run_python(
+        ROOT / "samples" / "edges.py", timeout=300, cwd=tmp_path, BASCULE_CACHE_DIR=str(tmp_path / "cache")
     )
     assert run.stdout.splitlines()[-1] == "0 compiled, 3 from disk, 1 from memory", run.stderr
 

@@ -1,8 +1,5 @@
 """kernel[grid, block].bind: arguments checked once, launched many times."""
 
-import gc
-import weakref
-
 import numpy as np
 import pytest
 
@@ -83,36 +80,6 @@ def test_rebind_takes_other_arguments_and_keeps_the_old_ones_when_one_is_refused
         bound.rebind(ones("f8"), 1)
     bound()
     assert (p.copy_to_host()[0], q.copy_to_host()[0]) == (1, 11)
-
-
-def test_every_call_is_ordered_with_the_streams_that_were_read(module):
-    producer, launch = bascule.stream(), bascule.stream()
-    p = bascule.to_device(np.ones(8, "f4"), stream=producer)
-    bound = module.add[1, 8, launch].bind(p, 1)
-    bound()
-    with bascule.emulated.trace() as operations:
-        bound()
-    kinds = [operation.kind for operation in operations]
-    assert kinds == ["record", "wait", "launch", "record", "wait"]
-
-
-def test_the_arrays_live_as_long_as_the_bound_launch_and_what_it_enqueued(module):
-    class Owner:
-        def __init__(self, array):
-            self.array = array
-            self.__cuda_array_interface__ = array.__cuda_array_interface__
-
-    owner = Owner(ones())
-    alive = weakref.ref(owner)
-    bound = module.add[1, 8].bind(owner, 1)
-    del owner
-    bound()
-    assert alive() is not None
-    del bound
-    gc.collect()
-    bascule.synchronize()
-    gc.collect()
-    assert alive() is None
 
 
 def test_binding_over_no_work_launches_nothing(module):

@@ -1,12 +1,11 @@
 """Of several functions of a name, a launch takes the one that C++ calls."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from child_process import printed_by
 
 import bascule
 
@@ -135,6 +134,4 @@ def test_packs_beside_other_templates_are_spelled_out():
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to compare with")
 def test_random_sets_choose_as_gxx_does():
-    compare = [sys.executable, TREE / "tests/jit/choice/compare.py", "--sets", "60", "--seed", "7"]
-    done = subprocess.run(compare, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    printed_by(TREE / "tests/jit/choice/compare.py", "--sets", "60", "--seed", "7")

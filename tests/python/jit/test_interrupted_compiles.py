@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from child_process import run_python
 
 import bascule
 from bascule import _progress
@@ -190,12 +191,8 @@ def release():
 
 
 def run(program: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM + textwrap.dedent(program)],
-        env={**os.environ, "BASCULE_DEVICE": "emulated", "BASCULE_CACHE_DIR": str(directory)},
-        capture_output=True,
-        text=True,
-        timeout=60,
+    return run_python(
+        "-c", PROGRAM + textwrap.dedent(program), BASCULE_DEVICE="emulated", BASCULE_CACHE_DIR=str(directory)
     )
 
 

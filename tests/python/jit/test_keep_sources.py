@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -75,7 +74,7 @@ except bascule.CudaError as error:
     print(error)
 """
     (tmp_path / "program.py").write_text(program)
-    run = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True, timeout=300)
+    run = run_python(tmp_path / "program.py", timeout=300)
     # A GPU does not tell the line: there the launch is named.
     expected = "program.py:3: __global__ void k" if bascule.current_device().emulated else "program.py:5: kernel[1, 1]"
     assert expected in run.stdout, run.stdout + run.stderr
@@ -101,13 +100,7 @@ def test_a_directory_that_cannot_be_written_is_an_error_that_names_the_option(tm
 
 def test_the_environment_names_the_directory(tmp_path):
     program = "import bascule, sys\nk = bascule.compile('__global__ void k() {}').k\nprint(sys.argv[1] in k.ptx)"
-    run = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)],
-        env={**os.environ, "BASCULE_KEEP_SOURCES": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    run = run_python("-c", program, tmp_path, timeout=300, BASCULE_KEEP_SOURCES=str(tmp_path))
     assert run.stdout == "True\n", run.stderr
     assert len(list(tmp_path.iterdir())) == 1
 

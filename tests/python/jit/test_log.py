@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
-import subprocess
-import sys
 import threading
 
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -188,13 +186,7 @@ bascule.compile("__global__ void k() {}")
 
 
 def run(program, level, cache):
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "BASCULE_LOG": level, "BASCULE_CACHE_DIR": str(cache)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    return run_python("-c", program, timeout=300, BASCULE_LOG=level, BASCULE_CACHE_DIR=str(cache))
 
 
 def test_the_variable_prints_on_standard_error(tmp_path):
@@ -260,15 +252,8 @@ assert 4 <= compiled < 200, compiled
 
 
 def ends_well(program, directory):
-    """In a process of its own, with an empty cache in `directory`, within a minute and without a word on stderr."""
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "BASCULE_CACHE_DIR": str(directory)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    """In a process of its own, with an empty cache in `directory`, and without a word on stderr."""
+    ended = run_python("-c", program, BASCULE_CACHE_DIR=str(directory))
     assert (ended.returncode, ended.stderr) == (0, "")
 
 

@@ -1,10 +1,10 @@
 """Where NVRTC and the CUDA headers are looked for."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from child_process import printed_by
 
 import bascule
 from bascule import _toolkit
@@ -31,8 +31,7 @@ def test_cuda_pathfinder_is_asked_where_there_are_no_wheels():
     print("cuda.pathfinder" in sys.modules, bool(wheels) <= (found[0] in wheels))
     """
     program = "\n".join(line[4:] for line in program.splitlines())
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout == "True True\n"
+    assert printed_by("-c", program) == "True True\n"
 
 
 def test_headers_are_those_beside_the_library_unless_others_are_named(monkeypatch: pytest.MonkeyPatch):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -89,7 +88,7 @@ def test_a_failed_compile_raises_and_does_not_warn():
 
 def test_a_warning_of_a_text_without_a_file_shows_its_own_line():
     program = "import bascule; bascule.compile('__global__ void k(float* x) {\\n  int shown_here;\\n  x[0] = 1;\\n}')"
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    ended = run_python("-c", program)
     assert ended.returncode == 0, ended.stderr
     assert "<string>:2: CompileWarning: " in ended.stderr
     assert "  int shown_here;" in ended.stderr

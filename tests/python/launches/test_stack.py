@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from child_process import printed_by
 
 import bascule
 
@@ -38,11 +36,7 @@ except bascule.CudaError as error:
 
 
 def run(depth: int, stack: int = 0) -> str:
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(depth), str(stack)], capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    return printed_by("-c", PROGRAM, depth, stack)
 
 
 def deep(n: int) -> int:

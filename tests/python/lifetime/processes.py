@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import textwrap
+
+from child_process import run_python
 
 # What every program begins with: a kernel, and something to launch it on.
 OPENING = """
@@ -32,11 +32,10 @@ kernel = module.increment
 
 def run(program: str, before_the_import: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs the program behind the opening; BASCULE_DEVICE and the schedule come from the tests' own environment."""
-    return subprocess.run(
-        [sys.executable, "-c", before_the_import + OPENING + textwrap.dedent(program)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run_python("-c", before_the_import + OPENING + textwrap.dedent(program), **environment)
+
+
+def ends_well(program: str, before_the_import: str = "", says: str = "", **environment: str) -> None:
+    """Runs the program as `run` does; it must end with status 0, and say this and nothing else."""
+    ended = run(program, before_the_import, **environment)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, says, "")

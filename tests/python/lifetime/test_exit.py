@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from .processes import USE, run
+from .processes import USE, ends_well, run
 
 PROGRAMS = {
     "a launch in an atexit handler": """
@@ -189,15 +189,13 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_process_ends_with_status_0_and_says_nothing(name: str) -> None:
     opening = "" if "first use" in name else USE
-    ended = run(opening + dedent(PROGRAMS[name]))
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    ends_well(opening + dedent(PROGRAMS[name]))
 
 
 @pytest.mark.parametrize("schedule", ["eager", "threads", "random:7"])
 @pytest.mark.parametrize("name", ["pending work"])
 def test_so_it_does_under_every_policy(name: str, schedule: str, emulated: None) -> None:
-    ended = run(USE + dedent(PROGRAMS[name]), BASCULE_EMULATED_SCHEDULE=schedule)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    ends_well(USE + dedent(PROGRAMS[name]), BASCULE_EMULATED_SCHEDULE=schedule)
 
 
 def test_an_exception_that_nobody_catches_is_the_only_thing_said() -> None:
@@ -247,25 +245,23 @@ def test_work_that_a_daemon_thread_has_queued_does_not_keep_the_process(
         threading.Thread(target=work, daemon=True).start()
         queued.wait()
     """
-    ended = run(
+    ends_well(
         USE + LONG + dedent(program),
         BASCULE_EMULATED_SCHEDULE=schedule,
         BASCULE_EMULATED_CHECKS=checks,
         BASCULE_EMULATED_TIMEOUT="inf",
     )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize(("schedule", "checks"), [("lazy", "races"), ("threads", "memory")])
 def test_neither_does_work_of_the_main_thread(schedule: str, checks: str, emulated: None) -> None:
     program = "for _ in range(50):\n    long[1, 64](x)\n"
-    ended = run(
+    ends_well(
         USE + LONG + program,
         BASCULE_EMULATED_SCHEDULE=schedule,
         BASCULE_EMULATED_CHECKS=checks,
         BASCULE_EMULATED_TIMEOUT="inf",
     )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 def test_what_an_exit_handler_waits_for_is_done(emulated: None) -> None:
@@ -282,5 +278,6 @@ def last():
     print("done")
 atexit.register(last)
 """
-    ended = run(USE + dedent(program), first, BASCULE_EMULATED_SCHEDULE="lazy", BASCULE_EMULATED_CHECKS="memory")
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
+    ends_well(
+        USE + dedent(program), first, BASCULE_EMULATED_SCHEDULE="lazy", BASCULE_EMULATED_CHECKS="memory", says="done\n"
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -95,18 +94,6 @@ with bascule.debug(sync=True):
     )
     # On a device that works by itself the fault may be there before the launch has made its last call.
     assert schedule == "threads" or said.endswith("cuStreamSynchronize\n")
-
-
-def test_a_place_in_a_file_is_shown_with_its_text(tmp_path: Path) -> None:
-    path = tmp_path / "train.py"
-    path.write_text("def go(module, x):\n    module.past[1, 256](x, 1 << 20)\n")
-    program = f"""
-sys.path.insert(0, {str(tmp_path)!r})
-import train
-train.go(module, x)
-print(error_of(bascule.synchronize).launch)
-"""
-    assert f"launched at {path}:2: module.past[1, 256](x, 1 << 20)." in output_of(program)
 
 
 def test_debugging_ends_with_its_block_and_can_be_switched_without_one(scale: bascule.Kernel) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .processes import USE, run
+from .processes import USE, ends_well, run
 
 WORK = """
 def work():
@@ -15,7 +15,7 @@ def work():
 
 
 def test_before_the_first_use_both_sides_work() -> None:
-    ended = run(
+    ends_well(
         WORK
         + """
 child = os.fork()
@@ -24,11 +24,10 @@ if child:
     assert os.waitpid(child, 0)[1] == 0
 """
     )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 def test_after_it_each_first_use_of_the_child_says_what_to_do_and_the_parent_goes_on() -> None:
-    ended = run(
+    ends_well(
         USE
         + """
 stream, event = bascule.stream(), bascule.event()
@@ -67,12 +66,11 @@ bound()
 assert (x.copy_to_host() == 4).all()
 """
     )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 def test_a_child_forked_while_other_threads_launch_does_not_hang() -> None:
     """It takes no lock that one of them may have held."""
-    ended = run(
+    ends_well(
         USE
         + """
 stop = threading.Event()
@@ -99,7 +97,6 @@ for thread in threads:
     thread.join()
 """
     )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 COMPILES = """
@@ -148,7 +145,7 @@ except KeyboardInterrupt:
     pass
 signal.signal(signal.SIGALRM, signal.SIG_DFL)
 """
-    ended = run(
+    ends_well(
         COMPILES
         + "hold(True)\n"
         + begin
@@ -165,11 +162,10 @@ bascule.compile(text(3), options=options)
 """,
         OF_TEST=f"held {thread}",
     )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 def test_a_child_forked_after_a_compile_compiles() -> None:
-    ended = run(
+    ends_well(
         COMPILES
         + """
 for n in range(20):
@@ -178,11 +174,10 @@ for n in range(20):
 """,
         OF_TEST="after",
     )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 def test_children_forked_in_the_midst_of_real_compiles_never_hang() -> None:
-    ended = run(
+    ends_well(
         COMPILES
         + """
 bascule.compile(text(1000), options=options)  # which imports what it needs: Python's locks are Python's
@@ -195,14 +190,13 @@ def loop():
 thread = threading.Thread(target=loop)
 thread.start()
 for n in range(20):
-    said = compiled_in_child(n)
+    said = compiled_in_child(n, lambda: (bascule.cache.stats(), bascule.cache.clear()))
     assert said == "compiled" or "'spawn'" in said, said
 stop.set()
 thread.join()
 """,
         OF_TEST="midst",
     )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 SPAWNED = """

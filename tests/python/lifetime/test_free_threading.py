@@ -4,8 +4,6 @@ they really meet."""
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
 import sys
 import sysconfig
 import threading
@@ -15,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+from child_process import run_python
 from conftest import ForeignArray
 from dlpack.capsules import native
 
@@ -88,15 +87,7 @@ def rounds(at_least: int = 10) -> Iterator[int]:
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has the GIL")
 def test_importing_bascule_leaves_the_gil_off() -> None:
     program = "import sys, bascule; bascule.device_array(1); print(sys._is_gil_enabled())"
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHON_GIL"}
-    ended = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    ended = run_python("-W", "error", "-c", program, PYTHON_GIL=None)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "False\n", "")
 
 

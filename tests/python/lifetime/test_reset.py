@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from child_process import PYTEST, run_python
 
 import bascule
 
@@ -109,13 +108,7 @@ def test_an_array_of_before_as_another_librarys_is_an_error(module: bascule.Modu
 @pytest.mark.parametrize("schedule", ["threads", "lazy", "eager"])
 def test_calls_of_other_threads_are_before_a_reset_or_after_it(schedule: str) -> None:
     script = Path(__file__).with_name("resets_in_threads.py")
-    done = subprocess.run(
-        [sys.executable, script, "1"],
-        env={**os.environ, "BASCULE_EMULATED_SCHEDULE": schedule, "BASCULE_EMULATED_CHECKS": "memory"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(script, "1", BASCULE_EMULATED_SCHEDULE=schedule, BASCULE_EMULATED_CHECKS="memory")
     assert done.returncode == 0, done.stderr
     right, refused, wrong, faults = map(int, done.stdout.split())
     assert right > 0
@@ -237,10 +230,7 @@ for number in range(5):
     del kept
     gc.collect()
 """
-    environment = {**os.environ, "BASCULE_EMULATED_MEMORY": "64MiB"}
-    ended = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
-    )
+    ended = run_python("-c", program, BASCULE_EMULATED_MEMORY="64MiB")
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
@@ -267,14 +257,6 @@ def test_two():
     assert (x.copy_to_host() == 6).all()
 """
     )
-    plugin = ["-p", "bascule.pytest_plugin", "-p", "no:cacheprovider"]
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *plugin, "test_it.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    run = run_python(*PYTEST, "-p", "bascule.pytest_plugin", "test_it.py", cwd=tmp_path)
     assert "1 failed, 1 passed" in run.stdout, run.stdout + run.stderr
     assert "FAILED test_it.py::test_one" in run.stdout

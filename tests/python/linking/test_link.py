@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from child_process import printed_by
 
 import bascule
 
@@ -261,13 +260,7 @@ print(x.copy_to_host()[0], bascule.cache.stats().compiled - before, program.f.or
 
 
 def run(file: Path, cache: Path) -> list[str]:
-    import os
-
-    environment = os.environ | {"BASCULE_CACHE_DIR": str(cache)}
-    done = subprocess.run(
-        [sys.executable, "-c", CACHED, str(file)], env=environment, capture_output=True, text=True, check=True
-    )
-    return done.stdout.split()
+    return printed_by("-c", CACHED, file, BASCULE_CACHE_DIR=str(cache)).split()
 
 
 def test_a_linked_program_is_found_on_disk_until_a_text_or_a_header_changes(tmp_path: Path) -> None:

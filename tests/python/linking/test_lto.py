@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import glob
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from child_process import printed_by
 
 import bascule
 
@@ -72,14 +71,13 @@ def test_lto_ir_is_loaded_and_linked(tmp_path: Path) -> None:
         pytest.skip("needs an nvJitLink beside an NVRTC")
     for name, text in (("whole", WHOLE), ("apply", APPLY), ("twice", TWICE)):
         (tmp_path / f"{name}.ltoir").write_bytes(lto_ir(found[0], text))
-    done = subprocess.run([sys.executable, "-c", PROGRAM, found[0], tmp_path], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    printed = printed_by("-c", PROGRAM, found[0], tmp_path)
     scaled = np.arange(8, dtype="f4") * np.float32(3)
-    assert done.stdout.splitlines()[:2] == [
+    assert printed.splitlines()[:2] == [
         f"['scale<float>'] {scaled.tolist()}",
         f"void apply(float* arg1, int arg2) {(scaled * 2 + 1).tolist()}",
     ]
-    assert done.stdout.splitlines()[2] == "refused: True True"
+    assert printed.splitlines()[2] == "refused: True True"
 
 
 def test_without_nvjitlink_lto_ir_says_what_to_install() -> None:
@@ -90,10 +88,10 @@ try:
 except (bascule.LibraryError, bascule.CompileError) as error:
     print(type(error).__name__, error)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "LTO-IR" in done.stdout or "nvJitLink" in done.stdout
-    if done.stdout.startswith("LibraryError"):
-        assert "pip install nvidia-nvjitlink" in done.stdout
+    printed = printed_by("-c", program)
+    assert "LTO-IR" in printed or "nvJitLink" in printed
+    if printed.startswith("LibraryError"):
+        assert "pip install nvidia-nvjitlink" in printed
 
 
 @pytest.mark.parametrize("flag", ["-dlto", "--dlink-time-opt", "-lto"])

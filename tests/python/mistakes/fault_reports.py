@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from child_process import run_python
 
 OPENING = """
 import sys
@@ -43,7 +42,6 @@ def report_of(tmp_path: Path, program: str, **environment: str) -> Report:
     """The program prints with its `report_of(action)` what an action raises."""
     path = tmp_path / "program.py"
     path.write_text(OPENING + program)
-    settings = {**os.environ, "BASCULE_DEVICE": "emulated", **environment}
-    done = subprocess.run([sys.executable, path], env=settings, capture_output=True, text=True, timeout=120)
+    done = run_python(path, BASCULE_DEVICE="emulated", **environment)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return Report(done.stdout, path, OPENING + program)

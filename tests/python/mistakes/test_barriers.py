@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -51,5 +49,5 @@ try:
 except bascule.CudaError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    done = run_python("-c", program)
     assert "divergent barrier" in done.stdout, done.stdout + done.stderr

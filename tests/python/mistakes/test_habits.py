@@ -220,12 +220,6 @@ def test_only_a_tuple_that_can_be_a_grid_is_offered_as_one(module, x):
         module.f[(4, 4)](x, 1)
 
 
-@pytest.mark.parametrize(("block", "says"), [(-1, "below 0"), (2**70, "above the limit of every device")])
-def test_numbers_that_no_launch_can_have(module, x, block, says):
-    with pytest.raises(ValueError, match=f"`block` is {block}, which is {says}"):
-        module.f[1, block](x, 1)
-
-
 def test_a_matrix_fits_a_struct_whose_only_member_is_one(module, x):
     matrix = np.arange(9, dtype="f4").reshape(3, 3) + 1
     for given in (matrix, matrix.tolist(), (matrix.tolist(),)):
@@ -327,25 +321,6 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
         y = bascule.zeros(1)
         module.k[1, 1](y)
         assert y.copy_to_host()[0] == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "first"),
-    [
-        ("__device__ float u(float); __global__ void k(float* p) { *p = u(*p); }", r"not defined: 'u\(float\)'"),
-        (
-            "__global__ void k(float* p) { __shared__ float s[20000]; s[threadIdx.x] = *p; __syncthreads(); *p = *s; }",
-            r"kernel 'k\(float\*\)' needs 80000 bytes of static shared memory",
-        ),
-        ("__constant__ float c[20000]; __global__ void k(float* p) { *p = c[threadIdx.x]; }", "with 'c' the constant"),
-    ],
-    ids=["undefined", "shared", "constant"],
-)
-def test_what_the_assembler_refuses_is_an_error_of_the_text(text, first, x):
-    if not bascule.current_device().emulated:
-        pytest.skip("a GPU's code is assembled by NVRTC, in its words")
-    with pytest.raises(bascule.CompileError, match=rf"\A{first}"):
-        bascule.compile(text).k[1, 1](x)
 
 
 def structure() -> Any:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -119,8 +117,7 @@ def test_the_end_of_the_process_reports_leaks_when_asked(tmp_path, checks, repor
         "kernel[2, 32](5)\n"
         "print(len(bascule.emulated.leaks()))\n"
     )
-    environment = {**os.environ, "BASCULE_DEVICE": "emulated", "BASCULE_EMULATED_CHECKS": checks}
-    ended = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, timeout=120)
+    ended = run_python(program, BASCULE_DEVICE="emulated", BASCULE_EMULATED_CHECKS=checks)
     assert ended.stdout == "1\n", ended.stderr
     assert ("1280 bytes in 64 allocations, made by kernel 'keep' at" in ended.stderr) == reported
 

@@ -24,7 +24,7 @@ def kernel(body: str, parameter: str = "float* x") -> str:
 
 
 def message_of(text: str, **options: object) -> str:
-    with pytest.raises(bascule.Error) as caught:
+    with pytest.raises(bascule.CompileError) as caught:
         launch(text, **options)
     assert "report this" not in str(caught.value)
     return str(caught.value)
@@ -33,7 +33,7 @@ def message_of(text: str, **options: object) -> str:
 @emulated
 def test_a_function_without_a_body_is_named_as_in_cpp_with_the_line_that_calls_it():
     message = message_of("__device__ float helper(float);\n" + kernel("x[threadIdx.x] = helper(1.0f);"))
-    assert "not defined: 'helper(float)'" in message
+    assert message.startswith("not defined: 'helper(float)'")
     assert "must be defined in its own text" in message
     assert "test_refused_code.py:" in message or "string at" in message
     assert ":3: x[threadIdx.x] = helper(1.0f);" in message
@@ -46,17 +46,6 @@ def test_all_that_is_missing_is_named_variables_too():
     message = message_of(text + kernel("x[threadIdx.x] = scale + f(1) + g(x);"), extra=["-rdc=true"])
     for name in ("'scale'", "'f(int)'", "'g(float*)'"):
         assert name in message
-
-
-@emulated
-def test_device_malloc_needs_no_body():
-    assert (launch(kernel("float* m = (float*)malloc(4); *m = 2; x[threadIdx.x] = *m; free(m);")) == 2).all()
-
-
-def test_printf_and_assert_need_no_body(capfd):
-    text = kernel('assert(x != nullptr); if (threadIdx.x == 3) printf("%d\\n", 7); x[threadIdx.x] = 2;')
-    assert (launch(text) == 2).all()
-    assert "7" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("parameter", ["float& x", "const float& x"])
@@ -89,23 +78,27 @@ def test_code_for_the_device_or_an_older_one_runs(arch):
 
 @emulated
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "expected", "first"),
     [
         # 17 MiB: more than the emulated device's window of shared memory.
         (
             kernel("__shared__ float s[17 << 18]; s[threadIdx.x] = *x; __syncthreads(); *x = s[31 - threadIdx.x];"),
             "17825792 bytes of static shared memory",
+            "kernel 'k' needs ",
         ),
         (
             "__constant__ float c[20000];\n" + kernel("*x = c[threadIdx.x];"),
             "'c' the constant variables of this module need 80000 bytes",
+            "with 'c' the constant",
         ),
-        (kernel("volatile float l[200000]; l[int(*x)] = 2; *x = l[threadIdx.x];"), "800000 bytes of local memory"),
+        (kernel("volatile float l[200000]; l[int(*x)] = 2; *x = l[threadIdx.x];"), "800000 bytes of local memory", ""),
     ],
     ids=["shared", "constant", "local"],
 )
-def test_sizes_that_a_device_does_not_have_are_refused_when_the_code_is_loaded(text, expected):
-    assert expected in message_of(text)
+def test_sizes_that_a_device_does_not_have_are_refused_when_the_code_is_loaded(text, expected, first):
+    message = message_of(text)
+    assert expected in message
+    assert message.startswith(first)
 
 
 @emulated

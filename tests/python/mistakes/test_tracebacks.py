@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import traceback
 import warnings
 
@@ -90,14 +88,3 @@ def test_a_warning_points_at_the_line_that_launched():
             kernel.forall("much")
     warned = [warning for warning in caught if warning.category is bascule.UnorderedProducerWarning]
     assert [warning.filename for warning in warned] == [__file__]
-
-
-def test_the_warning_of_the_emulated_device_points_at_the_users_line(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(f"import bascule\n\n\nbascule.compile({TEXT!r})\n")
-    environment = {name: value for name, value in os.environ.items() if name != "BASCULE_DEVICE"}
-    environment["BASCULE_DEVICE"] = "auto"
-    done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    if "EmulatedDeviceWarning" in done.stderr:  # not where a GPU is
-        assert f"{program}:4: EmulatedDeviceWarning" in done.stderr

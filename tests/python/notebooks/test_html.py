@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from child_process import printed_by, run_python
 from conftest import traced
 from IPython.core.formatters import DisplayFormatter
 from IPython.lib.pretty import pretty
@@ -238,7 +236,8 @@ def test_a_template_lists_its_instances():
     text = _display.text(module.listed)
     assert "listed<float, 3>" in text
     assert "listed<double, 4>" in text
-    assert _display.text(module).split()[-2:] == ["235", "2"]
+    line = test_a_template_lists_its_instances.__code__.co_firstlineno + 1
+    assert _display.text(module).split()[-2:] == [str(line), "2"]
 
 
 def test_overloads_are_shown_with_their_lines():
@@ -259,17 +258,8 @@ assert "compiled for sm_90" in module.k._repr_html_() and "void k" in module._re
 
 
 def test_without_a_driver_a_kernel_is_shown_all_the_same():
-    environment = {**os.environ, "BASCULE_DEVICE": "cuda", "CUDA_VISIBLE_DEVICES": ""}
-    result = subprocess.run(
-        [sys.executable, "-c", WITHOUT_DRIVER],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    assert "void k(float* p)" in result.stdout
+    printed = printed_by("-c", WITHOUT_DRIVER, timeout=300, BASCULE_DEVICE="cuda", CUDA_VISIBLE_DEVICES="")
+    assert "void k(float* p)" in printed
 
 
 # --- Launches
@@ -368,10 +358,9 @@ for thing in (x, module, module.k, launcher, bound, bascule.cache.stats()):
 
 
 def test_after_a_fault_everything_can_still_be_shown(emulated):
-    result = subprocess.run([sys.executable, "-c", FAULT], capture_output=True, text=True, timeout=300, check=False)
-    assert result.returncode == 0, result.stderr
-    assert "values cannot be read: illegal address: kernel &#x27;k&#x27; wrote 4 bytes" in result.stdout
-    assert "CudaError" in result.stdout
+    printed = printed_by("-c", FAULT, timeout=300)
+    assert "values cannot be read: illegal address: kernel &#x27;k&#x27; wrote 4 bytes" in printed
+    assert "CudaError" in printed
 
 
 # --- The cache and errors
@@ -405,9 +394,9 @@ def test_a_compile_error_has_its_caret():
 def test_ipythons_traceback_of_a_compile_error_has_colours(colors, severity, tmp_path):
     script = tmp_path / "mistake.ipy"
     script.write_text("import bascule\nbascule.compile('__global__ void k(float* p) { p[0] = missing; }')\n")
-    command = [sys.executable, "-m", "IPython", f"--colors={colors}", "--no-banner", str(script)]
-    environment = {**os.environ, "IPYTHONDIR": str(tmp_path)}
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    result = run_python(
+        "-m", "IPython", f"--colors={colors}", "--no-banner", script, timeout=300, IPYTHONDIR=str(tmp_path)
+    )
     printed = result.stdout + result.stderr
     assert severity in printed
     assert "bascule.compile(" in re.sub(r"\033\[[0-9;]*m", "", printed)  # the frames are IPython's

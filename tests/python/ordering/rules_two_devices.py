@@ -76,13 +76,6 @@ def rule_2_producers_of_both_devices_are_waited_for_and_wait_in_turn() -> None: 
         assert ordering(lambda launch=launch, a=a, b=b: launch(a, b, out)) == ordered(c, p, q)
 
 
-def rule_2_holds_for_copies_between_devices() -> None:  # a case
-    p, c = on_both()
-    x, y = ones(second, p), ones(first, c)
-    with c:
-        assert ordering(lambda: y.__setitem__(slice(None), x)) == ordered(c, p, kind="copy")
-
-
 def rule_3_a_producer_that_is_the_launch_stream_needs_no_event() -> None:  # a case
     p, _ = on_both()
     x = ones(second, p)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import functools
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from child_process import printed_by
 
 pytestmark = pytest.mark.usefixtures("two_devices")
 
@@ -23,19 +23,10 @@ FILES = ["two_devices.py", "rules_two_devices.py"]
 @functools.cache
 def outcomes(file: str) -> dict[str, str]:
     """Why each case of the file failed; empty for those that did not."""
-    run = subprocess.run(
-        [sys.executable, str(HERE / file)],
-        env={
-            **os.environ,
-            "BASCULE_EMULATED_DEVICES": "2",
-            "PYTHONPATH": os.pathsep.join([str(HERE.parent), *sys.path]),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
+    printed = printed_by(
+        HERE / file, BASCULE_EMULATED_DEVICES="2", PYTHONPATH=os.pathsep.join([str(HERE.parent), *sys.path])
     )
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
+    return json.loads(printed)
 
 
 def case_names(file: str) -> list[str]:

@@ -4,7 +4,6 @@ imitated: types defined in modules of their names, with the attributes that they
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import types
 import warnings
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from child_process import printed_by, run_python
 from conftest import Missing, traced
 
 import bascule
@@ -332,13 +332,7 @@ def test_streams_that_are_not_waited_for_are_not_asked_for(add):
 def test_the_environment_says_it_from_the_start():
     program = "import bascule; print(bascule.config.stream_of)"
     for value, expected in (("spec", "spec"), ("", "library")):
-        run = subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "BASCULE_STREAM_OF": value},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        run = run_python("-c", program, BASCULE_STREAM_OF=value)
         assert run.stdout.strip() == expected, run.stderr
 
 
@@ -352,7 +346,7 @@ import warnings; warnings.simplefilter("ignore")
 _producers.policy_of(Array)
 print(sorted(names & set(sys.modules)))
 """
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    run = run_python("-c", program)
     assert run.stdout.strip() == "[]", run.stderr
 
 
@@ -384,14 +378,9 @@ print([(o.kind, {theirs.handle: "p", c.handle: "c"}[o.stream]) for o in operatio
 def test_numbas_own_arrays_name_their_stream_or_that_there_is_none(tmp_path):
     pytest.importorskip("numba_cuda")
     (tmp_path / "libcuda.so.1").symlink_to(Path(bascule.__file__).with_name("libbascule_emulator.so").resolve())
-    run = subprocess.run(
-        [sys.executable, "-c", NUMBA],
-        env={**os.environ, "LD_LIBRARY_PATH": os.pathsep.join([str(tmp_path), os.environ.get("LD_LIBRARY_PATH", "")])},
-        capture_output=True,
-        text=True,
-        check=False,
+    printed = printed_by(
+        "-c", NUMBA, LD_LIBRARY_PATH=os.pathsep.join([str(tmp_path), os.environ.get("LD_LIBRARY_PATH", "")])
     )
-    assert run.returncode == 0, run.stderr
     waits = [("record", "p"), ("wait", "c"), ("launch", "c"), ("record", "c"), ("wait", "p")]
     launches = [[("launch", "c")], [("launch", "p"), ("launch", "p")]]
-    assert run.stdout.splitlines() == [str(waits), *map(str, launches)]
+    assert printed.splitlines() == [str(waits), *map(str, launches)]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from child_process import run_python
 
 pytestmark = pytest.mark.usefixtures("emulated")
 
@@ -60,17 +58,9 @@ def test_without_a_device():
 
 def run_tests(directory: Path, *options: str, **environment: str) -> str:
     (directory / "test_work.py").write_text(TESTS)
-    variables = {k: v for k, v in os.environ.items() if k not in ("BASCULE_EMULATED_CHECKS", "PYTEST_ADDOPTS")}
-    variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    command = [sys.executable, "-m", "pytest", "-p", "bascule.pytest_plugin", "-p", "no:cacheprovider", *options]
-    child = subprocess.run(
-        [*command, "-rA", "--rootdir", str(directory), "test_work.py"],
-        cwd=directory,
-        env=variables | environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    variables = {"BASCULE_EMULATED_CHECKS": None, "PYTEST_ADDOPTS": None, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = ["-m", "pytest", "-p", "bascule.pytest_plugin", "-p", "no:cacheprovider", *options, "-rA"]
+    child = run_python(*command, "--rootdir", directory, "test_work.py", cwd=directory, **variables | environment)
     return child.stdout + child.stderr
 
 
@@ -119,14 +109,7 @@ PROGRAM = TESTS.split("def test_ordered")[0].replace("import pytest\n", "") + "w
 
 def test_a_process_that_ends_before_it_waited_says_what_raced(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
-    child = subprocess.run(
-        [sys.executable, "program.py"],
-        cwd=tmp_path,
-        env=os.environ | {"BASCULE_EMULATED_CHECKS": "memory,races"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    child = run_python("program.py", cwd=tmp_path, BASCULE_EMULATED_CHECKS="memory,races")
     assert child.returncode == 0, child.stderr
     assert "stream race" in child.stderr
     assert re.search(r"program.py:\d+: module.set\[1, 32, p\]\(x, 32\)  # first", child.stderr)
@@ -134,8 +117,5 @@ def test_a_process_that_ends_before_it_waited_says_what_raced(tmp_path):
 
 def test_a_process_that_looks_for_nothing_says_nothing(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
-    variables = {k: v for k, v in os.environ.items() if k != "BASCULE_EMULATED_CHECKS"}
-    child = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60
-    )
+    child = run_python("program.py", cwd=tmp_path, BASCULE_EMULATED_CHECKS=None)
     assert (child.returncode, child.stdout, child.stderr) == (0, "", "")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from child_process import run_python
 from edges import poll_until_done
 from scene import N, Scene, kernels, unordered
 
@@ -109,7 +108,7 @@ with bascule.emulated.checks(races=True):
 def test_a_report_has_one_path_for_a_file_however_it_was_run(absolute, tmp_path):
     (tmp_path / "racing.py").write_text(PROGRAM)
     script = str(tmp_path / "racing.py") if absolute else "racing.py"
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
+    done = run_python(script, cwd=tmp_path)
     report = done.stderr.partition("stream race")[2]
     paths = re.findall(r"(\S*racing\.py):\d", report)
     assert len(paths) == 3, done.stderr  # both launches, and the allocation

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import functools
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from child_process import printed_by
 from conftest import has_two_devices
 from edges import EDGES
 from operations import OPERATIONS
@@ -32,15 +30,13 @@ def devices_are_there(request: pytest.FixtureRequest) -> None:
 
 @functools.cache
 def outcomes_on_two_devices(which: str, schedule: str) -> dict[str, dict[str, Any]]:
-    run = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("race_outcomes.py")), which],
-        env=os.environ | {"BASCULE_EMULATED_DEVICES": "2", "BASCULE_EMULATED_SCHEDULE": schedule},
-        capture_output=True,
-        text=True,
-        check=False,
+    printed = printed_by(
+        Path(__file__).with_name("race_outcomes.py"),
+        which,
+        BASCULE_EMULATED_DEVICES="2",
+        BASCULE_EMULATED_SCHEDULE=schedule,
     )
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
+    return json.loads(printed)
 
 
 def complaint(name: str, devices: int) -> str:
@@ -129,8 +125,6 @@ print(sizes[-1] - sizes[9])
 
 @pytest.mark.usefixtures("emulated")
 def test_the_search_forgets_what_was_done_to_memory_that_is_freed():
-    environment = {**os.environ, "BASCULE_DEVICE": "emulated", "BASCULE_EMULATED_CHECKS": ""}
-    done = subprocess.run([sys.executable, "-c", MANY_ARRAYS], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    printed = printed_by("-c", MANY_ARRAYS, BASCULE_DEVICE="emulated", BASCULE_EMULATED_CHECKS="")
     # In KiB. Kept, the accesses to 50 arrays of 4 MiB would take 100 MiB.
-    assert int(done.stdout) < 20_000
+    assert int(printed) < 20_000

@@ -22,33 +22,6 @@ def test_streams_of_other_libraries_are_taken(attribute):
     assert issued(lambda: add()[1, 32, foreign](*arrays)) == [("launch", stream.handle, 0)]
 
 
-def test_the_stream_protocol_is_taken_and_offered():
-    stream = bascule.stream()
-
-    class Foreign:
-        def __cuda_stream__(self):
-            return (0, stream.handle)
-
-    assert bascule.external_stream(Foreign()).handle == stream.handle
-    assert stream.__cuda_stream__() == (0, stream.handle)
-
-
-def test_events_order_streams_and_tell_time():
-    p, c = bascule.stream(), bascule.stream()
-    start, end = bascule.event(), bascule.event()
-    assert start.query()
-    start.record(p)
-    arrays = [array_on(p) for _ in range(3)]
-    add()[1, 32, p](*arrays)
-    end.record(p)
-    end.wait(c)
-    c.wait(end)
-    end.synchronize()
-    assert end.query()
-    assert 0 <= start.elapsed(end) < 60_000
-    assert p.query()
-
-
 def test_preparing_and_empty_work_check_everything_and_launch_nothing():
     arrays = [array_on(None) for _ in range(3)]
     prepared(*arrays)

@@ -11,7 +11,7 @@ import pytest
 from installing import ROOT, copy_of_clone, run, without_toolkit
 
 NEWEST = 14
-TESTED = ["arrays", "launches", "lifetime", "dlpack", "jit/test_instantiation.py", "test_interface.py"]
+TESTED = ["arrays", "launches", "lifetime", "dlpack", "jit/test_instantiation.py", "test_end_to_end.py"]
 
 pytestmark = [
     pytest.mark.slow,

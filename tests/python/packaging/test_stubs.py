@@ -2,13 +2,13 @@
 
 import ast
 import inspect
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from child_process import printed_by, run_python
 from installing import ROOT
 
 from bascule import _bascule
@@ -70,18 +70,16 @@ def strictly(tmp_path_factory):
 
     def check(name, text):
         (directory / name).write_text(text)
-        command = [sys.executable, "-m", "mypy", "--cache-dir", "cache", "--strict", name]
-        environment = os.environ | {"MYPYPATH": str(ROOT / "python")}
-        return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=300)
+        command = ["-m", "mypy", "--cache-dir", "cache", "--strict", name]
+        return run_python(*command, timeout=300, cwd=directory, MYPYPATH=str(ROOT / "python"))
 
     return check
 
 
 def test_the_stub_says_what_the_extension_module_has(tmp_path):
-    command = [sys.executable, "-m", "mypy.stubtest", "bascule._bascule", "--concise"]
-    command += ["--allowlist", str(HERE / "stub_differences.txt"), "--ignore-unused-allowlist"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
+    command = ["-m", "mypy.stubtest", "bascule._bascule", "--concise"]
+    command += ["--allowlist", HERE / "stub_differences.txt", "--ignore-unused-allowlist"]
+    printed_by(*command, timeout=300, cwd=tmp_path)
 
 
 def test_the_installed_stub_has_the_types_of_the_committed_one_and_the_docstrings_of_the_module(tmp_path):

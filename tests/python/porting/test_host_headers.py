@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -249,7 +248,7 @@ def test_abort_stops_the_kernel() -> None:
         m.k[1, 1](3)
         bascule.synchronize()
     """)
-    result = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, timeout=120)
+    result = run_python("-c", child)
     assert "CudaError" in result.stderr
 
 
@@ -308,10 +307,7 @@ def fake_toolkit(root: Path, **headers: str) -> Path:
 
 def run_with_toolkit(root: Path, text: str) -> str:
     child = f"import bascule\nbascule.compile({text!r})\nprint('compiled')"
-    environment = {**os.environ, "CUDA_HOME": str(root)}
-    return subprocess.run(
-        [sys.executable, "-c", child], capture_output=True, text=True, timeout=120, env=environment
-    ).stdout
+    return run_python("-c", child, CUDA_HOME=str(root)).stdout
 
 
 def test_what_the_wheels_lack_comes_from_the_toolkit_that_cuda_home_names(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from child_process import printed_by
 
 import bascule
 from producers.catalogue import DIRECTORY, Library, libraries, read_library
@@ -51,15 +51,8 @@ def report_of(library: Library, cases: list[str], environment: dict[str, str]) -
             pytest.skip(f"{needed} is not installed")
     if bascule.current_device().emulated and library.not_emulated:
         pytest.skip(f"{library.needs[0]} cannot use the emulated device: {library.not_emulated}")
-    run = subprocess.run(
-        [sys.executable, "-m", "producers.live", library.name, *cases],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    report: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
+    printed = printed_by("-m", "producers.live", library.name, *cases, timeout=500, **environment)
+    report: dict[str, Any] = json.loads(printed.splitlines()[-1])
     if "missing" in report:
         pytest.skip(report["missing"])
     return report

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from child_process import run_python
 
 TESTS = Path(__file__).resolve().parents[1]
 # Open MPI runs neither as root nor on fewer cores than ranks unless it is told to; MPICH knows nothing of these.
@@ -30,7 +31,7 @@ def mpiexec() -> str:
     if found is None:
         pytest.skip("mpiexec is not installed, neither beside Python nor on PATH")
     alone = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI"
-    tried = subprocess.run([sys.executable, "-c", alone], capture_output=True, text=True)
+    tried = run_python("-c", alone)
     if tried.returncode != 0:
         pytest.skip(f"mpi4py finds no MPI library: {tried.stderr.splitlines()[-1]}")
     return found

@@ -1,13 +1,11 @@
 """The main sample, run as a user runs it: the picture, the comparisons, the table, the last line."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from child_process import run_python
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -17,9 +15,7 @@ KERNELS = ["luminance", "blur_rows", "blur_columns", "sobel", "colour"]
 
 def edges(directory, *arguments):
     """Runs the sample in `directory`."""
-    return subprocess.run(
-        [sys.executable, SAMPLE, *arguments], cwd=directory, env=os.environ, capture_output=True, text=True, timeout=300
-    )
+    return run_python(SAMPLE, *arguments, timeout=300, cwd=directory)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +80,7 @@ def test_a_kernel_that_computes_something_else_is_noticed(tmp_path):
     assert "0.7152f" in text
     sample = tmp_path / "wrong.py"
     sample.write_text(text.replace("0.7152f", "0.7153f"))
-    run = subprocess.run([sys.executable, sample], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    run = run_python(sample, timeout=300, cwd=tmp_path)
     assert run.returncode != 0
     assert re.search(r"^WRONG luminance", run.stdout, re.MULTILINE)
     assert "luminance" in run.stderr

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -71,13 +71,7 @@ def test_a_sample_that_needs_a_gpu_runs_there_and_tells_why_it_does_not_elsewher
 )
 def test_a_sample_whose_library_is_missing_says_what_to_install(name, module, tmp_path):
     (tmp_path / f"{module}.py").write_text(f'raise ImportError("No module named {module!r}")')
-    ran = subprocess.run(
-        [sys.executable, SAMPLES / f"{name}.py"],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    ran = run_python(SAMPLES / f"{name}.py", PYTHONPATH=os.pathsep.join([str(tmp_path), *filter(None, sys.path)]))
     assert ran.returncode == 1
     assert ran.stdout == ""
     assert re.fullmatch(rf"{name}: No module named '{module}'; .+: pip install .+\n", ran.stderr)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import matplotlib as mpl
 import numpy as np
 import pytest
+from child_process import run_python
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -74,5 +72,5 @@ def test_what_is_not_a_trace_is_refused(tmp_path):
 
 def test_without_matplotlib_the_error_names_the_command(path):
     program = f"import sys; sys.modules['matplotlib'] = None; import bascule; bascule.plot_timeline({path!r})"
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    run = run_python("-c", program)
     assert 'ImportError: bascule.plot_timeline needs matplotlib: pip install "bascule[plot]"' in run.stderr

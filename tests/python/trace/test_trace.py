@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import threading
 
 import numpy as np
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -437,7 +437,7 @@ with bascule.trace() as trace:
 assert raised > 20, raised
 assert trace.events
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    ended = run_python("-c", program)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
@@ -482,9 +482,7 @@ os._exit(0)
 
 def test_a_fork_inside_a_trace_leaves_the_trace_to_the_parent(tmp_path):
     files = [tmp_path / "parent.json", tmp_path / "child.json"]
-    ended = subprocess.run(
-        [sys.executable, "-c", FORKS, *map(str, files)], capture_output=True, text=True, timeout=60, check=False
-    )
+    ended = run_python("-c", FORKS, *files)
     assert (ended.returncode, ended.stderr) == (0, "")
     events = [read(file)["traceEvents"] for file in files]
     compiles = [[event for event in each if event.get("cat") == "compile"] for each in events]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from child_process import run_python
 
 import bascule
 
@@ -73,9 +71,7 @@ def output_of(tmp_path: Path, launch: str, options: str = "debug=True") -> str:
     kernels.write_text(KERNELS)
     (tmp_path / "edge.cuh").write_text(HEADER)
     program.write_text(PROGRAM.format(launch=launch, options=options))
-    run = subprocess.run(
-        [sys.executable, program, kernels], env=dict(os.environ), capture_output=True, text=True, timeout=120
-    )
+    run = run_python(program, kernels)
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     return run.stdout

@@ -232,12 +232,6 @@ class Bad:
         self.__cuda_array_interface__ = descriptor
 
 
-class Cycle(Exposed):
-    @property
-    def __cuda_array_interface__(self) -> dict[str, object]:
-        return {**self.fields, "mask": self}
-
-
 def misaligned() -> Exposed:
     mask = Exposed(np.zeros(9, "u4"), shape=(8,))
     address, readonly = mask.fields["data"]
@@ -251,23 +245,16 @@ def refused_masks():
     address = host.ctypes.data
     return [
         ("a number", lambda: 1, TypeError, ["int"]),
-        ("no interface", lambda: object(), TypeError, ["object"]),
         ("a host array", lambda: host, TypeError, ["numpy.ndarray"]),
         ("the interface is not a dict", lambda: Bad([("shape", (8,))]), TypeError, ["dict"]),
         ("an empty dict", lambda: Bad({}), KeyError, ["shape"]),
-        ("floats", lambda: Exposed(np.ones(8, "f4")), TypeError, ["float32", "bools, integers or single bits"]),
         ("complex", lambda: Exposed(np.ones(8, "c8")), TypeError, ["complex64"]),
         ("structures", lambda: Exposed(np.ones(8, "V4")), TypeError, ["4 opaque bytes"]),
         ("times", lambda: Exposed(np.zeros(8, "M8[s]")), TypeError, ["datetime64"]),
-        ("another length", lambda: Exposed(np.ones(7, bool)), ValueError, ["(7,)", "(8,)", "broadcasts"]),
-        ("too many axes", lambda: Exposed(np.ones((1, 8), bool)), ValueError, ["(1, 8)", "(8,)"]),
         ("an empty mask", lambda: Exposed(np.ones(0, bool)), ValueError, ["(0,)"]),
-        ("bits with strides", lambda: Exposed(ones, typestr="<t1", strides=(2,)), ValueError, ["strides"]),
         ("other byte order", lambda: Exposed(np.ones(8, ">i4")), ValueError, [">i4"]),
         ("two bits an element", lambda: Exposed(ones, typestr="<t2"), ValueError, ["<t2"]),
         ("misaligned", misaligned, ValueError, ["aligned"]),
-        ("a mask on the mask", lambda: Exposed(ones, mask=Exposed(ones)), ValueError, ["has a 'mask' itself"]),
-        ("a mask that is its own", lambda: Cycle(ones), ValueError, ["has a 'mask' itself"]),
         ("stream 0", lambda: Exposed(ones, stream=0), ValueError, ["stream", "0"]),
         ("version 4", lambda: Exposed(ones, version=4), ValueError, ["version", "4"]),
         ("host memory", lambda: Exposed(ones, data=(address, False)), ValueError, [hex(address)]),
