@@ -133,7 +133,8 @@ const std::string waits_for_its_grid = text(R"(
 )");
 
 TEST_CASE("a kernel linked with CUDA's device runtime waits for its grid; other libraries are refused") {
-    Device device;
+    Library library;  // of its own: its last kernel traps
+    Device device(library);
     Linking linking(device);
     std::string archive = "!<arch>\n";
     const auto add_library = [&](const char* name) {
