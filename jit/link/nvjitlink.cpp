@@ -62,6 +62,7 @@ class NvJitLink final : public Linker {
     std::string link(std::span<const Code> codes, Arch arch, const CompileOptions& how) const override {
         std::vector<std::string> options = options_for(codes, arch, how);
         std::vector<const char*> pointers;
+        pointers.reserve(options.size());
         for (const std::string& option : options) pointers.push_back(option.c_str());
         Handle handle = nullptr;
         const Result created =

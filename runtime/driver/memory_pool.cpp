@@ -18,8 +18,8 @@ struct Slot {
 };
 
 Slot& slot_of(Device device) noexcept {
-    static auto* slots = new std::array<Slot, max_devices>;  // destructors at exit free memory
-    return (*slots)[static_cast<std::size_t>(device.ordinal())];
+    static constinit std::array<Slot, max_devices> slots;  // has no destructor: those at exit free memory
+    return slots[static_cast<std::size_t>(device.ordinal())];
 }
 
 CUmemLocation location_of(Device device) noexcept {
