@@ -156,6 +156,15 @@ std::vector<std::string> candidates(const Nvrtc& nvrtc) {
     return found;
 }
 
+/// Its own version. Before CUDA 12.3 it does not tell: it lies beside NVRTC and has NVRTC's then.
+CudaVersion version_of(const DynamicLibrary& library, CudaVersion otherwise) {
+    using Ask = Result (*)(unsigned int*, unsigned int*);
+    const auto ask = reinterpret_cast<Ask>(library.find("nvJitLinkVersion"));
+    unsigned int major = 0, minor = 0;
+    if (ask == nullptr || ask(&major, &minor) != success) return otherwise;
+    return {static_cast<int>(major), static_cast<int>(minor)};
+}
+
 }  // namespace
 
 std::shared_ptr<const Linker> find_nvjitlink(const Nvrtc& nvrtc) {
@@ -165,8 +174,11 @@ std::shared_ptr<const Linker> find_nvjitlink(const Nvrtc& nvrtc) {
     const auto [place, is_new] = known.try_emplace(nvrtc.path());
     if (is_new) {
         try {
-            place->second = std::make_shared<NvJitLink>(DynamicLibrary("nvJitLink", candidates(nvrtc), ""),
-                                                        nvrtc.version());
+            DynamicLibrary library("nvJitLink", candidates(nvrtc), "");
+            const CudaVersion version = version_of(library, nvrtc.version());
+            // An older one, which the loader's path may lead to, does not read what this NVRTC writes.
+            if (version >= nvrtc.version())
+                place->second = std::make_shared<NvJitLink>(std::move(library), version);
         } catch (const LibraryError&) {
             // None: the driver links then.
         }

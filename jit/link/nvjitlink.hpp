@@ -9,7 +9,7 @@
 namespace bascule {
 
 /// The nvJitLink that belongs to this NVRTC: beside it, in the wheel of its release, or where the loader finds one of
-/// its major version. Null where there is none. Loaded once a path; thread-safe.
+/// its major version; null where there is none, or only one that is older than NVRTC. Loaded once a path; thread-safe.
 std::shared_ptr<const Linker> find_nvjitlink(const Nvrtc& nvrtc);
 
 }  // namespace bascule

@@ -24,10 +24,11 @@ namespace bascule {
 namespace {
 
 [[noreturn]] void fail_without_nvjitlink(const std::string& what) {
-    throw LibraryError(fmt::format("{} needs nvJitLink, which was not found beside NVRTC. Install it with "
-                                   "`pip install nvidia-nvjitlink`, in NVRTC's version.",
-                                   what),
-                       {.library = "nvJitLink"});
+    throw LibraryError(
+        fmt::format("{} needs nvJitLink of NVRTC's version or a newer one, which was not found. Install it "
+                    "with `pip install nvidia-nvjitlink`, in NVRTC's version.",
+                    what),
+        {.library = "nvJitLink"});
 }
 
 // --- Code from elsewhere
