@@ -4,9 +4,10 @@
 #pragma once
 
 #include <cxxabi.h>
+#include <exception>
 #include <unistd.h>
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
 namespace bascule::python {
 
@@ -31,6 +32,19 @@ auto into_python(const Call& call) {
         return call();
     } catch (const abi::__forced_unwind&) {
         stop_this_thread();
+    }
+}
+
+/// Calls into Python from a function that cannot raise; what is raised goes to sys.unraisablehook, as of `place`. Needs the GIL.
+template <class Call>
+void call_unraisable(const char* place, const Call& call) noexcept {
+    try {
+        try {
+            into_python(call);
+        } catch (pybind11::error_already_set& error) {
+            into_python([&] { error.discard_as_unraisable(place); });
+        }
+    } catch (const std::exception&) {  // no memory for a report
     }
 }
 

@@ -30,6 +30,13 @@ inline pybind11::str to_readable(std::string_view text) {
         PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
 
+/// The repr of an object, for messages: short and escaped. Never fails because of the object: where its repr raises, it is "<a TYPE>". Only
+/// KeyboardInterrupt and its like come out.
+std::string safe_repr(PyObject* object);
+
+/// The text of a str; lone surrogates are escaped.
+std::string escaped(PyObject* text);
+
 }  // namespace bascule::python
 
 namespace pybind11::detail {
