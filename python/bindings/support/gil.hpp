@@ -27,7 +27,7 @@ inline bool interpreter_lives() noexcept {
 
 /// Calls into Python, where any code may run: Python's end must not unwind our frames.
 template <class Call>
-auto into_python(const Call& call) {
+[[gnu::always_inline]] inline auto into_python(const Call& call) {
     try {
         return call();
     } catch (const abi::__forced_unwind&) {

@@ -6,6 +6,9 @@
 #include <string>
 #include <string_view>
 
+#ifndef NDEBUG  // CPython's assertions about the kind of an object at each access would cost more than a launch
+#define NDEBUG
+#endif
 #include <pybind11/cast.h>
 
 namespace bascule::python {
