@@ -11,16 +11,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-class _Nowhere:
-    """The output is a file, or rich is not installed."""
-
-    def update(self, what: str, seconds: float) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
 class _Terminal:
     """Refreshed by `update` alone, so that no thread draws; the line is erased at the end."""
 
@@ -62,34 +52,37 @@ class _Cell:
             self._handle.update({"text/plain": ""}, raw=True)
 
 
-_shown: _Nowhere | _Terminal | _Cell | None = None
+_shown: _Terminal | _Cell | None = None
+_is_looked_for = False  # once a compile: where that fails, it fails once
 
 
 def show(what: str, seconds: float) -> None:
     """Say that `what` has been compiled for `seconds`; called several times a second, in the main thread."""
-    global _shown
-    if _shown is None:
-        _shown = _Nowhere()  # where what follows fails, it fails once
+    global _shown, _is_looked_for
+    if not _is_looked_for:
+        _is_looked_for = True
         _shown = _place()
-    _shown.update(what, seconds)
+    if _shown is not None:
+        _shown.update(what, seconds)
 
 
 def hide() -> None:
     """The compile has ended, or the wait for it was interrupted."""
-    global _shown
-    shown, _shown = _shown, None
+    global _shown, _is_looked_for
+    shown, _shown, _is_looked_for = _shown, None, False
     if shown is not None:
         shown.close()
 
 
-def _place() -> _Nowhere | _Terminal | _Cell:
+def _place() -> _Terminal | _Cell | None:
+    """None where the output is a file, or rich is not installed."""
     if importlib.util.find_spec("rich") is None:
-        return _Nowhere()
+        return None
     if type(sys.stdout).__module__ == "ipykernel.iostream":
         return _Cell()
     if os.getenv("TERM") != "dumb" and sys.stderr is not None and sys.stderr.isatty():
         return _Terminal()
-    return _Nowhere()
+    return None
 
 
 def _line(what: str, seconds: float) -> Text:

@@ -54,7 +54,6 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     bind_globals(module);
     bind_linking(module);
     bind_cache(module);
-    log_by_python();
     bind_emulated(module);
     bind_graphs(module);
     bind_debug(module);

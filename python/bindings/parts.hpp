@@ -15,8 +15,6 @@ void register_errors();
 /// calling thread holds the GIL. Those that were called so are written to stderr, each once, and counted in
 /// `_bascule._calls_with_gil()`, which is not there otherwise.
 void check_calls_of_driver(pybind11::module_& module);
-/// From now on Python's loggers "bascule.cache" and "bascule.jit" get the messages about what is compiled.
-void log_by_python() noexcept;
 
 void bind_devices(pybind11::module_& module);
 void bind_streams(pybind11::module_& module);
@@ -27,7 +25,8 @@ void bind_debug(pybind11::module_& module);
 void bind_emulated(pybind11::module_& module);
 /// Traces, profilers' ranges and launch hooks.
 void bind_traces(pybind11::module_& module);
-/// The cache for bascule.cache and bascule._remembered; its warnings become Python warnings.
+/// The cache for bascule.cache and bascule._remembered. From now on its warnings are Python's, and the loggers
+/// "bascule.cache" and "bascule.jit" get the messages about what is compiled.
 void bind_cache(pybind11::module_& module);
 
 /// numpy.dtype from and to DType; bascule.struct.
@@ -44,6 +43,7 @@ void bind_array_elements(ArrayClass& type);
 void bind_array_export(pybind11::module_& module, ArrayClass& type);
 void bind_array_import(pybind11::module_& module);
 void bind_array_indexing(ArrayClass& type);
+void bind_array_repr(pybind11::module_& module, ArrayClass& type);
 /// Operators that arrays do not have, with errors that name what to use.
 void bind_array_refusals(ArrayClass& type);
 void bind_array_shape(ArrayClass& type);

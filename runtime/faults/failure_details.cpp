@@ -22,14 +22,14 @@ namespace {
 
 constexpr std::size_t most_places = 1024;
 
-struct Place {
+struct UserPlace {
     std::string canonical;
     Source source;
 };
 
 struct Places {
     std::mutex mutex;
-    std::deque<Place> newest_first;
+    std::deque<UserPlace> newest_first;
 };
 
 Places& places() { return never_destroyed<Places>(); }
@@ -89,7 +89,7 @@ std::string with_user_places(std::string report) {
     static constexpr std::string_view joint = " of ";
     Places& all = places();
     const std::lock_guard lock(all.mutex);
-    for (const Place& place : all.newest_first) {
+    for (const UserPlace& place : all.newest_first) {
         for (std::size_t at = report.find(place.canonical); at != report.npos;
              at = report.find(place.canonical, at)) {
             const std::size_t end = at + place.canonical.size();
@@ -124,7 +124,7 @@ void remember_place(const Source& source, const CompileOptions& options) {
     const std::string canonical = program_name(source, options);
     Places& all = places();
     const std::lock_guard lock(all.mutex);
-    std::erase_if(all.newest_first, [&](const Place& place) { return place.canonical == canonical; });
+    std::erase_if(all.newest_first, [&](const UserPlace& place) { return place.canonical == canonical; });
     all.newest_first.push_front({canonical, source});
     if (all.newest_first.size() > most_places) all.newest_first.pop_back();
 }

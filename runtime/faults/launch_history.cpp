@@ -58,7 +58,7 @@ void forget_launches(Device device, KeptMark mark) noexcept {
     forget(mark, [&](const LaunchSlot& slot) { return slot.ordinal.load(relaxed) == device.ordinal(); });
 }
 
-constexpr StreamObserver observer{
+constexpr StreamObserver fault_observer{
     .stream_finished =
         [](StreamRef stream, KeptMark mark, bool lost) noexcept {
             if (!lost) forget_launches(stream, mark);
@@ -92,7 +92,7 @@ struct OwnRing {
             rings.reserve(rings.size() + 1);
             own.ring = rings.emplace_back(new LaunchRing);
         }
-        set_stream_observer(ObservingPart::faults, observer);
+        set_stream_observer(ObservingPart::faults, fault_observer);
         own.ring->next_site = emulated == nullptr ? &own.ring->unread_site : emulated->next_site();
     } catch (...) {  // no memory: this thread's launches are not remembered
     }

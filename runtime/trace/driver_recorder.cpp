@@ -82,9 +82,9 @@ constexpr OperationRow rows[] = {
     {"cuLibraryLoadData", BASCULE_EMULATED_CREATE},
 };
 
-const OperationRow* row_of(std::string_view function) noexcept {
-    const OperationRow* found = std::ranges::find(rows, function, &OperationRow::function);
-    return found == std::end(rows) ? nullptr : found;
+/// The function's place among the rows; their number where it has none.
+consteval std::size_t row_of(std::string_view function) {
+    return static_cast<std::size_t>(std::ranges::find(rows, function, &OperationRow::function) - rows);
 }
 
 void set_name(Operation& operation, std::string_view name) noexcept {
@@ -183,22 +183,27 @@ struct Recorded;
 
 template <class... Arguments>
 struct Recorded<CUresult (*)(Arguments...)> {
-    template <auto member>
+    template <auto member, std::size_t row>
     struct Entry {
         static inline std::atomic<std::uint64_t>* count = nullptr;
-        static inline const OperationRow* row = nullptr;
 
         static CUresult call(Arguments... arguments) {
-            Recorder& recorder = *the_recorder;
             count->fetch_add(1, std::memory_order_relaxed);
+            if constexpr (row < std::size(rows)) return call_operation(arguments...);
+            const CUresult result = (the_recorder->real().*member).pointer(arguments...);
+            if (result == CUDA_SUCCESS) learn_name(arguments...);
+            return result;
+        }
+
+        static CUresult call_operation(Arguments... arguments) {
+            Recorder& recorder = *the_recorder;
             std::optional<std::size_t> place;
-            if (row != nullptr && !row->is_after()) place = recorder.add(operation_of(*row, arguments...));
+            if (!rows[row].is_after()) place = recorder.add(operation_of(rows[row], arguments...));
             const CUresult result = (recorder.real().*member).pointer(arguments...);
-            if (result == CUDA_SUCCESS) {
-                learn_name(arguments...);
-                if (row != nullptr && row->is_after()) recorder.add(operation_of(*row, arguments...));
-            } else if (place) {
-                recorder.remove(*place);
+            if (result != CUDA_SUCCESS) {
+                if (place) recorder.remove(*place);
+            } else if (rows[row].is_after()) {
+                recorder.add(operation_of(rows[row], arguments...));
             }
             return result;
         }
@@ -208,12 +213,12 @@ struct Recorded<CUresult (*)(Arguments...)> {
 Recorder::Recorder() : real_(Driver::get().api()) {
     the_recorder = this;
     auto& table = const_cast<DriverFunctions&>(Driver::get().api());
-#define RECORD(function, version)                                                                 \
-    if (table.function) {                                                                         \
-        using Wrapped = Recorded<PFN_##function##_v##version>::Entry<&DriverFunctions::function>; \
-        Wrapped::count = &calls[#function];                                                       \
-        Wrapped::row = row_of(#function);                                                         \
-        table.function.pointer = &Wrapped::call;                                                  \
+#define RECORD(function, version)                                                                        \
+    if (table.function) {                                                                                \
+        using Wrapped =                                                                                  \
+            Recorded<PFN_##function##_v##version>::Entry<&DriverFunctions::function, row_of(#function)>; \
+        Wrapped::count = &calls[#function];                                                              \
+        table.function.pointer = &Wrapped::call;                                                         \
     }
     BASCULE_DRIVER_FUNCTIONS(RECORD)
     BASCULE_OPTIONAL_DRIVER_FUNCTIONS(RECORD)

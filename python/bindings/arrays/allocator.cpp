@@ -1,7 +1,6 @@
-// One function per kind of allocator. Sources: cuda.core's MemoryResource and Buffer, RMM's
+// `bascule.set_allocator`: device memory from RMM, CuPy's pool, cuda.core, or functions of the user's own. One function per
+// kind of allocator. Sources: cuda.core's MemoryResource and Buffer, RMM's
 // DeviceMemoryResource, CuPy's MemoryPool.
-#include "arrays/allocator.hpp"
-
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -13,6 +12,7 @@
 #include <bascule/runtime/memory/pool_memory.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
+#include "arrays/array_creation.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/producer_streams.hpp"
@@ -31,8 +31,10 @@ namespace {
 /// The call that frees one allocation, and what must live until then. Any thread may destroy it.
 class Allocation {
   public:
-    Allocation(py::object give_back, py::tuple arguments)
-        : give_back_(give_back.release().ptr()), arguments_(arguments.release().ptr()) {}
+    Allocation(py::object give_back, py::tuple arguments, py::tuple kept)
+        : give_back_(give_back.release().ptr()),
+          arguments_(arguments.release().ptr()),
+          kept_(kept.release().ptr()) {}
     Allocation(const Allocation&) = delete;
     Allocation& operator=(const Allocation&) = delete;
     ~Allocation() {
@@ -46,11 +48,13 @@ class Allocation {
         }
         Py_DECREF(give_back_);
         Py_DECREF(arguments_);
+        Py_DECREF(kept_);
     }
 
   private:
     PyObject* give_back_;  // None: dropping the arguments does it
     PyObject* arguments_;
+    PyObject* kept_;
 };
 
 /// An address and how to free it.
@@ -308,10 +312,8 @@ std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device, 
         return used.source(used.allocator, bytes, stream);
     }();
     // Library and stream live until the memory is given back.
-    py::tuple kept = py::make_tuple(used.allocator, stream);
-    auto owner = std::make_shared<std::pair<Allocation, Allocation>>(
-        std::piecewise_construct, std::forward_as_tuple(py::none(), std::move(kept)),
-        std::forward_as_tuple(std::move(given.give_back), std::move(given.arguments)));
+    auto owner = std::make_shared<Allocation>(std::move(given.give_back), std::move(given.arguments),
+                                              py::make_tuple(used.allocator, stream));
     return std::make_shared<DeviceBuffer>(given.address, bytes, device, std::move(owner));
 }
 

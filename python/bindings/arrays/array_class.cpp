@@ -3,7 +3,6 @@
 #include <functional>
 
 #include "arrays/array_object.hpp"
-#include "arrays/array_repr.hpp"
 #include "parts.hpp"
 #include "values/numpy_values.hpp"
 
@@ -75,10 +74,9 @@ array([[0., 3.],
                       "The bound Stream, or None for a view created with sync=False.")
         .def_property_readonly(
             "device", [](const ArrayObject& self) { return self.device; }, "The Device that uses the memory.")
-        .def("__len__", &length)
-        .def("__repr__", &repr_of_array);
+        .def("__len__", &length);
     register_array_type(type);
-    module.def("_array_facts", &facts_of_array, "array"_a, "most"_a);
+    bind_array_repr(module, type);
     bind_masks(module, type);
     bind_dlpack_export(type);
     bind_exchange_table(type);

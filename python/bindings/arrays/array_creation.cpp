@@ -5,8 +5,8 @@
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/streams/ordering.hpp>
 
-#include "arrays/allocator.hpp"
 #include "arrays/array_import.hpp"
 #include "arrays/mask.hpp"
 #include "context/call_site.hpp"
@@ -14,7 +14,6 @@
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/owners.hpp"
-#include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;
@@ -127,12 +126,12 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
     const std::size_t bytes = view.size * view.dtype.itemsize;
     OwnerList owners;
     owners.keep(host.ptr(), bytes);  // pinned memory is read later
-    Producer producer;
-    const bool ordered = own != nullptr && own->view.has_stream;
-    if (ordered) producer = {own->view.stream, 0, own->device == device ? -1 : own->device.ordinal()};
+    ProducerPair producers;
+    if (own != nullptr && own->view.has_stream)
+        producers.add({own->view.stream, 0, own->device == device ? -1 : own->device.ordinal()});
     without_gil([&] {
         copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(view.pointer), bytes,
-                       {&producer, ordered ? 1U : 0U}, owners.hand_over());
+                       producers.get(), owners.hand_over());
     });
     return array;
 }

@@ -1,4 +1,4 @@
-// New arrays: `to_device`, `device_array`, `pinned_array` and `managed_array`.
+// New arrays: `to_device`, `device_array`, `pinned_array` and `managed_array`; and where their memory comes from.
 #pragma once
 
 #include <memory>
@@ -21,6 +21,12 @@ struct ArrayPlan {
         return {.shape = view.shape, .dtype = view.dtype, .layout = view.layout, .fortran = fortran};
     }
 };
+
+/// Device memory from the allocator that is set, else from the device's pool. It is given back by the buffer's end:
+/// to the allocator that gave it, in the order of `stream`, a bascule.Stream that is kept until then.
+/// Throws: CudaError; the allocator's own exception; ArgumentError for what it returned.
+std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device,
+                                              const pybind11::object& stream);
 
 /// A new array with undefined contents, bound to `stream` (None: the default stream). Device memory comes
 /// from the allocator that is set. Throws: ArgumentError, CudaError; the allocator's own exception.

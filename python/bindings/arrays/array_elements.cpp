@@ -16,7 +16,6 @@
 #include "support/names.hpp"
 #include "support/owners.hpp"
 #include "support/toolkit.hpp"
-#include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;
@@ -128,7 +127,7 @@ py::object broadcast(const py::object& source, const Dimensions& shape) {
 /// Where work on the array's own device is enqueued.
 py::object home_stream(const ArrayObject& array) {
     if (array.view.has_stream) return array.stream;
-    return py::cast(StreamObject{nullptr, default_stream(array.device), py::none()});
+    return py::cast(StreamObject{nullptr, StreamRef::device_default(array.device), py::none()});
 }
 
 /// Kernels cannot read another device's memory. The driver's copies can, but only contiguous arrays.

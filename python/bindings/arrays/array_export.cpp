@@ -9,7 +9,6 @@
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
-#include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;

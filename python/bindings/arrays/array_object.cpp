@@ -64,7 +64,7 @@ py::object stream_object_for(const ArrayObject& array, const py::object& given, 
         case StreamChoice::device_default:
             break;
     }
-    return py::cast(StreamObject{nullptr, default_stream(array.device), py::none()});
+    return py::cast(StreamObject{nullptr, StreamRef::device_default(array.device), py::none()});
 }
 
 StreamRef stream_for(const ArrayObject& array, const py::object& given, const ArrayObject* other) {

@@ -5,15 +5,17 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/interface/arrays/plain_array.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 
 #include "classes/collected.hpp"
-#include "exchange/lent_tensor.hpp"
 
 namespace bascule::python {
 
@@ -32,6 +34,43 @@ class RememberedTraits {
 
   private:
     mutable std::atomic<PlainTraits> traits_{not_plain};
+};
+
+/// The DLPack tensor that other libraries' C code borrows from a DeviceArray. Made at its first use and kept, because borrowers need the extents to stay where they are. It is
+/// not copied or moved with its array: it describes that one, and its copy may become another.
+/// Any number of threads may make it; assign only to arrays that no other thread uses.
+class LentTensor {
+  public:
+    LentTensor() = default;
+    ~LentTensor() { delete made_.load(std::memory_order_relaxed); }
+    LentTensor(const LentTensor&) noexcept {}
+    LentTensor& operator=(const LentTensor&) noexcept {
+        delete made_.exchange(nullptr);
+        return *this;
+    }
+
+    const dlpack::Tensor* get() const noexcept {
+        const Made* made = made_.load(std::memory_order_acquire);
+        return made == nullptr ? nullptr : &made->tensor;
+    }
+
+    /// From `tensor` without its extents, and the extents. A tensor that exists stays: it may be borrowed.
+    const dlpack::Tensor& make(const dlpack::Tensor& tensor, std::vector<std::int64_t> extents) const {
+        auto made = std::make_unique<Made>(Made{tensor, std::move(extents)});
+        made->tensor.shape = made->extents.data();
+        made->tensor.strides = made->extents.data() + tensor.ndim;
+        const Made* first = nullptr;
+        if (!made_.compare_exchange_strong(first, made.get(), std::memory_order_acq_rel))
+            return first->tensor;
+        return made.release()->tensor;
+    }
+
+  private:
+    struct Made {
+        dlpack::Tensor tensor;
+        std::vector<std::int64_t> extents;  // shape, then strides in elements
+    };
+    mutable std::atomic<const Made*> made_{nullptr};
 };
 
 /// What bascule.DeviceArray holds. `view.stream` is the bound stream; `view.has_stream` is false only for

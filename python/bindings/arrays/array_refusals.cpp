@@ -110,29 +110,24 @@ int refuse_truth(PyObject*) {
     return -1;
 }
 
-/// What other libraries' arrays have, and what does it here. A row without a cure is arithmetic.
+/// What other libraries' arrays have, names between blanks, and what does it here. A row without a cure is arithmetic.
 struct Foreign {
-    std::string_view name, cure;
+    std::string_view names, cure;
+
+    bool has(std::string_view name) const noexcept {
+        for (std::size_t at = names.find(name); at != names.npos; at = names.find(name, at + 1)) {
+            const std::size_t end = at + name.size();
+            if ((at == 0 || names[at - 1] == ' ') && (end == names.size() || names[end] == ' ')) return true;
+        }
+        return false;
+    }
 };
-constexpr std::string_view to_host = "x.copy_to_host() copies it to the host";
-constexpr std::string_view itself = "pass the array itself to a kernel";
-constexpr std::string_view by_astype = "x.astype(dtype) converts";
-constexpr std::string_view by_reshape = "x.reshape(shape) adds and removes axes of one element";
-constexpr std::string_view by_view =
-    "x.view(dtype) of the parts' dtype has the real and the imaginary parts in turn";
-constexpr std::string_view from_host = "x[...] = values, or x.copy_from_host(values)";
 constexpr std::array foreign = {
-    Foreign{"get", to_host},
-    Foreign{"cpu", to_host},
-    Foreign{"numpy", to_host},
-    Foreign{"asnumpy", to_host},
-    Foreign{"to_numpy", to_host},
-    Foreign{"values", to_host},
+    Foreign{"get cpu numpy asnumpy to_numpy values", "x.copy_to_host() copies it to the host"},
     Foreign{"tolist", "x.copy_to_host().tolist()"},
     Foreign{"tobytes", "x.copy_to_host().tobytes()"},
-    Foreign{"set", from_host},
+    Foreign{"set copy_to_device", "x[...] = values, or x.copy_from_host(values)"},
     Foreign{"copy_", "x[...] = y, of an array on the device or the host"},
-    Foreign{"copy_to_device", from_host},
     Foreign{"fill_", "x.fill(value)"},
     Foreign{"zero_", "x.fill(0)"},
     Foreign{"clone", "x.copy()"},
@@ -140,48 +135,21 @@ constexpr std::array foreign = {
     Foreign{"cuda", "it lies on a device already"},
     Foreign{"detach", "it has no gradients"},
     Foreign{"is_cuda", "it lies on a device always"},
-    Foreign{"data_ptr", itself},
-    Foreign{"gpudata", itself},
-    Foreign{"device_ctypes_pointer", itself},
-    Foreign{"ctypes", itself},
-    Foreign{"data", itself},
+    Foreign{"data_ptr gpudata device_ctypes_pointer ctypes data", "pass the array itself to a kernel"},
     Foreign{"ptr",
             "pass the array itself to a kernel; its address is x.__cuda_array_interface__[\"data\"][0]"},
     Foreign{"flags", "x.c_contiguous, x.f_contiguous and x.strides"},
     Foreign{"numel", "x.size"},
     Foreign{"dim", "x.ndim"},
-    Foreign{"float", by_astype},
-    Foreign{"double", by_astype},
-    Foreign{"half", by_astype},
-    Foreign{"int", by_astype},
-    Foreign{"long", by_astype},
-    Foreign{"real", by_view},
-    Foreign{"imag", by_view},
+    Foreign{"float double half int long", "x.astype(dtype) converts"},
+    Foreign{"real imag", "x.view(dtype) of the parts' dtype has the real and the imaginary parts in turn"},
     Foreign{"contiguous", "x.copy() is in C order"},
     Foreign{"flatten", "x.copy().ravel()"},
-    Foreign{"permute", "x.transpose(...)"},
-    Foreign{"swapaxes", "x.transpose(...)"},
-    Foreign{"squeeze", by_reshape},
-    Foreign{"unsqueeze", by_reshape},
+    Foreign{"permute swapaxes", "x.transpose(...)"},
+    Foreign{"squeeze unsqueeze", "x.reshape(shape) adds and removes axes of one element"},
     Foreign{"free", "its memory is freed when nothing refers to it: del x"},
-    Foreign{"sum", ""},
-    Foreign{"prod", ""},
-    Foreign{"mean", ""},
-    Foreign{"std", ""},
-    Foreign{"var", ""},
-    Foreign{"max", ""},
-    Foreign{"min", ""},
-    Foreign{"any", ""},
-    Foreign{"all", ""},
-    Foreign{"dot", ""},
-    Foreign{"argmax", ""},
-    Foreign{"argmin", ""},
-    Foreign{"argsort", ""},
-    Foreign{"cumsum", ""},
-    Foreign{"clip", ""},
-    Foreign{"round", ""},
-    Foreign{"conj", ""},
-    Foreign{"sort", ""},
+    Foreign{"sum prod mean std var max min any all dot argmax argmin argsort cumsum clip round conj sort",
+            ""},
 };
 
 /// An attribute that is missing; its error says what does it here. `hasattr` is False as before.
@@ -189,13 +157,13 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
     PyObject* const found = PyObject_GenericGetAttr(self, name);
     if (found != nullptr || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
     const char* const text = PyUnicode_AsUTF8(name);
-    const auto row =
-        std::ranges::find(foreign, std::string_view(text != nullptr ? text : ""), &Foreign::name);
+    const std::string_view wanted = text != nullptr ? text : "";
+    const auto row = std::ranges::find_if(foreign, [&](const Foreign& each) { return each.has(wanted); });
     if (row == foreign.end()) return nullptr;
     PyErr_Clear();
     return guarded([&]() -> py::object {
         throw py::attribute_error(
-            fmt::format("'bascule.DeviceArray' object has no attribute '{}': {}.", row->name,
+            fmt::format("'bascule.DeviceArray' object has no attribute '{}': {}.", wanted,
                         row->cure.empty() ? fmt::format("use {}, or write a kernel", array_with_arithmetic())
                                           : row->cure));
     });
@@ -239,7 +207,7 @@ PyObject* refuse_function(PyObject*, PyObject* const* arguments, Py_ssize_t coun
             return function.attr("_implementation")(*py::reinterpret_borrow<py::args>(arguments[2]),
                                                     **py::reinterpret_borrow<py::kwargs>(arguments[3]));
         }
-        const auto own = std::ranges::find(own_functions, name, &Foreign::name);
+        const auto own = std::ranges::find(own_functions, name, &Foreign::names);
         if (own != own_functions.end())
             reject(ErrorKind::type, "numpy.{} takes no DeviceArray: write {}.", name, own->cure);
         reject(ErrorKind::type, "{}.{} takes no DeviceArray: use {}, or write a kernel.",

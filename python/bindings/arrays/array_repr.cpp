@@ -1,6 +1,7 @@
-// Only the ends of a long array are read: NumPy prints no more than those.
-#include "arrays/array_repr.hpp"
-
+// `repr` of a DeviceArray: its values, as NumPy prints them. Only the ends of a long array are read: NumPy prints no more
+// than those.
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,8 +14,8 @@
 #include "arrays/mask.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
+#include "parts.hpp"
 #include "support/gil.hpp"
-#include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;
@@ -125,8 +126,7 @@ ReadValues read_values(const py::object& self, std::uint64_t most, const char* p
     }
 }
 
-}  // namespace
-
+/// Never throws: where the values cannot be read, it describes the array and gives the reason.
 std::string repr_of_array(const py::object& self) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
     const ReadValues read = read_values(self, longest, "DeviceArray(");
@@ -136,11 +136,19 @@ std::string repr_of_array(const py::object& self) {
                        place_of(array));
 }
 
+/// The same for other displays: place, values (the ends of an array with more than `most` elements), and why_not, which is
+/// empty where the values were read.
 py::dict facts_of_array(const py::object& self, std::uint64_t most) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
     const ReadValues read = read_values(self, most, "");
-    py::dict facts("place"_a = place_of(array), "values"_a = read.values, "why_not"_a = read.why_not);
-    return facts;
+    return py::dict("place"_a = place_of(array), "values"_a = read.values, "why_not"_a = read.why_not);
+}
+
+}  // namespace
+
+void bind_array_repr(py::module_& module, ArrayClass& type) {
+    type.def("__repr__", &repr_of_array);
+    module.def("_array_facts", &facts_of_array, "array"_a, "most"_a);
 }
 
 }  // namespace bascule::python

@@ -8,7 +8,6 @@
 #include "arrays/array_object.hpp"
 #include "arrays/mask.hpp"
 #include "parts.hpp"
-#include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;

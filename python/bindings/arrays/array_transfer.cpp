@@ -13,7 +13,6 @@
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/owners.hpp"
-#include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;
@@ -21,10 +20,6 @@ using namespace py::literals;
 
 namespace bascule::python {
 namespace {
-
-void* host_address_of(const py::object& host) {
-    return reinterpret_cast<void*>(host.attr("ctypes").attr("data").cast<std::uintptr_t>());
-}
 
 bool flag(const py::object& host, const char* name) {
     return py::object(host.attr("flags").attr(name)).cast<bool>();

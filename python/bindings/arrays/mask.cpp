@@ -12,7 +12,6 @@
 #include "exchange/interface_reader.hpp"
 #include "exchange/producer_streams.hpp"
 #include "parts.hpp"
-#include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;

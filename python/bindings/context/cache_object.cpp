@@ -1,15 +1,16 @@
-// The cache for bascule.cache and bascule._remembered; its warnings become Python warnings.
+// The cache for bascule.cache and bascule._remembered. Its warnings become Python warnings, and the messages about what is
+// compiled go through Python's logging.
 #include <pybind11/stl.h>
 
 #include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/cache/disk_cache.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
+#include <bascule/jit/process/log.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 
 #include "parts.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
-#include "support/unraisable.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -24,6 +25,45 @@ void warn_of_cache(const std::string& text) {
     if (!taken.held()) return;
     call_unraisable("bascule.cache", [&] { warn("CacheWarning", text); });
 }
+
+constexpr int level_number(LogLevel level) noexcept { return level == LogLevel::debug ? 10 : 20; }
+
+/// Null before the program has imported `logging`: then no logger is configured, and it is not imported for this.
+py::object logger_of(const char* name) {
+    const auto logging = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("logging").ptr()));
+    if (!logging) {
+        PyErr_Clear();
+        return {};
+    }
+    return logging.attr("getLogger")(name);
+}
+
+/// Calls `use` with the logger, from a thread that compiles; what a handler raises is reported as unraisable.
+template <class Use>
+void with_logger(const char* name, const Use& use) noexcept {
+    const GilTaken taken;
+    if (!taken.held()) return;
+    call_unraisable("bascule's log", [&] {
+        if (const py::object logger = logger_of(name)) use(logger);
+    });
+}
+
+bool wants_log(const char* name, LogLevel level) noexcept {
+    bool wanted = false;
+    with_logger(name, [&](const py::object& logger) {
+        wanted = logger.attr("isEnabledFor")(level_number(level)).cast<bool>();
+    });
+    return wanted;
+}
+
+/// As bytes that need not be UTF-8: names of files and of the text's kernels.
+void write_log(const char* name, LogLevel level, const std::string& message) noexcept {
+    with_logger(name, [&](const py::object& logger) {
+        logger.attr("log")(level_number(level), "%s", to_readable(message));
+    });
+}
+
+constexpr LogHandler log_handler{&wants_log, &write_log};
 
 /// Whether a module may be returned again without any check: it reads no file that could change, and has no variables
 /// whose values could have changed.
@@ -55,13 +95,13 @@ py::tuple list_entries() {
     return py::make_tuple(problem, rows);
 }
 
-std::optional<py::bytes> bytes_of(const std::string& name) {
+std::optional<py::bytes> entry_bytes(const std::string& name) {
     const std::optional<std::string> bytes = without_gil([&] { return disk().bytes_of(name); });
     return bytes ? std::optional<py::bytes>(*bytes) : std::nullopt;
 }
 
 /// (whether it is kept now, problem)
-py::tuple adopt(const py::bytes& bytes) {
+py::tuple adopt_entry(const py::bytes& bytes) {
     const std::string_view view = bytes;
     std::optional<std::string> problem;
     const bool kept = without_gil([&] { return disk().adopt(view, problem); });
@@ -83,10 +123,10 @@ void bind_cache(py::module_& module) {
     module.def(
         "_set_cache_limit", [](std::uint64_t bytes) { disk().set_limit_bytes(bytes); }, "bytes"_a);
     module.def("_cache_list", &list_entries);
-    module.def("_cache_bytes", &bytes_of, "name"_a);
+    module.def("_cache_bytes", &entry_bytes, "name"_a);
     module.def(
         "_cache_problem", [](const py::bytes& bytes) { return describe_entry(bytes).problem; }, "bytes"_a);
-    module.def("_cache_adopt", &adopt, "bytes"_a);
+    module.def("_cache_adopt", &adopt_entry, "bytes"_a);
     module.def("_cache_sweep", &remove_entries<&DiskCache::sweep>);
     module.def("_cache_remove_all", &remove_entries<&DiskCache::remove_all>);
     module.def("_cache_is_disabled", &Cache::is_disabled);
@@ -94,6 +134,7 @@ void bind_cache(py::module_& module) {
     module.def("_can_be_shared", &can_be_shared, "module"_a);
     module.def("_hold_compiles", &Nvrtc::hold_compiles, "hold"_a);
     Cache::process_default().set_warning_handler(&warn_of_cache);
+    set_log_handler(log_handler);
 }
 
 }  // namespace bascule::python

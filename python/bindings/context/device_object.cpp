@@ -16,6 +16,7 @@
 #include "support/device_output.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
+#include "support/integers.hpp"
 #include "support/interruption.hpp"
 
 namespace py = pybind11;
@@ -74,7 +75,7 @@ py::dict driver_info() {
 }
 
 std::size_t stack_from(const py::object& bytes) {
-    if (PyBool_Check(bytes.ptr()) != 0 || PyIndex_Check(bytes.ptr()) == 0) {
+    if (!is_integer(bytes)) {
         reject_field(ErrorKind::type, "stack_bytes", "`stack_bytes` must be a number of bytes, got {}.",
                      std::string(py::repr(bytes)));
     }
@@ -111,7 +112,7 @@ std::string to_string(Device device) {
 Device device_from(const py::object& device) {
     if (device.is_none()) return current_device();
     if (py::isinstance<Device>(device)) return device.cast<Device>();
-    if (PyBool_Check(device.ptr()) != 0 || PyIndex_Check(device.ptr()) == 0) {
+    if (!is_integer(device)) {
         reject_field(ErrorKind::type, "device", "`device` must be a bascule.Device or its number, got {}.",
                      std::string(py::repr(device)));
     }
@@ -185,9 +186,7 @@ True)");
         [] {
             return without_gil([] {
                 std::vector<Device> all;
-                const int count = Device::count();
-                all.reserve(static_cast<std::size_t>(count));
-                for (int i = 0; i < count; ++i) all.emplace_back(i);
+                for (int i = 0, count = Device::count(); i < count; ++i) all.emplace_back(i);
                 return all;
             });
         },

@@ -12,8 +12,6 @@
 #include "support/integers.hpp"
 #include "support/names.hpp"
 #include "support/owners.hpp"
-#include "support/safe_repr.hpp"
-#include "support/unraisable.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -34,8 +32,6 @@ std::uint64_t to_handle(py::handle number) {
     reject_field(ErrorKind::value, "stream", "`stream` must be a handle from 0 to 2**64 - 1, got {}.",
                  std::string(py::str(integer)));
 }
-
-bool is_integer(py::handle object) { return !PyBool_Check(object.ptr()) && PyIndex_Check(object.ptr()) != 0; }
 
 /// The version of the stream protocol.
 constexpr int stream_protocol = 0;
@@ -156,15 +152,13 @@ std::string describe(StreamRef stream) {
     return fmt::format("{} on {}", name, to_string(stream.device()));
 }
 
-StreamRef default_stream(Device device) noexcept { return StreamRef::device_default(device); }
-
 std::optional<StreamRef> to_stream(py::handle object, Device device) {
     if (!object || object.is_none()) return std::nullopt;
     if (py::isinstance<StreamObject>(object)) return object.cast<StreamObject&>().ref;
     if (PyBool_Check(object.ptr())) fail_stream("a bool");
     if (!is_integer(object)) return of_handle(foreign_handle(object), device);
     const std::uint64_t handle = to_handle(object);
-    return handle == 0 ? default_stream(device) : of_handle(handle, device);
+    return handle == 0 ? StreamRef::device_default(device) : of_handle(handle, device);
 }
 
 void require_device(StreamRef stream, Device device, const char* what) {
@@ -179,7 +173,7 @@ void require_device(StreamRef stream, Device device, const char* what) {
 StreamRef stream_or_current(const py::object& given, Device device, const char* what) {
     std::optional<StreamRef> stream = to_stream(given, device);
     if (!stream) stream = current_stream(device);
-    if (!stream) return default_stream(device);
+    if (!stream) return StreamRef::device_default(device);
     require_device(*stream, device, what);
     return *stream;
 }
@@ -188,7 +182,7 @@ py::object stream_object_or_current(const py::object& given, Device device, cons
     py::object object = given;
     if (given.is_none()) {
         object = current_stream_object(device);
-        if (!object) object = py::cast(StreamObject{nullptr, default_stream(device), py::none()});
+        if (!object) object = py::cast(StreamObject{nullptr, StreamRef::device_default(device), py::none()});
     } else if (!py::isinstance<StreamObject>(given)) {
         object = py::cast(StreamObject{nullptr, *to_stream(given, device), given});
     }
@@ -348,7 +342,7 @@ True)");
         },
         "The stream that `with stream:` made current in this thread or asyncio task, or None.");
     module.def(
-        "default_stream", [] { return borrowed(default_stream(current_device()).handle()); },
+        "default_stream", [] { return borrowed(StreamRef::device_default(current_device()).handle()); },
         "The stream of work that names no stream and is in no `with stream:`; see "
         "`bascule.config.default_stream`.");
     module.def("_set_default_stream", &set_default, "which"_a);

@@ -36,9 +36,6 @@ std::optional<StreamRef> to_stream(pybind11::handle object, Device device);
 /// "0x55d0c8 on emulated:0", "legacy default on cuda:1 'NVIDIA H200'".
 std::string describe(StreamRef stream);
 
-/// The device's default stream, as `bascule.config.default_stream` has it.
-StreamRef default_stream(Device device) noexcept;
-
 /// Throws: ArgumentError that names both devices unless `stream` is one of `device`, where `what` is.
 void require_device(StreamRef stream, Device device, const char* what);
 

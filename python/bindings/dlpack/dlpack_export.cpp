@@ -16,6 +16,7 @@
 #include "support/errors.hpp"
 #include "support/gil.hpp"
 #include "support/integers.hpp"
+#include "values/numpy_values.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -24,12 +25,12 @@ namespace bascule::python {
 namespace {
 
 /// Which memory an array is in, as the driver knows it.
-struct Place {
+struct MemoryPlace {
     std::int32_t type = BASCULE_DL_CUDA;
     std::uint64_t host_address = 0;  ///< of memory that the host can read
 };
 
-Place place_of(const ArrayObject& array) {
+MemoryPlace memory_place_of(const ArrayObject& array) {
     if (array.view.empty()) return {};
     const GilReleased released;
     const Driver& driver = Driver::get();
@@ -48,11 +49,11 @@ Place place_of(const ArrayObject& array) {
     return {BASCULE_DL_CUDA_HOST, reinterpret_cast<std::uintptr_t>(host)};
 }
 
-dlpack::DeviceId device_at(const Place& place, Device device) noexcept {
+dlpack::DeviceId device_at(const MemoryPlace& place, Device device) noexcept {
     return {place.type, place.type == BASCULE_DL_CUDA ? device.ordinal() : 0};
 }
 
-dlpack::Tensor tensor_at(const Place& place, const ArrayObject& array) {
+dlpack::Tensor tensor_at(const MemoryPlace& place, const ArrayObject& array) {
     const ArrayView& view = array.view;
     if (const std::string reason = dlpack::why_not_a_tensor(view); !reason.empty()) {
         raise_buffer_error(fmt::format("{} {}.", describe(view), reason));
@@ -109,7 +110,7 @@ Consumer read_stream(py::handle stream, Device device) {
 
 /// Without a stream, a consumer of device memory uses the legacy default stream; but memory that the host can
 /// read may be read by it as soon as this returns (NumPy does), and no stream holds the host back.
-Consumer consumer_of(const py::object& stream, const Place& place, Device device) {
+Consumer consumer_of(const py::object& stream, const MemoryPlace& place, Device device) {
     if (!stream.is_none()) return read_stream(stream, device);
     return {place.host_address != 0 ? Consumer::Kind::host : Consumer::Kind::stream, 1};
 }
@@ -126,9 +127,8 @@ void order(const Consumer& consumer, const ArrayObject& array) {
 // --- The other keywords
 
 std::int64_t read_number(py::handle number, const char* option, const char* form) {
-    const bool integer = PyIndex_Check(number.ptr()) != 0 && !PyBool_Check(number.ptr());
     const auto index =
-        integer ? py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr())) : py::object();
+        is_integer(number) ? py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr())) : py::object();
     const long long value = index ? PyLong_AsLongLong(index.ptr()) : -1;
     if (!index || PyErr_Occurred() != nullptr) {
         PyErr_Clear();
@@ -208,7 +208,7 @@ py::object copy_for_host(const py::object& self, const ArrayObject& array, dlpac
         view.strides.push_back(stride.cast<std::int64_t>());
     }
     tensor.device = {BASCULE_DL_CPU, 0};
-    tensor.data = reinterpret_cast<void*>(host.attr("ctypes").attr("data").cast<std::uintptr_t>());
+    tensor.data = host_address_of(host);
     return make_tensor_capsule(tensor, view, host, versioned, BASCULE_DL_COPIED);
 }
 
@@ -224,7 +224,7 @@ py::object copy_on_device(const py::object& self, const Consumer& consumer, bool
 py::object export_capsule(const py::object& self, const py::object& stream, const py::object& max_version,
                           const py::object& dl_device, const py::object& copy) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
-    const Place place = place_of(array);
+    const MemoryPlace place = memory_place_of(array);
     const bool versioned = wants_versioned(max_version);
     const std::optional<bool> copies = read_copy(copy);
     Consumer consumer = consumer_of(stream, place, array.device);
@@ -251,9 +251,13 @@ py::object export_capsule(const py::object& self, const py::object& stream, cons
 
 }  // namespace
 
-dlpack::DeviceId dlpack_device(const ArrayObject& array) { return device_at(place_of(array), array.device); }
+dlpack::DeviceId dlpack_device(const ArrayObject& array) {
+    return device_at(memory_place_of(array), array.device);
+}
 
-dlpack::Tensor tensor_without_extents(const ArrayObject& array) { return tensor_at(place_of(array), array); }
+dlpack::Tensor tensor_without_extents(const ArrayObject& array) {
+    return tensor_at(memory_place_of(array), array);
+}
 
 void make_wait_for(const ArrayObject& array, StreamRef reader) {
     const Producer bound{array.view.stream, 0};

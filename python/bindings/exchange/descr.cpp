@@ -8,7 +8,6 @@
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 
-#include "support/safe_repr.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;

@@ -17,7 +17,6 @@
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
-#include "support/safe_repr.hpp"
 #include "support/stack_room.hpp"
 #include "types/type_profile.hpp"
 

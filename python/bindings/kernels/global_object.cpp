@@ -2,6 +2,7 @@
 #include <bascule/runtime/kernels/global.hpp>
 
 #include "arrays/array_object.hpp"
+#include "classes/added_method.hpp"
 #include "context/device_object.hpp"
 #include "launch/kernel_loading.hpp"
 #include "parts.hpp"
@@ -27,19 +28,12 @@ py::object get_global(const py::object& self, const std::string& name) {
     return make_array(global.view(), device, self);
 }
 
-/// Adds to a class that another file has bound.
-template <class Object>
-py::class_<Object> bound(const py::module_& module, const char* name) {
-    return py::reinterpret_borrow<py::class_<Object>>(module.attr(name));
-}
-
 }  // namespace
 
 void bind_globals(py::module_& module) {
-    bound<KernelObject>(module, "Kernel")
-        .def(
-            "get_global", &get_global<KernelObject>, "name"_a,
-            R"(A `__device__` or `__constant__` variable of this kernel's code, as a DeviceArray that views it.
+    add_method(
+        module.attr("Kernel"), "get_global", &get_global<KernelObject>, "name"_a,
+        R"(A `__device__` or `__constant__` variable of this kernel's code, as a DeviceArray that views it.
 
 name : "table", "ns::table", or "scale<float>" for an instance of a variable template.
 
@@ -50,10 +44,9 @@ what is read through a NumPy dtype; write a structured scalar or array, or bytes
 `copy_to_host` reads it and `copy_from_host` writes it, in the order of a stream; a launch does not know which variables its kernel
 uses, so do both on one stream. A `__constant__` variable is filled and assigned like any array; kernels take it where they declare
 const elements, and other libraries get it read-only, since no kernel can write it. A template's instances have variables of their own.)");
-    bound<Module>(module, "Module")
-        .def(
-            "get_global", &get_global<Module>, "name"_a,
-            R"(A `__device__` or `__constant__` variable that all kernels of this module share, as a DeviceArray: see Kernel.get_global.
+    add_method(
+        module.attr("Module"), "get_global", &get_global<Module>, "name"_a,
+        R"(A `__device__` or `__constant__` variable that all kernels of this module share, as a DeviceArray: see Kernel.get_global.
 
 With kernel templates in the text each instance has its own variables, so ask a kernel instead; or name the variable when compiling, with the
 instances: `name_expressions=["scale<float>", "table<float>"]`.)");

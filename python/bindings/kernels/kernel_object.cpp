@@ -19,9 +19,7 @@
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
-#include "kernels/known_kernel.hpp"
 #include "kernels/template_arguments.hpp"
-#include "launch/bound_launch.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/kernel_loading.hpp"
 #include "launch/launcher.hpp"
@@ -29,7 +27,6 @@
 #include "parts.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
-#include "support/safe_repr.hpp"
 #include "support/toolkit.hpp"
 #include "values/values.hpp"
 
@@ -171,10 +168,17 @@ const LoadedKernel& load_for(const KernelObject& self, Device device) {
     return load(resolve_function(self.kernel, device), device);
 }
 
-KernelAttributes attributes_of_kernel(const KernelObject& self) {
+/// What `ask(loaded kernel, device)` returns, for the current device.
+template <class Ask>
+auto ask_loaded(const KernelObject& self, const Ask& ask) {
     const Device device = current_device();
     const LoadedKernel& loaded = load_for(self, device);
-    return without_gil([&] { return attributes_of(loaded, device); });
+    return without_gil([&] { return ask(loaded, device); });
+}
+
+KernelAttributes attributes_of_kernel(const KernelObject& self) {
+    return ask_loaded(
+        self, [](const LoadedKernel& loaded, Device device) { return attributes_of(loaded, device); });
 }
 
 std::uint32_t threads_of(py::handle block) {
@@ -184,11 +188,11 @@ std::uint32_t threads_of(py::handle block) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(threads, UINT32_MAX));
 }
 
-py::object occupancy(const KernelObject& self, py::handle block, std::uint32_t shared_bytes) {
-    const Device device = current_device();
-    const LoadedKernel& loaded = load_for(self, device);
+Occupancy occupancy(const KernelObject& self, py::handle block, std::uint32_t shared_bytes) {
     const std::uint32_t threads = threads_of(block);
-    return py::cast(without_gil([&] { return occupancy_of(loaded, device, threads, shared_bytes); }));
+    return ask_loaded(self, [&](const LoadedKernel& loaded, Device device) {
+        return occupancy_of(loaded, device, threads, shared_bytes);
+    });
 }
 
 /// Of blocks of 0 (not asked) to `most` threads, as a function of the user's tells it.
@@ -231,10 +235,10 @@ std::uint32_t best_block(const KernelObject& self,
 }
 
 std::uint32_t shared_bytes_for(const KernelObject& self, std::uint32_t blocks, py::handle block) {
-    const Device device = current_device();
-    const LoadedKernel& loaded = load_for(self, device);
     const std::uint32_t threads = threads_of(block);
-    return without_gil([&] { return most_shared_bytes(loaded, device, blocks, threads); });
+    return ask_loaded(self, [&](const LoadedKernel& loaded, Device device) {
+        return most_shared_bytes(loaded, device, blocks, threads);
+    });
 }
 
 void set_cache_preference(const KernelObject& self, const std::optional<std::string>& preference) {
@@ -245,9 +249,9 @@ void set_cache_preference(const KernelObject& self, const std::optional<std::str
                      "`preference` is \"shared\", \"l1\", \"equal\" or None, got {}.",
                      "'" + *preference + "'");
     }
-    const Device device = current_device();
-    const LoadedKernel& loaded = load_for(self, device);
-    without_gil([&] { prefer_cache(loaded, device, static_cast<CachePreference>(found - names.begin())); });
+    ask_loaded(self, [&](const LoadedKernel& loaded, Device device) {
+        prefer_cache(loaded, device, static_cast<CachePreference>(found - names.begin()));
+    });
 }
 
 /// Throws what says how to choose one function of several.
@@ -320,13 +324,6 @@ void bind_kernel_values(py::module_& module) {
         .def("__repr__", [](const Occupancy& self) {
             return fmt::format("Occupancy(blocks={}, warps={}, grid={})", self.blocks, self.warps, self.grid);
         });
-}
-
-/// Compiles nothing: a debugger that shows a kernel must not.
-std::string repr_of(const KernelObject& self) {
-    const KnownKernel known = known_kernel(self.kernel);
-    const char* state = known.loaded != nullptr || !self.kernel.is_function() ? "" : " (not loaded yet)";
-    return fmt::format("<bascule.Kernel {}{} on {}>", known.signature, state, known.where);
 }
 
 [[noreturn]] void fail_unconfigured(const KernelObject& self, const py::args&, const py::kwargs& given) {
@@ -450,7 +447,6 @@ A hint to the driver, which shared_carveout in a launch's configuration override
         .def_property_readonly(
             "load_ms", [](const KernelObject& self) { return provenance_of(self).load_ms; },
             "Milliseconds in the driver to load its image.")
-        .def("__repr__", &repr_of)
         .def("_compile_ahead", [](const KernelObject& self) {
             return describe_compile(compile_for_options(self.kernel, self.kernel.module()));
         });

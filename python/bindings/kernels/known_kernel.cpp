@@ -1,11 +1,15 @@
-#include "kernels/known_kernel.hpp"
-
+// What is known of a kernel without compiling or loading anything: for reprs, documentation and completion.
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <pybind11/stl.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/runtime/kernels/kernel.hpp>
 
+#include "classes/added_method.hpp"
 #include "context/device_object.hpp"
 #include "launch/kernel_loading.hpp"
 #include "parts.hpp"
@@ -15,6 +19,15 @@ using namespace py::literals;
 
 namespace bascule::python {
 namespace {
+
+struct KnownKernel {
+    std::optional<Device> device;          ///< the current one; none where no driver can be loaded
+    std::string where;                     ///< of the device, for people
+    const LoadedKernel* loaded = nullptr;  ///< null where it was not loaded for that device
+    std::shared_ptr<const Image> image{};  ///< null where it was not compiled
+    std::string signature;                 ///< the compiler's where it was compiled, else as the text has it
+    std::optional<std::vector<Parameter>> parameters;  ///< none of overloads
+};
 
 /// As the text declares them; none where it has several kernels of this name.
 std::optional<std::vector<Parameter>> declared_parameters(const Kernel& kernel) {
@@ -31,6 +44,32 @@ py::list lines_of(const Kernel& kernel) {
         if (each.name == kernel.name()) lines.append(each.line);
     }
     return lines;
+}
+
+KnownKernel known_kernel(const Kernel& kernel) {
+    KnownKernel known;
+    try {
+        known.device = current_device();
+        known.where = to_string(*known.device);
+    } catch (const LibraryError&) {
+        known.where = "no device";
+    } catch (const CudaError&) {
+        known.where = "no device";
+    }
+    const std::optional<Arch> named = kernel.module().options().arch;
+    if (kernel.is_function() && known.device) known.loaded = kernel.existing(*known.device);
+    if (kernel.is_function() && (named || known.device))
+        known.image = kernel.compiled(named ? *named : known.device->arch());
+    const KernelImage* compiled = known.image == nullptr ? nullptr : known.image->find(kernel.expression());
+    if (compiled == nullptr) {
+        known.image = nullptr;
+        known.signature = kernel.declared_signatures();
+        known.parameters = declared_parameters(kernel);
+    } else {
+        known.signature = bascule::to_string(compiled->signature);
+        known.parameters = compiled->signature.parameters;
+    }
+    return known;
 }
 
 /// Names and types are the text's, which may have bytes that are not UTF-8.
@@ -59,35 +98,17 @@ py::dict facts_of_kernel(const KernelObject& self) {
     return facts;
 }
 
-}  // namespace
-
-KnownKernel known_kernel(const Kernel& kernel) {
-    KnownKernel known;
-    try {
-        known.device = current_device();
-        known.where = to_string(*known.device);
-    } catch (const LibraryError&) {
-        known.where = "no device";
-    } catch (const CudaError&) {
-        known.where = "no device";
-    }
-    const std::optional<Arch> named = kernel.module().options().arch;
-    if (kernel.is_function() && known.device) known.loaded = kernel.existing(*known.device);
-    if (kernel.is_function() && (named || known.device))
-        known.image = kernel.compiled(named ? *named : known.device->arch());
-    const KernelImage* compiled = known.image == nullptr ? nullptr : known.image->find(kernel.expression());
-    if (compiled == nullptr) {
-        known.image = nullptr;
-        known.signature = kernel.declared_signatures();
-        known.parameters = declared_parameters(kernel);
-    } else {
-        known.signature = bascule::to_string(compiled->signature);
-        known.parameters = compiled->signature.parameters;
-    }
-    return known;
+/// Compiles nothing: a debugger that shows a kernel must not.
+std::string repr_of_kernel(const KernelObject& self) {
+    const KnownKernel known = known_kernel(self.kernel);
+    const char* state = known.loaded != nullptr || !self.kernel.is_function() ? "" : " (not loaded yet)";
+    return fmt::format("<bascule.Kernel {}{} on {}>", known.signature, state, known.where);
 }
 
+}  // namespace
+
 void bind_known_kernels(py::module_& module) {
+    add_method(module.attr("Kernel"), "__repr__", &repr_of_kernel);
     module.def("_kernel_facts", &facts_of_kernel, "kernel"_a);
     module.def("_module_place", [](const Module& self) {
         return py::make_tuple(to_readable(self.source().name), self.source().first_line);

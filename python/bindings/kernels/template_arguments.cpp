@@ -33,7 +33,7 @@ std::string type_of_dtype(py::handle value) {
     return std::string(element_name(parse_typestr(std::string(py::str(dtype.attr("str"))))));
 }
 
-std::string to_text(const std::string& label, py::handle value) {
+std::string argument_text(const std::string& label, py::handle value) {
     if (PyUnicode_Check(value.ptr()) != 0) return value.cast<std::string>();
     if (PyBool_Check(value.ptr()) != 0) return value.is(py::bool_(true)) ? "true" : "false";
     std::string type = type_of_dtype(value);
@@ -47,11 +47,11 @@ std::string to_text(const std::string& label, py::handle value) {
 TemplateArguments to_template_arguments(const py::args& positional, const py::kwargs& named) {
     TemplateArguments arguments;
     for (std::size_t i = 0; i < positional.size(); ++i) {
-        arguments.positional.push_back(to_text(std::to_string(i + 1), positional[i]));
+        arguments.positional.push_back(argument_text(std::to_string(i + 1), positional[i]));
     }
     for (auto [name, value] : named) {
         const std::string text = py::str(name);
-        arguments.named.emplace_back(text, to_text("'" + text + "'", value));
+        arguments.named.emplace_back(text, argument_text("'" + text + "'", value));
     }
     return arguments;
 }

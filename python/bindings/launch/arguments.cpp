@@ -24,8 +24,7 @@
 #include "support/names.hpp"
 #include "textures/texture_object.hpp"
 #include "types/tensor_state.hpp"
-#include "values/ctypes_number.hpp"
-#include "values/dtype_object.hpp"
+#include "values/numpy_values.hpp"
 #include "values/scalars.hpp"
 
 namespace py = pybind11;

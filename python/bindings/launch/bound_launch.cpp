@@ -1,7 +1,5 @@
-// A launch whose arguments were read and checked before: its call is ordering and cuLaunchKernelEx, nothing
+// bascule.BoundLaunch: a launch whose arguments were read and checked before. Its call is ordering and cuLaunchKernelEx, nothing
 // else.
-#include "launch/bound_launch.hpp"
-
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -19,6 +17,8 @@
 #include "context/current_stream.hpp"
 #include "context/stream_object.hpp"
 #include "launch/explanation.hpp"
+#include "launch/launcher.hpp"
+#include "launch/prepared_launch.hpp"
 #include "parts.hpp"
 #include "support/without_gil.hpp"
 

@@ -16,7 +16,6 @@
 #include "context/stream_object.hpp"
 #include "launch/kernel_loading.hpp"
 #include "support/gil.hpp"
-#include "support/safe_repr.hpp"
 #include "textures/texture_object.hpp"
 #include "values/values.hpp"
 

@@ -15,7 +15,6 @@
 
 #include "classes/callable_object.hpp"
 #include "context/call_site.hpp"
-#include "launch/bound_launch.hpp"
 #include "launch/explanation.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"

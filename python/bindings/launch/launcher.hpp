@@ -1,4 +1,5 @@
-// bascule.Launcher: `kernel[grid, block, stream, shared_bytes]`, an object whose call is a launch.
+// bascule.Launcher: `kernel[grid, block, stream, shared_bytes]`, an object whose call is a launch; and bascule.BoundLaunch,
+// which has its arguments too.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -10,6 +11,7 @@
 namespace bascule::python {
 
 class LaunchState;  // prepared_launch.hpp
+struct CallArguments;
 
 /// A new bascule.Launcher.
 pybind11::object make_launcher(const Kernel& kernel, LaunchPlan plan);
@@ -17,6 +19,11 @@ pybind11::object make_launcher(const Kernel& kernel, LaunchPlan plan);
 /// A launcher for kernel[grid, block], kernel[grid, block, stream], kernel[grid, block, stream, shared_bytes],
 /// kernel[LaunchConfig] or kernel[LaunchConfig, stream]. Throws: ArgumentError for any other key.
 pybind11::object launcher_of(const Kernel& kernel, const pybind11::object& key);
+
+/// A new bascule.BoundLaunch, which keeps `launcher`, whose state it uses. Throws: whatever a launch with these arguments
+/// would throw before it is issued.
+pybind11::object make_bound_launch(pybind11::object launcher, LaunchState& state,
+                                   const CallArguments& arguments);
 
 /// Lives as long as the launcher. Throws: TypeError for an object of another class.
 const LaunchState& state_of_launcher(pybind11::handle launcher);

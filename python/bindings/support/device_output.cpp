@@ -11,7 +11,6 @@
 #include <bascule/runtime/driver/emulated_device.hpp>
 
 #include "support/gil.hpp"
-#include "support/unraisable.hpp"
 
 namespace py = pybind11;
 

@@ -4,9 +4,10 @@
 #pragma once
 
 #include <cxxabi.h>
+#include <exception>
 #include <unistd.h>
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
 namespace bascule::python {
 
@@ -26,11 +27,24 @@ inline bool interpreter_lives() noexcept {
 
 /// Calls into Python, where any code may run: Python's end must not unwind our frames.
 template <class Call>
-auto into_python(const Call& call) {
+[[gnu::always_inline]] inline auto into_python(const Call& call) {
     try {
         return call();
     } catch (const abi::__forced_unwind&) {
         stop_this_thread();
+    }
+}
+
+/// Calls into Python from a function that cannot raise; what is raised goes to sys.unraisablehook, as of `place`. Needs the GIL.
+template <class Call>
+void call_unraisable(const char* place, const Call& call) noexcept {
+    try {
+        try {
+            into_python(call);
+        } catch (pybind11::error_already_set& error) {
+            into_python([&] { error.discard_as_unraisable(place); });
+        }
+    } catch (const std::exception&) {  // no memory for a report
     }
 }
 

@@ -21,7 +21,7 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-DriverFunctions functions;  // of the driver, as they were found
+DriverFunctions real_functions;  // of the driver, as they were found
 
 /// How often each function was called with the GIL. Never destroyed: destructors at exit call the driver.
 class Findings {
@@ -50,12 +50,12 @@ struct Checked<DriverFunction<CUresult (*)(Parameters...), name>> {
     template <auto member>
     static CUresult call(Parameters... arguments) {
         if (holds_gil()) findings().add(name.text);
-        return (functions.*member).pointer(arguments...);
+        return (real_functions.*member).pointer(arguments...);
     }
 };
 
 void put_checks_before(DriverFunctions& table) {
-    functions = table;
+    real_functions = table;
 #define BASCULE_CHECK(name, version) \
     if (table.name) table.name.pointer = &Checked<decltype(table.name)>::call<&DriverFunctions::name>;
     BASCULE_DRIVER_FUNCTIONS(BASCULE_CHECK)

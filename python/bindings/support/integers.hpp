@@ -48,6 +48,11 @@ inline std::optional<std::int64_t> short_integer(PyObject* object) noexcept {
     return count == two ? digits[0] | static_cast<std::int64_t>(digits[1]) << PyLong_SHIFT : 0;
 }
 
+/// Whether it is an int, or has `__index__`; bool is none here.
+inline bool is_integer(pybind11::handle object) noexcept {
+    return !PyBool_Check(object.ptr()) && PyIndex_Check(object.ptr()) != 0;
+}
+
 /// The int of a number that has `__index__`. Throws: what that raised.
 inline pybind11::object to_int(pybind11::handle number) { return owned(PyNumber_Index(number.ptr())); }
 

@@ -6,6 +6,9 @@
 #include <string>
 #include <string_view>
 
+#ifndef NDEBUG  // CPython's assertions about the kind of an object at each access would cost more than a launch
+#define NDEBUG
+#endif
 #include <pybind11/cast.h>
 
 namespace bascule::python {
@@ -29,6 +32,13 @@ inline pybind11::str to_readable(std::string_view text) {
     return owned<pybind11::str>(
         PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
+
+/// The repr of an object, for messages: short and escaped. Never fails because of the object: where its repr raises, it is "<a TYPE>". Only
+/// KeyboardInterrupt and its like come out.
+std::string safe_repr(PyObject* object);
+
+/// The text of a str; lone surrogates are escaped.
+std::string escaped(PyObject* text);
 
 }  // namespace bascule::python
 

@@ -14,7 +14,6 @@
 #include "support/gil.hpp"
 #include "support/owners.hpp"
 #include "textures/texture_object.hpp"
-#include "values/dtype_object.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;
@@ -31,15 +30,15 @@ CudaArrayObject make(const std::vector<std::int64_t>& shape, DType dtype, const 
     return {std::move(array), bound};
 }
 
-CudaArrayObject make_undefined(const py::object& shape, const py::object& dtype,
-                               const CudaArrayOptions& options, const py::object& stream) {
+CudaArrayObject make_undefined(const py::object& shape, const py::object& dtype, int channels, bool layered,
+                               bool cube, bool surface, bool gather, const py::object& stream) {
     const Dimensions extents = to_shape(shape);
-    return make({extents.begin(), extents.end()}, dtype_of(numpy().attr("dtype")(dtype)), options,
-                current_device(), stream);
+    return make({extents.begin(), extents.end()}, dtype_of(numpy().attr("dtype")(dtype)),
+                {channels, layered, cube, surface, gather}, current_device(), stream);
 }
 
 /// The stream of a copy: the given one, else the array's.
-StreamRef stream_of(const CudaArray& array, const py::object& given) {
+StreamRef copy_stream_of(const CudaArray& array, const py::object& given) {
     if (given.is_none()) return array.stream();
     return stream_or_current(given, array.stream().device(), "CUDA array");
 }
@@ -71,17 +70,13 @@ void copy_from_device(const CudaArray& array, const ArrayObject& source, PyObjec
     without_gil([&] { array.copy_from_device(stream, source.view.pointer, producers, owners.hand_over()); });
 }
 
-void* address_of(const py::object& host) {
-    return reinterpret_cast<void*>(host.attr("ctypes").attr("data").cast<std::uintptr_t>());
-}
-
 void copy_from_host(const CudaArray& array, const py::object& host, StreamRef stream) {
     const py::object packed = numpy().attr("ascontiguousarray")(host).attr("reshape")(host.attr("shape"));
     check_same(array, to_shape(packed.attr("shape")), dtype_of(packed.attr("dtype")));
     const Producer own{array.stream().handle(), 0, -1};
     OwnerList owners;
     owners.keep(packed.ptr(), 0);  // pinned memory is read later
-    const void* address = address_of(packed);
+    const void* address = host_address_of(packed);
     without_gil([&] { array.copy_from_host(stream, address, {&own, 1}, owners.hand_over()); });
 }
 
@@ -91,15 +86,16 @@ std::optional<ArrayObject> on_device(const py::object& array) {
     return find_cuda_array(array, true);
 }
 
-void copy_from(const CudaArrayObject& self, const py::object& array, const py::object& stream) {
-    const StreamRef target = stream_of(*self.array, stream);
+void copy_array_from(const CudaArrayObject& self, const py::object& array, const py::object& stream) {
+    const StreamRef target = copy_stream_of(*self.array, stream);
     if (const auto source = on_device(array))
         return copy_from_device(*self.array, *source, array.ptr(), target);
     copy_from_host(*self.array, numpy().attr("asarray")(array), target);
 }
 
-CudaArrayObject copied_array(const py::object& array, const CudaArrayOptions& options,
-                             const py::object& stream) {
+CudaArrayObject copied_array(const py::object& array, int channels, bool layered, bool cube, bool surface,
+                             bool gather, const py::object& stream) {
+    const CudaArrayOptions options{channels, layered, cube, surface, gather};
     if (const auto source = on_device(array)) {
         const Dimensions& shape = source->view.shape;
         CudaArrayObject made =
@@ -115,21 +111,17 @@ CudaArrayObject copied_array(const py::object& array, const CudaArrayOptions& op
     return made;
 }
 
-py::object copy_to_host(const CudaArrayObject& self, const py::object& stream) {
+py::object host_copy_of(const CudaArrayObject& self, const py::object& stream) {
     const CudaArray& array = *self.array;
     const py::object out = numpy().attr("empty")(to_tuple(array.shape()), numpy_dtype(array.format().dtype));
-    const StreamRef source = stream_of(array, stream);
+    const StreamRef source = copy_stream_of(array, stream);
     const Producer own{array.stream().handle(), 0, -1};
-    void* const address = address_of(out);
+    void* const address = host_address_of(out);
     without_gil([&] { array.copy_to_host(source, address, {&own, 1}); });
     return out;
 }
 
-CudaArrayOptions options_from(int channels, bool layered, bool cube, bool surface, bool gather) {
-    return {channels, layered, cube, surface, gather};
-}
-
-std::string repr(const CudaArrayObject& self) {
+std::string repr_of_cuda_array(const CudaArrayObject& self) {
     const CudaArray& array = *self.array;
     const CudaArrayOptions& options = array.options();
     std::string text = fmt::format("<bascule.CudaArray shape={} dtype={}", bascule::to_string(array.shape()),
@@ -168,13 +160,9 @@ Raises ArgumentError for what no device has, and CudaError.
 >>> import bascule
 >>> bascule.CudaArray((480, 640, 4), "u1", channels=4, surface=True).nbytes
 1228800)");
-    type.def(py::init([](const py::object& shape, const py::object& dtype, int channels, bool layered,
-                         bool cube, bool surface, bool gather, const py::object& stream) {
-                 return make_undefined(shape, dtype, options_from(channels, layered, cube, surface, gather),
-                                       stream);
-             }),
-             "shape"_a, "dtype"_a = "float32", py::kw_only(), "channels"_a = 1, "layered"_a = false,
-             "cube"_a = false, "surface"_a = false, "gather"_a = false, "stream"_a = py::none())
+    type.def(py::init(&make_undefined), "shape"_a, "dtype"_a = "float32", py::kw_only(), "channels"_a = 1,
+             "layered"_a = false, "cube"_a = false, "surface"_a = false, "gather"_a = false,
+             "stream"_a = py::none())
         .def_property_readonly("shape",
                                [](const CudaArrayObject& self) { return to_tuple(self.array->shape()); })
         .def_property_readonly(
@@ -191,7 +179,7 @@ Raises ArgumentError for what no device has, and CudaError.
         .def_property_readonly("device",
                                [](const CudaArrayObject& self) { return self.array->stream().device(); })
         .def(
-            "copy_from", &copy_from, "array"_a, py::kw_only(), "stream"_a = py::none(),
+            "copy_from", &copy_array_from, "array"_a, py::kw_only(), "stream"_a = py::none(),
             R"(Copy an array of the same shape and dtype, on the device or the host, in the order of `stream` (None: the array's own).
 
 A host array may be changed when this returns, unless its memory is pinned.
@@ -200,23 +188,17 @@ A host array may be changed when this returns, unless its memory is pinned.
 >>> array = bascule.CudaArray((2, 3))
 >>> array.copy_from(np.ones((2, 3), "f4")))")
         .def(
-            "copy_to_host", &copy_to_host, py::kw_only(), "stream"_a = py::none(),
+            "copy_to_host", &host_copy_of, py::kw_only(), "stream"_a = py::none(),
             R"(A NumPy array of the values, after everything that `stream` (None: the array's own) and the array's stream hold.
 
 >>> import numpy as np, bascule
 >>> bascule.cuda_array(np.arange(3, dtype="f4")).copy_to_host()
 array([0., 1., 2.], dtype=float32))")
-        .def("__repr__", &repr);
+        .def("__repr__", &repr_of_cuda_array);
     detail::cuda_array_type = reinterpret_cast<PyTypeObject*>(type.ptr());
-    module.def(
-        "cuda_array",
-        [](const py::object& array, int channels, bool layered, bool cube, bool surface, bool gather,
-           const py::object& stream) {
-            return copied_array(array, options_from(channels, layered, cube, surface, gather), stream);
-        },
-        "array"_a, py::kw_only(), "channels"_a = 1, "layered"_a = false, "cube"_a = false,
-        "surface"_a = false, "gather"_a = false, "stream"_a = py::none(),
-        R"(Copy an array, on the device or the host, to a new CudaArray, in the order of `stream`.
+    module.def("cuda_array", &copied_array, "array"_a, py::kw_only(), "channels"_a = 1, "layered"_a = false,
+               "cube"_a = false, "surface"_a = false, "gather"_a = false, "stream"_a = py::none(),
+               R"(Copy an array, on the device or the host, to a new CudaArray, in the order of `stream`.
 
 array : any C-contiguous device array, or a host array; its shape and dtype are the new one's.
 channels, layered, cube, surface, gather, stream : as for `bascule.CudaArray`.

@@ -1,19 +1,164 @@
 #include "values/numpy_values.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <bascule/interface/errors/rejection.hpp>
+#include <bascule/interface/errors/shortened.hpp>
+#include <bascule/interface/types/struct_source.hpp>
 
 #include "exchange/interface_reader.hpp"
+#include "parts.hpp"
 #include "support/integers.hpp"
-#include "support/safe_repr.hpp"
-#include "values/dtype_object.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
 
 namespace bascule::python {
+namespace {
+
+constexpr int deepest = 64;  // structures inside structures
+
+bool has_fields(const py::object& dtype) {
+    return !dtype.attr("names").is_none() && py::len(dtype.attr("names")) > 0;
+}
+
+std::vector<StructField> fields_of(const py::object& dtype, const std::string& path, int depth);
+
+/// Throws. `subject` begins the sentence: "the dtype is".
+[[noreturn]] void refuse_dtype(const py::object& dtype, const std::string& subject,
+                               const std::string& field) {
+    const std::string name = py::str(dtype);
+    const std::string kind = py::str(dtype.attr("kind"));
+    const bool is_text = kind == "O" || kind == "S" || kind == "U" || kind == "T";
+    std::string why = "devices have no such type: use numbers of 1 to 8 bytes, or complex ones of up to 16";
+    if (is_text) why = "devices have no Python objects and strings: use numbers, or bytes ('V8')";
+    if (!dtype.attr("isnative").cast<bool>()) {
+        const std::string native = py::str(dtype.attr("newbyteorder")("=").attr("str"));
+        why = fmt::format("devices are little-endian: convert the array first, x.astype('{}')", native);
+    }
+    reject(is_text ? ErrorKind::type : ErrorKind::value, {.field = field, .got = name}, "{} {}, and {}.",
+           subject, shortened(name), why);
+}
+
+/// Nothing where no device has such a type. Structures are opaque.
+std::optional<DType> find_dtype(const py::object& dtype) {
+    DType plain;
+    try {
+        plain = parse_typestr(std::string(py::str(dtype.attr("str"))));
+    } catch (const ArgumentError&) {
+        return std::nullopt;
+    }
+    if (plain.kind != DType::Kind::opaque || has_fields(dtype)) return plain;
+    // A typestr does not tell ml_dtypes' types from bytes; the scalar type does.
+    const py::object module = py::getattr(dtype.attr("type"), "__module__", py::none());
+    if (!py::isinstance<py::str>(module) || std::string(py::str(module)) != "ml_dtypes") return plain;
+    return dtype_named(std::string(py::str(dtype.attr("name")))).value_or(plain);
+}
+
+DType element_of(const py::object& dtype, const std::string& path) {
+    if (const auto known = find_dtype(dtype)) return *known;
+    refuse_dtype(dtype, fmt::format("field '{}' has the dtype", shortened(path)), path);
+}
+
+StructField field_of(const py::handle& name, const py::tuple& description, const std::string& path,
+                     int depth) {
+    StructField field;
+    field.name = py::str(name);
+    field.offset = description[1].cast<std::uint32_t>();
+    py::object element = description[0];
+    if (!element.attr("subdtype").is_none()) {
+        const py::tuple base = element.attr("subdtype");
+        for (const py::handle extent : py::tuple(base[1])) field.shape.push_back(extent.cast<std::int64_t>());
+        element = base[0];
+    }
+    const std::string inner = path + field.name;
+    if (has_fields(element)) {
+        field.nested = fields_of(element, inner + ".", depth + 1);
+        field.dtype = {DType::Kind::opaque, element.attr("itemsize").cast<std::uint32_t>()};
+    } else {
+        field.dtype = element_of(element, inner);
+    }
+    return field;
+}
+
+/// In the dtype's own order. `path` leads the names in messages.
+std::vector<StructField> fields_of(const py::object& dtype, const std::string& path, int depth) {
+    if (depth > deepest) {
+        reject_field(ErrorKind::value, "dtype", "the dtype nests structures more than {} deep.", deepest);
+    }
+    std::vector<StructField> fields;
+    const py::object descriptions = dtype.attr("fields");
+    for (const py::handle name : dtype.attr("names")) {
+        fields.push_back(field_of(name, py::tuple(descriptions[name]), path, depth));
+    }
+    return fields;
+}
+
+bool is_in_order(const std::vector<StructField>& fields) {
+    std::uint64_t end = 0;
+    for (const StructField& field : fields) {
+        if (field.offset < end || !is_in_order(field.nested)) return false;
+        end = field.offset + field.bytes();
+    }
+    return true;
+}
+
+std::string struct_text(const py::object& given, const std::string& name) {
+    const py::object dtype = numpy().attr("dtype")(given);
+    StructLayout layout;
+    layout.bytes = dtype.attr("itemsize").cast<std::uint32_t>();
+    if (has_fields(dtype)) layout.fields = fields_of(dtype, "", 0);
+    return struct_source(layout, name);
+}
+
+}  // namespace
+
+py::object numpy() { return py::module_::import("numpy"); }
+
+DType dtype_of(const py::object& dtype) {
+    if (const auto known = find_dtype(dtype)) return *known;
+    refuse_dtype(dtype, "the dtype is", "dtype");
+}
+
+std::shared_ptr<const StructLayout> numpy_layout(const py::object& dtype) {
+    if (!has_fields(dtype)) return nullptr;
+    StructLayout layout{dtype.attr("itemsize").cast<std::uint32_t>(), fields_of(dtype, "", 0)};
+    if (!is_in_order(layout.fields)) return nullptr;
+    return std::make_shared<const StructLayout>(std::move(layout));
+}
+
+py::object numpy_dtype(DType dtype) {
+    if (dtype.format == DType::Format::none) return numpy().attr("dtype")(to_typestr(dtype));
+    try {
+        const py::module_ types = py::module_::import("ml_dtypes");
+        return numpy().attr("dtype")(types.attr(to_string(dtype).c_str()));
+    } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_ImportError) && !error.matches(PyExc_AttributeError)) throw;
+        return numpy().attr("dtype")(fmt::format("V{}", dtype.itemsize));
+    }
+}
+
+py::object structured_dtype(const StructLayout& layout) {
+    py::list names;
+    py::list formats;
+    py::list offsets;
+    for (const StructField& field : layout.fields) {
+        const py::object format = field.nested.empty()
+                                      ? numpy_dtype(field.dtype)
+                                      : structured_dtype({field.dtype.itemsize, field.nested});
+        py::tuple shape(field.shape.size());
+        for (std::size_t d = 0; d < field.shape.size(); ++d) shape[d] = py::int_(field.shape[d]);
+        names.append(field.name);
+        formats.append(field.shape.empty() ? format : py::object(py::make_tuple(format, shape)));
+        offsets.append(field.offset);
+    }
+    const py::dict description("names"_a = names, "formats"_a = formats, "offsets"_a = offsets,
+                               "itemsize"_a = layout.bytes);
+    return numpy().attr("dtype")(description);
+}
 
 py::tuple to_tuple(const Dimensions& dimensions) {
     py::tuple tuple(dimensions.size());
@@ -92,6 +237,10 @@ py::object as_opaque(const py::object& values, const py::object& dtype, const Di
     return library.attr("ndarray")(to_tuple(shape), dtype, memory.attr("tobytes")());
 }
 
+void* host_address_of(const py::object& array) {
+    return reinterpret_cast<void*>(array.attr("ctypes").attr("data").cast<std::uintptr_t>());
+}
+
 ArrayView host_view(const py::object& array) {
     // These name the dtype, where the rules of the interface would name its keys. They know the ml_dtypes
     // formats, too, which typestr and descr do not.
@@ -148,6 +297,37 @@ py::object cast_values(const py::object& values, const py::object& dtype) {
     }
     require_same_kind(from, dtype);
     return library.attr("asarray")(given, "dtype"_a = dtype);
+}
+
+void bind_dtypes(py::module_& module) {
+    module.def("struct", &struct_text, "dtype"_a, "name"_a = "Record",
+               R"(The CUDA C++ struct of a NumPy structured dtype.
+
+Its fields have the same offsets as in NumPy, which static_asserts in the text check. Put the text before the kernels that use it. Nested
+structures become structs of their own (`Record_position`). If NumPy's fields are not aligned as C++ requires, the struct is packed: its
+numbers are read and written as usual, but pointers and references to them are not allowed; a half or complex number that may be
+unaligned is a `bascule::unaligned<T>`, which converts to T and is assigned from T.
+
+Parameters
+----------
+dtype : numpy.dtype with fields, or anything numpy.dtype takes
+name : str, the name of the struct
+
+Returns
+-------
+str
+
+Raises
+------
+ArgumentError
+    A field that C++ cannot have: an object or a string, overlapping fields, a name that is not an identifier.
+
+Examples
+--------
+>>> particle = np.dtype([("mass", "f4"), ("position", "f8", (3,))], align=True)
+>>> source = bascule.struct(particle, "Particle") + "__global__ void fall(Particle* p) { p->position[2] -= p->mass; }"
+>>> bascule.compile(source).fall[1, 1](bascule.to_device(np.zeros(1, particle)))
+)");
 }
 
 }  // namespace bascule::python

@@ -1,11 +1,30 @@
-// Conversions between NumPy and the interface's values: shapes, dtypes, host arrays; and NumPy's rule of casting.
+// Conversions between NumPy and the interface's values: dtypes, shapes, host arrays; bascule.struct; and NumPy's rule of
+// casting.
 #pragma once
+
+#include <memory>
 
 #include <pybind11/pybind11.h>
 
 #include <bascule/interface/arrays/array_interface.hpp>
+#include <bascule/interface/types/struct_layout.hpp>
 
 namespace bascule::python {
+
+/// The module numpy. Throws: ImportError.
+pybind11::object numpy();
+
+/// The element type of a numpy.dtype: from its typestr, with its ml_dtypes format. Throws:
+/// ArgumentError for elements that have no type on a device.
+DType dtype_of(const pybind11::object& dtype);
+
+/// The layout of a numpy.dtype; null where it has no fields, and where they overlap or are out of order.
+std::shared_ptr<const StructLayout> numpy_layout(const pybind11::object& dtype);
+
+/// The numpy.dtype of an element type; ml_dtypes' own for a format, or bytes where it is not installed.
+pybind11::object numpy_dtype(DType dtype);
+/// The numpy.dtype of a layout.
+pybind11::object structured_dtype(const StructLayout& layout);
 
 pybind11::tuple to_tuple(const Dimensions& dimensions);
 
@@ -26,6 +45,9 @@ pybind11::object numpy_dtype(const ArrayView& view);
 /// dtype. Throws: ArgumentError for another size.
 pybind11::object as_opaque(const pybind11::object& values, const pybind11::object& dtype,
                            const Dimensions& shape);
+
+/// Where the elements of a host NumPy array begin.
+void* host_address_of(const pybind11::object& array);
 
 /// A host NumPy array's fields by the rules of the device interface: the two share them. Throws:
 /// ArgumentError.

@@ -1,4 +1,4 @@
-// Python and NumPy numbers as the interface's scalars.
+// Numbers of Python, NumPy and ctypes as the interface's values.
 #pragma once
 
 #include <optional>
@@ -23,5 +23,9 @@ std::optional<ScalarTuple> read_tuple(PyObject* sequence);
 
 /// "a list whose element [2][0] is an object of type str", for a tuple or list that read_tuple does not read.
 std::string describe_unread(PyObject* sequence);
+
+/// c_int and its like as a number of exactly that type, c_void_p as an address; nothing for other objects, and for
+/// numbers of ctypes that devices do not have (c_longdouble).
+std::optional<ArgumentValue> read_ctypes_number(PyObject* object);
 
 }  // namespace bascule::python

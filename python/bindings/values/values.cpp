@@ -36,7 +36,7 @@ namespace {
 }
 
 std::uint64_t to_extent(const char* what, py::handle object) {
-    if (PyBool_Check(object.ptr()) || PyIndex_Check(object.ptr()) == 0) fail_extents(what, object);
+    if (!is_integer(object)) fail_extents(what, object);
     const py::object integer = to_int(object);
     if (const auto value = to_uint64(integer)) return *value;
     const std::string got = py::str(integer);
@@ -184,8 +184,7 @@ void set_flag(CompileOptions& options, const char* name, py::handle value) {
 
 void set_max_registers(CompileOptions& options, const char* name, py::handle value) {
     if (value.is_none()) return;
-    if (PyBool_Check(value.ptr()) || PyIndex_Check(value.ptr()) == 0)
-        fail_option(name, "an int or None", value);
+    if (!is_integer(value)) fail_option(name, "an int or None", value);
     const py::object integer = to_int(value);
     const std::uint64_t count = to_uint64(integer).value_or(0);
     if (count < 1 || count > 255) {

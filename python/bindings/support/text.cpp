@@ -1,4 +1,4 @@
-#include "support/safe_repr.hpp"
+#include "support/text.hpp"
 
 #include <fmt/format.h>
 #include <pybind11/pybind11.h>

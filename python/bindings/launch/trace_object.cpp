@@ -17,15 +17,13 @@
 #include "context/stream_object.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
-#include "support/unraisable.hpp"
+#include "values/values.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
 
 namespace bascule::python {
 namespace {
-
-py::tuple to_tuple(const Dim3& size) { return py::make_tuple(size.x, size.y, size.z); }
 
 void stop_quietly() noexcept {
     try {
