@@ -35,7 +35,8 @@ std::function<void()> host_work(CUhostFn function, void* data, const Context& co
 CUresult make_host_node(WorkNode& node, CUhostFn function, void* data, Context& context) {
     EMULATED_REQUIRE(function != nullptr, CUDA_ERROR_INVALID_VALUE);
     NodeParameters parameters(CU_GRAPH_NODE_TYPE_HOST);
-    parameters.values.host = {function, data};
+    parameters.values.host.fn = function;
+    parameters.values.host.userData = data;
     make_node(node, context, std::move(parameters), host_work(function, data, context));
     return CUDA_SUCCESS;
 }

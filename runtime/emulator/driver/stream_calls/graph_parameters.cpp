@@ -13,7 +13,7 @@ namespace {
 static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS_v2) == sizeof(CUDA_KERNEL_NODE_PARAMS_v3));
 static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS_v1) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kern));
 static_assert(sizeof(CUDA_MEMSET_NODE_PARAMS_v1) == offsetof(CUDA_MEMSET_NODE_PARAMS_v2, ctx));
-static_assert(sizeof(CUDA_HOST_NODE_PARAMS_v1) == sizeof(CUDA_HOST_NODE_PARAMS_v2));
+static_assert(offsetof(CUDA_HOST_NODE_PARAMS_v1, userData) == offsetof(CUDA_HOST_NODE_PARAMS_v2, userData));
 static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v1) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2));
 
 template <class Given>
