@@ -189,13 +189,35 @@ std::string nearest_known(const std::string& name, const Source& source) {
     return edit_distance(name, best) <= 2 ? best : std::string();
 }
 
+/// Of the standard library, what allocates or talks to a system, with what kernels have instead.
+constexpr std::array instead_of_std = {
+    NameRow{"vector valarray deque list",
+            "take the elements as bascule::array_view<T>, or as a T* and their number"},
+    NameRow{"string stringstream ostringstream to_string",
+            "take the characters as bascule::array_view<const unsigned char>"},
+    NameRow{"cout cerr clog endl ostream", "use printf"},
+    NameRow{"map set unordered_map unordered_set multimap",
+            "take sorted arrays and search them, or build a table in an array"},
+    NameRow{"thread jthread async future promise", "launch more threads: each computes its own elements"},
+    NameRow{"mutex lock_guard unique_lock scoped_lock condition_variable",
+            "use atomicAdd and its like, or cuda::atomic_ref"},
+    NameRow{"shared_ptr unique_ptr weak_ptr make_shared make_unique",
+            "take a T*: the caller owns the memory"},
+    NameRow{"runtime_error exception logic_error invalid_argument",
+            "kernels throw nothing: use assert, or write an error code"},
+    NameRow{"random_device mt19937 mt19937_64 uniform_real_distribution normal_distribution",
+            "curand_kernel.h of cuRAND has generators for kernels"},
+};
+
 std::string help_for_std(const std::string& name) {
     if (fits_one(builtin_functions, name)) {
         return fmt::format("CUDA's own {0} needs neither a header nor a namespace: write {0}(...).", name);
     }
     if (const std::string header = find_row(in_cuda_std, name); !header.empty())
         return fmt::format("#include <cuda/std/{}> and write cuda::std::{}.", header, name);
-    return fmt::format("kernels have no std::{}, and cuda::std has no counterpart that we know of.", name);
+    if (const std::string other = find_row(instead_of_std, name); !other.empty())
+        return fmt::format("kernels have no std::{}: {}.", name, other);
+    return fmt::format("kernels have no std::{}, and cuda::std has none that Bascule knows of.", name);
 }
 
 }  // namespace
