@@ -42,7 +42,7 @@ struct Watched {
     Watched& operator=(const Watched&) = delete;
 };
 
-CacheKey key() { return {"a", 1, 1}; }
+CacheKey key() { return {"a", {1, 1}}; }
 bool nothing() { return false; }
 
 TEST_CASE("work of a thread that nobody watches runs in it") {

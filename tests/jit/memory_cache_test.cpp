@@ -21,7 +21,7 @@
 namespace bascule::testing {
 namespace {
 
-CacheKey key(const std::string& text) { return {text, 1, 1}; }
+CacheKey key(const std::string& text) { return {text, {1, 1}}; }
 
 std::shared_ptr<const Image> image_with(const std::string& ptx) {
     auto image = std::make_shared<Image>();
