@@ -209,6 +209,7 @@ TEST_CASE("a function that another text declares with a result, which it does no
         unsigned int result = 0;
         REQUIRE(device.api.cuMemcpyDtoH(&result, x, 4) == CUDA_SUCCESS);
         CHECK(result == 7);
+        CHECK(device.api.cuModuleUnload(module) == CUDA_SUCCESS);
     }
 }
 
