@@ -36,9 +36,11 @@ void refuse_unfit(Arch arch, Device device) {
 }
 
 [[noreturn]] void fail_without_kernels(const Source& source) {
-    throw CompileError(fmt::format(
-        "{} has no __global__ function, so there is no kernel to launch. Write `__global__ void name(...)`.",
-        source.name));
+    const bool unfilled = source.text.find("${") != std::string::npos;
+    throw CompileError(
+        fmt::format("{} has no __global__ function, so there is no kernel to launch. {}", source.name,
+                    unfilled ? "A placeholder is left in the text: fill it in before compiling."
+                             : "Write `__global__ void name(...)`."));
 }
 
 [[noreturn]] void fail_name(const Source& source, const std::string& wanted,

@@ -85,6 +85,11 @@ def test_a_text_without_kernels_is_an_error_as_ever() -> None:
         bascule.compile("#define OP(NAME) __global__ void NAME() {}\n__device__ int x;\n")
 
 
+def test_a_text_that_is_a_placeholder_is_told_so() -> None:
+    with pytest.raises(bascule.CompileError, match=r"has no __global__ function.* A placeholder is left in the text"):
+        bascule.compile("${kernels}").scale  # noqa: B018
+
+
 def test_the_launch_rule_of_a_decorator_finds_it() -> None:
     @bascule.kernel("""
 #define ADD(NAME, T) __global__ void NAME(T* x, T y, int n) { if (threadIdx.x < n) x[threadIdx.x] += y; }
