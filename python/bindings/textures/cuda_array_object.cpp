@@ -113,7 +113,7 @@ CudaArrayObject copied_array(const py::object& array, int channels, bool layered
 
 py::object host_copy_of(const CudaArrayObject& self, const py::object& stream) {
     const CudaArray& array = *self.array;
-    const py::object out = numpy().attr("empty")(to_tuple(array.shape()), numpy_dtype(array.format().dtype));
+    py::object out = numpy().attr("empty")(to_tuple(array.shape()), numpy_dtype(array.format().dtype));
     const StreamRef source = copy_stream_of(array, stream);
     const Producer own{array.stream().handle(), 0, -1};
     void* const address = host_address_of(out);
