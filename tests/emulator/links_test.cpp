@@ -73,6 +73,26 @@ struct Linking {
         return std::string(log.data()).find(part) != std::string::npos;
     }
 
+    /// Completes the link, and launches a kernel by one thread with the address of a word that begins as `start`; what is there
+    /// then.
+    unsigned int word_after(const char* kernel, unsigned int start) {
+        REQUIRE(complete() == CUDA_SUCCESS);
+        CUmodule module = nullptr;
+        REQUIRE(device.api.cuModuleLoadDataEx(&module, image, 0, nullptr, nullptr) == CUDA_SUCCESS);
+        CUfunction function = nullptr;
+        REQUIRE(device.api.cuModuleGetFunction(&function, module, kernel) == CUDA_SUCCESS);
+        CUdeviceptr x = 0;
+        REQUIRE(device.api.cuMemAlloc(&x, 4) == CUDA_SUCCESS);
+        REQUIRE(device.api.cuMemcpyHtoD(x, &start, 4) == CUDA_SUCCESS);
+        void* arguments[] = {&x};
+        REQUIRE(device.api.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr) ==
+                CUDA_SUCCESS);
+        unsigned int result = 0;
+        REQUIRE(device.api.cuMemcpyDtoH(&result, x, 4) == CUDA_SUCCESS);
+        CHECK(device.api.cuModuleUnload(module) == CUDA_SUCCESS);
+        return result;
+    }
+
     Device& device;
     std::array<char, 1024> log{};
     std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -87,22 +107,7 @@ TEST_CASE("several PTX texts link to one, in either order, and local names stay 
         Linking linking(device);
         CHECK(linking.add(caller_first ? caller : callee, "first") == CUDA_SUCCESS);
         CHECK(linking.add(caller_first ? callee : caller, "second") == CUDA_SUCCESS);
-        REQUIRE(linking.complete() == CUDA_SUCCESS);
-        CUmodule module = nullptr;
-        REQUIRE(device.api.cuModuleLoadDataEx(&module, linking.image, 0, nullptr, nullptr) == CUDA_SUCCESS);
-        CUfunction apply = nullptr;
-        REQUIRE(device.api.cuModuleGetFunction(&apply, module, "apply") == CUDA_SUCCESS);
-        CUdeviceptr x = 0;
-        REQUIRE(device.api.cuMemAlloc(&x, 4) == CUDA_SUCCESS);
-        const unsigned int start = 11;
-        REQUIRE(device.api.cuMemcpyHtoD(x, &start, 4) == CUDA_SUCCESS);
-        void* arguments[] = {&x};
-        REQUIRE(device.api.cuLaunchKernel(apply, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr) ==
-                CUDA_SUCCESS);
-        unsigned int result = 0;
-        REQUIRE(device.api.cuMemcpyDtoH(&result, x, 4) == CUDA_SUCCESS);
-        CHECK(result == 2 * 11 + 5 + 1000 + 30 + 100);
-        CHECK(device.api.cuModuleUnload(module) == CUDA_SUCCESS);
+        CHECK(linking.word_after("apply", 11) == 2 * 11 + 5 + 1000 + 30 + 100);
     }
 }
 
@@ -196,20 +201,7 @@ TEST_CASE("a function that another text declares with a result, which it does no
         Linking linking(device);
         CHECK(linking.add(caller_first ? declares : defines, "first") == CUDA_SUCCESS);
         CHECK(linking.add(caller_first ? defines : declares, "second") == CUDA_SUCCESS);
-        REQUIRE(linking.complete() == CUDA_SUCCESS);
-        CUmodule module = nullptr;
-        REQUIRE(device.api.cuModuleLoadDataEx(&module, linking.image, 0, nullptr, nullptr) == CUDA_SUCCESS);
-        CUfunction calls = nullptr;
-        REQUIRE(device.api.cuModuleGetFunction(&calls, module, "calls") == CUDA_SUCCESS);
-        CUdeviceptr x = 0;
-        REQUIRE(device.api.cuMemAlloc(&x, 4) == CUDA_SUCCESS);
-        void* arguments[] = {&x};
-        REQUIRE(device.api.cuLaunchKernel(calls, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr) ==
-                CUDA_SUCCESS);
-        unsigned int result = 0;
-        REQUIRE(device.api.cuMemcpyDtoH(&result, x, 4) == CUDA_SUCCESS);
-        CHECK(result == 7);
-        CHECK(device.api.cuModuleUnload(module) == CUDA_SUCCESS);
+        CHECK(linking.word_after("calls", 0) == 7);
     }
 }
 
