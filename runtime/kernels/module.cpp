@@ -38,7 +38,7 @@ void refuse_unfit(Arch arch, Device device) {
 [[noreturn]] void fail_without_kernels(const Source& source) {
     const bool unfilled = source.text.find("${") != std::string::npos;
     throw CompileError(
-        fmt::format("{} has no __global__ function, so there is no kernel to launch. {}", source.name,
+        fmt::format("{} has no __global__ function, so no kernel can be launched. {}", source.name,
                     unfilled ? "A placeholder is left in the text: fill it in before compiling."
                              : "Write `__global__ void name(...)`."));
 }
