@@ -198,6 +198,8 @@ namespace client {
     FUNCTION(cuMemPoolGetAttribute, 11020)                      \
     FUNCTION(cuMemPrefetchAsync, 12020)                         \
     FUNCTION(cuMemAdvise, 12020)                                \
+    FUNCTION(cuMemRangeGetAttribute, 8000)                      \
+    FUNCTION(cuMemRangeGetAttributes, 8000)                     \
     FUNCTION(cuStreamAttachMemAsync, 6000)                      \
     FUNCTION(cuGraphAddKernelNode, 12000)                       \
     FUNCTION(cuGraphKernelNodeGetParams, 12000)                 \

@@ -104,7 +104,7 @@ TEST_CASE("what is not here is exported and refused, and not found by those who 
     const Device device(shared());
     for (const char* name :
          {"cuTexRefCreate", "cuTexRefSetAddress2D_v3", "cuModuleGetTexRef", "cuModuleGetSurfRef",
-          "cuParamSetTexRef", "cuMemPoolExportPointer", "cuMemPoolImportPointer", "cuMemRangeGetAttribute",
+          "cuParamSetTexRef", "cuMemPoolExportPointer", "cuMemPoolImportPointer", "cuStreamBatchMemOp",
           "cuStreamWaitValue32_v2", "cuCtxAttach", "cuProfilerInitialize"}) {
         CAPTURE(name);
         auto* const function = reinterpret_cast<CUresult (*)()>(shared().symbol(name));

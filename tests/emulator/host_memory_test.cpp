@@ -181,3 +181,117 @@ TEST_CASE("hints about managed memory are checked") {
     CHECK(prefetch(managed, 4096, CU_DEVICE_CPU, p) == CUDA_SUCCESS);
     CHECK(prefetch(managed, 4096, 7, p) == CUDA_ERROR_INVALID_DEVICE);
 }
+
+// cuMemRangeGetAttribute: what cuMemAdvise and the prefetches have set, "if all pages in the given memory range" have it.
+TEST_CASE("what was said of managed memory is asked for page by page") {
+    constexpr std::size_t page = 4096;
+    World world("lazy");
+    const auto& api = world.api;
+    const CUstream p = world.device.stream();
+    CUdeviceptr x = 0;
+    REQUIRE(api.cuMemAllocManaged(&x, 3 * page, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+    const auto attribute = [&](CUmem_range_attribute which, CUdeviceptr from, std::size_t bytes) {
+        int value = 77;
+        CHECK(api.cuMemRangeGetAttribute(&value, sizeof value, which, from, bytes) == CUDA_SUCCESS);
+        return value;
+    };
+    const auto of_all = [&](CUmem_range_attribute which) { return attribute(which, x, 3 * page); };
+    const auto of_second = [&](CUmem_range_attribute which) { return attribute(which, x + page, page); };
+    CUmemLocation host = {}, node = {};
+    host.type = CU_MEM_LOCATION_TYPE_HOST;
+    node.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+
+    CHECK(of_all(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 0);
+    CHECK(api.cuMemAdvise(x + page + 8, 16, CU_MEM_ADVISE_SET_READ_MOSTLY, {}) == CUDA_SUCCESS);
+    CHECK(of_second(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 1);
+    CHECK(of_all(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 0);
+    CHECK(api.cuMemAdvise(x, 3 * page, CU_MEM_ADVISE_SET_READ_MOSTLY, {}) == CUDA_SUCCESS);
+    CHECK(of_all(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 1);
+    CHECK(api.cuMemAdvise(x, 1, CU_MEM_ADVISE_UNSET_READ_MOSTLY, {}) == CUDA_SUCCESS);
+    CHECK(of_all(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 0);
+    CHECK(of_second(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 1);
+
+    CHECK(of_all(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION) == CU_DEVICE_INVALID);
+    CHECK(of_all(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE) == CU_MEM_LOCATION_TYPE_INVALID);
+    const auto prefer = CU_MEM_ADVISE_SET_PREFERRED_LOCATION;
+    CHECK(api.cuMemAdvise(x, 3 * page, prefer, on_device(0)) == CUDA_SUCCESS);
+    CHECK(of_all(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION) == 0);
+    CHECK(of_all(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE) == CU_MEM_LOCATION_TYPE_DEVICE);
+    CHECK(of_all(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID) == 0);
+    CHECK(api.cuMemAdvise(x + page, page, prefer, node) == CUDA_SUCCESS);
+    CHECK(of_all(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION) == CU_DEVICE_INVALID);
+    CHECK(of_second(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION) == CU_DEVICE_CPU);
+    CHECK(of_second(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE) == CU_MEM_LOCATION_TYPE_HOST_NUMA);
+    CHECK(api.cuMemAdvise(x, 3 * page, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, {}) == CUDA_SUCCESS);
+    CHECK(of_second(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION) == CU_DEVICE_INVALID);
+
+    CHECK(api.cuMemPrefetchAsync(x, page, host, 0, p) == CUDA_SUCCESS);
+    CHECK(of_all(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION) == CU_DEVICE_INVALID);
+    CUdeviceptr addresses[] = {x + page, x + 2 * page};
+    std::size_t bytes[] = {page, page}, first_of[] = {0, 1};
+    CUmemLocation places[] = {on_device(0), host};
+    CHECK(api.cuMemPrefetchBatchAsync(addresses, bytes, 2, places, first_of, 2, 0, p) == CUDA_SUCCESS);
+    CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, x, page) == CU_DEVICE_CPU);
+    CHECK(of_second(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION) == 0);
+    CHECK(of_second(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE) == CU_MEM_LOCATION_TYPE_DEVICE);
+    CHECK(of_second(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID) == 0);
+    CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, x + 2 * page, page) == CU_DEVICE_CPU);
+
+    // The pages are another allocation's afterwards.
+    CHECK(api.cuMemFree(x) == CUDA_SUCCESS);
+    REQUIRE(api.cuMemAllocManaged(&x, 3 * page, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+    CHECK(of_second(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 0);
+    CHECK(api.cuMemFree(x) == CUDA_SUCCESS);
+}
+
+// CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: "if dataSize is 12 ... and only device 0 has the advice set, then the result returned will
+// be { 0, CU_DEVICE_INVALID, CU_DEVICE_INVALID }".
+TEST_CASE("managed memory tells which processors are said to access all of it") {
+    World world("lazy");
+    const auto& api = world.api;
+    CUdeviceptr x = 0;
+    REQUIRE(api.cuMemAllocManaged(&x, 8192, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+    using Three = std::array<int, 3>;
+    const auto accessing = [&] {
+        Three found = {77, 77, 77};
+        CHECK(api.cuMemRangeGetAttribute(found.data(), sizeof found, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, x,
+                                         8192) == CUDA_SUCCESS);
+        return found;
+    };
+    CUmemLocation host = {}, node = {};
+    host.type = CU_MEM_LOCATION_TYPE_HOST;
+    node.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    constexpr int none = CU_DEVICE_INVALID, cpu = CU_DEVICE_CPU;
+    CHECK(accessing() == Three{none, none, none});
+    CHECK(api.cuMemAdvise(x, 4096, CU_MEM_ADVISE_SET_ACCESSED_BY, on_device(0)) == CUDA_SUCCESS);
+    CHECK(accessing() == Three{none, none, none});
+    CHECK(api.cuMemAdvise(x, 8192, CU_MEM_ADVISE_SET_ACCESSED_BY, on_device(0)) == CUDA_SUCCESS);
+    CHECK(accessing() == Three{0, none, none});
+    CHECK(api.cuMemAdvise(x, 8192, CU_MEM_ADVISE_SET_ACCESSED_BY, host) == CUDA_SUCCESS);
+    CHECK(accessing() == Three{cpu, 0, none});
+    CHECK(api.cuMemAdvise(x, 8192, CU_MEM_ADVISE_SET_ACCESSED_BY, node) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(api.cuMemAdvise(x, 8192, CU_MEM_ADVISE_UNSET_ACCESSED_BY, on_device(0)) == CUDA_SUCCESS);
+    CHECK(accessing() == Three{cpu, none, none});
+
+    // Several at once, and what is refused.
+    int read_mostly = 77, by[2] = {};
+    void* data[] = {&read_mostly, by};
+    std::size_t sizes[] = {4, 8};
+    CUmem_range_attribute which[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY};
+    CHECK(api.cuMemRangeGetAttributes(data, sizes, which, 2, x, 8192) == CUDA_SUCCESS);
+    CHECK(read_mostly == 0);
+    CHECK(by[0] == cpu);
+    CHECK(by[1] == none);
+    sizes[0] = 8;
+    CHECK(api.cuMemRangeGetAttributes(data, sizes, which, 2, x, 8192) == CUDA_ERROR_INVALID_VALUE);
+    const auto ask = [&](CUmem_range_attribute attribute, std::size_t size, CUdeviceptr from,
+                         std::size_t range) {
+        return api.cuMemRangeGetAttribute(by, size, attribute, from, range);
+    };
+    CHECK(ask(CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, 6, x, 8192) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(ask(static_cast<CUmem_range_attribute>(99), 4, x, 8192) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(ask(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 4, x, 8193) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(ask(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 4, world.device.allocate(4), 4) ==
+          CUDA_ERROR_INVALID_VALUE);
+    CHECK(api.cuMemFree(x) == CUDA_SUCCESS);
+}

@@ -15,11 +15,11 @@
 #include <fmt/format.h>
 
 #include "memory/address_space.hpp"
+#include "memory/managed_hints.hpp"
 
 namespace emulated::memory {
 namespace {
 
-constexpr std::uint64_t page_bytes = 4096;
 constexpr std::uint64_t least_redzone = 256, most_redzone = 65536;
 #if defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t least_window = std::uint64_t{2} << 30;  // it leaves a program few addresses
@@ -161,6 +161,7 @@ struct Heap::State {
     /// Memory outside the window; false when there is none.
     bool map(Allocation& allocation) const {
         std::byte* for_host = nullptr;
+        if (allocation.kind == Allocation::Kind::managed) allocation.hints = std::make_shared<ManagedHints>();
         if (managed != nullptr && allocation.kind == Allocation::Kind::managed) {
             const auto mapping = managed->map(round_up(allocation.bytes, page_bytes));
             for_host = mapping.for_host;
@@ -178,6 +179,14 @@ struct Heap::State {
             munmap(allocation.host, bytes);
         } else {
             managed->unmap(for_host, allocation.host, bytes);
+        }
+    }
+    /// What it holds of the device, or its pages.
+    void give_up(const Allocation& allocation) noexcept {
+        if (is_in_window(allocation.kind)) {
+            used[static_cast<std::size_t>(allocation.device)] -= allocation.bytes;
+        } else {
+            unmap(allocation);
         }
     }
 
@@ -327,7 +336,7 @@ bool Heap::end_keeping(DeviceAddress address) {
     }
     auto found = state.reserved.extract(address);
     if (!found.empty()) {
-        state.used[static_cast<std::size_t>(found.mapped()->device)] -= found.mapped()->bytes;
+        state.give_up(*found.mapped());
     } else {
         found = state.lost.extract(address);
         if (found.empty()) return false;
@@ -365,10 +374,8 @@ bool Heap::free(DeviceAddress address, Allocation::Kind kind, FreedBy by) {
         --state.lost_count;
     } else if (allocation->imported) {
         // It is the other process that has less memory for it.
-    } else if (is_in_window(kind)) {
-        state.used[static_cast<std::size_t>(allocation->device)] -= allocation->bytes;
     } else {
-        state.unmap(*allocation);
+        state.give_up(*allocation);
     }
     state.put_in_quarantine(std::move(allocation), by);
     return true;

@@ -7,9 +7,13 @@
 #include <memory>
 
 namespace emulated::memory {
+class ManagedHints;
 
 /// An address as a kernel sees it. Ordinary device memory is never dereferenceable by the host at this value.
 using DeviceAddress = std::uint64_t;
+
+/// Of the host's memory.
+inline constexpr std::uint64_t page_bytes = 4096;
 
 /// What fresh memory is filled with, so that it shows.
 inline constexpr unsigned char poison = 0xCB;
@@ -34,6 +38,7 @@ struct Allocation {
     std::uint64_t space = 0;
     static constexpr std::uint64_t every_context = ~std::uint64_t{0};  ///< of the device: pools' memory
     std::shared_ptr<const PoolAccess> access{};  ///< of pool memory; null for what peer access opens
+    std::shared_ptr<ManagedHints> hints{};       ///< of managed memory
 };
 
 /// Finds allocations by address. Implemented by Heap (memory/heap.hpp).

@@ -9,7 +9,6 @@ constexpr const char* references =
     "there are no texture and surface references: use a texture or surface object";
 constexpr const char* processes = "the emulated device shares no pools with other processes";
 constexpr const char* words = "the emulated device has no operations of streams on words of memory";
-constexpr const char* ranges = "the emulated device does not tell where managed memory is";
 constexpr const char* counts = "contexts have no usage count: use cuCtxPushCurrent";
 constexpr const char* profiles = "there is nothing to configure";
 
@@ -77,8 +76,6 @@ EMULATED_REFUSED(cuStreamWriteValue32_v2, words)
 EMULATED_REFUSED(cuStreamWriteValue64, words)
 EMULATED_REFUSED(cuStreamWriteValue64_v2, words)
 
-EMULATED_REFUSED(cuMemRangeGetAttribute, ranges)
-EMULATED_REFUSED(cuMemRangeGetAttributes, ranges)
 EMULATED_REFUSED(cuCtxAttach, counts)
 EMULATED_REFUSED(cuProfilerInitialize, profiles)
 

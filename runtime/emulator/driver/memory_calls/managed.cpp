@@ -1,20 +1,26 @@
 // Hints about where managed memory should be, which is in one place here: what is checked is that they are about managed
-// memory, and a place that there is. And batches: several copies, prefetches or discards in one call. "The batch as a whole
+// memory, and a place that there is; they can be asked for. And batches: several copies, prefetches or discards in one call. "The batch as a whole
 // executes in stream order": here one after another, which is one of the orders that callers must expect.
+#include <algorithm>
 #include <span>
 
 #include "driver/graph_nodes.hpp"
 #include "driver/memory_calls/transfers.hpp"
+#include "memory/managed_hints.hpp"
 
 namespace emulated::driver {
+using memory::ManagedHints;
+
 namespace {
 
-/// All of a range, in one live allocation.
-bool is_managed(CUdeviceptr address, std::size_t bytes) {
-    const memory::Allocation* allocation = Process::get().heap().find(address);
-    return allocation != nullptr && allocation->kind == memory::Allocation::Kind::managed && bytes > 0 &&
-           bytes <= allocation->bytes - (address - allocation->base);
+/// What has all of a range, which a stream may yet have to allocate; null where that is no managed memory.
+const memory::Allocation* managed_at(CUdeviceptr address, std::size_t bytes) {
+    const memory::Allocation* allocation = Process::get().heap().find_known(address);
+    const bool managed = allocation != nullptr && allocation->kind == memory::Allocation::Kind::managed;
+    const bool all = managed && bytes > 0 && bytes <= allocation->bytes - (address - allocation->base);
+    return all ? allocation : nullptr;
 }
+bool is_managed(CUdeviceptr address, std::size_t bytes) { return managed_at(address, bytes) != nullptr; }
 
 /// CUDA_SUCCESS, or why managed memory cannot be there.
 CUresult check_location(const CUmemLocation& location) {
@@ -26,10 +32,50 @@ CUresult check_location(const CUmemLocation& location) {
     return host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/// As it is asked for: "the host NUMA node closest to the calling thread's CPU" is the only one here.
+ManagedHints::Location to_hint(const CUmemLocation& location) noexcept {
+    if (location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) return {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
+    return {location.type, location.type == CU_MEM_LOCATION_TYPE_HOST ? 0 : location.id};
+}
+
+template <class Change>
+void change_hints(CUdeviceptr address, std::size_t bytes, const Change& change) {
+    if (const memory::Allocation* allocation = managed_at(address, bytes))
+        allocation->hints->change(address - allocation->base, bytes, change);
+}
+
+/// "The last location that the application requested to prefetch the memory range to."
+void note_prefetch(CUdeviceptr address, std::size_t bytes, const CUmemLocation& location) {
+    change_hints(address, bytes, [&](ManagedHints::Hints& hints) { hints.prefetched = to_hint(location); });
+}
+
+/// In ManagedHints::Hints::accessed_by.
+std::uint64_t processor_bit(int device) noexcept {
+    return std::uint64_t{1} << (device == CU_DEVICE_CPU ? most_devices : device);
+}
+
 /// Advice whose location says nothing.
 bool ignores_location(CUmem_advise advice) noexcept {
     return advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY ||
            advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
+}
+
+bool is_accessed_by(CUmem_advise advice) noexcept {
+    return advice == CU_MEM_ADVISE_SET_ACCESSED_BY || advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+}
+
+void take_advice(ManagedHints::Hints& hints, CUmem_advise advice, const CUmemLocation& location) noexcept {
+    if (is_accessed_by(advice)) {
+        const bool device = location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+        const std::uint64_t bit = processor_bit(device ? location.id : CU_DEVICE_CPU);
+        advice == CU_MEM_ADVISE_SET_ACCESSED_BY ? hints.accessed_by |= bit : hints.accessed_by &= ~bit;
+    } else if (advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION) {
+        hints.preferred = to_hint(location);
+    } else if (advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION) {
+        hints.preferred = {};
+    } else {
+        hints.read_mostly = advice == CU_MEM_ADVISE_SET_READ_MOSTLY;
+    }
 }
 
 }  // namespace
@@ -38,14 +84,103 @@ EMULATED_STREAM_API(cuMemPrefetchAsync, 12020, CUdeviceptr address, std::size_t 
                     unsigned int flags, CUstream handle) {
     EMULATED_STREAM(target, handle);
     EMULATED_REQUIRE(flags == 0 && is_managed(address, bytes), CUDA_ERROR_INVALID_VALUE);
-    return check_location(location);
+    EMULATED_CHECK(check_location(location));
+    note_prefetch(address, bytes, location);
+    return CUDA_SUCCESS;
 }
 
 EMULATED_CONTEXT_API(cuMemAdvise, 12020, CUdeviceptr address, std::size_t bytes, CUmem_advise advice,
                      CUmemLocation location) {
     const bool known = advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
     EMULATED_REQUIRE(known && is_managed(address, bytes), CUDA_ERROR_INVALID_VALUE);
-    return ignores_location(advice) ? CUDA_SUCCESS : check_location(location);
+    if (!ignores_location(advice)) EMULATED_CHECK(check_location(location));
+    // "Either CU_MEM_LOCATION_TYPE_DEVICE ... or CU_MEM_LOCATION_TYPE_HOST ... All other location types are invalid."
+    EMULATED_REQUIRE(!is_accessed_by(advice) || location.type == CU_MEM_LOCATION_TYPE_DEVICE ||
+                         location.type == CU_MEM_LOCATION_TYPE_HOST,
+                     CUDA_ERROR_INVALID_VALUE);
+    change_hints(address, bytes, [&](ManagedHints::Hints& hints) { take_advice(hints, advice, location); });
+    return CUDA_SUCCESS;
+}
+
+namespace {
+
+using Pieces = std::span<const ManagedHints::Hints>;
+
+/// What all pieces of a range have, or none.
+ManagedHints::Location common(Pieces pieces, ManagedHints::Location ManagedHints::Hints::*which) {
+    const ManagedHints::Location first = pieces.front().*which;
+    return std::ranges::all_of(pieces, [&](const auto& each) { return each.*which == first; })
+               ? first
+               : ManagedHints::Location{};
+}
+
+int device_number(const ManagedHints::Location& location) noexcept {
+    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return location.id;
+    return location.type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : CU_DEVICE_CPU;
+}
+
+/// Which location an attribute is about, and how it is told.
+struct LocationAttribute {
+    CUmem_range_attribute which;
+    ManagedHints::Location ManagedHints::Hints::*location;
+    int (*number)(const ManagedHints::Location&);
+};
+constexpr auto type_of = [](const ManagedHints::Location& location) noexcept { return location.type; };
+constexpr auto id_of = [](const ManagedHints::Location& location) noexcept { return location.id; };
+constexpr LocationAttribute location_attributes[] = {
+    {CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, &ManagedHints::Hints::preferred, device_number},
+    {CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, &ManagedHints::Hints::preferred, type_of},
+    {CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID, &ManagedHints::Hints::preferred, id_of},
+    {CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, &ManagedHints::Hints::prefetched, device_number},
+    {CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE, &ManagedHints::Hints::prefetched, type_of},
+    {CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID, &ManagedHints::Hints::prefetched, id_of},
+};
+
+/// "A list of device ids that had CU_MEM_ADVISE_SET_ACCESSED_BY set for that entire memory range ... CU_DEVICE_INVALID will be
+/// returned in all the extra space".
+void list_accessing(Pieces pieces, std::span<int> out) {
+    std::uint64_t all = ~std::uint64_t{0};
+    for (const ManagedHints::Hints& each : pieces) all &= each.accessed_by;
+    auto next = out.begin();
+    for (int device = CU_DEVICE_CPU; device < most_devices && next != out.end(); ++device) {
+        if ((all & processor_bit(device)) != 0) *next++ = device;
+    }
+    std::fill(next, out.end(), CU_DEVICE_INVALID);
+}
+
+CUresult get_attribute(void* data, std::size_t bytes, CUmem_range_attribute which, Pieces pieces) {
+    EMULATED_REQUIRE(data != nullptr && bytes > 0 && bytes % sizeof(int) == 0, CUDA_ERROR_INVALID_VALUE);
+    const std::span out(static_cast<int*>(data), bytes / sizeof(int));
+    if (which == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY) {
+        list_accessing(pieces, out);
+        return CUDA_SUCCESS;
+    }
+    EMULATED_REQUIRE(out.size() == 1, CUDA_ERROR_INVALID_VALUE);
+    if (which == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY)
+        return answer(out.data(), std::ranges::all_of(pieces, &ManagedHints::Hints::read_mostly) ? 1 : 0);
+    const auto* row = find_row(location_attributes, &LocationAttribute::which, which);
+    EMULATED_REQUIRE(row != nullptr, CUDA_ERROR_INVALID_VALUE);
+    return answer(out.data(), row->number(common(pieces, row->location)));
+}
+
+}  // namespace
+
+EMULATED_CONTEXT_API(cuMemRangeGetAttributes, 8000, void** data, std::size_t* bytes,
+                     CUmem_range_attribute* attributes, std::size_t count, CUdeviceptr address,
+                     std::size_t range) {
+    const memory::Allocation* allocation = managed_at(address, range);
+    EMULATED_REQUIRE(
+        allocation != nullptr && count > 0 && data != nullptr && bytes != nullptr && attributes != nullptr,
+        CUDA_ERROR_INVALID_VALUE);
+    const auto pieces = allocation->hints->of(address - allocation->base, range);
+    for (std::size_t i = 0; i < count; ++i)
+        EMULATED_CHECK(get_attribute(data[i], bytes[i], attributes[i], pieces));
+    return CUDA_SUCCESS;
+}
+
+EMULATED_CONTEXT_API(cuMemRangeGetAttribute, 8000, void* data, std::size_t bytes, CUmem_range_attribute which,
+                     CUdeviceptr address, std::size_t range) {
+    return cuMemRangeGetAttributes(&data, &bytes, &which, 1, address, range);
 }
 
 /// The whole of an allocation, and a stream of one's own where it is to be that stream's alone.
@@ -55,8 +190,8 @@ EMULATED_STREAM_API(cuStreamAttachMemAsync, 6000, CUstream handle, CUdeviceptr a
     const bool one_flag =
         flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
     const bool for_null = flags == CU_MEM_ATTACH_SINGLE && target.owner == nullptr;
-    EMULATED_REQUIRE(one_flag && !for_null && is_managed(address, 1), CUDA_ERROR_INVALID_VALUE);
-    const memory::Allocation* allocation = Process::get().heap().find(address);
+    const memory::Allocation* allocation = managed_at(address, 1);
+    EMULATED_REQUIRE(one_flag && !for_null && allocation != nullptr, CUDA_ERROR_INVALID_VALUE);
     const bool whole = address == allocation->base && (bytes == 0 || bytes == allocation->bytes);
     return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -124,6 +259,15 @@ CUresult check_locations(const CUmemLocation* locations, const std::size_t* firs
     return CUDA_SUCCESS;
 }
 
+/// Of a batch that was checked.
+void note_prefetches(const CUdeviceptr* addresses, const std::size_t* bytes, std::size_t count,
+                     const CUmemLocation* locations, const std::size_t* first_of, std::size_t entries) {
+    for (std::size_t i = 0, entry = 0; i < count; ++i) {
+        if (entry + 1 < entries && first_of[entry + 1] == i) ++entry;
+        note_prefetch(addresses[i], bytes[i], locations[entry]);
+    }
+}
+
 /// "Performing a discard ... the contents are undefined": poison, so that it shows.
 CUresult discard(const CUdeviceptr* addresses, const std::size_t* bytes, std::size_t count, CUstream stream) {
     for (std::size_t i = 0; i < count; ++i)
@@ -152,12 +296,13 @@ EMULATED_OLDER_API(cuMemcpyBatchAsync, 12080, CUdeviceptr* to, CUdeviceptr* from
     return result;
 }
 
-/// Hints, for managed memory is in one place here.
 EMULATED_STREAM_API(cuMemPrefetchBatchAsync, 13000, CUdeviceptr* addresses, std::size_t* bytes,
                     std::size_t count, CUmemLocation* locations, std::size_t* first_of, std::size_t entries,
                     unsigned long long flags, CUstream stream) {
     EMULATED_CHECK(check_ranges(addresses, bytes, count, flags, stream));
-    return check_locations(locations, first_of, entries, count);
+    EMULATED_CHECK(check_locations(locations, first_of, entries, count));
+    note_prefetches(addresses, bytes, count, locations, first_of, entries);
+    return CUDA_SUCCESS;
 }
 
 EMULATED_STREAM_API(cuMemDiscardBatchAsync, 13000, CUdeviceptr* addresses, std::size_t* bytes,
@@ -171,6 +316,7 @@ EMULATED_STREAM_API(cuMemDiscardAndPrefetchBatchAsync, 13000, CUdeviceptr* addre
                     unsigned long long flags, CUstream stream) {
     EMULATED_CHECK(check_ranges(addresses, bytes, count, flags, stream));
     EMULATED_CHECK(check_locations(locations, first_of, entries, count));
+    note_prefetches(addresses, bytes, count, locations, first_of, entries);
     return discard(addresses, bytes, count, stream);
 }
 

@@ -1,0 +1,59 @@
+// What a client has said of managed memory, page by page: where it should be, who uses it, and where it was prefetched to.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "memory/memory.hpp"
+
+namespace emulated::memory {
+
+/// Of one allocation, which begins a page. Thread-safe.
+class ManagedHints {
+  public:
+    /// As CUmemLocation; zeros for none.
+    struct Location {
+        int type = 0, id = 0;
+        bool operator==(const Location&) const = default;
+    };
+    struct Hints {
+        bool read_mostly = false;
+        Location preferred, prefetched;
+        std::uint64_t accessed_by = 0;  ///< a bit for each processor
+    };
+
+    /// "The start address and end address of the memory range will be rounded down and rounded up respectively to be aligned
+    /// to CPU page size".
+    template <class Change>
+    void change(std::uint64_t offset, std::uint64_t bytes, const Change& change) {
+        const std::lock_guard lock(mutex_);
+        const auto first = begin_at(offset / page_bytes);
+        const auto last = begin_at((offset + bytes + page_bytes - 1) / page_bytes);
+        for (auto piece = first; piece != last; ++piece) change(piece->second);
+    }
+    /// Those of all pages of a range.
+    std::vector<Hints> of(std::uint64_t offset, std::uint64_t bytes) const {
+        const std::lock_guard lock(mutex_);
+        std::vector<Hints> found;
+        auto piece = std::prev(pieces_.upper_bound(offset / page_bytes));
+        for (; piece != pieces_.end() && piece->first * page_bytes < offset + bytes; ++piece)
+            found.push_back(piece->second);
+        return found;
+    }
+
+  private:
+    using Pieces = std::map<std::uint64_t, Hints>;  // by their first pages, each up to the next
+
+    Pieces::iterator begin_at(std::uint64_t page) {
+        const auto before = std::prev(pieces_.upper_bound(page));
+        return before->first == page ? before : pieces_.emplace_hint(std::next(before), page, before->second);
+    }
+
+    mutable std::mutex mutex_;
+    Pieces pieces_{{0, {}}};
+};
+
+}  // namespace emulated::memory
