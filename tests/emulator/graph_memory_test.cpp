@@ -79,6 +79,53 @@ TEST_CASE(
     });
 }
 
+// CUmemPoolProps: managed memory, and the host's, as pools have it.
+TEST_CASE("a graph allocates memory that the host reads too, and a capture takes it from its pool") {
+    under_each_policy([](World& world) {
+        const CUstream p = world.device.stream();
+        for (const auto type : {CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_ALLOCATION_TYPE_MANAGED}) {
+            CAPTURE(type);
+            Drawing graph(world);
+            CUDA_MEM_ALLOC_NODE_PARAMS given = {};
+            given.poolProps.allocType = type;
+            given.poolProps.location.type = CU_MEM_LOCATION_TYPE_HOST;
+            given.bytesize = 4;
+            Drawing::Memory memory;
+            REQUIRE(world.api.cuGraphAddMemAllocNode(&memory.node, graph, nullptr, 0, &given) ==
+                    CUDA_SUCCESS);
+            memory.address = given.dptr;
+            fill_with_three(graph, memory);
+            const Executable exec(world, graph);
+            for (int i = 0; i < 2; ++i) {
+                CHECK(run(world, exec, p) == CUDA_SUCCESS);
+                CHECK(*reinterpret_cast<const float*>(memory.address) == 3.0F);
+                CHECK(world.api.cuMemFreeAsync(memory.address, p) == CUDA_SUCCESS);
+            }
+            CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);
+
+            CUmemoryPool pool = nullptr;
+            REQUIRE(world.api.cuMemGetMemPool(&pool, &given.poolProps.location, type) == CUDA_SUCCESS);
+            CUdeviceptr y = 0;
+            const Graph taken(world, captured(world, p, [&] {
+                                  CHECK(world.api.cuMemAllocFromPoolAsync(&y, 4, pool, p) == CUDA_SUCCESS);
+                                  CHECK(world.api.cuMemsetD32Async(y, 0x40400000, 1, p) == CUDA_SUCCESS);
+                              }));
+            const Executable again(world, taken);
+            CHECK(run(world, again, p) == CUDA_SUCCESS);
+            CHECK(*reinterpret_cast<const float*>(y) == 3.0F);
+            CHECK(world.api.cuMemFreeAsync(y, p) == CUDA_SUCCESS);
+            CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);
+        }
+        Drawing graph(world);
+        CUgraphNode node = nullptr;
+        CUDA_MEM_ALLOC_NODE_PARAMS nowhere = {};
+        nowhere.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        nowhere.bytesize = 4;
+        CHECK(world.api.cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &nowhere) ==
+              CUDA_ERROR_INVALID_VALUE);
+    });
+}
+
 // CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH: "each launch [behaves] as though it called cuMemFreeAsync for every
 // unfreed allocation".
 TEST_CASE("a graph that frees on launch is launched again and again") {

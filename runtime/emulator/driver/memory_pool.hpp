@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+
+#include <cuda.h>
 
 #include "driver/handles.hpp"
 #include "memory/memory.hpp"
@@ -82,6 +85,10 @@ class MemoryPool {
     mutable std::mutex mutex_;
     Numbers numbers_;
 };
+
+/// Where a client means: "CU_MEM_LOCATION_TYPE_DEVICE, HOST or HOST_NUMA", and NONE for managed memory. The host has one
+/// NUMA node here. Nothing for what is no place of a pool.
+std::optional<MemoryPool::Place> place_of(const CUmemLocation* location, CUmemAllocationType type) noexcept;
 
 /// Bytes of a pool that are in use, given back with the last copy. A pool lives as long as they do.
 using PoolShare = std::shared_ptr<MemoryPool>;

@@ -47,9 +47,10 @@ class GraphMemory {
     std::uint64_t freed_by_ = 0;  // the newest graph that frees it
 };
 
-/// The devices whose kernels may use it; 0: the descriptions are not valid.
-std::uint32_t access_of(const CUDA_MEM_ALLOC_NODE_PARAMS_v2& allocation) {
-    std::uint32_t devices = std::uint32_t{1} << allocation.poolProps.location.id;
+/// The devices whose kernels may use it, all if that is the host's; 0: the descriptions are not valid.
+std::uint32_t access_of(const CUDA_MEM_ALLOC_NODE_PARAMS_v2& allocation, const MemoryPool::Place& place) {
+    const bool of_device = place.memory == memory::Allocation::Kind::device;
+    std::uint32_t devices = of_device ? std::uint32_t{1} << place.device : ~std::uint32_t{0};
     for (std::size_t i = 0; i < allocation.accessDescCount; ++i) {
         const CUmemAccessDesc& access = allocation.accessDescs[i];
         const bool valid = access.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
@@ -95,24 +96,21 @@ CUresult make_allocation_node(WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS_v2& all
     const CUmemPoolProps& properties = allocation.poolProps;
     Process& process = Process::get();
     EMULATED_REQUIRE(process.environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
-    if (properties.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-        properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-        return refuse(CUDA_ERROR_NOT_SUPPORTED,
-                      "a memory allocation node: the emulated device allocates device memory alone "
-                      "(CU_MEM_ALLOCATION_TYPE_PINNED at a device)");
-    const int device = properties.location.id;
-    EMULATED_REQUIRE(process.is_device(device) && allocation.bytesize != 0 &&
+    const auto place = place_of(&properties.location, properties.allocType);
+    EMULATED_REQUIRE(place.has_value() && allocation.bytesize != 0 &&
                          properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE &&
                          (allocation.accessDescs != nullptr || allocation.accessDescCount == 0),
                      CUDA_ERROR_INVALID_VALUE);
-    const std::uint32_t access = access_of(allocation);
+    const std::uint32_t access = access_of(allocation, *place);
     EMULATED_REQUIRE(access != 0, CUDA_ERROR_INVALID_VALUE);
     const std::uint64_t bytes = allocation.bytesize;
-    const auto made = process.heap().reserve(device, bytes, std::make_shared<memory::PoolAccess>(access));
+    const int device = place->device;
+    const auto made =
+        process.heap().reserve(device, bytes, std::make_shared<memory::PoolAccess>(access), place->memory);
     EMULATED_REQUIRE(made.has_value(), out_of_memory());
     const CUdeviceptr address = *made;
     graph_pool(device)->take(bytes);
-    process.own(address, memory::Allocation::Kind::device, context, share_of(graph_pool(device), bytes));
+    process.own(address, place->memory, context, share_of(graph_pool(device), bytes));
     process.keep(address);
     trace(BASCULE_EMULATED_ALLOCATE, nullptr, nullptr, bytes, "a memory allocation node");
 

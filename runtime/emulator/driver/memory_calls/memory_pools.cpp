@@ -43,8 +43,8 @@ MemoryPool::Place on_device(int device) noexcept {
     return {Allocation::Kind::device, CU_MEM_LOCATION_TYPE_DEVICE, device};
 }
 
-/// Where a client means: "CU_MEM_LOCATION_TYPE_DEVICE, HOST or HOST_NUMA", and NONE for managed memory. The host has one
-/// NUMA node here. Nothing for what is no place of a pool.
+}  // namespace
+
 std::optional<MemoryPool::Place> place_of(const CUmemLocation* location, CUmemAllocationType type) noexcept {
     const bool managed = static_cast<int>(type) == CU_MEM_ALLOCATION_TYPE_MANAGED;
     if (location == nullptr || (!managed && static_cast<int>(type) != CU_MEM_ALLOCATION_TYPE_PINNED))
@@ -57,6 +57,8 @@ std::optional<MemoryPool::Place> place_of(const CUmemLocation* location, CUmemAl
     if (where != CU_MEM_LOCATION_TYPE_DEVICE || !Process::get().is_device(location->id)) return std::nullopt;
     return MemoryPool::Place{managed ? host : Allocation::Kind::device, where, location->id};
 }
+
+namespace {
 
 /// One of the pools of a place, if it is one.
 CUresult answer_pool(CUmemoryPool* out, const std::optional<MemoryPool::Place>& place,
@@ -84,13 +86,13 @@ int device_at(const CUmemLocation* location) noexcept {
 CUresult capture_allocation(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr<MemoryPool>& pool,
                             const CaptureGate& gate) {
     CUDA_MEM_ALLOC_NODE_PARAMS_v2 allocation = {};
-    allocation.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    allocation.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    const bool managed = pool->place.memory == Allocation::Kind::managed;
+    allocation.poolProps.allocType = managed ? CU_MEM_ALLOCATION_TYPE_MANAGED : CU_MEM_ALLOCATION_TYPE_PINNED;
+    allocation.poolProps.location.type = static_cast<CUmemLocationType>(pool->place.location);
     allocation.poolProps.location.id = pool->place.device;
     allocation.bytesize = bytes;
     const auto graph = gate.graph();
     EMULATED_REQUIRE(graph != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    EMULATED_REQUIRE(pool->place.memory == Allocation::Kind::device, CUDA_ERROR_NOT_SUPPORTED);
     streams::WorkNode node;
     EMULATED_CHECK(make_allocation_node(node, allocation, gate.context(), *graph));
     *address = allocation.dptr;
