@@ -315,6 +315,26 @@ TEST_CASE("a child graph is a clone that can be changed in its node") {
     });
 }
 
+TEST_CASE("a child graph of a child graph is a clone of its own") {
+    World world("lazy");
+    float* x = world.pinned(1.0F);
+    Drawing outer(world);
+    CUgraph middle_there = nullptr, inner_there = nullptr;
+    {
+        Drawing inner(world), middle(world);
+        inner.kernel("increment", x);
+        const CUgraphNode inside = middle.child(inner, {});
+        const CUgraphNode node = outer.child(middle, {});
+        CHECK(world.api.cuGraphChildGraphNodeGetGraph(node, &middle_there) == CUDA_SUCCESS);
+        CUgraphNode copied = nullptr;
+        CHECK(world.api.cuGraphNodeFindInClone(&copied, inside, middle_there) == CUDA_SUCCESS);
+        CHECK(world.api.cuGraphChildGraphNodeGetGraph(copied, &inner_there) == CUDA_SUCCESS);
+    }
+    std::size_t count = 0;
+    CHECK(world.api.cuGraphGetNodes(inner_there, nullptr, &count) == CUDA_SUCCESS);
+    CHECK(count == 1);
+}
+
 TEST_CASE("a clone shares nothing with its original but what the nodes do") {
     World world("lazy");
     float* x = world.pinned(1.0F);

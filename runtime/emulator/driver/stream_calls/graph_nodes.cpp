@@ -58,7 +58,6 @@ CUresult make_event_node(WorkNode& node, WorkNode::Kind kind, CUevent handle) {
 void make_child_node(WorkNode& node, std::shared_ptr<WorkGraph> child, const Context& context) {
     child->embedded = true;
     NodeParameters parameters(CU_GRAPH_NODE_TYPE_GRAPH);
-    parameters.values.graph.graph = handle_of(child.get());
     node.children = {std::move(child)};
     make_node(node, context, std::move(parameters));
     node.context = nullptr;

@@ -207,7 +207,12 @@ EMULATED_NODE_GET(cuGraphHostNodeGetParams, 10000, CU_GRAPH_NODE_TYPE_HOST, CUDA
 EMULATED_NODE_ADD(cuGraphAddChildGraphNode, 10000, values_of(CU_GRAPH_NODE_TYPE_GRAPH, given), CUgraph given)
 EMULATED_NODE_EXEC_SET(cuGraphExecChildGraphNodeSetParams, 11010, values_of(CU_GRAPH_NODE_TYPE_GRAPH, given),
                        CUgraph given)
-EMULATED_NODE_GET(cuGraphChildGraphNodeGetGraph, 10000, CU_GRAPH_NODE_TYPE_GRAPH, CUgraph)
+
+EMULATED_API(cuGraphChildGraphNodeGetGraph, 10000, CUgraphNode node, CUgraph* out) {
+    const FoundNode found(node);
+    EMULATED_REQUIRE(found && found.node->kind == streams::WorkNode::Kind::graph, CUDA_ERROR_INVALID_VALUE);
+    return answer(out, Captures::get().paused([&] { return handle_of(found.node->children.front().get()); }));
+}
 
 EMULATED_API(cuGraphAddEmptyNode, 10000, CUgraphNode* out, CUgraph graph, const CUgraphNode* before,
              std::size_t count) {
