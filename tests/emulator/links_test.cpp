@@ -111,6 +111,17 @@ TEST_CASE("several PTX texts link to one, in either order, and local names stay 
     }
 }
 
+// "optionValues must remain valid for the life of the CUlinkState": cuda.core before 1.2 does not keep them.
+TEST_CASE("a link without an error writes an empty log when it is created, and nothing later") {
+    Device device;
+    Linking linking(device);
+    CHECK(linking.values[1] == nullptr);
+    linking.values[1] = &linking;
+    CHECK(linking.add(callee, "callee") == CUDA_SUCCESS);
+    CHECK(linking.complete() == CUDA_SUCCESS);
+    CHECK(linking.values[1] == &linking);
+}
+
 // numba-cuda gives it to every link of a kernel that waits for its grid.
 const std::string waits_for_its_grid = text(R"(
 .extern .func (.param .b64 r) cudaCGGetIntrinsicHandle (.param .b32 scope);

@@ -95,6 +95,8 @@ EMULATED_CONTEXT_API(cuLinkCreate, 6050, unsigned int count, CUjit_option* optio
     auto link = std::make_shared<Link>();
     link->errors =
         JitLog(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+    // Now, and later only what is to be said: cuda.core before 1.2 keeps the values no longer than this call.
+    link->errors.write("");
     link->most_registers = number_of(CU_JIT_MAX_REGISTERS, count, options, values);
     *state = new_handle<CUlinkState>(std::move(link));
     return CUDA_SUCCESS;
@@ -123,7 +125,6 @@ EMULATED_CONTEXT_API(cuLinkComplete, 5050, CUlinkState state, void** image, std:
     if (!link->complete) {
         if (const CUresult result = complete(*link); result != CUDA_SUCCESS) return result;
         link->complete = true;
-        link->errors.write("");
         link->text = with_register_limit(link->text, link->most_registers);
     }
     *image = link->text.data();
