@@ -169,6 +169,28 @@ TEST_CASE("conditional nodes nest, and what follows one comes after its bodies")
     });
 }
 
+// cuGraphConditionalHandleCreate: "associated with a conditional node in this graph or one of its children".
+TEST_CASE("a condition of a graph is for a node in a body of that graph too") {
+    under_each_policy([](World& world) {
+        Conditions conditions(world);
+        float* x = world.pinned(1.0F);
+        Drawing graph(world);
+        const auto outer = conditions.handle(graph, 1), inner = conditions.handle(graph, 1);
+        const CUgraph body = conditions.bodies(graph, outer, CU_GRAPH_COND_TYPE_IF, 1)[0];
+        const CUgraph inside = conditions.bodies(body, inner, CU_GRAPH_COND_TYPE_IF, 1)[0];
+        Drawing(world, inside).kernel("increment", x);
+        const Executable exec(world, graph);
+        for (int i = 0; i < 2; ++i) CHECK(run(world, exec, world.device.stream()) == CUDA_SUCCESS);
+        CHECK(*x == 3.0F);
+        CUgraphNode node = nullptr;
+        std::vector<CUgraph> none;
+        CHECK(conditions.add(node, none, graph, inner, CU_GRAPH_COND_TYPE_IF, 1) == CUDA_ERROR_INVALID_VALUE);
+        const auto of_body = conditions.handle(body);
+        CHECK(conditions.add(node, none, graph, of_body, CU_GRAPH_COND_TYPE_IF, 1) ==
+              CUDA_ERROR_INVALID_VALUE);
+    });
+}
+
 TEST_CASE("a fault in a loop's body ends the loop") {
     client::Library library({{"BASCULE_EMULATED_SCHEDULE", "lazy"}});
     World world(library);

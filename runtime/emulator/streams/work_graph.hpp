@@ -108,8 +108,9 @@ struct WorkGraph : std::enable_shared_from_this<WorkGraph> {
     std::vector<std::shared_ptr<WorkNode>> nodes;
     std::vector<HeldObject> held;
     std::vector<std::shared_ptr<Condition>> conditions;
-    bool embedded = false;   ///< in a node, which destroys it
-    bool is_client = false;  ///< a client knows it: its nodes are found by their handles
+    std::weak_ptr<WorkGraph> around;  ///< of a body of a conditional node: the graph that has this
+    bool embedded = false;            ///< in a node, which destroys it
+    bool is_client = false;           ///< a client knows it: its nodes are found by their handles
     std::uint64_t id = 0;
     /// A graph with memory or conditional nodes has one executable graph at a time.
     std::weak_ptr<const void> instance;

@@ -69,7 +69,7 @@ namespace {
 struct Making {
     WorkNode& node;
     CUgraphNodeParams& values;
-    const WorkGraph& graph;
+    WorkGraph& graph;
     const NodeParameters* before;  ///< of the node whose parameters are replaced; null for a new node
 };
 
@@ -185,22 +185,31 @@ bool has_valid_size(const CUDA_CONDITIONAL_NODE_PARAMS& given) noexcept {
     return false;
 }
 
+/// "The conditional handle must be associated with a conditional node in this graph or one of its children." Null where it is
+/// another's.
+std::shared_ptr<Condition> find_condition(const WorkGraph& graph, CUgraphConditionalHandle handle) {
+    const auto found = std::ranges::find(graph.conditions, handle, &Condition::handle);
+    if (found != graph.conditions.end()) return *found;
+    const auto around = graph.around.lock();
+    return around == nullptr ? nullptr : find_condition(*around, handle);
+}
+
 CUresult make_conditional(const Making& making) {
     CUDA_CONDITIONAL_NODE_PARAMS& given = making.values.conditional;
-    const auto& conditions = making.graph.conditions;
-    const auto found = std::ranges::find(conditions, given.handle, &Condition::handle);
-    EMULATED_REQUIRE(found != conditions.end() && !(*found)->has_node && has_valid_size(given),
+    const auto condition = find_condition(making.graph, given.handle);
+    EMULATED_REQUIRE(condition != nullptr && !condition->has_node && has_valid_size(given),
                      CUDA_ERROR_INVALID_VALUE);
     Context* context = nullptr;
     EMULATED_CHECK(find_alive(context, given.ctx));
-    EMULATED_REQUIRE((*found)->context == context, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_REQUIRE(condition->context == context, CUDA_ERROR_INVALID_VALUE);
     WorkNode& node = making.node;
-    node.condition = *found;
+    node.condition = condition;
     node.choice = static_cast<WorkNode::Choice>(given.type);
     NodeParameters parameters(CU_GRAPH_NODE_TYPE_CONDITIONAL);
     for (unsigned i = 0; i < given.size; ++i) {
         auto body = make_graph();
         body->embedded = true;
+        body->around = making.graph.weak_from_this();
         parameters.bodies.push_back(handle_of(body.get()));
         node.children.push_back(std::move(body));
     }
@@ -244,7 +253,7 @@ CUresult find_kind(const NodeKind*& row, const CUgraphNodeParams& values) {
 }
 
 /// A node of the values that will take the place of `old`, which is told to do `before`.
-CUresult make_instead(WorkNode& made, CUgraphNodeParams& values, const WorkGraph& graph, const WorkNode& old,
+CUresult make_instead(WorkNode& made, CUgraphNodeParams& values, WorkGraph& graph, const WorkNode& old,
                       const NodeParameters* before) {
     EMULATED_REQUIRE(static_cast<int>(values.type) == static_cast<int>(old.kind), CUDA_ERROR_INVALID_VALUE);
     const NodeKind* row = nullptr;

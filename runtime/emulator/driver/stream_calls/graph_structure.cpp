@@ -225,7 +225,8 @@ EMULATED_API(cuGraphDestroyNode, 10000, CUgraphNode handle) {
         EMULATED_REQUIRE(!Captures::get().fills(*found.graph), CUDA_ERROR_ILLEGAL_STATE);
         EMULATED_CHECK(refuse_deletion(*found.graph));
         children = found.node->children;
-        if (found.node->condition != nullptr) std::erase(found.graph->conditions, found.node->condition);
+        for (auto graph = found.graph; graph != nullptr; graph = graph->around.lock())
+            std::erase(graph->conditions, found.node->condition);
         found.graph->remove(found.node);
         return CUDA_SUCCESS;
     }));
