@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import cuda.core
-from cuda.bindings import driver, runtime
+from cuda.bindings import driver, nvjitlink, runtime
 from cuda.core import _program
 
 Status = runtime.cudaError_t
@@ -24,12 +24,20 @@ def of_runtime(results: tuple[Any, ...]) -> tuple[Any, ...]:
     return Status(int(results[0])), *results[1:]
 
 
+def current_device() -> tuple[Status, int]:
+    status, device = driver.cuCtxGetDevice()
+    return Status.cudaSuccess, int(device) if status == driver.CUresult.CUDA_SUCCESS else 0
+
+
 cuda.core.Program = _program.Program = Program
 runtime.cudaDeviceSynchronize = lambda: of_runtime(driver.cuCtxSynchronize())
 runtime.cudaDeviceGetPCIBusId = lambda length, device: of_runtime(driver.cuDeviceGetPCIBusId(length, device))
-runtime.cudaGetDevice = lambda: (Status.cudaSuccess, 0)
+runtime.cudaGetDevice = current_device
 runtime.cudaDeviceGetAttribute = lambda attribute, device: of_runtime(
     driver.cuDeviceGetAttribute(driver.CUdevice_attribute(int(attribute)), device)
 )
+# cuda.core 1.1 asks an nvJitLink for its version before it looks whether the function is there, and so never comes to
+# the driver's linker with one that lacks it. cuda.core 1.2 does.
+nvjitlink.version = lambda: (12, 2)
 # NVML counts them otherwise, a library that comes with NVIDIA's driver.
 cuda.core.system.get_num_devices = lambda: int(driver.cuDeviceGetCount()[1])

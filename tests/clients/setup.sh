@@ -5,7 +5,8 @@
 # numba-cuda's and NumPy's wheels have their tests. Sources of other packages are unpacked under build/clients; nothing of
 # theirs is committed. cuda-core publishes its tests only in its repository:
 #
-# BASCULE_CUDA_PYTHON  a clone of NVIDIA/cuda-python; the tests of one release are taken out of it, with that release
+# BASCULE_CUDA_PYTHON  a clone of NVIDIA/cuda-python, or of a fork of it; the tests of one release are taken out of it, with that
+#                      release
 set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
 clients=$root/.venv-clients
@@ -40,8 +41,8 @@ unpack_source() {
 unpack_source cupy 14.2.0
 unpack_source pycuda 2026.1
 
-# The tests of cuda-core 0.6.0 as of this commit, and that release beside the one that our own tests use.
-cuda_core_tests=e44a83cb950c7998af0e29392d19dd47ec7c04d0
+# The tests of cuda-core 1.1.0 as of this commit, and that release beside the one that our own tests use.
+cuda_core_tests=8eb9dc2ba180394a763d40405be4cf8865b5f8eb
 unpack_cuda_core() {
     local clone=${BASCULE_CUDA_PYTHON:-} target=$root/build/clients/cuda-python
     [ -n "$clone" ] && [ ! -d "$target" ] || return 0
@@ -49,9 +50,10 @@ unpack_cuda_core() {
     mkdir -p "$target.new" || return 1
     git -C "$clone" archive "$cuda_core_tests" cuda_core/tests cuda_python_test_helpers | tar -x -C "$target.new" &&
         "$clients/bin/python" -m pip install -q --disable-pip-version-check --no-deps \
-            --target "$root/build/clients/cuda-core-0.6.0" cuda-core==0.6.0 &&
+            --target "$root/build/clients/cuda-core-1.1.0" cuda-core==1.1.0 &&
         mv "$target.new" "$target" && return
     rm -rf "$target.new"
-    die "$clone has no commit $cuda_core_tests, or cuda-core 0.6.0 could not be installed; see the message above"
+    die "$clone is no clone of cuda-python, or of a fork of it, that has commit $cuda_core_tests; or cuda-core 1.1.0 could" \
+        "not be installed; see the message above"
 }
 unpack_cuda_core

@@ -78,7 +78,8 @@ def numpy_dlpack(memory: str) -> Copy:
 # setup.sh takes them out of a clone, as of one commit.
 CUDA_CORE = WORK / "cuda-python" / "cuda_core" / "tests"
 NO_CUDA_CORE = (
-    "cuda-core publishes its tests only in its repository: BASCULE_CUDA_PYTHON names a clone of it to setup.sh"
+    "cuda-core publishes its tests only in its repository: "
+    "BASCULE_CUDA_PYTHON names a clone of it, or of a fork of it, to setup.sh"
 )
 # Where its tests look for CUDA's and CCCL's.
 CUDA_HEADERS = {"CUDA_PATH": str(SITE_PACKAGES / "nvidia" / "cu13")}
@@ -92,7 +93,7 @@ def cuda_core_on_bascule() -> Suite:
         "test_linker",
         "test_stream",
         "test_event",
-        "graph/test_basic",
+        "graph/test_graph_builder",
     )
     return Suite(
         name="cuda-core-shim",
@@ -127,8 +128,9 @@ SUITES = [
         sample=[*ON_PTX, *(str(CUDA_CORE / f"test_{part}.py") for part in ("launcher", "stream"))],
         sources=CUDA_CORE,
         absent=NO_CUDA_CORE,
-        environment=CUDA_HEADERS,
-        packages=WORK / "cuda-core-0.6.0",
+        environment={**CUDA_HEADERS, "BASCULE_EMULATED_ARCH": "90"},  # clusters, conditional nodes
+        packages=WORK / "cuda-core-1.1.0",
+        devices=3,
     ),
     cuda_core_on_bascule(),
     Suite(

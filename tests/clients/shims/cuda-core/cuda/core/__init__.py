@@ -9,7 +9,6 @@ from __future__ import annotations
 from cuda.core import _device, _event, _linker, _module, _program, _stream
 from cuda.core._device import Device
 from cuda.core._event import Event, EventOptions
-from cuda.core._graph import Graph, GraphBuilder
 from cuda.core._launch_config import LaunchConfig
 from cuda.core._launcher import launch
 from cuda.core._linker import Linker, LinkerOptions
@@ -27,6 +26,7 @@ from cuda.core._memory import (
 from cuda.core._module import Kernel, ObjectCode
 from cuda.core._program import Program, ProgramOptions
 from cuda.core._stream import Stream, StreamOptions
+from cuda.core.graph import Graph, GraphBuilder
 
 __all__ = [
     "Buffer",

@@ -3,18 +3,20 @@ from __future__ import annotations
 import functools
 import re
 import threading
+from collections import namedtuple
 from typing import Any
 
 from cuda.bindings import driver
 from cuda.core._event import Event, EventOptions
-from cuda.core._graph import GraphBuilder
 from cuda.core._memory import Buffer, DeviceMemoryResource
 from cuda.core._stream import Stream, StreamOptions
 from cuda.core._utils.cuda_utils import handle_return
+from cuda.core.graph import GraphBuilder, end_captures
 
 import bascule
 
 _tls = threading.local()
+ComputeCapability = namedtuple("ComputeCapability", "major minor")
 
 
 class DeviceProperties:
@@ -49,7 +51,8 @@ class Device:
         return tuple(map(cls, range(bascule.device_count())))
 
     def set_current(self) -> None:
-        """A launch is on the device of its stream or of its arrays."""
+        """A launch is on the device of its stream or of its arrays. Each test begins with this."""
+        end_captures()
 
     def sync(self) -> None:
         bascule.synchronize()
@@ -59,8 +62,8 @@ class Device:
         return re.sub("[a-z_]+", "", bascule.device(self.device_id).arch)
 
     @property
-    def compute_capability(self) -> tuple[int, int]:
-        return int(self.arch) // 10, int(self.arch) % 10
+    def compute_capability(self) -> ComputeCapability:
+        return ComputeCapability(*divmod(int(self.arch), 10))
 
     @property
     def memory_resource(self) -> DeviceMemoryResource:

@@ -7,20 +7,20 @@ import bascule
 
 @dataclass
 class EventOptions:
-    enable_timing: bool = False
-    busy_waited_sync: bool = False
+    timing_enabled: bool = False
+    blocking_sync: bool = False
 
 
 class Event:
     def __init__(self) -> None:
         self.event = bascule.Event()
-        self.is_timing_disabled = True
+        self.is_timing_enabled = False
 
     @classmethod
     def made(cls, options: EventOptions | None) -> Event:
         made = cls.__new__(cls)
-        made.is_timing_disabled = not (options and options.enable_timing)
-        made.event = bascule.event(timing=not made.is_timing_disabled)
+        made.is_timing_enabled = bool(options and options.timing_enabled)
+        made.event = bascule.event(timing=made.is_timing_enabled)
         return made
 
     def sync(self) -> None:

@@ -22,13 +22,13 @@ class LaunchConfig:
         cluster: Any = None,
         block: Any = None,
         shmem_size: int = 0,
-        cooperative_launch: bool = False,
+        is_cooperative: bool = False,
     ) -> None:
         self.grid: Triple = triple(grid)
         self.cluster: Triple | None = None if cluster is None else triple(cluster)
         blocks = tuple(x * y for x, y in zip(self.grid, self.cluster or (1, 1, 1), strict=True))
         self.config = bascule.LaunchConfig(
-            blocks, block, shared_bytes=shmem_size, cooperative=cooperative_launch, cluster=self.cluster
+            blocks, block, shared_bytes=shmem_size, cooperative=is_cooperative, cluster=self.cluster
         )
 
     @property

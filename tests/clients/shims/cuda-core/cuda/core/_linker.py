@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from cuda.core._module import ObjectCode
 from cuda.core._program import ProgramOptions, code_of, flags_of
+from cuda.core.typing import CompilerBackendType
 
 import bascule
 
@@ -15,11 +16,16 @@ class LinkerOptions(ProgramOptions):
 
 
 class Linker:
-    backend = "driver"  # on the emulated device, which links PTX
-
-    def __init__(self, *codes: ObjectCode, options: LinkerOptions) -> None:
+    def __init__(self, *codes: ObjectCode, options: LinkerOptions | None = None) -> None:
+        if not codes:
+            raise ValueError("At least one ObjectCode object must be provided")
         self.codes = codes
-        self.options = options
+        self.options = options or LinkerOptions()
+
+    @classmethod
+    def which_backend(cls) -> CompilerBackendType:
+        """On the emulated device, which links PTX."""
+        return CompilerBackendType.DRIVER
 
     def link(self, target_type: str) -> ObjectCode:
         parts = [code.code if code.module is None else code.module for code in self.codes]
@@ -28,6 +34,9 @@ class Linker:
         return ObjectCode(module, target_type, code_of(kernel, target_type), name=self.options.name)
 
     def get_info_log(self) -> str:
+        return ""
+
+    def get_error_log(self) -> str:
         return ""
 
 

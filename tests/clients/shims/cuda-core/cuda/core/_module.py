@@ -14,7 +14,7 @@ MaxPotentialBlockSize = namedtuple("MaxPotentialBlockSize", "min_grid_size max_b
 
 
 class KernelAttributes:
-    """Functions of a device; Bascule's are the current device's."""
+    """Of each device; Bascule's are the current device's."""
 
     NAMES: ClassVar = {
         "binary_version": "binary_version",
@@ -36,22 +36,29 @@ class KernelAttributes:
     def __getattr__(self, name: str) -> Any:
         if name not in self.NAMES:
             raise AttributeError(name)
-        return lambda device=None: getattr(self.kernel.attributes, self.NAMES[name])
+        return getattr(self.kernel.attributes, self.NAMES[name])
 
-    def preferred_shared_memory_carveout(self, device: Any = None) -> int:
+    def __getitem__(self, device: Any) -> KernelAttributes:
+        return self
+
+    @property
+    def preferred_shared_memory_carveout(self) -> int:
         carveout = self.kernel.attributes.shared_carveout
         return -1 if carveout is None else carveout
 
     def required_cluster(self) -> tuple[int, int, int]:
         return self.kernel.attributes.cluster or (0, 0, 0)
 
-    def required_cluster_width(self, device: Any = None) -> int:
+    @property
+    def required_cluster_width(self) -> int:
         return self.required_cluster()[0]
 
-    def required_cluster_height(self, device: Any = None) -> int:
+    @property
+    def required_cluster_height(self) -> int:
         return self.required_cluster()[1]
 
-    def required_cluster_depth(self, device: Any = None) -> int:
+    @property
+    def required_cluster_depth(self) -> int:
         return self.required_cluster()[2]
 
 
@@ -108,6 +115,7 @@ class ObjectCode:
 
     @classmethod
     def _from(cls, code_type: str, code: Any, name: str, symbol_mapping: Any) -> ObjectCode:
+        code = os.fspath(code) if isinstance(code, os.PathLike) else code
         made = cls(bascule.load_module(code), code_type, code, name=name, names=symbol_mapping)
         made.is_loaded = True
         return made
@@ -123,6 +131,18 @@ class ObjectCode:
     @classmethod
     def from_ltoir(cls, code: Any, *, name: str = "", symbol_mapping: Any = None) -> ObjectCode:
         return cls._from("ltoir", code, name, symbol_mapping)
+
+    @classmethod
+    def from_fatbin(cls, code: Any, *, name: str = "", symbol_mapping: Any = None) -> ObjectCode:
+        return cls._from("fatbin", code, name, symbol_mapping)
+
+    @classmethod
+    def from_object(cls, code: Any, *, name: str = "", symbol_mapping: Any = None) -> ObjectCode:
+        return cls._from("object", code, name, symbol_mapping)
+
+    @classmethod
+    def from_library(cls, code: Any, *, name: str = "", symbol_mapping: Any = None) -> ObjectCode:
+        return cls._from("library", code, name, symbol_mapping)
 
     def get_kernel(self, name: str | bytes) -> Kernel:
         name = os.fsdecode(name)

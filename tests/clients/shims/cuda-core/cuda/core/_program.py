@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from cuda.core._module import ObjectCode
+from cuda.core.typing import CompilerBackendType
 
 import bascule
 
@@ -66,9 +67,9 @@ class Program:
         options = ProgramOptions(**options) if isinstance(options, dict) else options or ProgramOptions()
         self.code = code
         self.options = options
-        self.backend = {"c++": "NVRTC", "ptx": "driver"}[code_type]
+        self.backend = {"c++": CompilerBackendType.NVRTC, "ptx": CompilerBackendType.DRIVER}[code_type.lower()]
         self.module = None  # Bascule's linker compiles the texts that it links
-        if self.backend == "driver":
+        if self.backend == CompilerBackendType.DRIVER:
             self.module = bascule.load_module(code.encode(), name=options.name)
         elif "relocatable_device_code" not in options.options:
             self.module = bascule.compile(code, options=options.flags())

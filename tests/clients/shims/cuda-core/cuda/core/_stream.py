@@ -62,6 +62,9 @@ class Stream:
 
         return Device(self.stream.device.ordinal)
 
+    def close(self) -> None:
+        """Bascule's goes with its last reference."""
+
     def sync(self) -> None:
         self.stream.synchronize()
 
@@ -76,7 +79,7 @@ class Stream:
         self.stream.wait(getattr(event_or_stream, "event", event_or_stream))
 
     def create_graph_builder(self) -> object:
-        from cuda.core._graph import GraphBuilder
+        from cuda.core.graph import GraphBuilder
 
         return GraphBuilder()
 
@@ -85,6 +88,14 @@ class Stream:
 
     def __hash__(self) -> int:
         return hash(self.stream)
+
+
+def Stream_accept(given: Any, allow_stream_protocol: bool = False) -> Any:  # noqa: N802
+    if isinstance(given, Stream):
+        return given
+    if allow_stream_protocol and hasattr(given, "__cuda_stream__"):
+        return Stream.of(bascule.external_stream(given))
+    raise TypeError(f"a stream was expected, not {type(given).__name__}")
 
 
 LEGACY_DEFAULT_STREAM = Stream._legacy_default()

@@ -5,9 +5,14 @@ Bascule has no such builders, so that what they refuse is here.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import weakref
 from typing import Any
 
 import bascule
+
+_building: weakref.WeakSet[GraphBuilder] = weakref.WeakSet()
 
 
 class GraphBuilder:
@@ -15,7 +20,7 @@ class GraphBuilder:
 
     def __init__(self) -> None:
         self.graph = bascule.Graph()
-        self.is_building = self.has_ended = False
+        self.is_building = self.has_ended = self.is_closed = False
 
     @classmethod
     def beside(cls, other: GraphBuilder) -> GraphBuilder:
@@ -23,6 +28,7 @@ class GraphBuilder:
         made.graph = other.graph
         made.stream = bascule.stream()
         made.is_building = made.is_join_required = True
+        made.has_ended = made.is_closed = False
         made.wait(other)
         return made
 
@@ -32,9 +38,14 @@ class GraphBuilder:
         self.stream.wait(event)
 
     def begin_building(self) -> GraphBuilder:
+        if self.has_ended:
+            raise RuntimeError("Cannot resume building after building has ended.")
+        if self.is_building:
+            raise RuntimeError("Graph builder is already building.")
         self.graph.__enter__()
         self.stream = self.graph.stream
         self.is_building = True
+        _building.add(self)
         return self
 
     def end_building(self) -> GraphBuilder:
@@ -43,7 +54,19 @@ class GraphBuilder:
         self.has_ended = True
         return self
 
+    def close(self) -> None:
+        if self.is_building and not self.is_join_required:
+            with contextlib.suppress(bascule.Error):
+                self.end_building()
+        self.is_building = False
+        self.is_closed = True
+
+    def __del__(self) -> None:
+        self.close()
+
     def complete(self, options: Any = None) -> Graph:
+        if self.is_closed:
+            raise RuntimeError("Graph builder has been closed.")
         if not self.has_ended:
             raise RuntimeError("Graph has not finished building.")
         return Graph(self.graph)
@@ -51,6 +74,8 @@ class GraphBuilder:
     def split(self, count: int) -> tuple[GraphBuilder, ...]:
         if count < 2:
             raise ValueError(f"Invalid split count: expecting >= 2, got {count}")
+        if not self.is_building:
+            raise RuntimeError("Graph builder must be building before it can be split.")
         return self, *(self.beside(self) for _ in range(count - 1))
 
     @staticmethod
@@ -60,7 +85,32 @@ class GraphBuilder:
         first, *others = sorted(builders, key=lambda builder: builder.is_join_required)
         for other in others:
             first.wait(other)
+            other.close()
         return first
+
+    def embed(self, child: GraphBuilder) -> None:
+        if not isinstance(child, GraphBuilder):
+            raise TypeError(f"a builder was expected, not {type(child).__name__}")
+        child.graph.launch(self.stream)
+
+    def callback(self, function: Any, *, user_data: Any = None) -> None:
+        """A function of C takes the address of a copy of the data, and one of Python nothing."""
+        arguments = []
+        if isinstance(function, ctypes._CFuncPtr):
+            arguments = [ctypes.create_string_buffer(user_data) if isinstance(user_data, bytes) else user_data]
+        elif user_data is not None:
+            raise ValueError("user_data is only supported with functions of ctypes")
+        self.stream.launch_host_function(function, *arguments)
+
+
+def end_captures() -> None:
+    """Those that a test which failed has left."""
+    for builder in list(_building):
+        builder.close()
+
+
+class GraphDefinition:
+    """Bascule's graphs are captured, and their nodes are no objects."""
 
 
 class Graph:
@@ -72,3 +122,6 @@ class Graph:
 
     def launch(self, stream: Any) -> None:
         self.graph.launch(stream.stream)
+
+    def close(self) -> None:
+        self.graph = None
