@@ -176,6 +176,7 @@ namespace client {
     FUNCTION(cuDeviceSetMemPool, 11020)                         \
     FUNCTION(cuMemPoolCreate, 11020)                            \
     FUNCTION(cuMemPoolGetAccess, 11020)                         \
+    FUNCTION(cuMemPoolSetAccess, 11020)                         \
     FUNCTION(cuMemGetMemPool, 13000)                            \
     FUNCTION(cuMemcpyBatchAsync, 13000)                         \
     FUNCTION(cuMemPrefetchBatchAsync, 13000)                    \

@@ -330,6 +330,39 @@ TEST_CASE("a batch of copies is done in the order of its stream") {
     });
 }
 
+// Drivers refuse it, as cuda.core's own tests have it; cuMemcpyPeerAsync needs no access.
+TEST_CASE("a copy between devices asks for access to a pool's memory") {
+    under_each_policy(
+        [](World& world) {
+            const CUstream p = world.device.stream();
+            CUmemPoolProps properties = {};
+            properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+            properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+            properties.location.id = 1;
+            CUmemoryPool pool = nullptr;
+            REQUIRE(world.api.cuMemPoolCreate(&pool, &properties) == CUDA_SUCCESS);
+            CUdeviceptr there = 0;
+            REQUIRE(world.api.cuMemAllocFromPoolAsync(&there, 4, pool, p) == CUDA_SUCCESS);
+            const CUdeviceptr x = world.device.floats(1, 1.0F);
+            CHECK(world.api.cuMemcpyDtoDAsync(there, x, 4, p) == CUDA_ERROR_INVALID_VALUE);
+            CHECK(world.api.cuMemcpyDtoDAsync(x, there, 4, p) == CUDA_ERROR_INVALID_VALUE);
+            CHECK(world.api.report().find("no access to the pool") != std::string::npos);
+            CHECK(world.api.cuMemcpyPeerAsync(there, world.context(), x, world.context(), 4, p) ==
+                  CUDA_SUCCESS);
+            CUmemAccessDesc access = {};
+            access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+            access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+            CHECK(world.api.cuMemPoolSetAccess(pool, &access, 1) == CUDA_SUCCESS);
+            CHECK(world.device.launch("increment", p, x) == CUDA_SUCCESS);
+            CHECK(world.api.cuMemcpyDtoDAsync(there, x, 4, p) == CUDA_SUCCESS);
+            CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);
+            CHECK(world.device.read(there) == 2.0F);
+            CHECK(world.api.cuMemFreeAsync(there, p) == CUDA_SUCCESS);
+            CHECK(world.api.cuMemPoolDestroy(pool) == CUDA_SUCCESS);
+        },
+        2);
+}
+
 // cuMemDiscardBatchAsync, cuMemPrefetchBatchAsync: of managed memory, in the order of the stream.
 TEST_CASE("managed memory is prefetched and discarded in batches") {
     under_each_policy([](World& world) {

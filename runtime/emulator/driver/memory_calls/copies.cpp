@@ -85,11 +85,13 @@ CUresult find_ends(Copy& made, const CUDA_MEMCPY3D& box) {
                   made.extent);
 }
 
-CUresult copy_3d(const CUDA_MEMCPY3D* box, CUstream stream, Wait wait, const char* name) {
+CUresult copy_3d(const CUDA_MEMCPY3D* box, CUstream stream, Wait wait, const char* name,
+                 bool between_peers = false) {
     EMULATED_CHECK(ready());
     EMULATED_REQUIRE(box != nullptr, CUDA_ERROR_INVALID_VALUE);
     Copy copy;
     EMULATED_CHECK(find_ends(copy, *box));
+    copy.between_peers = between_peers;
     return copy_rows(copy, stream, wait, name);
 }
 
@@ -191,7 +193,8 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyPeer, 4000, CUdeviceptr to, CUcontext to_con
     EMULATED_CHECK(unsafe_now("cuMemcpyPeer"));
     for (Context* context : {find_context(to_context), find_context(from_context), current_context()})
         context->graph.synchronize_all();
-    EMULATED_CHECK(copy_rows({device(to), device(from), {bytes}}, nullptr, Wait::no, "cuMemcpyPeer"));
+    EMULATED_CHECK(
+        copy_rows({device(to), device(from), {bytes}, nullptr, true}, nullptr, Wait::no, "cuMemcpyPeer"));
     current_context()->graph.synchronize_all();
     return current_context()->take_error();
 }
@@ -201,7 +204,8 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyPeerAsync, 4000, CUdeviceptr to, CUcontext t
                             CUcontext from_context, std::size_t bytes, CUstream stream) {
     EMULATED_CHECK(state_of(find_context(to_context)));
     EMULATED_CHECK(state_of(find_context(from_context)));
-    return copy_rows({device(to), device(from), {bytes}}, stream, Wait::no, "cuMemcpyPeerAsync");
+    return copy_rows({device(to), device(from), {bytes}, nullptr, true}, stream, Wait::no,
+                     "cuMemcpyPeerAsync");
 }
 
 namespace {
@@ -218,7 +222,7 @@ CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* given, CUstream stream, Wait wai
                   offsetof(CUDA_MEMCPY3D, reserved1) == offsetof(CUDA_MEMCPY3D_PEER, dstContext));
     std::memcpy(&copy, given, sizeof copy);
     copy.reserved0 = copy.reserved1 = nullptr;
-    return copy_3d(&copy, stream, wait, name);
+    return copy_3d(&copy, stream, wait, name, true);
 }
 
 }  // namespace

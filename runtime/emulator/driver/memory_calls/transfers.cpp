@@ -142,13 +142,27 @@ void note_write(CUdeviceptr address, std::size_t bytes) {
 
 namespace {
 
+/// Of pools' memory: peer access does not open that.
+bool is_open(const End& end, int device) {
+    const Allocation* known = Process::get().heap().find_known(end.rows.address);
+    return known == nullptr || known->access == nullptr || (known->access->load() >> device & 1) != 0;
+}
+
 /// Finds both ends, or says which is not memory, and tells the trace of the copy.
-CUresult begin_copy(End& to, End& from, const Copy& copy, CUstream handle, const char* name) {
+CUresult begin_copy(End& to, End& from, const Copy& copy, const Context& context, CUstream handle,
+                    const char* name) {
     const Extent& extent = copy.extent;
     to = look_up(copy.to, extent);
     from = look_up(copy.from, extent);
     if (to.place == Place::nowhere) return refuse_range(name, "destination", to.rows, extent);
     if (from.place == Place::nowhere) return refuse_range(name, "source", from.rows, extent);
+    for (const End& end : {to, from}) {
+        if (!copy.between_peers && !is_open(end, context.device))
+            return refuse(CUDA_ERROR_INVALID_VALUE,
+                          "{}: device {} has no access to the pool that {:#x} is of (cuMemPoolSetAccess, or "
+                          "cuMemcpyPeerAsync, which asks for none)",
+                          name, context.device, end.rows.address);
+    }
     trace(BASCULE_EMULATED_COPY, handle, nullptr, extent.bytes(), name);
     return CUDA_SUCCESS;
 }
@@ -199,7 +213,7 @@ CUresult make_copy_node(streams::WorkNode& node, const Copy& copy, Context& cont
                         const char* name) {
     EMULATED_REQUIRE(!copy.extent.empty(), CUDA_ERROR_INVALID_VALUE);
     End to, from;
-    EMULATED_CHECK(begin_copy(to, from, copy, handle, name));
+    EMULATED_CHECK(begin_copy(to, from, copy, context, handle, name));
     node.operands = {number_of(to.place), device_of(to), number_of(from.place), device_of(from)};
     NodeParameters parameters(CU_GRAPH_NODE_TYPE_MEMCPY);
     parameters.values.memcpy = {
@@ -222,8 +236,10 @@ CUresult copy_rows(const Copy& copy, CUstream handle, Wait wait, const char* nam
         EMULATED_CHECK(make_copy_node(node, copy, context, handle, name));
         return gate.add(std::move(node));
     }
+    // Of the calling thread's device, whatever the stream: so cuda.core's tests, which pass on GPUs, have it.
+    const Context* current = current_context();
     End to, from;
-    EMULATED_CHECK(begin_copy(to, from, copy, handle, name));
+    EMULATED_CHECK(begin_copy(to, from, copy, current == nullptr ? context : *current, handle, name));
     const bool device_to_device = to.place == Place::device && from.place == Place::device;
     const auto is_host = [](const End& end) {
         return end.place == Place::pageable || end.place == Place::pinned;
