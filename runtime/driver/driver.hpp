@@ -62,6 +62,7 @@ namespace bascule {
     FUNCTION(cuMemcpyHtoDAsync, 3020)                  \
     FUNCTION(cuMemcpyDtoHAsync, 3020)                  \
     FUNCTION(cuMemcpyDtoDAsync, 3020)                  \
+    FUNCTION(cuMemcpyPeerAsync, 4000)                  \
     FUNCTION(cuMemsetD8Async, 3020)                    \
     FUNCTION(cuMemsetD16Async, 3020)                   \
     FUNCTION(cuMemsetD32Async, 3020)                   \

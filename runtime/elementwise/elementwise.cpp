@@ -12,6 +12,7 @@
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/driver/pointer_attributes.hpp>
 #include <bascule/runtime/elementwise/elementwise.hpp>
 #include <bascule/runtime/elementwise/elementwise_kernels.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
@@ -152,6 +153,23 @@ void copy_run(StreamRef stream, std::uint64_t destination, std::uint64_t source,
                      });
 }
 
+/// Of contiguous arrays of two devices. A pool's memory is open to its own device, which other copies ask for.
+void copy_between_peers(StreamRef stream, std::uint64_t destination, std::uint64_t source, Device from,
+                        std::size_t bytes, std::span<const Producer> producers) {
+    const ContextGuard context(stream.context());
+    enqueue_in_order(CallKind::copy, bytes, stream, producers, "copying an array",
+                     [&](const DriverFunctions& api) {
+                         return api.cuMemcpyPeerAsync(destination, stream.context(), source, from.context(),
+                                                      bytes, stream.native());
+                     });
+}
+
+/// Not the host's, pinned or managed, which every device's copies reach.
+bool is_device_memory(std::uint64_t address, Device device) {
+    const auto known = pointer_attributes(address, device);
+    return known && (known->kind == PointerKind::device || known->kind == PointerKind::pool);
+}
+
 /// `write` of a copy of the destination that kernels can write, which then replaces it, gaps and all. The
 /// copy has the destination's alignment.
 template <class Write>
@@ -189,8 +207,15 @@ void copy_elements(StreamRef stream, const ArrayView& destination, const ArrayVi
     ElementwiseJob job = loop_over(destination, &source);
     const std::int64_t itemsize = destination.dtype.itemsize;
     if (is_one_run(job, job.to_strides, itemsize) && is_one_run(job, job.from_strides, itemsize)) {
-        copy_run(stream, destination.pointer, source.pointer, destination.size * destination.dtype.itemsize,
-                 producers.get());
+        const std::size_t bytes = destination.size * destination.dtype.itemsize;
+        const Device device = stream.device();
+        if (source.device >= 0 && source.device != device.ordinal() &&
+            is_device_memory(source.pointer, device) && is_device_memory(destination.pointer, device)) {
+            copy_between_peers(stream, destination.pointer, source.pointer, Device(source.device), bytes,
+                               producers.get());
+        } else {
+            copy_run(stream, destination.pointer, source.pointer, bytes, producers.get());
+        }
         return;
     }
     if (destination.in_constant_memory) {

@@ -59,6 +59,7 @@ constexpr OperationRow rows[] = {
     {"cuMemcpyHtoDAsync", BASCULE_EMULATED_COPY},
     {"cuMemcpyDtoHAsync", BASCULE_EMULATED_COPY},
     {"cuMemcpyDtoDAsync", BASCULE_EMULATED_COPY},
+    {"cuMemcpyPeerAsync", BASCULE_EMULATED_COPY},
     {"cuMemcpy3DAsync", BASCULE_EMULATED_COPY},
     {"cuArrayDestroy", BASCULE_EMULATED_FREE, "cuMemFree"},
     {"cuMemsetD8Async", BASCULE_EMULATED_FILL},

@@ -36,6 +36,16 @@ def prints(program: str) -> str:
     return prints_on_driver(OPENING + FOREIGN + textwrap.dedent(program), uses=(0, 1))
 
 
+def test_arrays_are_copied_between_devices_that_do_not_open_their_pools():
+    program = """
+    with bascule.device(1):
+        there[...] = here[::-1]
+        here[::2] = there[4:]
+    print(there.copy_to_host().tolist(), here.copy_to_host().tolist())
+    """
+    assert prints(program) == "[7, 6, 5, 4, 3, 2, 1, 0] [3, 1, 2, 3, 1, 5, 0, 7]\n"
+
+
 def test_arrays_of_ours_are_reached_from_another_device():
     program = """
     launcher(here, there)
