@@ -1,7 +1,8 @@
 """What the vectors of the emulated device cover: a table "row | types and modifiers | comparisons".
 
-Runs emulator_vectors on both instruction sets. Exits with 1 when a result differs, or when a type or a modifier that a
-row of the operation table claims was compared in no result, or when an opcode that PTX has is refused unexpectedly.
+Runs emulator_vectors on each instruction set that the processor has. Exits with 1 when a result differs, or when a type
+or a modifier that a row of the operation table claims was compared in no result, or when an opcode that PTX has is
+refused unexpectedly.
 
     python tests/emulator/coverage.py [--program PATH] [--only-summary]
     python tests/emulator/coverage.py --self-test    a wrong reference result of each kind must be noticed
@@ -17,8 +18,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = ROOT / "build" / "dev" / "tests" / "emulator" / "emulator_vectors"
-INSTRUCTION_SETS = {"fastest": "", "baseline": "baseline"}
 KINDS = ["scalar", "packing", "memory", "exchange", "control", "tensor", "video", "wide", "async", "image"]
+
+
+def instruction_sets() -> dict[str, str]:
+    """What BASCULE_EMULATED_ISA is for each."""
+    processor = Path("/proc/cpuinfo")
+    has_avx512 = processor.exists() and "avx512_vbmi2" in processor.read_text(encoding="utf-8")
+    return {"fastest": "", **({"AVX2": "avx2"} if has_avx512 else {}), "baseline": "baseline"}
 
 
 @dataclass
@@ -118,7 +125,7 @@ def main() -> int:
         return 2
     if arguments.self_test:
         return self_test(arguments.program)
-    processes = {name: start(arguments.program, isa) for name, isa in INSTRUCTION_SETS.items()}
+    processes = {name: start(arguments.program, isa) for name, isa in instruction_sets().items()}
     runs = [finished(name, process) for name, process in processes.items()]
     if not arguments.only_summary:
         print_table(runs[0])

@@ -28,7 +28,7 @@ class Generator {
 
     Program run() {
         Program program;
-        static constexpr std::uint32_t blocks[] = {1, 5, 31, 32, 33, 40, 48, 63, 70};
+        static constexpr std::uint32_t blocks[] = {1, 5, 31, 32, 33, 40, 48, 63, 64, 70, 96, 128};
         program.block = blocks[random_() % std::size(blocks)];
         program.grid = chance(4) ? 2 : 1;
         functions_ = static_cast<unsigned>(random_() % 3);

@@ -15,7 +15,7 @@ constexpr Home homes[] = {
     {Flag::param, "param", "pbytes"},
 };
 
-constexpr unsigned threads = 40;
+constexpr unsigned threads = 104;
 
 // `body` computes %x from %i, the address of `home`'s variable in its own space, and %g, the generic one.
 std::vector<std::uint64_t> run(Tally& tally, const std::string& spelling, const Opcode& opcode,

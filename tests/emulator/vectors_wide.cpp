@@ -12,7 +12,7 @@ namespace {
 
 using reference::Answers;
 
-constexpr unsigned threads = 40, words = 8;
+constexpr unsigned threads = 72, words = 8;
 using Words = std::array<std::uint64_t, words>;
 
 // One instruction in a kernel of its own, and what a thread's words are afterwards.
@@ -113,7 +113,7 @@ std::string place(const std::string& space, std::string& variables) {
     if (space == "const") return "mov.u64 %at, constants;\n";
     if (space == "param") return "mov.u64 %at, pbytes;\n";
     const bool shared = space == "shared";
-    variables = shared ? ".shared .align 16 .b8 s[640];\n" : ".local .align 16 .b8 s[16];\n";
+    variables = shared ? ".shared .align 16 .b8 s[1152];\n" : ".local .align 16 .b8 s[16];\n";
     return std::string("mov.u64 %at, s;\n") +
            (shared ? "mul.wide.u32 %a1, %t, 16;\nadd.u64 %at, %at, %a1;\n" : "");
 }

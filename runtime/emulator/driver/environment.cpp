@@ -131,7 +131,7 @@ bool is_set(const char* variable) {
 }
 
 std::optional<bool> parse_isa(std::string_view text) {
-    return text == "baseline" ? std::optional(true) : std::nullopt;
+    return text == "baseline" || text == "avx2" ? std::optional(true) : std::nullopt;
 }
 
 std::optional<bool> parse_switch(std::string_view text) {
@@ -191,8 +191,9 @@ Environment read_environment() {
     read("BASCULE_EMULATED_TIMEOUT", all.time_limits, parse_seconds, "a number of seconds above 0, or inf");
     read("BASCULE_EMULATED_WORKERS", all.workers, at_most(most_workers),
          fmt::format("a number of threads from 1 to {}", most_workers));
-    bool uses_baseline = false;  // the registry of handlers asks again
-    read("BASCULE_EMULATED_ISA", uses_baseline, parse_isa, "baseline (do not use AVX2), or unset");
+    bool names_isa = false;  // the registry of handlers asks again
+    read("BASCULE_EMULATED_ISA", names_isa, parse_isa,
+         "avx2 (do not use AVX-512), baseline (do not use AVX2 either), or unset");
     if (all.complaint.empty()) all.complaint = machine::why_no_instruction_set();
     all.waits_for_launches = is_set("CUDA_LAUNCH_BLOCKING");
     all.compiles_ptx = all.named_driver == 0 || !is_set("CUDA_DISABLE_PTX_JIT");

@@ -11,23 +11,24 @@ namespace {
 
 // What is added to the lanes' addresses. Accesses of shared memory have no base.
 template <class A, Space Where = Space::generic>
-inline A displacement_of(Lanes& s, const Instruction* i) {
+inline A displacement_of(std::byte* registers, const Instruction* i) {
     const A displacement = static_cast<A>(i->immediate);
     if constexpr (Where == Space::shared) return displacement;
-    return i->bits & Instruction::has_base ? static_cast<A>(displacement + *lanes_at<A>(s, i->operand[2]))
-                                           : displacement;
+    return i->bits & Instruction::has_base
+               ? static_cast<A>(displacement + *lanes_in<A>(registers, i->operand[2]))
+               : displacement;
 }
 
 // Addresses into s.offset. Inactive lanes get the first active one's, so that they pass every check.
 inline void read_addresses(Lanes& s, const Instruction* i, u32 slot) {
     if (i->bits & Instruction::narrow) {
         const u32* a = lanes_at<u32>(s, slot);
-        const u32 add = displacement_of<u32>(s, i);
+        const u32 add = displacement_of<u32>(s.registers, i);
         BASCULE_LANE_LOOP
         for (unsigned l = 0; l < 32; ++l) s.offset[l] = a[l] + add;
     } else {
         const u64* a = lanes_at<u64>(s, slot);
-        const u64 add = displacement_of<u64>(s, i);
+        const u64 add = displacement_of<u64>(s.registers, i);
         BASCULE_LANE_LOOP
         for (unsigned l = 0; l < 32; ++l) s.offset[l] = a[l] + add;
     }

@@ -327,11 +327,12 @@ const Instruction* mad_with_carry(Lanes& s, const Instruction* i) {
 
 template <class T>
 const Instruction* select(Lanes& s, const Instruction* i) {
-    const T* a = lanes_at<T>(s, i->operand[1]);
-    const T* b = lanes_at<T>(s, i->operand[2]);
-    const u32 p = predicate_at(s, i->operand[3]);
     return for_each_lane<T>(
-        s, i, [&](T * to) __attribute__((always_inline)) {
+        s, i, [ at_a = i->operand[1], at_b = i->operand[2],
+                at_p = i->operand[3] ](std::byte * registers, T * to) __attribute__((always_inline)) {
+            const T* a = lanes_in<T>(registers, at_a);
+            const T* b = lanes_in<T>(registers, at_b);
+            const u32 p = predicate_in(registers, at_p);
             BASCULE_LANE_LOOP
             for (unsigned l = 0; l < 32; ++l) {
                 const T other = static_cast<T>(static_cast<T>((p >> l) & 1u) - 1);
@@ -348,15 +349,19 @@ using SlctFloat = decltype([]<class T>(T a, T b, float c) -> T { return c >= 0 ?
 
 template <Operation O>
 const Instruction* logic(Lanes& s, const Instruction* i) {
-    const u32 a = predicate_at(s, i->operand[1]);
-    const u32 b = predicate_at(s, i->operand[2]);
-    write_predicate(s, i->operand[0], O == Operation::and_ ? a & b : O == Operation::or_ ? a | b : a ^ b);
+    write_predicates(s, i, [&](std::byte* registers) {
+        const u32 a = predicate_in(registers, i->operand[1]);
+        const u32 b = predicate_in(registers, i->operand[2]);
+        return O == Operation::and_ ? a & b : O == Operation::or_ ? a | b : a ^ b;
+    });
     return next(s, i + 1);
 }
 template <bool Invert>
 const Instruction* move_predicate(Lanes& s, const Instruction* i) {
-    const u32 a = predicate_at(s, i->operand[1]);
-    write_predicate(s, i->operand[0], Invert ? ~a : a);
+    write_predicates(s, i, [&](std::byte* registers) {
+        const u32 a = predicate_in(registers, i->operand[1]);
+        return Invert ? ~a : a;
+    });
     return next(s, i + 1);
 }
 
@@ -442,7 +447,7 @@ void add_bits(Registry& r) {
     r.add(Operation::not_, t, none, {}, unary<Not, T>);
     r.add(Operation::cnot, t, none, {}, unary<Cnot, T>);
     r.add(Operation::mov, t, none, {}, unary<Copy, T>);
-    r.add(Operation::selp, t, none, {}, select<T>);
+    r.add(Operation::selp, t, none, {}, Lockstep{select<T>});
     r.add(Operation::slct, t, Type::s32, {}, ternary<SlctInteger, T, T, T, s32>);
     r.add(Operation::slct, t, Type::f32, {}, ternary<SlctFloat, T, T, T, float>);
     r.add(Operation::slct, t, Type::f32, {Flag::ftz}, ternary<SlctFlushed, T, T, T, float>);
@@ -480,11 +485,11 @@ void register_arithmetic(Registry& r) {
     const auto none = Type::none;
     r.add(Operation::add, Type::s32, none, {Flag::sat}, binary<AddSaturated, s32>);
     r.add(Operation::sub, Type::s32, none, {Flag::sat}, binary<SubSaturated, s32>);
-    r.add(Operation::and_, Type::pred, none, {}, logic<Operation::and_>);
-    r.add(Operation::or_, Type::pred, none, {}, logic<Operation::or_>);
-    r.add(Operation::xor_, Type::pred, none, {}, logic<Operation::xor_>);
-    r.add(Operation::not_, Type::pred, none, {}, move_predicate<true>);
-    r.add(Operation::mov, Type::pred, none, {}, move_predicate<false>);
+    r.add(Operation::and_, Type::pred, none, {}, Lockstep{logic<Operation::and_>});
+    r.add(Operation::or_, Type::pred, none, {}, Lockstep{logic<Operation::or_>});
+    r.add(Operation::xor_, Type::pred, none, {}, Lockstep{logic<Operation::xor_>});
+    r.add(Operation::not_, Type::pred, none, {}, Lockstep{move_predicate<true>});
+    r.add(Operation::mov, Type::pred, none, {}, Lockstep{move_predicate<false>});
     r.add(Operation::bmsk, Type::u32, none, {Flag::wrap}, binary<Bmsk<true>, u32>);
     r.add(Operation::bmsk, Type::u32, none, {Flag::clamp}, binary<Bmsk<false>, u32>);
     r.add(Operation::szext, Type::u32, none, {Flag::wrap}, binary<Szext<u32, true>, u32>);

@@ -44,7 +44,7 @@ struct Resize {
 // Conversions that do the same to the bits share one handler. Only a wider result depends on the sign of the
 // source, and only a result of eight bits, which lies in a wider register, on its own sign.
 template <class D, class S>
-constexpr Handler resize() {
+constexpr Lockstep resize() {
     using Result = std::conditional_t<sizeof(D) == 1, D, BitsOf<D>>;
     using Source = std::conditional_t<(sizeof(D) > sizeof(S)), S, BitsOf<S>>;
     return unary<Resize<Result, Source>, In<Result>, In<Source>>;
@@ -174,7 +174,7 @@ void integer_pair(Registry& r) {
 
 template <class S, class D, Flag R>
 void float_to_integer(Registry& r) {
-    constexpr Handler plain = unary<ToInteger<D, S, R>, In<D>, S>;
+    constexpr Lockstep plain = unary<ToInteger<D, S, R>, In<D>, S>;
     const Type d = type_of<D>, s = type_of<S>;
     r.add(Operation::cvt, d, s, {R}, plain);
     r.add(Operation::cvt, d, s, {R, Flag::sat}, plain);
@@ -183,7 +183,7 @@ void float_to_integer(Registry& r) {
         constexpr bool sees_subnormals = R == Flag::rmi || R == Flag::rpi;
         using Flushed =
             std::conditional_t<sees_subnormals, FtzInputs<ToInteger<D, S, R>>, ToInteger<D, S, R>>;
-        constexpr Handler flush = unary<Flushed, In<D>, S>;
+        constexpr Lockstep flush = unary<Flushed, In<D>, S>;
         r.add(Operation::cvt, d, s, {R, Flag::ftz}, flush);
         r.add(Operation::cvt, d, s, {R, Flag::ftz, Flag::sat}, flush);
     }
@@ -198,10 +198,10 @@ void each_direction(const Visit& visit) {
 
 // F from S to D. The processor rounds to floats and doubles in the direction R.
 template <class F, class D, class S, Flag R>
-constexpr Handler directed() {
+constexpr Lockstep directed() {
     constexpr Handler plain = unary<F, D, In<S>>;
     if constexpr (is_small<D> || R == Flag::rn)
-        return plain;
+        return Lockstep(plain);
     else
         return rounded<processor_mode<R>, plain>;
 }

@@ -183,7 +183,7 @@ struct SmallCompare {
 // --- registration: every combination of modifiers that the table allows ------------------------------------
 
 template <class F, class T, int Arity>
-constexpr Handler elementwise() {
+constexpr Lockstep elementwise() {
     if constexpr (Arity == 1)
         return unary<F, T>;
     else if constexpr (Arity == 2)
@@ -196,7 +196,7 @@ template <class F, class T, int Arity>
 void add_rounded(Registry& r, Operation operation, FlagSet flags) {
     constexpr Handler plain = elementwise<F, T, Arity>();
     const auto with = [&](Flag flag) { return flags | FlagSet{flag}; };
-    r.add(operation, type_of<T>, Type::none, flags, plain);
+    r.add(operation, type_of<T>, Type::none, flags, Lockstep{plain});
     r.add(operation, type_of<T>, Type::none, with(Flag::rz), rounded<FE_TOWARDZERO, plain>);
     r.add(operation, type_of<T>, Type::none, with(Flag::rm), rounded<FE_DOWNWARD, plain>);
     r.add(operation, type_of<T>, Type::none, with(Flag::rp), rounded<FE_UPWARD, plain>);

@@ -21,7 +21,13 @@ inline void write_at(std::uintptr_t at, M v) {
 // A full warp mostly reads consecutive addresses, or one, or does so by halves, as rows of 16 threads do.
 // Each is recognised without filling s.offset; an instruction tries first what it did last.
 
-enum class Pattern : std::uint8_t { consecutive, uniform, halves, uniform_halves, scattered };
+enum class Pattern : std::uint8_t {
+    consecutive,
+    uniform,
+    halves,
+    uniform_halves,
+    scattered = AllocationCache::no_pattern
+};
 
 constexpr bool is_uniform(Pattern pattern) {
     return pattern == Pattern::uniform || pattern == Pattern::uniform_halves;
@@ -41,26 +47,46 @@ struct Rises {
 template <class A, u32 Step>
 constexpr Rises<A, Step> rises;
 
+template <class A, std::size_t Count>
+inline bool are_zero(const A (&values)[Count]) {
+    static_assert(sizeof values == 64);
+#if defined(__AVX512F__)
+    const __m512i all = _mm512_load_si512(values);
+    return _mm512_test_epi64_mask(all, all) == 0;
+#elif defined(__AVX2__)
+    const auto* v = reinterpret_cast<const __m256i*>(values);
+    const __m256i any = _mm256_or_si256(v[0], v[1]);
+    return _mm256_testz_si256(any, any) != 0;
+#else
+    A any = 0;
+    for (const A value : values) any |= value;
+    return any == 0;
+#endif
+}
+
 // Whether the addresses have a pattern that is not `scattered`.
 template <class A, u32 Step>
 inline bool follows(const A* a, Pattern pattern) {
     const A* rise = rises<A, Step>.of[is_uniform(pattern)];
     const A first = a[0];
     const A second = is_whole(pattern) ? first + (is_uniform(pattern) ? 0 : 16 * Step) : a[16];
-    A wrong = 0;
+    const auto is_wrong = [&](u32 l) __attribute__((always_inline)) {
+        return (a[l] ^ (first + rise[l])) | (a[16 + l] ^ (second + rise[l]));
+    };
+    // As many at a time as a register holds, so that the sum of what is wrong stays in one.
+    constexpr u32 count = 64 / sizeof(A);
+    alignas(64) A wrong[count];
     BASCULE_LANE_LOOP
-    for (u32 l = 0; l < 16; ++l) wrong |= (a[l] ^ (first + rise[l])) | (a[16 + l] ^ (second + rise[l]));
-    return wrong == 0;
+    for (u32 l = 0; l < count; ++l) wrong[l] = sizeof(A) == 8 ? is_wrong(l) | is_wrong(l + 8) : is_wrong(l);
+    return are_zero(wrong);
 }
 
 // What is scattered is looked at again now and then: another warp may be tidier.
 constexpr std::uint8_t patience = 32;
 
 template <class A, u32 Step>
-bool recognise(const A* a, AllocationCache& cache, bool learn) {
+__attribute__((noinline)) bool learn_pattern(const A* a, AllocationCache& cache) {
     auto& pattern = reinterpret_cast<Pattern&>(cache.pattern);
-    if (pattern != Pattern::scattered && follows<A, Step>(a, pattern)) return true;
-    if (!learn) return false;
     if (pattern == Pattern::scattered && --cache.patience != 0) return false;
     cache.patience = patience;
     for (const Pattern each :
@@ -72,6 +98,14 @@ bool recognise(const A* a, AllocationCache& cache, bool learn) {
     return false;
 }
 
+template <class A, u32 Step>
+__attribute__((noinline)) bool recognise(const A* a, AllocationCache& cache, bool learn) {
+    const auto pattern = static_cast<Pattern>(cache.pattern);
+    if (pattern != Pattern::scattered && follows<A, Step>(a, pattern)) [[likely]]
+        return true;
+    return learn && learn_pattern<A, Step>(a, cache);
+}
+
 /// Where the two halves of a warp begin.
 struct Spot {
     Pattern pattern = Pattern::scattered;
@@ -79,14 +113,15 @@ struct Spot {
 };
 
 template <Space Where, class A, u32 Access>
-inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction* i, u32 slot, bool write,
-                                                     Spot& spot) {
+inline __attribute__((always_inline)) bool find_spot(Lanes& s, std::byte* registers, const Instruction* i,
+                                                     u32 slot, bool write, Spot& spot) {
     AllocationCache& cache = s.caches[i->extra];
-    const A* a = lanes_at<A>(s, slot);
+    AllocationCache& known = s.caches[i->operand[Instruction::pattern]];
+    const A* a = lanes_in<A>(registers, slot);
     // What inactive lanes hold says little: nothing is learnt from it, and it need not hold for the next instruction.
     const bool all = s.mask == full_mask;
-    if (!(all && (i->bits & Instruction::same_lanes)) && !recognise<A, Access>(a, cache, all)) return false;
-    spot.pattern = reinterpret_cast<Pattern&>(cache.pattern);
+    if (!(all && (i->bits & Instruction::same_pattern)) && !recognise<A, Access>(a, known, all)) return false;
+    spot.pattern = reinterpret_cast<Pattern&>(known.pattern);
     if (spot.pattern == Pattern::scattered) return false;
     const bool uniform = is_uniform(spot.pattern), whole = is_whole(spot.pattern);
     const u64 extent = uniform ? Access : whole ? 32 * Access : 16 * Access;
@@ -103,7 +138,7 @@ inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction
             return !(write && cache.read_only) && within(cache.base, cache.bytes, cache.host);
         return false;
     };
-    const A displacement = displacement_of<A, Where>(s, i);
+    const A displacement = displacement_of<A, Where>(registers, i);
     const A first = static_cast<A>(a[0] + displacement), second = static_cast<A>(a[16] + displacement);
     if (!inside(first, spot.half[0])) return false;
     if (whole) {
@@ -126,8 +161,8 @@ __attribute__((noinline)) bool find_unusual_spot(Lanes& s, const Instruction* i,
                                                  Spot& spot) {
     const bool narrow = i->bits & Instruction::narrow;
     const auto of = [&]<u32 Count>() __attribute__((always_inline)) {
-        return narrow ? find_spot<Where, u32, Count * Bytes>(s, i, slot, write, spot)
-                      : find_spot<Where, u64, Count * Bytes>(s, i, slot, write, spot);
+        return narrow ? find_spot<Where, u32, Count * Bytes>(s, s.registers, i, slot, write, spot)
+                      : find_spot<Where, u64, Count * Bytes>(s, s.registers, i, slot, write, spot);
     };
     switch (i->count) {
         case 1:
@@ -144,14 +179,15 @@ constexpr bool has_spots(Space space) { return space != Space::local && space !=
 // One value, at a 32-bit address of shared memory or a 64-bit address elsewhere, is found without a call. Inactive
 // lanes may only be read, and only while nobody asks what was.
 template <Space Where, class M>
-inline __attribute__((always_inline)) bool find_usual_spot(Lanes& s, const Instruction* i, u32 slot,
-                                                           bool write, Spot& spot) {
+inline __attribute__((always_inline)) bool find_usual_spot(Lanes& s, std::byte* registers,
+                                                           const Instruction* i, u32 slot, bool write,
+                                                           Spot& spot) {
     if constexpr (has_spots(Where)) {
         constexpr bool narrow = Where == Space::shared;
         using Address = std::conditional_t<narrow, u32, u64>;
         return i->count == 1 && ((i->bits & Instruction::narrow) != 0) == narrow &&
                (s.mask == full_mask || s.log == nullptr) &&
-               find_spot<Where, Address, sizeof(M)>(s, i, slot, write, spot);
+               find_spot<Where, Address, sizeof(M)>(s, registers, i, slot, write, spot);
     }
     return false;
 }
@@ -194,14 +230,13 @@ inline void read_spot(const Spot& spot, R* d, u32 count, u32 displacement) {
     }
 }
 
-// A full warp that reads shared memory anywhere, checked in one go.
-template <class A, class M, class R>
-inline bool gather_shared(Lanes& s, const Instruction* i, R* d) {
-    if (s.shared_bytes < sizeof(M)) return false;
+// Where the lanes of a full warp read or write shared memory, checked in one go; false where one does not lie in it.
+template <class A>
+__attribute__((noinline)) bool find_in_shared(Lanes& s, const Instruction* i, u32 access, u32* offset) {
+    if (s.shared_bytes < access) return false;
     const A* a = lanes_at<A>(s, i->operand[1]);
-    const A base = static_cast<A>(program::shared_window) - displacement_of<A, Space::shared>(s, i);
-    const A limit = static_cast<A>(s.shared_bytes - sizeof(M));
-    alignas(64) u32 offset[32];
+    const A base = static_cast<A>(program::shared_window) - displacement_of<A, Space::shared>(s.registers, i);
+    const A limit = static_cast<A>(s.shared_bytes - access);
     A outside = 0, low = 0;
     BASCULE_LANE_LOOP
     for (unsigned l = 0; l < 32; ++l) {
@@ -210,7 +245,20 @@ inline bool gather_shared(Lanes& s, const Instruction* i, R* d) {
         low |= at;
         offset[l] = static_cast<u32>(at);
     }
-    if (static_cast<std::make_signed_t<A>>(outside) < 0 || low % sizeof(M) != 0) return false;
+    return static_cast<std::make_signed_t<A>>(outside) >= 0 && low % access == 0;
+}
+
+template <class M>
+inline bool find_in_shared(Lanes& s, const Instruction* i, u32* offset) {
+    if (s.mask != full_mask || i->count != 1) return false;
+    return i->bits & Instruction::narrow ? find_in_shared<u32>(s, i, sizeof(M), offset)
+                                         : find_in_shared<u64>(s, i, sizeof(M), offset);
+}
+
+template <class M, class R>
+inline bool gather_shared(Lanes& s, const Instruction* i, R* d) {
+    alignas(64) u32 offset[32];
+    if (!find_in_shared<M>(s, i, offset)) return false;
     const std::byte* shared = s.shared;
 #if defined(__AVX2__)
     if constexpr (sizeof(M) == 4 && sizeof(R) == 4) {
@@ -257,10 +305,7 @@ __attribute__((noinline)) const Instruction* load_unusual(Lanes& s, const Instru
             }
         }
         if constexpr (Where == Space::shared) {
-            const bool done = count == 1 && (i->bits & Instruction::narrow
-                                                 ? gather_shared<u32, M>(s, i, register_at<R>(s, i, 0))
-                                                 : gather_shared<u64, M>(s, i, register_at<R>(s, i, 0)));
-            if (done) return next(s, i + 1);
+            if (count == 1 && gather_shared<M>(s, i, register_at<R>(s, i, 0))) return next(s, i + 1);
         }
     }
     if (!locate<Where>(s, i, i->operand[1], sizeof(M) * count, sizeof(M) * count, false))
@@ -281,12 +326,61 @@ __attribute__((noinline)) const Instruction* load_unusual(Lanes& s, const Instru
 template <Space Where, class M, class R>
 const Instruction* load(Lanes& s, const Instruction* i) {
     Spot spot;
-    if (!find_usual_spot<Where, M>(s, i, i->operand[1], false, spot)) return load_unusual<Where, M, R>(s, i);
+    if (!find_usual_spot<Where, M>(s, s.registers, i, i->operand[1], false, spot))
+        return load_unusual<Where, M, R>(s, i);
     R* d = lanes_at<R>(s, i->operand[0]);
     const bool all = s.mask == full_mask;
     read_one<M>(spot, static_cast<R*>(__builtin_assume_aligned(all ? d : reinterpret_cast<R*>(s.aside), 64)));
     if (!all) blend(d, reinterpret_cast<R*>(s.aside), s.mask);
     return next(s, i + 1);
+}
+
+// Calls access(registers, spot) for each warp in lockstep, as long as their addresses have the pattern of the last time and
+// lie where they lay then; the others go one by one.
+template <Space Where, class M, bool Write, class Access>
+inline __attribute__((always_inline)) const Instruction* for_each_spot(Lanes& s, const Instruction* i,
+                                                                       Access&& access) {
+    constexpr bool narrow = Where == Space::shared;
+    using Address = std::conditional_t<narrow, u32, u64>;
+    const AllocationCache& cache = s.caches[i->extra];
+    const auto pattern = static_cast<Pattern>(s.caches[i->operand[Instruction::pattern]].pattern);
+    const bool usual = i->count == 1 && ((i->bits & Instruction::narrow) != 0) == narrow && s.log == nullptr;
+    if (!usual || pattern == Pattern::scattered || (Write && (is_uniform(pattern) || cache.read_only)))
+        return access_one_by_one(s, i, 0);
+    const u64 base = narrow ? program::shared_window : cache.base,
+              bytes = narrow ? s.shared_bytes : cache.bytes;
+    std::byte* const host = narrow ? s.shared : cache.host;
+    const bool same = i->bits & Instruction::same_pattern, whole = is_whole(pattern);
+    const u64 extent = (is_uniform(pattern) ? 1 : whole ? 32 : 16) * sizeof(M);
+    // What is added is the same for all lanes of all warps.
+    const Address displacement = displacement_of<Address, Where>(s.registers, i);
+    const u32 slot = i->operand[1], file_bytes = s.file_bytes, others = s.in_step;
+    std::byte* registers = s.registers;
+    for (u32 done = 0; done <= others; ++done, registers += file_bytes) {
+        const Address* a = lanes_in<Address>(registers, slot);
+        if (!same && !follows<Address, sizeof(M)>(a, pattern)) [[unlikely]]
+            return access_one_by_one(s, i, done);
+        const auto offset_of = [&](Address address) {
+            return static_cast<Address>(address + displacement) - base;
+        };
+        const auto is_inside = [&](u64 offset) {
+            return offset <= bytes && bytes - offset >= extent && (offset + base) % sizeof(M) == 0;
+        };
+        const u64 first = offset_of(a[0]);
+        const u64 second = whole ? first + (is_uniform(pattern) ? 0 : 16 * sizeof(M)) : offset_of(a[16]);
+        if (!is_inside(first) || (!whole && !is_inside(second))) [[unlikely]]
+            return access_one_by_one(s, i, done);
+        access(registers, Spot{pattern, {host + first, host + second}});
+    }
+    return next(s, i + 1);
+}
+
+template <Space Where, class M, class R>
+const Instruction* load_together(Lanes& s, const Instruction* i) {
+    return for_each_spot<Where, M, false>(
+        s, i, [to = i->operand[0]](std::byte * registers, const Spot& spot) __attribute__((always_inline)) {
+            read_one<M>(spot, lanes_in<R>(registers, to));
+        });
 }
 
 // Reads the bytes that count of an access of every lane; the others are 0.
@@ -376,6 +470,15 @@ __attribute__((noinline)) const Instruction* store_unusual(Lanes& s, const Instr
             return next(s, i + 1);
         }
     }
+    if constexpr (Where == Space::shared) {
+        alignas(64) u32 offset[32];
+        if (find_in_shared<M>(s, i, offset)) {
+            const R* a = register_at<R>(s, i, 0);
+            for (unsigned l = 0; l < 32; ++l)
+                write_at(reinterpret_cast<std::uintptr_t>(s.shared + offset[l]), static_cast<M>(a[l]));
+            return next(s, i + 1);
+        }
+    }
     if (!locate<Where>(s, i, i->operand[1], sizeof(M) * count, sizeof(M) * count, true)) return stopped(s, i);
     for (u32 k = 0; k < count; ++k) {
         const R* a = register_at<R>(s, i, k);
@@ -389,7 +492,7 @@ __attribute__((noinline)) const Instruction* store_unusual(Lanes& s, const Instr
 template <Space Where, class M, class R>
 const Instruction* store(Lanes& s, const Instruction* i) {
     Spot spot;
-    if (!find_usual_spot<Where, M>(s, i, i->operand[1], true, spot) || is_uniform(spot.pattern))
+    if (!find_usual_spot<Where, M>(s, s.registers, i, i->operand[1], true, spot) || is_uniform(spot.pattern))
         return store_unusual<Where, M, R>(s, i);
     const R* a = lanes_at<R>(s, i->operand[0]);
     if (s.mask == full_mask)
@@ -397,6 +500,14 @@ const Instruction* store(Lanes& s, const Instruction* i) {
     else
         write_one<M>(spot, a, s.mask);
     return next(s, i + 1);
+}
+
+template <Space Where, class M, class R>
+const Instruction* store_together(Lanes& s, const Instruction* i) {
+    return for_each_spot<Where, M, true>(
+        s, i, [from = i->operand[0]](std::byte * registers, const Spot& spot) __attribute__((always_inline)) {
+            write_spot<M>(spot, lanes_in<R>(registers, from), 1, 0);
+        });
 }
 
 // A line that is discarded holds nothing until it is written: poison, as in fresh memory.
@@ -416,7 +527,7 @@ const Instruction* load_parameter(Lanes& s, const Instruction* i) {
     M v;
     std::memcpy(&v, s.parameters + i->immediate, sizeof v);
     return for_each_lane<R>(
-        s, i, [value = static_cast<R>(v)](R * to) __attribute__((always_inline)) {
+        s, i, [value = static_cast<R>(v)](std::byte*, R * to) __attribute__((always_inline)) {
             BASCULE_LANE_LOOP
             for (unsigned l = 0; l < 32; ++l) to[l] = value;
         });
@@ -455,22 +566,32 @@ const Instruction* copy_argument(Lanes& s, const Instruction* i) {
 
 // --- registration ------------------------------------------------------------------------------------------
 
+template <Space Where>
+auto with_lockstep(Handler alone, Handler together) {
+    if constexpr (has_spots(Where))
+        return Lockstep{alone, together};
+    else
+        return alone;
+}
+
 template <class M, class R>
 void add_access(Registry& r) {
     const Type m = type_of<M>;
     const Type w = sizeof(R) == 2 ? Type::b16 : sizeof(R) == 4 ? Type::b32 : Type::b64;
     const auto add = [&]<Space Where>(FlagSet space) {
-        r.add(Operation::ld, m, w, space, load<Where, M, R>);
+        r.add(Operation::ld, m, w, space,
+              with_lockstep<Where>(load<Where, M, R>, load_together<Where, M, R>));
         r.add(Operation::ld_used, m, w, space, load_used<Where, M, R>);
         if constexpr (!is_signed<M> && Where != Space::param)
-            r.add(Operation::st, m, w, space, store<Where, M, R>);
+            r.add(Operation::st, m, w, space,
+                  with_lockstep<Where>(store<Where, M, R>, store_together<Where, M, R>));
     };
     add.template operator()<Space::generic>({});
     add.template operator()<Space::global>({Flag::global});
     add.template operator()<Space::shared>({Flag::shared});
     add.template operator()<Space::local>({Flag::local});
     add.template operator()<Space::param>({Flag::param});
-    r.add(Operation::load_parameter, m, w, {}, load_parameter<M, R>);
+    r.add(Operation::load_parameter, m, w, {}, Lockstep{load_parameter<M, R>});
     r.add(Operation::load_argument, m, w, {}, load_argument<M, R>);
     if constexpr (!is_signed<M>) r.add(Operation::store_argument, m, w, {}, store_argument<M, R>);
 }

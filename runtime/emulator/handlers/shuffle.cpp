@@ -4,11 +4,22 @@
 namespace emulated::machine::BASCULE_ISA {
 namespace {
 
+inline void permute(const u32* a, const u32* from, u32* r) {
+#if defined(__AVX512F__)
+    const __m512i low = _mm512_load_si512(a), high = _mm512_load_si512(a + 16);
+    for (unsigned l = 0; l < 32; l += 16)
+        _mm512_store_si512(r + l, _mm512_permutex2var_epi32(low, _mm512_load_si512(from + l), high));
+#else
+    for (unsigned l = 0; l < 32; ++l) r[l] = a[from[l]];
+#endif
+}
+
 template <Flag Mode>
 const Instruction* shuffle(Lanes& s, const Instruction* i) {
     const u32* members = lanes_at<u32>(s, i->operand[5]);
     u32 required = 0;
-    for (const unsigned l : LanesOf{s.mask}) required |= members[l];
+    BASCULE_LANE_LOOP
+    for (u32 l = 0; l < 32; ++l) required |= members[l] & (0u - (s.mask >> l & 1u));
     if (!meet(s, i, required)) return nullptr;
     const u32* a = lanes_at<u32>(s, i->operand[2]);
     const u32* b = lanes_at<u32>(s, i->operand[3]);
@@ -30,8 +41,9 @@ const Instruction* shuffle(Lanes& s, const Instruction* i) {
         // address, and a NaN as a number. The register there may have any leftover.
         undefined[l] = ((members[l] & mask) >> from[l] & 1u) - 1u;
     }
+    permute(a, from, r);
     BASCULE_LANE_LOOP
-    for (u32 l = 0; l < 32; ++l) r[l] = a[from[l]] | (undefined[l] & inside[l]);
+    for (u32 l = 0; l < 32; ++l) r[l] |= undefined[l] & inside[l];
     const u32 predicate = pack_mask(inside);
     blend(lanes_at<u32>(s, i->operand[0]), r, s.write_mask);
     write_predicate(s, i->operand[1], predicate);

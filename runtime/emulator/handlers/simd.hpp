@@ -68,7 +68,12 @@ inline void write_predicate(Lanes& s, std::uint32_t offset, std::uint32_t value)
 /// One bit per lane from 32 words that are all ones or zero.
 inline std::uint32_t pack_mask(const std::uint32_t* words) {
     std::uint32_t mask = 0;
-#if defined(__AVX2__)
+#if defined(__AVX512DQ__)
+    for (std::size_t k = 0; k < 2; ++k) {
+        const __m512i v = _mm512_load_si512(words + 16 * k);
+        mask |= static_cast<std::uint32_t>(_mm512_movepi32_mask(v)) << (16 * k);
+    }
+#elif defined(__AVX2__)
     for (std::size_t k = 0; k < 4; ++k) {
         const __m256 v = _mm256_load_ps(reinterpret_cast<const float*>(words + 8 * k));
         mask |= static_cast<std::uint32_t>(_mm256_movemask_ps(v)) << (8 * k);
@@ -87,91 +92,138 @@ inline std::uint32_t pack_mask(const std::uint32_t* words) {
 // --- elementwise handlers: F{}(sources...) for every lane ---------------------------------------------
 // A full mask writes in place; otherwise inactive lanes keep what they have.
 
+/// Calls visit(registers) for each warp that runs: one, or those in lockstep. What it reads of the instruction it is to
+/// have read before: the compiler takes each write for one that may change it.
+template <class Visit>
+inline __attribute__((always_inline)) void for_each_warp(Lanes& s, Visit&& visit) {
+    std::byte* registers = s.registers;
+    const u32 file_bytes = s.file_bytes;
+    for (u32 more = s.in_step;; --more) {
+        visit(registers);
+        if (more == 0) return;
+        registers += file_bytes;
+    }
+}
+
+/// Calls loop(registers, to) for each, which fills the 32 lanes of `to`.
 template <class D, class Loop>
 inline __attribute__((always_inline)) const Instruction* for_each_lane(Lanes& s, const Instruction* i,
                                                                        Loop&& loop) {
-    D* d = lanes_at<D>(s, i->operand[0]);
-    // Not on the stack: a handler without a frame of its own begins and ends in fewer instructions.
-    D* aside = reinterpret_cast<D*>(s.aside);
     const bool all = s.write_mask == full_mask;
     // One loop for both places: half the code of a loop for each. A branch chooses, which a processor foresees;
     // the empty assembler text keeps it from becoming a conditional move, for which later loads would wait.
-    D* to = d;
+    // Not on the stack: a handler without a frame of its own begins and ends in fewer instructions.
+    std::ptrdiff_t result = i->operand[0];
     if (!all) [[unlikely]] {
-        to = aside;
-        asm volatile("" : "+r"(to));
+        result = s.aside - s.registers;
+        asm volatile("" : "+r"(result));
     }
-    loop(static_cast<D*>(__builtin_assume_aligned(to, 64)));
+    for_each_warp(
+        s, [&](std::byte * registers) __attribute__((always_inline)) {
+            loop(registers, static_cast<D*>(__builtin_assume_aligned(registers + result, 64)));
+        });
     if (!all) [[unlikely]]
-        blend(d, aside, s.write_mask);
+        blend(lanes_at<D>(s, i->operand[0]), reinterpret_cast<const D*>(s.aside), s.write_mask);
     return next(s, i + 1);
 }
 
-template <class F, class D, class A = D>
-const Instruction* unary(Lanes& s, const Instruction* i) {
-    const A* a = lanes_at<A>(s, i->operand[1]);
+template <class F, class D, class A>
+const Instruction* run_unary(Lanes& s, const Instruction* i) {
     return for_each_lane<D>(
-        s, i, [&](D * to) __attribute__((always_inline)) {
+        s, i, [at_a = i->operand[1]](std::byte * registers, D * to) __attribute__((always_inline)) {
+            const A* a = lanes_in<A>(registers, at_a);
             BASCULE_LANE_LOOP
             for (unsigned l = 0; l < 32; ++l) to[l] = static_cast<D>(F{}(a[l]));
         });
 }
+template <class F, class D, class A = D>
+constexpr Lockstep unary{run_unary<F, D, A>};
 
-template <class F, class D, class A = D, class B = A>
-const Instruction* binary(Lanes& s, const Instruction* i) {
-    const A* a = lanes_at<A>(s, i->operand[1]);
-    const B* b = lanes_at<B>(s, i->operand[2]);
+template <class F, class D, class A, class B>
+const Instruction* run_binary(Lanes& s, const Instruction* i) {
     return for_each_lane<D>(
-        s, i, [&](D * to) __attribute__((always_inline)) {
+        s, i, [ at_a = i->operand[1],
+                at_b = i->operand[2] ](std::byte * registers, D * to) __attribute__((always_inline)) {
+            const A* a = lanes_in<A>(registers, at_a);
+            const B* b = lanes_in<B>(registers, at_b);
             BASCULE_LANE_LOOP
             for (unsigned l = 0; l < 32; ++l) to[l] = static_cast<D>(F{}(a[l], b[l]));
         });
 }
+template <class F, class D, class A = D, class B = A>
+constexpr Lockstep binary{run_binary<F, D, A, B>};
 
-template <class F, class D, class A = D, class B = A, class C = B>
-const Instruction* ternary(Lanes& s, const Instruction* i) {
-    const A* a = lanes_at<A>(s, i->operand[1]);
-    const B* b = lanes_at<B>(s, i->operand[2]);
-    const C* c = lanes_at<C>(s, i->operand[3]);
+template <class F, class D, class A, class B, class C>
+const Instruction* run_ternary(Lanes& s, const Instruction* i) {
     return for_each_lane<D>(
-        s, i, [&](D * to) __attribute__((always_inline)) {
+        s, i, [ at_a = i->operand[1], at_b = i->operand[2],
+                at_c = i->operand[3] ](std::byte * registers, D * to) __attribute__((always_inline)) {
+            const A* a = lanes_in<A>(registers, at_a);
+            const B* b = lanes_in<B>(registers, at_b);
+            const C* c = lanes_in<C>(registers, at_c);
             BASCULE_LANE_LOOP
             for (unsigned l = 0; l < 32; ++l) to[l] = static_cast<D>(F{}(a[l], b[l], c[l]));
         });
 }
+template <class F, class D, class A = D, class B = A, class C = B>
+constexpr Lockstep ternary{run_ternary<F, D, A, B, C>};
+
+/// The predicate operand[0] of each warp becomes make(registers).
+template <class Make>
+inline __attribute__((always_inline)) void write_predicates(Lanes& s, const Instruction* i, Make&& make) {
+    for_each_warp(
+        s, [&make, at = i->operand[0], mask = s.write_mask ](std::byte * registers)
+               __attribute__((always_inline)) {
+                   u32& d = predicate_in(registers, at);
+                   d = (d & ~mask) | (make(registers) & mask);
+               });
+}
 
 template <class F, class T>
-const Instruction* test(Lanes& s, const Instruction* i) {
-    const T* a = lanes_at<T>(s, i->operand[1]);
-    alignas(64) std::uint32_t r[32];
-    BASCULE_LANE_LOOP
-    for (unsigned l = 0; l < 32; ++l) r[l] = F{}(a[l]) ? full_mask : 0u;
-    write_predicate(s, i->operand[0], pack_mask(r));
+const Instruction* run_test(Lanes& s, const Instruction* i) {
+    write_predicates(
+        s, i, [at_a = i->operand[1]](std::byte * registers) __attribute__((always_inline)) {
+            const T* a = lanes_in<T>(registers, at_a);
+            alignas(64) std::uint32_t r[32];
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 32; ++l) r[l] = F{}(a[l]) ? full_mask : 0u;
+            return pack_mask(r);
+        });
     return next(s, i + 1);
 }
+template <class F, class T>
+constexpr Lockstep test{run_test<F, T>};
 
 template <class F, class T>
 inline void write_comparison(Lanes& s, const Instruction* i) {
-    const T* a = lanes_at<T>(s, i->operand[1]);
-    const T* b = lanes_at<T>(s, i->operand[2]);
-    alignas(64) std::uint32_t r[32];
-    BASCULE_LANE_LOOP
-    for (unsigned l = 0; l < 32; ++l) r[l] = F{}(a[l], b[l]) ? full_mask : 0u;
-    write_predicate(s, i->operand[0], pack_mask(r));
+    write_predicates(
+        s, i,
+        [ at_a = i->operand[1], at_b = i->operand[2] ](std::byte * registers) __attribute__((always_inline)) {
+            const T* a = lanes_in<T>(registers, at_a);
+            const T* b = lanes_in<T>(registers, at_b);
+            alignas(64) std::uint32_t r[32];
+            BASCULE_LANE_LOOP
+            for (unsigned l = 0; l < 32; ++l) r[l] = F{}(a[l], b[l]) ? full_mask : 0u;
+            return pack_mask(r);
+        });
 }
 
 template <class F, class T>
-const Instruction* compare(Lanes& s, const Instruction* i) {
+const Instruction* run_compare(Lanes& s, const Instruction* i) {
     write_comparison<F, T>(s, i);
     return next(s, i + 1);
 }
+template <class F, class T>
+constexpr Lockstep compare{run_compare<F, T>};
 
 /// And what looks at the predicate, in the same instruction.
 template <class F, class T, Handler Then>
-const Instruction* compare_then(Lanes& s, const Instruction* i) {
+const Instruction* run_compare_then(Lanes& s, const Instruction* i) {
     write_comparison<F, T>(s, i);
     return Then(s, i);
 }
+template <class F, class T, Handler Then>
+constexpr Lockstep compare_then{run_compare_then<F, T, Then>};
 
 using Eq = decltype([]<class T>(T a, T b) -> bool { return a == b; });
 using Lt = decltype([]<class T>(T a, T b) -> bool { return a < b; });
@@ -185,7 +237,7 @@ inline const Instruction* stand_still(Lanes&, const Instruction* i) { return i; 
 /// A directed rounding is the processor's while one instruction runs. The calls are opaque, so nothing moves
 /// across them.
 template <int Mode, Handler H>
-const Instruction* rounded(Lanes& s, const Instruction* i) {
+const Instruction* run_rounded(Lanes& s, const Instruction* i) {
     Instruction alone[2] = {*i, {}};
     alone[1].handler = reinterpret_cast<void (*)()>(stand_still);
     fesetround(Mode);
@@ -193,6 +245,9 @@ const Instruction* rounded(Lanes& s, const Instruction* i) {
     fesetround(FE_TONEAREST);
     return next(s, i + 1);
 }
+/// H is a Lockstep's.
+template <int Mode, Handler H>
+constexpr Lockstep rounded{run_rounded<Mode, H>};
 
 /// The PTX type of a C++ number.
 template <class T>

@@ -6,11 +6,18 @@
 #include <new>
 #include <sys/mman.h>
 
+#include "machine/lockstep.hpp"
+
 namespace emulated::machine {
 namespace {
 
 using program::Code;
 using program::Special;
+
+// What the register files of warps in lockstep may take: they lie in a processor's second cache, which is no slower.
+constexpr std::uint32_t registers_in_lockstep = 192 * 1024;
+// Of warps that have none of their own: more of them gain little, and each is filled.
+constexpr std::uint32_t most_shared_files = 8;
 
 std::uint32_t round_up(std::uint32_t value, std::uint32_t to) { return (value + to - 1) / to * to; }
 
@@ -80,8 +87,11 @@ void Worker::begin(GridState& grid) {
     block_.most_rounds = cooperative_ ? least_cooperative_budget : ~0u;
 
     // An odd number of cache lines between warps keeps equal registers out of equal cache sets.
-    const std::size_t file = (round_up(code_->register_bytes, 64) / 64 | 1u) * std::size_t{64};
-    std::byte* registers = registers_.take(file * (own_registers_ ? count : 1));
+    const std::uint32_t file = (round_up(code_->register_bytes, 64) / 64 | 1u) * 64;
+    most_in_step_ = std::clamp<std::uint32_t>(registers_in_lockstep / file, 1,
+                                              own_registers_ ? count : std::min(count, most_shared_files));
+    files_ = own_registers_ ? count : most_in_step_;
+    std::byte* registers = registers_.take(std::size_t{file} * files_);
     const std::uint32_t shared_bytes = code_->shared_bytes + request_->dynamic_shared_bytes;
     caches_.assign(code_->caches, {});
     warps_.resize(count);
@@ -89,15 +99,13 @@ void Worker::begin(GridState& grid) {
         warps_[w].index = w;
         const std::uint32_t left = block_.threads - 32 * w;
         warps_[w].exists = left >= 32 ? ~0u : (1u << left) - 1;
-        warps_[w].registers = registers + (own_registers_ ? w * file : 0);
-        if (w == 0 || own_registers_) fill_constants(warps_[w].registers);
+        warps_[w].registers = registers + std::size_t{w % files_} * file;
     }
     if (placed_ != request_->block) place_threads();
-    for (std::uint32_t w = 0; w < (own_registers_ ? count : 1); ++w) {
-        for (const Code::SpecialSlot& slot : code_->specials) fill_special(warps_[w].registers, slot, w);
-    }
+    fill_registers();
     find_stale_specials();
-    lanes_.code = code_->instructions.data();
+    lanes_.code = lanes_.alone_code = code_->instructions.data();
+    lanes_.file_bytes = file;
     lanes_.lists = code_->lists.data();
     lanes_.caches = caches_.data();
     lanes_.memory = request_->memory;
@@ -127,28 +135,55 @@ void Worker::place_threads() {
     }
 }
 
-void Worker::fill_constants(std::byte* registers) const {
-    for (const Code::Constant& constant : code_->constants) {
+// What is the same for the whole launch. No kernel writes it, so what the last launch left need not be written again.
+void Worker::fill_registers() {
+    const std::span<const Warp> files = std::span(warps_).first(files_);
+    const Filled now{code_->serial,
+                     files.front().registers,
+                     files_,
+                     request_->grid,
+                     request_->block,
+                     request_->cluster,
+                     request_->workspace,
+                     request_->dynamic_shared_bytes,
+                     request_->explicit_cluster};
+    const bool same = std::exchange(filled_, now) == now;
+    if (!same) {
+        for (const Code::SpecialSlot& slot : code_->specials) fill_special(slot, files);
+    }
+    filled_constants_.resize(code_->constants.size());
+    for (std::size_t c = 0; c < filled_constants_.size(); ++c) {
+        const Code::Constant& constant = code_->constants[c];
         std::uint64_t value = constant.value;
         if (constant.parameter != ptx::Type::none)
             value = parameter(request_->parameters + value, constant.parameter);
         if (constant.global >= 0) value += request_->globals[constant.global];
-        std::byte* at = registers + constant.offset;
-        if (constant.bytes == 0) std::memcpy(at, &value, 4);
-        for (std::size_t l = 0; l < 32; ++l) std::memcpy(at + l * constant.bytes, &value, constant.bytes);
+        if (std::exchange(filled_constants_[c], value) == value && same) continue;
+        std::byte* first = files.front().registers + constant.offset;
+        if (constant.bytes == 0) std::memcpy(first, &value, 4);
+        for (std::size_t l = 0; l < 32; ++l) std::memcpy(first + l * constant.bytes, &value, constant.bytes);
+        for (const Warp& warp : files.subspan(1))
+            std::memcpy(warp.registers + constant.offset, first, std::max(32 * constant.bytes, 4u));
     }
 }
 
-void Worker::fill_special(std::byte* registers, const Code::SpecialSlot& slot, std::uint32_t warp) const {
-    auto* d = reinterpret_cast<std::uint32_t*>(registers + slot.offset);
-    const auto all = [&](std::uint32_t value) { std::fill(d, d + 32, value); };
+void Worker::fill_special(const Code::SpecialSlot& slot, std::span<const Warp> warps) const {
+    const auto lanes_of = [&](const Warp& warp) {
+        return reinterpret_cast<std::uint32_t*>(warp.registers + slot.offset);
+    };
+    const auto all = [&](std::uint32_t value) {
+        for (const Warp& warp : warps) std::fill_n(lanes_of(warp), 32, value);
+    };
     const auto each = [&](auto&& value) {
-        for (std::uint32_t l = 0; l < 32; ++l) d[l] = value(l);
+        for (const Warp& warp : warps) {
+            for (std::uint32_t l = 0; l < 32; ++l) lanes_of(warp)[l] = value(l);
+        }
     };
     if (slot.special <= Special::nctaid_z) {  // the first twelve: tid, ntid, ctaid and nctaid by axis
         const unsigned axis = static_cast<unsigned>(slot.special) % 3;
         if (slot.special <= Special::tid_z) {
-            std::memcpy(d, &threads_[axis][std::size_t{32} * warp], 128);
+            for (const Warp& warp : warps)
+                std::memcpy(lanes_of(warp), &threads_[axis][std::size_t{32} * warp.index], 128);
             return;
         }
         const Dim3& value = slot.special <= Special::ntid_z    ? request_->block
@@ -163,7 +198,8 @@ void Worker::fill_special(std::byte* registers, const Code::SpecialSlot& slot, s
         case Special::laneid:
             return each([](std::uint32_t l) { return l; });
         case Special::warpid:
-            return all(warp);
+            for (const Warp& warp : warps) std::fill_n(lanes_of(warp), 32, warp.index);
+            return;
         case Special::nwarpid:
             return all(32);
         case Special::nsmid:
@@ -224,30 +260,36 @@ void Worker::find_stale_specials() {
     for (auto& slots : stale_specials_) slots.clear();
     for (const Code::SpecialSlot& slot : code_->specials) {
         const Lifetime lifetime = lifetime_of(slot.special);
-        const bool by_warp = lifetime == Lifetime::none || (lifetime == Lifetime::warp && !own_registers_);
+        const bool by_warp =
+            lifetime == Lifetime::none || (lifetime == Lifetime::warp && files_ < warps_.size());
         const bool by_block = by_warp || lifetime == Lifetime::block;
         if (by_block) stale_specials_[0].push_back(slot);
-        if (by_warp || (by_block && own_registers_)) stale_specials_[1].push_back(slot);
+        if (by_warp || (by_block && files_ > 1)) stale_specials_[1].push_back(slot);
     }
 }
 
-void Worker::start(Warp& warp) const {
-    if (warp.has_transfers) {
-        warp.has_transfers = false;
-        warp.copies.clear();
-        warp.bulk_groups = {};
+void Worker::start(std::span<Warp> warps) const {
+    for (Warp& warp : warps) {
+        if (warp.has_transfers) {
+            warp.has_transfers = false;
+            warp.copies.clear();
+            warp.bulk_groups = {};
+        }
+        warp.cluster_arrived = 0;
+        warp.exited = 0;
+        warp.met_after_exits = ~0u;
+        warp.groups.clear();
+        warp.groups.emplace_back().mask = warp.exists;
     }
-    warp.cluster_arrived = 0;
-    warp.exited = 0;
-    warp.met_after_exits = ~0u;
-    warp.groups.clear();
-    warp.groups.emplace_back().mask = warp.exists;
-    for (const Code::SpecialSlot& slot : stale_specials_[warp.index != 0])
-        fill_special(warp.registers, slot, warp.index);
+    for (const Code::SpecialSlot& slot : stale_specials_[warps.front().index != 0]) fill_special(slot, warps);
+}
+
+void Worker::place_local(const Warp& warp) {
+    lanes_.local = local_.take(0) + std::size_t{warp.index} * 32 * lanes_.local_bytes;
 }
 
 bool Worker::run(Warp& warp) {
-    lanes_.local = local_.take(0) + std::size_t{warp.index} * 32 * lanes_.local_bytes;
+    place_local(warp);
     return run_warp(lanes_, warp);
 }
 
@@ -263,7 +305,7 @@ std::optional<Fault> Worker::run_block(std::uint64_t linear) {
 
 void Worker::start_block(const Dim3& index, Cluster& cluster) {
     place_block(index, cluster);
-    for (Warp& warp : warps_) start(warp);
+    start(warps_);
 }
 
 void Worker::place_block(const Dim3& index, Cluster& cluster) {
@@ -274,6 +316,7 @@ void Worker::place_block(const Dim3& index, Cluster& cluster) {
     block_.open_phase.reset();
     block_.watchdog.start(*grid_, lanes_);
     block_.barriers_passed = 0;
+    if (!code_->has_barrier) return;
     block_.arrived.fill(0);
     block_.votes.fill({});
 }
@@ -281,24 +324,57 @@ void Worker::place_block(const Dim3& index, Cluster& cluster) {
 // False: a fault, or no warp can go on.
 bool Worker::run_all() {
     if (own_registers_) {
-        for (Warp& warp : warps_) start(warp);
+        start(warps_);
         Turn last = turn();
         while (last == Turn::goes_on || last == Turn::waits) last = turn();
         return last == Turn::done;
     }
-    for (Warp& warp : warps_) {
-        start(warp);
-        if (!run(warp)) return false;
+    for (std::size_t w = 0; w < warps_.size(); w += files_) {
+        const std::span<Warp> warps =
+            std::span(warps_).subspan(w, std::min<std::size_t>(files_, warps_.size() - w));
+        start(warps);
+        for (;;) {
+            if (!run_once(warps)) return false;
+            if (!has_ready(warps.front())) break;
+        }
         lanes_.stop = Stop::none;
-        if (warp.exited != warp.exists) return false;
+        if (std::ranges::any_of(warps, [](const Warp& warp) { return warp.exited != warp.exists; }))
+            return false;
     }
     return true;
 }
 
+// Runs each of these warps until it ends, waits or has repeated itself for a while; together where they can.
+bool Worker::run_once(std::span<Warp> warps) {
+    while (!warps.empty()) {
+        const std::span<Warp> together = warps.first(count_in_step(warps));
+        warps = warps.subspan(together.size());
+        if (together.size() > 1) {
+            place_local(together.front());
+            if (!run_in_lockstep(lanes_, together)) continue;
+            // The warp that cannot go on as the others do is first: if they parted at its fault, it is at that again.
+            if (!run(together[lanes_.went_on])) return false;
+        }
+        for (Warp& warp : together) {
+            if (!run(warp)) return false;
+        }
+    }
+    return true;
+}
+
+// How many from the first on can run in lockstep; one, if it cannot.
+std::size_t Worker::count_in_step(std::span<const Warp> warps) const {
+    std::size_t count = 0;
+    while (count < std::min<std::size_t>(warps.size(), most_in_step_) && can_run_in_lockstep(warps[count]) &&
+           warps[count].groups.front().pc == warps.front().groups.front().pc)
+        ++count;
+    return std::max<std::size_t>(count, 1);
+}
+
 Worker::Turn Worker::turn() {
     bool done = true, ready = false;
-    for (Warp& warp : warps_) {
-        if (!run(warp)) return Turn::stuck;
+    if (!run_once(warps_)) return Turn::stuck;
+    for (const Warp& warp : warps_) {
         done = done && warp.exited == warp.exists;
         ready = ready || has_ready(warp);
     }

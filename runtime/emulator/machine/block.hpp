@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -72,11 +73,14 @@ class Worker {
   private:
     void place_threads();
     void place_block(const Dim3& index, Cluster& cluster);
-    void fill_constants(std::byte* registers) const;
-    void fill_special(std::byte* registers, const program::Code::SpecialSlot& slot, std::uint32_t warp) const;
+    void fill_registers();
+    void fill_special(const program::Code::SpecialSlot& slot, std::span<const Warp> warps) const;
     void find_stale_specials();
-    void start(Warp& warp) const;
+    void start(std::span<Warp> warps) const;
+    void place_local(const Warp& warp);
     bool run(Warp& warp);
+    bool run_once(std::span<Warp> warps);
+    std::size_t count_in_step(std::span<const Warp> warps) const;
     bool run_all();
     void let_go(std::uint32_t barrier);
     bool release_whole_block();
@@ -93,10 +97,24 @@ class Worker {
     Dim3 thread_of(std::uint32_t linear) const;
     Fault::Place place_of(std::uint32_t pc, std::uint32_t thread) const;
 
+    /// What the register files hold for a launch, but for the constants.
+    struct Filled {
+        std::uint64_t code = 0;  ///< Code::serial
+        const std::byte* registers = nullptr;
+        std::uint32_t files = 0;
+        Dim3 grid, block, cluster;
+        std::uint64_t workspace = 0;
+        std::uint32_t dynamic_shared_bytes = 0;
+        bool explicit_cluster = false;
+        bool operator==(const Filled&) const = default;
+    };
+
     GridState* grid_ = nullptr;
     const program::Code* code_ = nullptr;
     const LaunchRequest* request_ = nullptr;
     Arena registers_, shared_, local_;
+    Filled filled_;
+    std::vector<std::uint64_t> filled_constants_;
     races::AccessLog log_;
     std::vector<AllocationCache> caches_;
     /// Special registers that the first warp of a block finds changed, and the others.
@@ -109,7 +127,9 @@ class Worker {
     Dim3 placed_{0, 0, 0};                                    ///< the block shape that threads_ is for
     std::vector<std::uint32_t> threads_[3];                   ///< coordinates by linear thread index
     bool cooperative_ = false;                                ///< blocks of its grid wait for each other
-    bool own_registers_ = false;  ///< each warp has a register file, since a warp may wait for another
+    bool own_registers_ = false;      ///< each warp has a register file, since a warp may wait for another
+    std::uint32_t files_ = 1;         ///< register files; warps without their own take turns with them
+    std::uint32_t most_in_step_ = 1;  ///< warps that run in lockstep
 };
 
 }  // namespace emulated::machine

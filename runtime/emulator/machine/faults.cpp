@@ -229,7 +229,9 @@ std::uint64_t Worker::count_others(const LaneFault& first) {
     block_.counting = true;
     for (std::size_t w = lanes_.warp->index + std::size_t{1}; w < warps_.size(); ++w) {
         Warp& warp = warps_[w];
-        if (!own_registers_) start(warp);
+        if (!own_registers_) start({&warp, 1});
+        // Those in lockstep stand where an instruction may take for granted what another of them has found.
+        for (AllocationCache& cache : caches_) cache.pattern = AllocationCache::no_pattern;
         lanes_.stop = Stop::none;
         if (run(warp) || lanes_.fault.what != first.what || lanes_.fault.pc != first.pc) continue;
         same += static_cast<std::uint64_t>(__builtin_popcount(lanes_.fault.lanes));

@@ -38,6 +38,7 @@ struct AllocationCache {
     std::uint64_t bytes = 0;
     std::byte* host = nullptr;
     bool read_only = false;
+    static constexpr std::uint8_t no_pattern = 4;
     std::uint8_t pattern = 0;   ///< how the lanes' addresses lay the last time (handlers/memory.cpp)
     std::uint8_t patience = 1;  ///< how often to take scattered addresses for granted
 };
@@ -49,6 +50,7 @@ enum class Stop : std::uint8_t {
     meeting,          ///< parked until the lanes of a shuffle or vote arrive
     cluster_barrier,  ///< parked until the cluster arrives
     waiting,          ///< what it asked for has not happened: others may have to run first
+    parted,           ///< warps that ran in lockstep go on alone, at `pc` or after it
     exited,
     fault,
 };
@@ -101,11 +103,15 @@ struct alignas(64) Lanes {
     std::uint32_t alone_budget = 0;  ///< what `budget` begins with while no other group waits
     std::int64_t until_look = 0;     ///< so many branches and changes of groups later the watchdog looks
     bool rotated = false;            ///< runs out of order for a while, so that a lock's holder gets on
+    std::uint32_t in_step = 0;       ///< further warps that run in lockstep with this one
+    std::uint32_t file_bytes = 0;    ///< between their register files
+    std::uint32_t went_on = 0;       ///< parted: so many of them have done the instruction at `pc`
     Stop stop = Stop::none;
     std::uint32_t pc = 0;  ///< where a stopped group continues
     std::uint32_t barrier = 0, barrier_count = 0;
 
     const Instruction* code = nullptr;
+    const Instruction* alone_code = nullptr;  ///< of warps that are not in lockstep; otherwise `code`
     const std::uint32_t* lists = nullptr;
     AllocationCache* caches = nullptr;
     const memory::Memory* memory = nullptr;

@@ -16,13 +16,20 @@ inline const Instruction* next([[maybe_unused]] Lanes& s, const Instruction* i) 
 #endif
 }
 
-/// The 32 lanes of a register.
+/// The 32 lanes of a register, of the warp with this register file.
+template <class T>
+inline T* lanes_in(std::byte* registers, u32 offset) {
+    return static_cast<T*>(__builtin_assume_aligned(reinterpret_cast<T*>(registers + offset), 64));
+}
 template <class T>
 inline T* lanes_at(Lanes& s, u32 offset) {
-    return static_cast<T*>(__builtin_assume_aligned(reinterpret_cast<T*>(s.registers + offset), 64));
+    return lanes_in<T>(s.registers, offset);
 }
 
-inline u32& predicate_at(Lanes& s, u32 offset) { return *reinterpret_cast<u32*>(s.registers + offset); }
+inline u32& predicate_in(std::byte* registers, u32 offset) {
+    return *reinterpret_cast<u32*>(registers + offset);
+}
+inline u32& predicate_at(Lanes& s, u32 offset) { return predicate_in(s.registers, offset); }
 
 /// The lanes of a mask, in order: for (const unsigned l : LanesOf{s.mask}).
 struct LanesOf {

@@ -25,10 +25,20 @@ struct InstructionSet {
     Registry (*handlers)();
 };
 
+#define AVX512(name) avx512::register_##name,
 #define AVX2(name) avx2::register_##name,
 #define BASELINE(name) baseline::register_##name,
 // What was compiled, the best first (BASCULE_BASELINE in CMake).
 constexpr InstructionSet instruction_sets[] = {
+#if defined(BASCULE_EMULATED_AVX512)
+    // Processors with VBMI2 (Ice Lake, Zen 4 and later) do not run slower for it, as earlier ones do.
+    {"AVX-512",
+     [] {
+         return __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512vl") &&
+                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+     },
+     [] { return handlers({BASCULE_HANDLERS(AVX2) BASCULE_WIDE_HANDLERS(AVX512)}); }},
+#endif
 #if defined(BASCULE_EMULATED_AVX2)
     // Every processor with AVX2 has F16C, which clang 14 cannot ask for.
     {"AVX2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); },
@@ -38,6 +48,7 @@ constexpr InstructionSet instruction_sets[] = {
     {"baseline", [] { return true; }, [] { return handlers({BASCULE_HANDLERS(BASELINE)}); }},
 #endif
 };
+#undef AVX512
 #undef AVX2
 #undef BASELINE
 
@@ -51,7 +62,8 @@ const InstructionSet* find_set(std::string_view name) {
 
 const InstructionSet* chosen_set() {
     const char* asked = std::getenv("BASCULE_EMULATED_ISA");
-    return find_set(asked && std::string_view(asked) == "baseline" ? "baseline" : "");
+    const std::string_view name = asked ? asked : "";
+    return find_set(name == "avx2" ? "AVX2" : name);
 }
 
 Registry handlers_of(const InstructionSet* set) { return set ? set->handlers() : Registry(); }
@@ -65,16 +77,24 @@ std::size_t Registry::Hash::operator()(const program::Key& key) const noexcept {
 }
 
 void Registry::add(Operation operation, Type type, Type second, const FlagSet& flags, Handler handler) {
-    handlers_[{operation, type, second, flags}] = handler;
+    handlers_[{operation, type, second, flags}] = {handler, nullptr};
 }
 
 void Registry::add(Operation operation, Handler handler, const FlagSet& flags) {
     add(operation, Type::none, Type::none, flags, handler);
 }
 
-Handler Registry::find(const program::Key& key) const {
+void Registry::add(Operation operation, Lockstep handler, const FlagSet& flags) {
+    add(operation, Type::none, Type::none, flags, handler);
+}
+
+void Registry::add(Operation operation, Type type, Type second, const FlagSet& flags, Lockstep handler) {
+    handlers_[{operation, type, second, flags}] = {handler.alone, handler.together};
+}
+
+Registry::Found Registry::find(const program::Key& key) const {
     const auto found = handlers_.find(key);
-    return found == handlers_.end() ? nullptr : found->second;
+    return found == handlers_.end() ? Found{} : found->second;
 }
 
 const Registry& registry() {
@@ -92,6 +112,8 @@ const char* instruction_set() { return chosen_set() ? chosen_set()->name : "none
 
 std::string_view why_no_instruction_set() {
     if (chosen_set()) return "";
+    if (find_set("AVX2") == nullptr && find_set("baseline") != nullptr)
+        return "BASCULE_EMULATED_ISA is 'avx2', which this processor lacks; unset it";
     if (find_set(""))
         return "BASCULE_EMULATED_ISA is 'baseline', which this build of Bascule leaves out; unset it, or install with pip "
                "install . -C cmake.define.BASCULE_BASELINE=ON";

@@ -14,20 +14,35 @@ using program::FlagSet;
 using program::Operation;
 using program::Type;
 
+/// What runs an instruction for one warp or a part of it, and what runs it for warps in lockstep (machine/lockstep.hpp).
+struct Lockstep {
+    Handler alone, together;
+    constexpr explicit Lockstep(Handler both) : alone(both), together(both) {}
+    constexpr Lockstep(Handler for_one, Handler for_all) : alone(for_one), together(for_all) {}
+    constexpr operator Handler() const { return alone; }
+};
+
 /// Filled once by the handler files, then read by any thread.
 class Registry {
   public:
+    struct Found {
+        Handler handler = nullptr;  ///< null when there is none: a gap in the machine, which a test looks for
+        Handler together = nullptr;  ///< null: it runs for one warp at a time
+        explicit operator bool() const { return handler != nullptr; }
+    };
+
     void add(Operation operation, Type type, Type second, const FlagSet& flags, Handler handler);
+    void add(Operation operation, Type type, Type second, const FlagSet& flags, Lockstep handler);
     /// One for all types.
     void add(Operation operation, Handler handler, const FlagSet& flags = {});
-    /// Null when there is none: a gap in the machine, which a test looks for.
-    Handler find(const program::Key& key) const;
+    void add(Operation operation, Lockstep handler, const FlagSet& flags = {});
+    Found find(const program::Key& key) const;
 
   private:
     struct Hash {
         std::size_t operator()(const program::Key& key) const noexcept;
     };
-    std::unordered_map<program::Key, Handler, Hash> handlers_;
+    std::unordered_map<program::Key, Found, Hash> handlers_;
 };
 
 /// Calls visit.operator()<flag>() for each flag.
@@ -42,8 +57,8 @@ inline void for_types(const Visit& visit) {
     (visit.template operator()<Ts>(), ...);
 }
 
-/// For this processor: AVX2 and FMA where it has them. BASCULE_EMULATED_ISA=baseline asks for the other.
-/// Empty where neither was compiled for it: why_no_instruction_set() says what to do then, and nothing otherwise.
+/// For this processor: the best of what was compiled. BASCULE_EMULATED_ISA asks for a lesser one: avx2 or baseline.
+/// Empty where none was compiled for it: why_no_instruction_set() says what to do then, and nothing otherwise.
 const Registry& registry();
 const char* instruction_set();
 std::string_view why_no_instruction_set();
@@ -72,6 +87,11 @@ BASCULE_HANDLERS(FILE)
 }
 namespace avx2 {
 BASCULE_HANDLERS(FILE)
+}
+// Where registers twice as wide make a difference; the rest is AVX2's.
+#define BASCULE_WIDE_HANDLERS(FILE) FILE(arithmetic) FILE(floats) FILE(memory) FILE(shuffles)
+namespace avx512 {
+BASCULE_WIDE_HANDLERS(FILE)
 }
 #undef FILE
 

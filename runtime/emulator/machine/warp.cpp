@@ -37,19 +37,6 @@ bool try_meeting_again(Warp& warp) {
     return any;
 }
 
-// `yield_pc`: where the group stops for others.
-void begin(Lanes& lanes, const Warp& warp, const Group& chosen, bool alone, std::uint32_t yield_pc) {
-    lanes.mask = chosen.mask;
-    lanes.dead = ~warp.exists | warp.exited;
-    lanes.write_mask = lanes.mask | lanes.dead;
-    lanes.depth = chosen.depth;
-    lanes.alone = alone;
-    lanes.yield_pc = yield_pc;
-    lanes.budget = std::min(alone ? lanes.alone_budget : shared_budget, lanes.block->most_rounds);
-    lanes.stop = Stop::none;
-    lanes.pc = chosen.pc;
-}
-
 void take(Lanes& lanes, Warp& warp, Group chosen, bool rotated) {
     std::uint32_t yield = ~0u;
     std::erase_if(warp.groups, [&](const Group& group) {
@@ -62,18 +49,31 @@ void take(Lanes& lanes, Warp& warp, Group chosen, bool rotated) {
         if (group.state == Group::State::ready && group.depth == chosen.depth)
             yield = std::min(yield, group.pc);
     }
-    begin(lanes, warp, chosen, warp.groups.empty(), rotated ? ~0u : yield);
+    begin_group(lanes, warp, chosen, warp.groups.empty(), rotated ? ~0u : yield);
     lanes.rotated = rotated;
 }
 
 // The common case: no other group to wait for.
 void take_only(Lanes& lanes, Warp& warp) {
-    begin(lanes, warp, warp.groups.front(), true, ~0u);
-    lanes.rotated = false;
+    begin_group(lanes, warp, warp.groups.front(), true, ~0u);
     warp.groups.clear();
 }
 
 }  // namespace
+
+void begin_group(Lanes& lanes, const Warp& warp, const Group& chosen, bool alone, std::uint32_t yield_pc) {
+    lanes.mask = lanes.unguarded =
+        chosen.mask;  // warps may part where instructions are guarded, as whole ones
+    lanes.dead = ~warp.exists | warp.exited;
+    lanes.write_mask = lanes.mask | lanes.dead;
+    lanes.depth = chosen.depth;
+    lanes.alone = alone;
+    lanes.rotated = false;
+    lanes.yield_pc = yield_pc;
+    lanes.budget = std::min(alone ? lanes.alone_budget : shared_budget, lanes.block->most_rounds);
+    lanes.stop = Stop::none;
+    lanes.pc = chosen.pc;
+}
 
 const Instruction* watched(Lanes& s, const Instruction* i) {
     if (s.block->counting) return fault(s, i, LaneFault::What::cancelled);
@@ -82,6 +82,7 @@ const Instruction* watched(Lanes& s, const Instruction* i) {
 }
 
 const Instruction* spent(Lanes& s, const Instruction* i, std::uint32_t next) {
+    if (s.in_step != 0) return reselect(s, next);
     if (watched(s, i) == nullptr) return nullptr;
     if (!s.alone || s.block->warps_take_turns) return reselect(s, next);
     s.budget = s.alone_budget;

@@ -81,6 +81,9 @@ struct Block {
 /// where warps take turns. False: lanes.fault says why.
 bool run_warp(Lanes& lanes, Warp& warp);
 
+/// This group of the warp is the one that runs. It stops for others at `yield_pc`.
+void begin_group(Lanes& lanes, const Warp& warp, const Group& chosen, bool alone, std::uint32_t yield_pc);
+
 /// These lanes of the running group go on at `pc` as a group of their own. Those that stay are the caller's to set.
 inline void part(Lanes& s, std::uint32_t lanes, std::uint32_t pc) {
     Group other;

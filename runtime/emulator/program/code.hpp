@@ -29,9 +29,9 @@ struct Instruction {
     static constexpr std::uint16_t backward = 2;   ///< branch: to an earlier instruction
     static constexpr std::uint16_t has_count = 4;  ///< bar: operand[1] is a thread count
     static constexpr std::uint16_t counts = 16;    ///< bar: operand[2] is a predicate to count
-    /// memory: the instruction that last had this cache, in this very run of the same lanes, had the same
-    /// addresses but for `immediate`
-    static constexpr std::uint16_t same_lanes = 32;
+    /// ld, st: the instruction that last looked for this pattern, in this very run of the same lanes, had the same
+    /// addresses but for what is added to all of them
+    static constexpr std::uint16_t same_pattern = 32;
     static constexpr std::uint16_t narrow = 8;   ///< memory: the address register has 32 bits
     static constexpr std::uint16_t strong = 64;  ///< memory: others may be at these bytes, as .relaxed says
     /// asynchronous copies and mbarrier: the shared memory of any block of the cluster, not only of this one
@@ -46,10 +46,11 @@ struct Instruction {
     std::int64_t immediate = 0;           ///< address offset, branch target, table
     /// Results first; of vectors the start in Code::lists. Of ld_used the last is a bit for each byte that counts.
     std::array<std::uint32_t, 6> operand{};
+    static constexpr std::size_t pattern =
+        4;                    ///< ld, st: of this operand, the index of the cache with the pattern
     std::uint16_t count = 1;  ///< vector length; of atom the bytes of the vector that it begins
     std::uint16_t bits = 0;
-    std::uint32_t extra =
-        0;  ///< memory: the index of this instruction's cache: the allocation and the pattern
+    std::uint32_t extra = 0;  ///< memory: the index of this instruction's cache of an allocation
 };
 
 /// What a family of instructions that has one handler says beyond its key, as their immediate.
@@ -167,8 +168,10 @@ struct Code {
     bool has_dynamic_shared = false;  ///< an extern __shared__ array
     bool uses_heap = false;           ///< malloc or free
 
-    /// Guards `handler`, which depends on the processor and is found at the first launch.
+    /// Guards `handler` and what follows, which depend on the processor and are made at the first launch.
     mutable std::once_flag linked;
+    mutable std::vector<Instruction> lockstep;  ///< the instructions again, for warps in lockstep
+    mutable std::uint64_t serial = 0;           ///< unlike that of any other code
 };
 
 }  // namespace emulated::program

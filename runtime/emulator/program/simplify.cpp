@@ -39,10 +39,6 @@ std::vector<bool> leaders(const Body& body) {
     return made;
 }
 
-bool is_access(const Step& step) {
-    return step.memory && (step.key.operation == Operation::ld || step.key.operation == Operation::st);
-}
-
 class Simplifier {
   public:
     Simplifier(Body& body, Layout& layout)
@@ -96,6 +92,10 @@ class Simplifier {
 };
 
 }  // namespace
+
+bool is_access(const Step& step) noexcept {
+    return step.memory && (step.key.operation == Operation::ld || step.key.operation == Operation::st);
+}
 
 void simplify(Body& body, Layout& layout) { Simplifier(body, layout).run(); }
 
@@ -159,11 +159,17 @@ void join_addresses(Body& body, const Layout& layout) {
 
 void share_addresses(Body& body) {
     const std::vector<bool> leader = leaders(body);
-    // (address, base that is added, space, bytes, narrow) -> the step that last had them
-    using Kind = std::tuple<Ref::Kind, std::uint32_t, std::uint32_t, std::uint64_t, std::size_t, bool>;
-    std::map<Kind, std::int32_t> seen;
+    // (address, bytes, narrow, of one thread) -> the first step that had them, and of those with one space and one base
+    // that is added
+    using Pattern = std::tuple<Ref::Kind, std::uint32_t, std::size_t, bool, bool>;
+    using Place = std::tuple<std::uint64_t, std::uint32_t>;
+    struct Seen {
+        std::int32_t first;
+        std::map<Place, std::int32_t> places;
+    };
+    std::map<Pattern, Seen> seen;
     const auto forget = [&](const Ref& ref) {
-        const auto first = seen.lower_bound({ref.kind, ref.index, 0, 0, 0, false});
+        const auto first = seen.lower_bound({ref.kind, ref.index, 0, false, false});
         auto last = first;
         while (last != seen.end() && std::get<0>(last->first) == ref.kind &&
                std::get<1>(last->first) == ref.index)
@@ -179,14 +185,15 @@ void share_addresses(Body& body) {
             const bool has_base = (step.bits & Instruction::has_base) != 0;
             const Ref& address = step.sources[step.sources.size() - (has_base ? 2 : 1)];
             const std::size_t count = std::max<std::size_t>(step.list.size(), 1);
-            const Kind kind{address.kind,
-                            address.index,
-                            has_base ? step.sources.back().index + 1 : 0,
-                            step.key.flags.digest(),
-                            ptx::bytes_of(step.key.type) * count,
-                            (step.bits & Instruction::narrow) != 0};
-            const auto [known, is_new] = seen.try_emplace(kind, static_cast<std::int32_t>(i));
-            if (!is_new) step.shares = known->second;
+            const auto here = static_cast<std::int32_t>(i);
+            const Pattern pattern{address.kind, address.index, ptx::bytes_of(step.key.type) * count,
+                                  (step.bits & Instruction::narrow) != 0,
+                                  step.key.flags.has(Flag::local) || step.key.flags.has(Flag::param)};
+            Seen& known = seen.try_emplace(pattern, Seen{here, {}}).first->second;
+            if (known.first != here) step.follows = known.first;
+            const Place place{step.key.flags.digest(), has_base ? step.sources.back().index + 1 : 0};
+            const auto [same, is_new] = known.places.try_emplace(place, here);
+            if (!is_new) step.shares = same->second;
         }
         for (const Ref& ref : step.results) forget(ref);
         for (const Ref& ref : std::span(step.list).first(step.listed_results)) forget(ref);

@@ -29,10 +29,11 @@ struct Step {
     std::int64_t immediate = 0;
     std::int32_t label = -1;  ///< branch target
     std::uint16_t bits = 0;
-    bool partial = false;      ///< guarded: what it does not write stays
-    bool memory = false;       ///< wants an allocation cache
-    std::int32_t shares = -1;  ///< memory: the earlier step with the same addresses, up to the displacement
-    std::uint32_t extra = 0;   ///< goes to Instruction::extra
+    bool partial = false;       ///< guarded: what it does not write stays
+    bool memory = false;        ///< wants an allocation cache
+    std::int32_t shares = -1;   ///< memory: the earlier step with the same addresses, up to the displacement
+    std::int32_t follows = -1;  ///< memory: the first step whose addresses lie to each other as this one's
+    std::uint32_t extra = 0;    ///< goes to Instruction::extra
     std::uint32_t used_bytes =
         0;  ///< ld_used: a bit for each byte of the access; atom: of the vector it begins
     Code::Line line;
@@ -62,6 +63,9 @@ struct Step {
         }
     }
 };
+
+/// A load or a store, which looks for a pattern of the lanes' addresses.
+bool is_access(const Step& step) noexcept;
 
 /// One function on its way.
 struct Body {

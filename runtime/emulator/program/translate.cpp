@@ -169,13 +169,14 @@ class Emitter {
         Instruction made;
         made.immediate = step.immediate;
         made.bits = step.bits;
-        if (step.memory && step.shares >= 0) {
-            made.bits |= Instruction::same_lanes;
-            made.extra = caches_[static_cast<std::size_t>(step.shares)];
-        } else if (step.memory) {
-            made.extra = code_.caches++;
-        }
+        if (step.memory)
+            made.extra = step.shares >= 0 ? caches_[static_cast<std::size_t>(step.shares)] : code_.caches++;
         caches_.push_back(made.extra);
+        if (is_access(step)) {
+            if (step.follows >= 0) made.bits |= Instruction::same_pattern;
+            made.operand[Instruction::pattern] =
+                step.follows >= 0 ? caches_[static_cast<std::size_t>(step.follows)] : made.extra;
+        }
         std::size_t at = 0;
         if (!step.list.empty()) {
             made.operand[at++] = static_cast<std::uint32_t>(code_.lists.size());

@@ -29,7 +29,11 @@ def run(program: str = USE, **variables: str) -> subprocess.CompletedProcess[str
         ("BASCULE_EMULATED_DEVICES", "two", "it must be a number from 1 to 16"),
         ("BASCULE_EMULATED_WORKERS", "4x", "it must be a number of threads from 1 to 1024"),
         ("BASCULE_EMULATED_EXECUTE", "no", "it must be 1 (kernels run) or 0 (they are launched and do not run)"),
-        ("BASCULE_EMULATED_ISA", "avx512", "it must be baseline (do not use AVX2), or unset"),
+        (
+            "BASCULE_EMULATED_ISA",
+            "avx512",
+            "it must be avx2 (do not use AVX-512), baseline (do not use AVX2 either), or unset",
+        ),
         ("BASCULE_EMULATED_SCHEDULE", "slow", "it must be one of: eager, lazy, threads, random:<seed>"),
         ("BASCULE_EMULATED_TIMEOUT", "1min", "it must be a number of seconds above 0, or inf"),
         ("BASCULE_EMULATED_BUSY", "one", "it must be numbers of devices that refuse contexts, such as 1 or 0,2"),

@@ -2,6 +2,7 @@
 #include "machine/grids/launch.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "machine/grids/cooperative.hpp"
 #include "machine/grids/crew.hpp"
 #include "machine/grids/team.hpp"
+#include "machine/lockstep.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
 
@@ -20,11 +22,14 @@ namespace {
 void link(const program::Code& code) {
     std::call_once(code.linked, [&] {
         for (std::size_t i = 0; i < code.instructions.size(); ++i) {
-            const Handler handler = registry().find(code.keys[i]);
+            const Handler handler = registry().find(code.keys[i]).handler;
             if (!handler)
                 throw std::logic_error(fmt::format("no handler for PTX line {}", code.lines[i].ptx));
             code.instructions[i].handler = reinterpret_cast<void (*)()>(handler);
         }
+        link_lockstep(code);
+        static std::atomic<std::uint64_t> last = 0;
+        code.serial = ++last;
     });
 }
 

@@ -9,6 +9,7 @@
 
 #include "machine/cluster.hpp"
 #include "machine/groups.hpp"
+#include "machine/lockstep.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
 
@@ -43,9 +44,40 @@ const Instruction* diverge(Lanes& s, const Instruction* i, u32 taken) {
     return proceed(s, i, jump_first ? target : next, jump_first);
 }
 
+/// Which lanes of the warps in lockstep have a true predicate.
+struct Truth {
+    bool anywhere = false, everywhere = true;
+};
+Truth truth_of(Lanes& s, const Instruction* i) {
+    const u32 flip = i->bits & Instruction::negated ? ~0u : 0u;
+    u32 any = 0, all = ~0u;
+    std::byte* registers = s.registers;
+    for (u32 k = 0; k <= s.in_step; ++k, registers += s.file_bytes) {
+        const u32 p = predicate_in(registers, i->operand[0]) ^ flip;
+        any |= p;
+        all &= p;
+    }
+    return {any != 0, all == ~0u};
+}
+
+const Instruction* branch_in_lockstep(Lanes& s, const Instruction* i) {
+    const Truth truth = truth_of(s, i);
+    if (truth.everywhere) return bra(s, i);
+    return truth.anywhere ? part_ways(s, i) : next(s, i + 1);
+}
+
+const Instruction* guard_in_lockstep(Lanes& s, const Instruction* i) {
+    const Truth truth = truth_of(s, i);
+    if (!truth.anywhere) return next(s, i + i->immediate);
+    if (!truth.everywhere) return part_ways(s, i);
+    s.unguarded = s.mask;
+    return next(s, i + 1);
+}
+
 }  // namespace
 
 const Instruction* branch(Lanes& s, const Instruction* i) {
+    if (s.in_step != 0) return branch_in_lockstep(s, i);
     u32 p = predicate_at(s, i->operand[0]);
     if (i->bits & Instruction::negated) p = ~p;
     const u32 taken = p & s.mask;
@@ -55,6 +87,7 @@ const Instruction* branch(Lanes& s, const Instruction* i) {
 }
 
 const Instruction* guard(Lanes& s, const Instruction* i) {
+    if (s.in_step != 0) return guard_in_lockstep(s, i);
     u32 p = predicate_at(s, i->operand[0]);
     if (i->bits & Instruction::negated) p = ~p;
     const u32 taken = s.mask & p;
@@ -86,7 +119,7 @@ __attribute__((noinline)) void end_transfers(Lanes& s) {
 
 const Instruction* exit(Lanes& s, const Instruction*) {
     s.block->watchdog.note_progress();
-    if (s.warp->has_transfers) end_transfers(s);
+    if (s.warp->has_transfers) end_transfers(s);  // not in lockstep
     s.warp->exited |= s.mask;
     s.stop = Stop::exited;
     return nullptr;
@@ -94,7 +127,18 @@ const Instruction* exit(Lanes& s, const Instruction*) {
 
 const Instruction* trap(Lanes& s, const Instruction* i) { return fault(s, i, LaneFault::What::trap); }
 
+// Whether all warps in lockstep name the first one's barrier, and nothing is counted.
+bool agree_on_barrier(Lanes& s, const Instruction* i) {
+    if (i->bits & (Instruction::has_count | Instruction::counts)) return false;
+    const std::byte* registers = s.registers + i->operand[0];
+    for (u32 k = 1; k <= s.in_step; ++k) {
+        if (std::memcmp(registers, registers + std::size_t{k} * s.file_bytes, sizeof(u32)) != 0) return false;
+    }
+    return true;
+}
+
 const Instruction* barrier(Lanes& s, const Instruction* i) {
+    if (s.in_step != 0 && !agree_on_barrier(s, i)) return part_ways(s, i);
     const unsigned first = static_cast<unsigned>(__builtin_ctz(s.mask));
     const u32* ids = lanes_at<u32>(s, i->operand[0]);
     s.barrier = ids[first];
@@ -179,13 +223,13 @@ const Instruction* read_clock(Lanes& s, const Instruction* i) {
 
 void register_control(Registry& r) {
     const auto none = Type::none;
-    r.add(Operation::bra, bra);
-    r.add(Operation::branch, branch);
-    r.add(Operation::guard, guard);
-    r.add(Operation::unguard, unguard);
-    r.add(Operation::exit, exit);
+    r.add(Operation::bra, Lockstep{bra});
+    r.add(Operation::branch, Lockstep{branch});
+    r.add(Operation::guard, Lockstep{guard});
+    r.add(Operation::unguard, Lockstep{unguard});
+    r.add(Operation::exit, Lockstep{exit});
     r.add(Operation::trap, trap);
-    r.add(Operation::bar, barrier, {Flag::sync});
+    r.add(Operation::bar, Lockstep{barrier}, {Flag::sync});
     r.add(Operation::bar, barrier_arrive, {Flag::arrive});
     r.add(Operation::bar_red, Type::u32, none, {Flag::popc}, counted<Flag::popc>);
     r.add(Operation::bar_red, Type::pred, none, {Flag::and_}, counted<Flag::and_>);
