@@ -59,14 +59,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_logfinish() -> None:
-    """A lost context would fail every later test of the process too: the device is reset."""
+    """A lost context would fail every later test of the process too: the devices are reset."""
     try:
         driver = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOW | os.RTLD_NOLOAD)
     except OSError:  # tests on Bascule; it has a plugin for that
         return
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     if driver.cuMemGetInfo(ctypes.byref(free), ctypes.byref(total)) in FAULTS:
-        driver.bascule_emulated_reset(0)  # the only device
+        count = ctypes.c_int()
+        driver.cuDeviceGetCount(ctypes.byref(count))
+        for device in range(count.value):
+            driver.bascule_emulated_reset(device)
 
 
 @pytest.fixture(scope="class")
