@@ -119,6 +119,21 @@ TEST_CASE("a copy issued after the free is refused, under every policy alike") {
     });
 }
 
+TEST_CASE("memory whose free was issued is never found, whether the free has run or not") {
+    Fragile fragile("threads");
+    World& world = fragile.world;
+    const CUstream p = world.device.stream();
+    for (int k = 0; k < 300; ++k) {
+        const CUdeviceptr x = allocate_async(world, 64, p);
+        REQUIRE(world.api.cuMemFreeAsync(x, p) == CUDA_SUCCESS);
+        for (int again = 0; again < 1000; ++again) {  // while the free runs and after it
+            CUdeviceptr base = 0;
+            REQUIRE(world.api.cuMemGetAddressRange(&base, nullptr, x) == CUDA_ERROR_NOT_FOUND);
+        }
+    }
+    CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);
+}
+
 TEST_CASE("use before the allocation, on a stream that nothing orders after it, is a fault that says so") {
     Fragile fragile("lazy");
     World& world = fragile.world;

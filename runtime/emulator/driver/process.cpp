@@ -233,10 +233,19 @@ void Process::own(memory::DeviceAddress address, memory::Allocation::Kind kind, 
     owners_[address] = {&context, kind, std::move(share)};
 }
 
-void Process::disown(memory::DeviceAddress address) {
+bool Process::free(memory::DeviceAddress address, memory::Allocation::Kind kind, memory::Heap::FreedBy by) {
     const std::lock_guard lock(mutex_);
     const auto found = owners_.find(address);
     if (found != owners_.end() && !found->second.kept) owners_.erase(found);
+    return heap_->free(address, kind, by);
+}
+
+const memory::Allocation* Process::find_usable(memory::DeviceAddress address) {
+    const std::lock_guard lock(mutex_);
+    const memory::Allocation* known = heap_->find_known(address);
+    if (known == nullptr || known->kept) return known;  // a graph's memory has an address after a free too
+    const auto found = owners_.find(known->base);
+    return found != owners_.end() && found->second.being_freed ? nullptr : known;
 }
 
 void Process::keep(memory::DeviceAddress address) {
@@ -247,12 +256,10 @@ void Process::keep(memory::DeviceAddress address) {
 }
 
 void Process::end_keeping(memory::DeviceAddress address) {
-    {
-        const std::lock_guard lock(mutex_);
-        const auto found = owners_.find(address);
-        if (found != owners_.end()) found->second.kept = false;
-    }
-    if (!heap_->end_keeping(address)) disown(address);
+    const std::lock_guard lock(mutex_);
+    const auto found = owners_.find(address);
+    if (found != owners_.end()) found->second.kept = false;
+    if (!heap_->end_keeping(address) && found != owners_.end()) owners_.erase(found);
 }
 
 bool Process::begin_use(memory::DeviceAddress address) {

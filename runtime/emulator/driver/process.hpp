@@ -193,10 +193,9 @@ class Process {
     /// The process is about to end: what is pending has `left` to finish, and is dropped then. Zero: it stays pending.
     void end_soon(std::chrono::milliseconds left);
 
-    /// Remembers which context an allocation belongs to, until `disown` or the end of the context.
+    /// Remembers which context an allocation belongs to, until `free` or the end of the context.
     void own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context,
              PoolShare share = {});
-    void disown(memory::DeviceAddress address);
     /// Its address is a graph's, which stays its owner while it is allocated and freed. It counts as freed now.
     void keep(memory::DeviceAddress address);
     void end_keeping(memory::DeviceAddress address);
@@ -206,6 +205,12 @@ class Process {
     /// A stream-ordered free was issued. False when one was before.
     bool begin_free(memory::DeviceAddress address);
     bool is_being_freed(memory::DeviceAddress address);
+    /// Ends an allocation and its ownership at once: nobody finds one of them without the other, and host memory's address
+    /// may be another's as soon as it is free. False where there is none of this kind.
+    bool free(memory::DeviceAddress address, memory::Allocation::Kind kind,
+              memory::Heap::FreedBy by = memory::Heap::FreedBy::host);
+    /// What has this byte, live or allocated in stream order, and was not freed so. Null where nothing does.
+    const memory::Allocation* find_usable(memory::DeviceAddress address);
     /// The pool that an allocation is from; null when it is from none.
     PoolShare pool_of(memory::DeviceAddress address);
 

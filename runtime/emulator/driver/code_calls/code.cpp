@@ -148,8 +148,7 @@ void free_if_idle(const Instance& more = {}) {
     process.scheduler().if_idle([&process] {
         const std::lock_guard lock(mutex);
         for (const auto address : addresses) {
-            process.heap().free(address, Allocation::Kind::module_global);
-            process.disown(address);
+            process.free(address, Allocation::Kind::module_global);
         }
         addresses.clear();
     });

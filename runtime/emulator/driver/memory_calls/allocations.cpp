@@ -61,8 +61,7 @@ CUresult release_to_pool(CUdeviceptr address, const Context& context) {
     const Allocation* allocation = process.heap().find(address);
     const auto kind = allocation == nullptr ? Allocation::Kind::device : allocation->kind;
     if (allocation == nullptr || !process.begin_free(address)) return not_freeable(address);
-    process.disown(address);  // first: host memory's address may be another's as soon as it is free
-    if (!process.heap().free(address, kind)) return not_freeable(address);
+    if (!process.free(address, kind)) return not_freeable(address);
     trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuMemFree");
     return context.error.load();
 }
@@ -80,10 +79,7 @@ CUresult free_memory(CUdeviceptr address, std::initializer_list<Allocation::Kind
     synchronize_implicitly();
     for (Context* each : process.contexts()) each->graph.drain();
     const bool freed = process.scheduler().exclusively([&] {
-        if (process.heap().is_lost(address)) {
-            process.disown(address);
-            return process.heap().free(address, Allocation::Kind::device);
-        }
+        if (process.heap().is_lost(address)) return process.free(address, Allocation::Kind::device);
         const Allocation* allocation = process.heap().find(address);
         const bool fits = allocation != nullptr && allocation->base == address && allocation->serial != 0 &&
                           !allocation->imported &&
@@ -91,8 +87,7 @@ CUresult free_memory(CUdeviceptr address, std::initializer_list<Allocation::Kind
         if (!fits) return false;
         // Everything that used it has run: no operation to come can conflict with it.
         races::Detector::get().forget(address, allocation->bytes);
-        process.disown(address);  // first: host memory's address may be another's as soon as it is free
-        return process.heap().free(address, allocation->kind);
+        return process.free(address, allocation->kind);
     });
     EMULATED_CHECK(context->error.load());
     if (!freed) return not_freeable(address);
@@ -107,11 +102,10 @@ bool can_be_exported(const Allocation& allocation) {
 
 namespace {
 
-/// Live, or allocated in stream order and not freed so: what a client may ask about. Null for the rest.
+/// What a client may ask about. Null for the rest.
 const Allocation* find(CUdeviceptr address) {
-    const Allocation* known = Process::get().heap().find_known(address);
-    if (known == nullptr || known->kind == Allocation::Kind::kernel_heap) return nullptr;
-    return !known->kept && Process::get().is_being_freed(known->base) ? nullptr : known;
+    const Allocation* found = Process::get().find_usable(address);
+    return found == nullptr || found->kind == Allocation::Kind::kernel_heap ? nullptr : found;
 }
 
 /// Null where the host's memory is not pinned.

@@ -168,15 +168,14 @@ EMULATED_STREAM_API(cuMemAllocFromPoolAsync, 11020, CUdeviceptr* address, std::s
     return allocate(address, bytes, pool, target, handle, "cuMemAllocFromPoolAsync");
 }
 
-/// False where there is no memory to free. Disowned first: host memory's address may be another's as soon as it is free.
+/// False where there is no memory to free.
 bool free_now(CUdeviceptr address) {
     Process& process = Process::get();
     const bool lost = process.heap().is_lost(address);
     const Allocation* allocation = process.heap().find(address);
     if (allocation == nullptr && !lost) return false;
     const auto kind = lost ? Allocation::Kind::device : allocation->kind;
-    process.disown(address);
-    return process.heap().free(address, kind, memory::Heap::FreedBy::stream);
+    return process.free(address, kind, memory::Heap::FreedBy::stream);
 }
 
 /// Of memory of cuMemAlloc too. What is issued later may not use it, whatever its stream.

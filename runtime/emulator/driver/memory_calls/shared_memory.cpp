@@ -145,8 +145,7 @@ EMULATED_CONTEXT_API(cuIpcCloseMemHandle, 4010, CUdeviceptr address) {
     process.scheduler().exclusively([&] {
         if (const Allocation* allocation = process.heap().find(address))
             races::Detector::get().forget(address, allocation->bytes);
-        process.disown(address);
-        return process.heap().free(address, Allocation::Kind::device);
+        return process.free(address, Allocation::Kind::device);
     });
     trace(BASCULE_EMULATED_FREE, nullptr, nullptr, 0, "cuIpcCloseMemHandle");
     return current_context()->error.load();

@@ -37,8 +37,8 @@ CUresult locate(Image& image, CUdeviceptr address) {
             "the address {:#x} is not a multiple of {} (CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)", address,
             limits::texture_alignment);
     const memory::Heap& heap = Process::get().heap();
-    const memory::Allocation* known = heap.find_known(address);
-    const bool gone = known == nullptr || Process::get().is_being_freed(known->base);
+    const memory::Allocation* known = Process::get().find_usable(address);
+    const bool gone = known == nullptr || (known->kept && Process::get().is_being_freed(known->base));
     if (gone || image.span() > known->bytes - (address - known->base))
         return refuse_texture(CUDA_ERROR_INVALID_VALUE, "the texture has {} bytes at {:#x}, {}", image.span(),
                               address, heap.describe(address, image.span()));

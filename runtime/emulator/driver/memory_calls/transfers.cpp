@@ -39,10 +39,8 @@ std::size_t span_of(const Rows& rows, const Extent& extent) noexcept {
 
 /// Of memory that the driver knows.
 Place place_of_known(const Rows& rows, const Extent& extent) {
-    Process& process = Process::get();
-    const Allocation* known = process.heap().find_known(rows.address);
-    // A graph's memory has an address before any launch, and after a free.
-    if (known == nullptr || (!known->kept && process.is_being_freed(known->base))) return Place::nowhere;
+    const Allocation* known = Process::get().find_usable(rows.address);
+    if (known == nullptr) return Place::nowhere;
     if (known->kind == Allocation::Kind::kernel_heap) return Place::nowhere;  // for kernels alone
     if (span_of(rows, extent) > known->bytes - (rows.address - known->base)) return Place::nowhere;
     if (known->kind == Allocation::Kind::pinned) return Place::pinned;

@@ -211,7 +211,8 @@ EMULATED_NODE_EXEC_SET(cuGraphExecChildGraphNodeSetParams, 11010, values_of(CU_G
 EMULATED_API(cuGraphChildGraphNodeGetGraph, 10000, CUgraphNode node, CUgraph* out) {
     const FoundNode found(node);
     EMULATED_REQUIRE(found && found.node->kind == streams::WorkNode::Kind::graph, CUDA_ERROR_INVALID_VALUE);
-    return answer(out, Captures::get().paused([&] { return handle_of(found.node->children.front().get()); }));
+    return answer(
+        out, streams::Captures::get().paused([&] { return handle_of(found.node->children.front().get()); }));
 }
 
 EMULATED_API(cuGraphAddEmptyNode, 10000, CUgraphNode* out, CUgraph graph, const CUgraphNode* before,
