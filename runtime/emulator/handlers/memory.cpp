@@ -113,11 +113,11 @@ struct Spot {
 };
 
 template <Space Where, class A, u32 Access>
-inline __attribute__((always_inline)) bool find_spot(Lanes& s, std::byte* registers, const Instruction* i,
-                                                     u32 slot, bool write, Spot& spot) {
+inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction* i, u32 slot, bool write,
+                                                     Spot& spot) {
     AllocationCache& cache = s.caches[i->extra];
     AllocationCache& known = s.caches[i->operand[Instruction::pattern]];
-    const A* a = lanes_in<A>(registers, slot);
+    const A* a = lanes_at<A>(s, slot);
     // What inactive lanes hold says little: nothing is learnt from it, and it need not hold for the next instruction.
     const bool all = s.mask == full_mask;
     if (!(all && (i->bits & Instruction::same_pattern)) && !recognise<A, Access>(a, known, all)) return false;
@@ -138,7 +138,7 @@ inline __attribute__((always_inline)) bool find_spot(Lanes& s, std::byte* regist
             return !(write && cache.read_only) && within(cache.base, cache.bytes, cache.host);
         return false;
     };
-    const A displacement = displacement_of<A, Where>(registers, i);
+    const A displacement = displacement_of<A, Where>(s.registers, i);
     const A first = static_cast<A>(a[0] + displacement), second = static_cast<A>(a[16] + displacement);
     if (!inside(first, spot.half[0])) return false;
     if (whole) {
@@ -161,8 +161,8 @@ __attribute__((noinline)) bool find_unusual_spot(Lanes& s, const Instruction* i,
                                                  Spot& spot) {
     const bool narrow = i->bits & Instruction::narrow;
     const auto of = [&]<u32 Count>() __attribute__((always_inline)) {
-        return narrow ? find_spot<Where, u32, Count * Bytes>(s, s.registers, i, slot, write, spot)
-                      : find_spot<Where, u64, Count * Bytes>(s, s.registers, i, slot, write, spot);
+        return narrow ? find_spot<Where, u32, Count * Bytes>(s, i, slot, write, spot)
+                      : find_spot<Where, u64, Count * Bytes>(s, i, slot, write, spot);
     };
     switch (i->count) {
         case 1:
@@ -179,15 +179,14 @@ constexpr bool has_spots(Space space) { return space != Space::local && space !=
 // One value, at a 32-bit address of shared memory or a 64-bit address elsewhere, is found without a call. Inactive
 // lanes may only be read, and only while nobody asks what was.
 template <Space Where, class M>
-inline __attribute__((always_inline)) bool find_usual_spot(Lanes& s, std::byte* registers,
-                                                           const Instruction* i, u32 slot, bool write,
-                                                           Spot& spot) {
+inline __attribute__((always_inline)) bool find_usual_spot(Lanes& s, const Instruction* i, u32 slot,
+                                                           bool write, Spot& spot) {
     if constexpr (has_spots(Where)) {
         constexpr bool narrow = Where == Space::shared;
         using Address = std::conditional_t<narrow, u32, u64>;
         return i->count == 1 && ((i->bits & Instruction::narrow) != 0) == narrow &&
                (s.mask == full_mask || s.log == nullptr) &&
-               find_spot<Where, Address, sizeof(M)>(s, registers, i, slot, write, spot);
+               find_spot<Where, Address, sizeof(M)>(s, i, slot, write, spot);
     }
     return false;
 }
@@ -326,8 +325,7 @@ __attribute__((noinline)) const Instruction* load_unusual(Lanes& s, const Instru
 template <Space Where, class M, class R>
 const Instruction* load(Lanes& s, const Instruction* i) {
     Spot spot;
-    if (!find_usual_spot<Where, M>(s, s.registers, i, i->operand[1], false, spot))
-        return load_unusual<Where, M, R>(s, i);
+    if (!find_usual_spot<Where, M>(s, i, i->operand[1], false, spot)) return load_unusual<Where, M, R>(s, i);
     R* d = lanes_at<R>(s, i->operand[0]);
     const bool all = s.mask == full_mask;
     read_one<M>(spot, static_cast<R*>(__builtin_assume_aligned(all ? d : reinterpret_cast<R*>(s.aside), 64)));
@@ -492,7 +490,7 @@ __attribute__((noinline)) const Instruction* store_unusual(Lanes& s, const Instr
 template <Space Where, class M, class R>
 const Instruction* store(Lanes& s, const Instruction* i) {
     Spot spot;
-    if (!find_usual_spot<Where, M>(s, s.registers, i, i->operand[1], true, spot) || is_uniform(spot.pattern))
+    if (!find_usual_spot<Where, M>(s, i, i->operand[1], true, spot) || is_uniform(spot.pattern))
         return store_unusual<Where, M, R>(s, i);
     const R* a = lanes_at<R>(s, i->operand[0]);
     if (s.mask == full_mask)

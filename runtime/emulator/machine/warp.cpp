@@ -62,8 +62,7 @@ void take_only(Lanes& lanes, Warp& warp) {
 }  // namespace
 
 void begin_group(Lanes& lanes, const Warp& warp, const Group& chosen, bool alone, std::uint32_t yield_pc) {
-    lanes.mask = lanes.unguarded =
-        chosen.mask;  // warps may part where instructions are guarded, as whole ones
+    lanes.mask = lanes.unguarded = chosen.mask;  // warps in lockstep may part within a guard, as whole ones
     lanes.dead = ~warp.exists | warp.exited;
     lanes.write_mask = lanes.mask | lanes.dead;
     lanes.depth = chosen.depth;

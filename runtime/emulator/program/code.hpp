@@ -46,8 +46,7 @@ struct Instruction {
     std::int64_t immediate = 0;           ///< address offset, branch target, table
     /// Results first; of vectors the start in Code::lists. Of ld_used the last is a bit for each byte that counts.
     std::array<std::uint32_t, 6> operand{};
-    static constexpr std::size_t pattern =
-        4;                    ///< ld, st: of this operand, the index of the cache with the pattern
+    static constexpr std::size_t pattern = 4;  ///< ld, st: this operand is the index of the pattern's cache
     std::uint16_t count = 1;  ///< vector length; of atom the bytes of the vector that it begins
     std::uint16_t bits = 0;
     std::uint32_t extra = 0;  ///< memory: the index of this instruction's cache of an allocation
