@@ -2,7 +2,6 @@
 #include "machine/block.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <sys/mman.h>
 
@@ -12,7 +11,6 @@ namespace emulated::machine {
 namespace {
 
 using program::Code;
-using program::Special;
 
 // What the register files of warps in lockstep may take: they lie in a processor's second cache, which is no slower.
 constexpr std::uint32_t registers_in_lockstep = 192 * 1024;
@@ -27,31 +25,14 @@ std::uint64_t stack_bytes(const LaunchRequest& request) {
     return std::clamp<std::uint64_t>((request.stack_bytes + 15) / 16 * 16, program::least_stack_bytes, most);
 }
 
-// A value of a kernel's parameters, extended by its sign.
-std::uint64_t parameter(const std::byte* at, ptx::Type type) {
-    std::uint64_t value = 0;
-    const unsigned bytes = ptx::bytes_of(type);
-    std::memcpy(&value, at, bytes);
-    if (bytes == 8 || !ptx::is_signed(type)) return value;
-    const std::uint64_t sign = std::uint64_t{1} << (8 * bytes - 1);
-    return (value ^ sign) - sign;
-}
-
 Dim3 block_at(const Dim3& grid, std::uint64_t linear) {
     return {static_cast<std::uint32_t>(linear % grid.x), static_cast<std::uint32_t>(linear / grid.x % grid.y),
             static_cast<std::uint32_t>(linear / grid.x / grid.y)};
 }
 
-// The place in the cluster, the cluster's size, its place in the grid and the grid's size in clusters, each by axis.
-std::uint32_t cluster_special(const LaunchRequest& request, const Dim3& block, Special special) {
-    const Dim3 &size = request.cluster, &grid = request.grid;
-    const Dim3 values[] = {place_in(size, block),
-                           size,
-                           {block.x / size.x, block.y / size.y, block.z / size.z},
-                           {grid.x / size.x, grid.y / size.y, grid.z / size.z}};
-    const unsigned at = static_cast<unsigned>(special) - static_cast<unsigned>(Special::cluster_ctaid_x);
-    const Dim3& value = values[at / 3];
-    return at % 3 == 0 ? value.x : at % 3 == 1 ? value.y : value.z;
+// A warp that only repeated itself may go on when others have run.
+bool has_ready(const Warp& warp) {
+    return std::ranges::find(warp.groups, Group::State::ready, &Group::state) != warp.groups.end();
 }
 
 }  // namespace
@@ -121,151 +102,6 @@ void Worker::begin(GridState& grid) {
     lanes_.alone_budget = grid.alone_budget;
     lanes_.until_look = grid.alone_budget;
     local_.take(lanes_.local_bytes * 32 * count + 1);
-}
-
-void Worker::place_threads() {
-    placed_ = request_->block;
-    const std::uint32_t count = static_cast<std::uint32_t>(32 * warps_.size());
-    for (auto& axis : threads_) axis.resize(count);
-    for (std::uint32_t t = 0; t < count; ++t) {
-        const Dim3 thread = thread_of(t);
-        threads_[0][t] = thread.x;
-        threads_[1][t] = thread.y;
-        threads_[2][t] = thread.z;
-    }
-}
-
-// What is the same for the whole launch. No kernel writes it, so what the last launch left need not be written again.
-void Worker::fill_registers() {
-    const std::span<const Warp> files = std::span(warps_).first(files_);
-    const Filled now{code_->serial,
-                     files.front().registers,
-                     files_,
-                     request_->grid,
-                     request_->block,
-                     request_->cluster,
-                     request_->workspace,
-                     request_->dynamic_shared_bytes,
-                     request_->explicit_cluster};
-    const bool same = std::exchange(filled_, now) == now;
-    if (!same) {
-        for (const Code::SpecialSlot& slot : code_->specials) fill_special(slot, files);
-    }
-    filled_constants_.resize(code_->constants.size());
-    for (std::size_t c = 0; c < filled_constants_.size(); ++c) {
-        const Code::Constant& constant = code_->constants[c];
-        std::uint64_t value = constant.value;
-        if (constant.parameter != ptx::Type::none)
-            value = parameter(request_->parameters + value, constant.parameter);
-        if (constant.global >= 0) value += request_->globals[constant.global];
-        if (std::exchange(filled_constants_[c], value) == value && same) continue;
-        std::byte* first = files.front().registers + constant.offset;
-        if (constant.bytes == 0) std::memcpy(first, &value, 4);
-        for (std::size_t l = 0; l < 32; ++l) std::memcpy(first + l * constant.bytes, &value, constant.bytes);
-        for (const Warp& warp : files.subspan(1))
-            std::memcpy(warp.registers + constant.offset, first, std::max(32 * constant.bytes, 4u));
-    }
-}
-
-void Worker::fill_special(const Code::SpecialSlot& slot, std::span<const Warp> warps) const {
-    const auto lanes_of = [&](const Warp& warp) {
-        return reinterpret_cast<std::uint32_t*>(warp.registers + slot.offset);
-    };
-    const auto all = [&](std::uint32_t value) {
-        for (const Warp& warp : warps) std::fill_n(lanes_of(warp), 32, value);
-    };
-    const auto each = [&](auto&& value) {
-        for (const Warp& warp : warps) {
-            for (std::uint32_t l = 0; l < 32; ++l) lanes_of(warp)[l] = value(l);
-        }
-    };
-    if (slot.special <= Special::nctaid_z) {  // the first twelve: tid, ntid, ctaid and nctaid by axis
-        const unsigned axis = static_cast<unsigned>(slot.special) % 3;
-        if (slot.special <= Special::tid_z) {
-            for (const Warp& warp : warps)
-                std::memcpy(lanes_of(warp), &threads_[axis][std::size_t{32} * warp.index], 128);
-            return;
-        }
-        const Dim3& value = slot.special <= Special::ntid_z    ? request_->block
-                            : slot.special <= Special::ctaid_z ? block_.index
-                                                               : request_->grid;
-        return all(axis == 0 ? value.x : axis == 1 ? value.y : value.z);
-    }
-    if (slot.special >= Special::cluster_ctaid_x && slot.special <= Special::nclusterid_z) {
-        return all(cluster_special(*request_, block_.index, slot.special));
-    }
-    switch (slot.special) {
-        case Special::laneid:
-            return each([](std::uint32_t l) { return l; });
-        case Special::warpid:
-            for (const Warp& warp : warps) std::fill_n(lanes_of(warp), 32, warp.index);
-            return;
-        case Special::nwarpid:
-            return all(32);
-        case Special::nsmid:
-            return all(1);
-        case Special::lanemask_eq:
-            return each([](std::uint32_t l) { return 1u << l; });
-        case Special::lanemask_lt:
-            return each([](std::uint32_t l) { return (1u << l) - 1; });
-        case Special::lanemask_le:
-            return each([](std::uint32_t l) { return (2u << l) - 1; });
-        case Special::lanemask_gt:
-            return each([](std::uint32_t l) { return ~((2u << l) - 1); });
-        case Special::lanemask_ge:
-            return each([](std::uint32_t l) { return ~((1u << l) - 1); });
-        case Special::dynamic_smem_size:
-            return all(request_->dynamic_shared_bytes);
-        case Special::total_smem_size:
-            return all(code_->shared_bytes - code_->reserved_shared_bytes + request_->dynamic_shared_bytes);
-        case Special::stack:
-            return all(code_->local_bytes);
-        case Special::cluster_ctarank:
-            return all(rank_in(request_->cluster, block_.index));
-        case Special::cluster_nctarank:
-            return all(static_cast<std::uint32_t>(request_->cluster.count()));
-        case Special::is_explicit_cluster:
-            return all(request_->explicit_cluster ? 1 : 0);
-        case Special::workspace_high:
-            return all(static_cast<std::uint32_t>(request_->workspace >> 32));
-        case Special::workspace_low:
-            return all(static_cast<std::uint32_t>(request_->workspace));
-        default:  // smid, gridid, zero
-            return all(0);
-    }
-}
-
-namespace {
-
-// How long a special register keeps its value in a register file.
-enum class Lifetime : std::uint8_t { launch, warp, block, none };
-
-Lifetime lifetime_of(Special special) {
-    if (special <= Special::tid_z || special == Special::warpid) return Lifetime::warp;
-    const bool varies = (special >= Special::ctaid_x && special <= Special::ctaid_z) ||
-                        (special >= Special::cluster_ctaid_x && special <= Special::cluster_ctarank);
-    if (varies) return Lifetime::block;
-    return special == Special::stack ? Lifetime::none : Lifetime::launch;  // the kernel changes its stack
-}
-
-// A warp that only repeated itself may go on when others have run.
-bool has_ready(const Warp& warp) {
-    return std::ranges::find(warp.groups, Group::State::ready, &Group::state) != warp.groups.end();
-}
-
-}  // namespace
-
-// What changes between two warps that run in one register file.
-void Worker::find_stale_specials() {
-    for (auto& slots : stale_specials_) slots.clear();
-    for (const Code::SpecialSlot& slot : code_->specials) {
-        const Lifetime lifetime = lifetime_of(slot.special);
-        const bool by_warp =
-            lifetime == Lifetime::none || (lifetime == Lifetime::warp && files_ < warps_.size());
-        const bool by_block = by_warp || lifetime == Lifetime::block;
-        if (by_block) stale_specials_[0].push_back(slot);
-        if (by_warp || (by_block && files_ > 1)) stale_specials_[1].push_back(slot);
-    }
 }
 
 void Worker::start(std::span<Warp> warps) const {

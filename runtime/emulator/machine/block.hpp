@@ -71,11 +71,7 @@ class Worker {
     }
 
   private:
-    void place_threads();
     void place_block(const Dim3& index, Cluster& cluster);
-    void fill_registers();
-    void fill_special(const program::Code::SpecialSlot& slot, std::span<const Warp> warps) const;
-    void find_stale_specials();
     void start(std::span<Warp> warps) const;
     void place_local(const Warp& warp);
     bool run(Warp& warp);
@@ -85,6 +81,12 @@ class Worker {
     void let_go(std::uint32_t barrier);
     bool release_whole_block();
     bool release_barriers();
+
+    // register_files.cpp
+    void place_threads();
+    void fill_registers();
+    void fill_special(const program::Code::SpecialSlot& slot, std::span<const Warp> warps) const;
+    void find_stale_specials();
 
     // faults.cpp
     Fault describe();

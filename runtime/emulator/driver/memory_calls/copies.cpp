@@ -16,6 +16,11 @@ CopyEnd unified(CUdeviceptr address) { return {Side::unified, {address, 0}}; }
 CopyEnd host(const void* address) {
     return {Side::host, {static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(address)), 0}};
 }
+Copy peer_copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+    Copy copy{device(to), device(from), {bytes}};
+    copy.between_peers = true;
+    return copy;
+}
 
 /// One side of a CUDA_MEMCPY2D or CUDA_MEMCPY3D. `height` is the rows of a slice.
 struct Side3D {
@@ -193,8 +198,7 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyPeer, 4000, CUdeviceptr to, CUcontext to_con
     EMULATED_CHECK(unsafe_now("cuMemcpyPeer"));
     for (Context* context : {find_context(to_context), find_context(from_context), current_context()})
         context->graph.synchronize_all();
-    EMULATED_CHECK(
-        copy_rows({device(to), device(from), {bytes}, nullptr, true}, nullptr, Wait::no, "cuMemcpyPeer"));
+    EMULATED_CHECK(copy_rows(peer_copy(to, from, bytes), nullptr, Wait::no, "cuMemcpyPeer"));
     current_context()->graph.synchronize_all();
     return current_context()->take_error();
 }
@@ -204,8 +208,7 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyPeerAsync, 4000, CUdeviceptr to, CUcontext t
                             CUcontext from_context, std::size_t bytes, CUstream stream) {
     EMULATED_CHECK(state_of(find_context(to_context)));
     EMULATED_CHECK(state_of(find_context(from_context)));
-    return copy_rows({device(to), device(from), {bytes}, nullptr, true}, stream, Wait::no,
-                     "cuMemcpyPeerAsync");
+    return copy_rows(peer_copy(to, from, bytes), stream, Wait::no, "cuMemcpyPeerAsync");
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // Hints about where managed memory should be, which is in one place here: what is checked is that they are about managed
-// memory, and a place that there is; they can be asked for. And batches: several copies, prefetches or discards in one call. "The batch as a whole
-// executes in stream order": here one after another, which is one of the orders that callers must expect.
+// memory, and a place that there is; they can be asked for. And batches: several copies, prefetches or discards in one
+// call. "The batch as a whole executes in stream order": here one after another, which is one of the orders that callers
+// must expect.
 #include <algorithm>
 #include <span>
 

@@ -43,8 +43,8 @@ struct Copy {
     Extent extent;
     /// How a node of a captured graph tells of it; null: as a copy between addresses.
     const CUDA_MEMCPY3D* described = nullptr;
-    bool between_peers =
-        false;  ///< cuMemcpyPeer* goes by the host where a device does not reach the other one's memory
+    /// cuMemcpyPeer* goes by the host where a device does not reach the other one's memory.
+    bool between_peers = false;
 };
 CUresult copy_rows(const Copy& copy, CUstream stream, Wait wait, const char* name);
 /// A node that does the same at every launch. `stream` is what the trace tells.

@@ -102,6 +102,13 @@ class Kernel:
         return [ParamInfo(*info) for info in self.kernel.parameter_layout]
 
 
+def loader_of(code_type: str) -> Any:
+    def load(cls: Any, code: Any, *, name: str = "", symbol_mapping: Any = None) -> ObjectCode:
+        return cls._from(code_type, code, name, symbol_mapping)
+
+    return classmethod(load)
+
+
 class ObjectCode:
     """A module of Bascule's, with what the text calls the instances in it."""
 
@@ -120,29 +127,12 @@ class ObjectCode:
         made.is_loaded = True
         return made
 
-    @classmethod
-    def from_ptx(cls, code: Any, *, name: str = "", symbol_mapping: Any = None) -> ObjectCode:
-        return cls._from("ptx", code, name, symbol_mapping)
-
-    @classmethod
-    def from_cubin(cls, code: Any, *, name: str = "", symbol_mapping: Any = None) -> ObjectCode:
-        return cls._from("cubin", code, name, symbol_mapping)
-
-    @classmethod
-    def from_ltoir(cls, code: Any, *, name: str = "", symbol_mapping: Any = None) -> ObjectCode:
-        return cls._from("ltoir", code, name, symbol_mapping)
-
-    @classmethod
-    def from_fatbin(cls, code: Any, *, name: str = "", symbol_mapping: Any = None) -> ObjectCode:
-        return cls._from("fatbin", code, name, symbol_mapping)
-
-    @classmethod
-    def from_object(cls, code: Any, *, name: str = "", symbol_mapping: Any = None) -> ObjectCode:
-        return cls._from("object", code, name, symbol_mapping)
-
-    @classmethod
-    def from_library(cls, code: Any, *, name: str = "", symbol_mapping: Any = None) -> ObjectCode:
-        return cls._from("library", code, name, symbol_mapping)
+    from_ptx = loader_of("ptx")
+    from_cubin = loader_of("cubin")
+    from_ltoir = loader_of("ltoir")
+    from_fatbin = loader_of("fatbin")
+    from_object = loader_of("object")
+    from_library = loader_of("library")
 
     def get_kernel(self, name: str | bytes) -> Kernel:
         name = os.fsdecode(name)
