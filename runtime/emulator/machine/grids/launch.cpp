@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "machine/block.hpp"
+#include "machine/blocks/block.hpp"
 #include "machine/grids/cooperative.hpp"
 #include "machine/grids/crew.hpp"
 #include "machine/grids/team.hpp"

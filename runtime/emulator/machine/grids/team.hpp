@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "machine/block.hpp"
+#include "machine/blocks/block.hpp"
 
 namespace emulated::machine {
 

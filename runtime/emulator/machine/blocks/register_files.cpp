@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "machine/block.hpp"
+#include "machine/blocks/block.hpp"
 
 namespace emulated::machine {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "machine/block.hpp"
+#include "machine/blocks/block.hpp"
 
 namespace emulated::machine {
 namespace {

@@ -1,5 +1,5 @@
 // A block runs its warps in turns until all have exited.
-#include "machine/block.hpp"
+#include "machine/blocks/block.hpp"
 
 #include <algorithm>
 #include <new>
