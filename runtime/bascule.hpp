@@ -39,6 +39,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/driver/installation.hpp>
 #include <bascule/runtime/graphs/graph.hpp>
 #include <bascule/runtime/kernels/global.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>

@@ -6,6 +6,7 @@
 #include <bascule/runtime/driver/emulated_device.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/host_memory.hpp>
+#include <bascule/runtime/driver/installation.hpp>
 
 #include "support.hpp"
 
@@ -31,6 +32,17 @@ TEST_CASE("the_emulated_device_is_compiled_for_as_compute_80") {
     CHECK(device.limits().threads == 1024);
     CHECK(device.limits().grid.y == 65535);
     CHECK(device.multiprocessors() > 0);
+}
+
+TEST_CASE("the_description_of_the_installation_names_device_driver_nvrtc_and_headers") {
+    const std::string text = describe_installation();
+    CAPTURE(text);
+    CHECK(text.starts_with("device     "));
+    CHECK(text.find("kernels are compiled for compute_80\ndriver     emulated device ") != text.npos);
+    CHECK(text.find(Driver::get().path()) != text.npos);
+    const std::size_t nvrtc = text.find("\nnvrtc      1");
+    REQUIRE(nvrtc != text.npos);
+    CHECK(text.find("libnvrtc.so", nvrtc) < text.find("\nheaders    /", nvrtc));
 }
 
 TEST_CASE("a_device_that_does_not_exist_is_refused_with_how_many_there_are") {

@@ -1,0 +1,75 @@
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/headers/search_path.hpp>
+#include <bascule/runtime/driver/device.hpp>
+#include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/driver/driver_limit.hpp>
+#include <bascule/runtime/driver/installation.hpp>
+
+namespace bascule {
+namespace {
+
+std::string describe_device() {
+    try {
+        const Device device = Device::current();
+        return fmt::format("{}, kernels are compiled for {}", device.name(), to_string(device.arch()));
+    } catch (const Error& error) {
+        return fmt::format("none: {}", error.what());
+    }
+}
+
+std::string describe_driver() {
+    try {
+        const Driver& driver = Driver::get();
+        const std::string why = driver.fallback_reason().empty()
+                                    ? ""
+                                    : fmt::format(" (no GPU is used: {})", driver.fallback_reason());
+        return fmt::format("{} {}.{}: {}{}", driver.emulated() ? "emulated device" : "CUDA driver",
+                           driver.version() / 1000, driver.version() % 1000 / 10, driver.path(), why);
+    } catch (const Error& error) {
+        return fmt::format("none: {}", error.what());
+    }
+}
+
+std::string describe_nvrtc(const Nvrtc* nvrtc, const std::string& why_none) {
+    if (nvrtc == nullptr) return fmt::format("none: {}", why_none);
+    return fmt::format("{}: {}", to_string(nvrtc->version()), nvrtc->path());
+}
+
+std::string describe_headers(const Nvrtc* nvrtc) {
+    if (nvrtc == nullptr) return "they are looked for beside NVRTC";
+    std::vector<std::string> directories;
+    for (const std::string& directory : nvrtc->include_paths()) {
+        if (has_cuda_headers(directory)) directories.push_back(directory);
+    }
+    if (directories.empty()) {
+        return fmt::format("none of CUDA's: run `{}` for those of this NVRTC",
+                           pip_command_for(nvrtc->version()));
+    }
+    return fmt::format("{}", fmt::join(directories, ", "));
+}
+
+}  // namespace
+
+std::string describe_installation() {
+    std::shared_ptr<const Nvrtc> nvrtc;
+    std::string why_none;
+    try {
+        Cache& cache = Cache::process_default();
+        cache.set_driver_limit(driver_limit());
+        nvrtc = cache.nvrtc();
+    } catch (const Error& error) {
+        why_none = error.what();
+    }
+    return fmt::format("device     {}\ndriver     {}\nnvrtc      {}\nheaders    {}\n", describe_device(),
+                       describe_driver(), describe_nvrtc(nvrtc.get(), why_none),
+                       describe_headers(nvrtc.get()));
+}
+
+}  // namespace bascule
