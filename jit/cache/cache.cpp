@@ -357,7 +357,7 @@ void Cache::set_warning_handler(WarningHandler handler) {
 }
 
 Cache& Cache::process_default() {
-    static Cache& cache = *new Cache(default_toolkit(), default_cache_place(), default_cache_limit());
+    static Cache& cache = *new Cache(ToolkitLocation{}, default_cache_place(), default_cache_limit());
     return cache;
 }
 

@@ -10,6 +10,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/library_identity.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
+#include <bascule/jit/compile/nvrtc_places.hpp>
 #include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/process/exit_gate.hpp>
 #include <bascule/jit/process/large_stack.hpp>
@@ -25,6 +26,16 @@ constexpr const char* too_old = "{} has no function {}: NVRTC 12.0 or newer is n
 constexpr const char* advice =
     "Install one with `pip install nvidia-cuda-nvrtc`, or a CUDA toolkit, or name the library: "
     "bascule.config.nvrtc_library (Python), ToolkitLocation::nvrtc_libraries (C++).";
+
+/// The first of the named libraries that loads; without names, the first in the places where NVRTC is looked for. Among
+/// those of one place the driver chooses.
+DynamicLibrary open(const std::vector<std::string>& named, const DriverLimit& limit) {
+    if (!named.empty()) return {"NVRTC", by_preference({named}, limit), advice};
+    const std::vector<NvrtcPlace> places = nvrtc_places();
+    std::vector<std::vector<std::string>> libraries;
+    for (const NvrtcPlace& place : places) libraries.push_back(place.libraries);
+    return {"NVRTC", by_preference(libraries, limit), advice_without_nvrtc(places)};
+}
 
 /// NVRTC opens its builtins by this name at the first compile; they lie beside it, else where the loader
 /// looks.
@@ -110,28 +121,12 @@ struct Nvrtc::Functions {
     }
 };
 
-ToolkitLocation default_toolkit() {
-    ToolkitLocation location;
-    for (const std::string& root : toolkit_roots()) {
-        // Only development packages have the unversioned name.
-        for (const char* name : {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"}) {
-            location.nvrtc_libraries.push_back(fmt::format("{}/lib64/{}", root, name));
-        }
-    }
-    location.nvrtc_libraries.emplace_back("libnvrtc.so.13");
-    location.nvrtc_libraries.emplace_back("libnvrtc.so.12");
-    return location;
-}
-
 Nvrtc::Nvrtc(const ToolkitLocation& location, const DriverLimit& limit)
-    : library_("NVRTC",
-               by_preference(location.nvrtc_libraries.empty() ? default_toolkit().nvrtc_libraries
-                                                              : location.nvrtc_libraries,
-                             limit),
-               advice),
+    : library_(open(location.nvrtc_libraries, limit)),
       functions_(std::make_unique<Functions>(library_)),
-      include_paths_(
-          header_search_path(location.include_paths, library_.path(), functions_->loaded_version.major)),
+      include_paths_(header_search_path(
+          location.include_paths, library_.path(),
+          1000 * functions_->loaded_version.major + 10 * functions_->loaded_version.minor)),
       found_include_paths_(location.include_paths.empty() || location.found_include_paths),
       identity_(identity_of(library_.path(), functions_->loaded_version)) {
     close_gate_at_exit();

@@ -16,9 +16,12 @@ namespace bascule {
 /// Where NVRTC and the CUDA headers are looked for. Filled in by the layer that knows the installation (Python: from
 /// the wheels).
 struct ToolkitLocation {
-    /// Paths or sonames, of which the driver's choice is taken (nvrtc_choice.hpp); empty: the toolkit's usual places.
+    /// Paths or sonames, of which the driver's choice is taken (nvrtc_choice.hpp). Empty: in this order what CUDA_HOME
+    /// and CUDA_PATH name, the active environment (VIRTUAL_ENV, CONDA_PREFIX), the program's own directories and those
+    /// that it was linked to search (for a Python package, the wheels beside it), /usr/local/cuda, the loader's path.
     std::vector<std::string> nvrtc_libraries;
-    /// Directories of cuda_fp16.h and CCCL; empty: beside the library that was loaded, then a toolkit's of its version.
+    /// Directories of cuda_fp16.h and CCCL. Empty: those beside the library that was loaded, then those of a toolkit of
+    /// exactly its version.
     std::vector<std::string> include_paths;
     /// Whether those are directories of an installed toolkit or wheel, found as such, and not named by a
     /// person, who may edit their files.
@@ -26,10 +29,6 @@ struct ToolkitLocation {
 
     bool operator==(const ToolkitLocation&) const = default;
 };
-
-/// The usual places of a machine without further knowledge: CUDA_HOME, CUDA_PATH, /usr/local/cuda, the
-/// loader's own path.
-ToolkitLocation default_toolkit();
 
 /// One loaded NVRTC. Thread-safe; programs keep it alive.
 class Nvrtc {

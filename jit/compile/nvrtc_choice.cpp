@@ -14,6 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Older ones lack functions that every version since has, and lower no names as ours are.
+constexpr CudaVersion oldest_nvrtc{12, 0};
+
 /// 12.4 of "libnvrtc.so.12.4.127" behind "libnvrtc.so."; a minor number of -1 where there is none.
 std::optional<CudaVersion> version_behind(std::string_view name, std::string_view prefix) {
     if (!name.starts_with(prefix)) return std::nullopt;
@@ -50,17 +53,23 @@ CudaVersion version_of_library(const std::string& path) {
     return newest;
 }
 
-std::vector<std::string> by_preference(std::vector<std::string> libraries, const DriverLimit& limit) {
-    using Rank = std::tuple<int, int, int>;  // the least comes first
+std::vector<std::string> by_preference(std::vector<std::vector<std::string>> places,
+                                       const DriverLimit& limit) {
+    using Rank = std::tuple<int, int, int, int>;  // the least comes first
     std::vector<std::pair<Rank, std::string>> ranked;
-    for (std::string& library : libraries) {
-        const CudaVersion version = version_of_library(library);
-        const int group = version == CudaVersion{} ? 1 : limit.accepts(version) ? 0 : 2;
-        ranked.emplace_back(Rank{group, -version.major, -version.minor}, std::move(library));
+    for (int place = 0; std::vector<std::string> & in_one_place : places) {
+        for (std::string& library : in_one_place) {
+            const CudaVersion version = version_of_library(library);
+            const bool accepted = version >= oldest_nvrtc && limit.accepts(version);
+            const int group = version == CudaVersion{} ? 1 : accepted ? 0 : 2;
+            ranked.emplace_back(Rank{group, place, -version.major, -version.minor}, std::move(library));
+        }
+        ++place;
     }
     std::ranges::stable_sort(ranked, [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::ranges::transform(ranked, libraries.begin(), [](auto& each) { return std::move(each.second); });
-    return libraries;
+    std::vector<std::string> ordered;
+    for (auto& [rank, library] : ranked) ordered.push_back(std::move(library));
+    return ordered;
 }
 
 std::string pip_command_for(CudaVersion version) {

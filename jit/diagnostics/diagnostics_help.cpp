@@ -56,7 +56,8 @@ std::string help_for_header(const std::string& header) {
         const std::string for_12 =
             package.name == package.name_for_12 ? "" : fmt::format(" (for CUDA 12 {})", package.name_for_12);
         return fmt::format(
-            "{} comes with `pip install {}`{} or a CUDA toolkit, which is found where CUDA_HOME says.",
+            "{} comes with `pip install {}`{} or a CUDA toolkit of NVRTC's own version, which is found where "
+            "CUDA_HOME says.",
             header, package.name, for_12);
     }
     if (fits_one(in_cuda_std_only, header))

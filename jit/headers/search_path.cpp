@@ -30,44 +30,46 @@ std::vector<std::string> existing(const Paths& paths) {
     return found;
 }
 
-/// Of CUDA's headers in this directory: 13; 0 where they do not tell.
-int major_version_of(const std::filesystem::path& include) {
+/// CUDA_VERSION of the headers in this directory; 0 where they do not tell.
+int version_of_headers(const std::filesystem::path& include) {
     constexpr std::string_view opening = "#define CUDA_VERSION ";
     std::ifstream header(include / "cuda.h");
     for (std::string line; std::getline(header, line);) {
         if (!line.starts_with(opening)) continue;
         int version = 0;
         std::from_chars(line.data() + opening.size(), line.data() + line.size(), version);
-        return version / 1000;
+        return version;
     }
     return 0;
 }
 
-/// Where headers lie beside a library: in a toolkit (lib64), a wheel of CUDA 13 (nvidia/cu13/lib), Debian's and
-/// conda's layouts, and the wheels of CUDA 12, of which each has its own directory (nvidia/cuda_nvrtc/lib).
+/// Where headers lie beside a library: in a toolkit (lib64), a wheel of CUDA 13 (nvidia/cu13/lib) and conda's layout; in
+/// Debian's (lib/x86_64-linux-gnu); and in the wheels of CUDA 12, of which each has its own directory
+/// (nvidia/cuda_nvrtc/lib).
 Paths headers_beside(const std::string& library) {
     const std::filesystem::path root = std::filesystem::path(library).parent_path().parent_path();
     const std::filesystem::path above = root.parent_path();
+    Paths includes = {root / "include", root / "targets/x86_64-linux/include"};
+    if (root.filename() == "lib") includes.push_back(above / "include");
+    if (root.filename() == "cuda_nvrtc") {
+        for (const char* wheel : {"cuda_runtime", "cuda_cccl", "cuda_nvcc", "curand"})
+            includes.push_back(above / wheel / "include");
+    }
     Paths places;
-    for (const std::filesystem::path& include :
-         {root / "include", root / "targets/x86_64-linux/include", above / "include",
-          above / "cuda_runtime/include", above / "cuda_cccl/include", above / "cuda_nvcc/include",
-          above / "curand/include"}) {
-        const bool wheel_of_12 = root.filename() == "cuda_nvrtc" && include != above / "include";
-        if (!wheel_of_12 && !has_cuda_headers(include) && include != root / "include") continue;
+    for (const std::filesystem::path& include : includes) {
         places.push_back(include);
         places.push_back(include / "cccl");
     }
     return places;
 }
 
-/// Of the first toolkit of this major version (0: of any) that has CUDA's headers; empty where none is installed.
-Paths toolkit_headers(int major) {
+/// Of the first toolkit of this version (0: of any) that has CUDA's headers; empty where none is installed.
+Paths toolkit_headers(int cuda_version) {
     for (const std::filesystem::path root : toolkit_roots()) {
         const std::filesystem::path include = root / "include";
         if (!has_cuda_headers(include)) continue;
-        const int version = major_version_of(include);
-        if (major == 0 || version == 0 || version == major) return {include, include / "cccl"};
+        const int version = version_of_headers(include);
+        if (cuda_version == 0 || version == 0 || version == cuda_version) return {include, include / "cccl"};
     }
     return {};
 }
@@ -81,11 +83,11 @@ bool has_cuda_headers(const std::string& directory) {
 }
 
 std::vector<std::string> header_search_path(const std::vector<std::string>& given,
-                                            const std::string& nvrtc_library, int major) {
+                                            const std::string& nvrtc_library, int cuda_version) {
     Paths paths(given.begin(), given.end());
     if (given.empty()) {
         paths = headers_beside(nvrtc_library);
-        std::ranges::move(toolkit_headers(major), std::back_inserter(paths));
+        std::ranges::move(toolkit_headers(cuda_version), std::back_inserter(paths));
     }
     const auto first_of_cuda =
         std::ranges::find_if(paths, [](const auto& path) { return has_cuda_headers(path); });
@@ -110,7 +112,7 @@ std::vector<std::string> toolkit_roots() {
         if (auto root = path_from_environment(variable); root && !root->empty())
             roots.push_back(*std::move(root));
     }
-    roots.emplace_back("/usr/local/cuda");
+    roots.emplace_back(usual_toolkit_root);
     return roots;
 }
 

@@ -119,11 +119,24 @@ run("running the samples" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=emulated
 claim("every sample ran and was right" "100% tests passed, 0 tests failed out of 3")
 
 # A program that only compiles asks no driver, so it does not matter that this one is not there.
-run("compiling for sm_90" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=cuda CUDA_VISIBLE_DEVICES= "${WORK}/build/compile"
-    sm_90)
+set(without_toolkit --unset=CUDA_HOME --unset=CUDA_PATH --unset=VIRTUAL_ENV --unset=CONDA_PREFIX)
+run("compiling for sm_90" "${CMAKE_COMMAND}" -E env ${without_toolkit} BASCULE_DEVICE=cuda CUDA_VISIBLE_DEVICES=
+    "${WORK}/build/compile" sm_90)
 claim("there is code for sm_90" "${printed}" MATCHES "sm_90: [1-9][0-9]* bytes of machine code")
 claim("the compiler was opened" "opened: [^\n]*nvrtc")
 claim("no driver was opened" NOT "opened: [^\n]*(libcuda\\.|emulator)")
+if(NVRTC)
+  string(FIND "${printed}" "${NVRTC}/libnvrtc" found)
+  if(found EQUAL -1)
+    message(FATAL_ERROR "it does not hold that the compiler is the one beside which Bascule was built, in ${NVRTC}:\n${printed}")
+  endif()
+endif()
+
+# Another one can be named when the project is configured.
+run("naming an NVRTC" "${CMAKE_COMMAND}" "${WORK}/build" "-Dbascule_NVRTC_DIRECTORY=${WORK}/other nvrtc")
+run("building with it" "${CMAKE_COMMAND}" --build "${WORK}/build" --target compile)
+run("reading where it looks" readelf -d "${WORK}/build/compile")
+claim("the program looks where the project was told" "R(UN)?PATH[^\n]*/other nvrtc")
 
 # Installed elsewhere, a program finds the emulated device in ../lib.
 run("installing the project" "${CMAKE_COMMAND}" --install "${WORK}/build" --prefix "${WORK}/program")

@@ -30,7 +30,7 @@ struct Installations {
         std::filesystem::create_symlink("libnvrtc.so.13", toolkit);
     }
     std::vector<std::string> ordered(DriverLimit limit) const {
-        return by_preference({soname, wheel_12, toolkit, wheel_13}, limit);
+        return by_preference({{soname, wheel_12, toolkit, wheel_13}}, limit);
     }
 };
 
@@ -66,7 +66,7 @@ TEST_CASE("the wheels of CUDA 12 have their headers in directories of their own"
     const Installations all;
     all.directory.write("nvidia/cuda_runtime/include/cuda_fp16.h", "");
     all.directory.write("nvidia/cuda_cccl/include/cuda/std/version", "");
-    const auto searched = header_search_path({}, all.wheel_12, 12);
+    const auto searched = header_search_path({}, all.wheel_12, 12040);
     const auto has = [&](const std::string& name) {
         return std::find(searched.begin(), searched.end(), all.directory.path() + "/nvidia/" + name) !=
                searched.end();
@@ -75,18 +75,52 @@ TEST_CASE("the wheels of CUDA 12 have their headers in directories of their own"
     CHECK(has("cuda_cccl/include"));
 }
 
-TEST_CASE("a toolkit of another major version adds no headers") {
+TEST_CASE("an NVRTC of CUDA 13 gets no headers of CUDA 12 from the wheels beside it") {
+    const Installations all;
+    all.directory.write("nvidia/cuda_runtime/include/cuda_fp16.h", "");
+    all.directory.write("nvidia/cu13/include/cuda_fp16.h", "");
+    auto searched = header_search_path({}, all.wheel_13, 13050);
+    std::erase_if(searched, [&](const std::string& each) { return !each.starts_with(all.directory.path()); });
+    CHECK(searched == std::vector{all.directory.path() + "/nvidia/cu13/include"});
+}
+
+TEST_CASE("a library in a directory of its architecture has its headers beside lib") {
+    const TemporaryDirectory usr;
+    const std::string library = usr.write("lib/x86_64-linux-gnu/libnvrtc.so.12.4.127", "");
+    usr.write("include/cuda_runtime.h", "");
+    const auto searched = header_search_path({}, library, 12040);
+    CHECK(std::find(searched.begin(), searched.end(), usr.path() + "/include") != searched.end());
+}
+
+TEST_CASE(
+    "a place that is asked earlier is taken before a newer NVRTC, unless the driver does not accept it") {
+    const Installations all;
+    const auto& [directory, wheel_12, wheel_13, toolkit, soname] = all;
+    const std::vector<std::vector<std::string>> places = {{toolkit}, {wheel_12, wheel_13}, {soname}};
+    CHECK(by_preference(places, {}) == std::vector{toolkit, wheel_13, wheel_12, soname});
+    CHECK(by_preference(places, {.driver = {12, 4}}) == std::vector{wheel_12, soname, toolkit, wheel_13});
+}
+
+TEST_CASE("an NVRTC older than 12.0 is tried last, so that its error is read where there is no other") {
+    const Installations all;
+    const std::string old = all.directory.write("old/lib64/libnvrtc.so.11.8.89", "");
+    CHECK(by_preference({{old}, {all.soname}, {all.wheel_12}}, {}) ==
+          std::vector{all.wheel_12, all.soname, old});
+}
+
+TEST_CASE("a toolkit of another version adds no headers, of another minor version neither") {
     const TemporaryDirectory toolkit;
     toolkit.write("include/cuda_runtime.h", "");
     toolkit.write("include/cuda.h", "/* */\n#define CUDA_VERSION 12040\n");
     const Environment environment("CUDA_HOME", toolkit.path().c_str());
     const std::string include = toolkit.path() + "/include";
-    const auto has = [&](int major) {
-        const auto searched = header_search_path({}, "/nowhere/lib/libnvrtc.so", major);
+    const auto has = [&](int version) {
+        const auto searched = header_search_path({}, "/nowhere/lib/libnvrtc.so", version);
         return std::find(searched.begin(), searched.end(), include) != searched.end();
     };
-    CHECK(has(12));
-    CHECK_FALSE(has(13));
+    CHECK(has(12040));
+    CHECK_FALSE(has(12090));
+    CHECK_FALSE(has(13000));
 }
 
 TEST_CASE("the command names the packages of a version") {

@@ -51,11 +51,6 @@ StructLayout particle() {
              field("flags", offsetof(Particle, flags), "|u1", {2, 4})}};
 }
 
-Cache& cache() {
-    static Cache& cache = *new Cache(toolkit());
-    return cache;
-}
-
 ProbedProgram probed(const char* text_of_it) { return {program(text_of_it), {}, cache()}; }
 
 void check(const StructLayout& layout, const std::string& type = "ns::Particle") {

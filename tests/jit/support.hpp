@@ -13,13 +13,13 @@
 #include <vector>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/compile/compile.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 
 namespace bascule::testing {
 
-/// The NVRTC under test: the environment's, else the toolkit's, else the one beside the headers we are built
-/// with. BASCULE_TEST_INCLUDE lists directories of headers for it, with colons between.
+/// The NVRTC under test: the one that BASCULE_TEST_NVRTC names, else the one that programs find. BASCULE_TEST_INCLUDE lists directories of headers for it, with colons between.
 inline ToolkitLocation toolkit() {
     if (const char* library = std::getenv("BASCULE_TEST_NVRTC")) {
         ToolkitLocation named{{library}, {}, true};
@@ -28,10 +28,7 @@ inline ToolkitLocation toolkit() {
         for (std::string path; std::getline(paths, path, ':');) named.include_paths.push_back(path);
         return named;
     }
-    ToolkitLocation location = default_toolkit();
-    const std::string include = BASCULE_CUDA_INCLUDE_DIR;
-    location.nvrtc_libraries.push_back(include + "/../lib/libnvrtc.so.13");
-    return location;
+    return {};
 }
 
 /// One NVRTC for all tests: loading it takes longer than most of them.
@@ -43,6 +40,12 @@ struct OneCompiler {
     Image compile(const Program& program) const { return bascule::compile(program, *nvrtc()); }
 };
 inline OneCompiler compiler() { return {}; }
+
+/// One cache for all tests: it has the NVRTC under test.
+inline Cache& cache() {
+    static Cache& cache = *new Cache(toolkit());
+    return cache;
+}
 
 /// Where the NVRTC under test has its headers.
 inline std::vector<SearchPath> installed_paths() {

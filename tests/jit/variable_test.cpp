@@ -92,12 +92,6 @@ constexpr Row rows[] = {
     {"__device__ __align__(64) float v[3]", "<f4", "(3,)"},
 };
 
-/// One cache for all tests: it has the NVRTC under test.
-Cache& cache() {
-    static Cache& cache = *new Cache(toolkit());
-    return cache;
-}
-
 Variable ask(const Program& asked, const std::string& name) {
     return reflect_variable({asked, {}, cache()}, name);
 }

@@ -11,6 +11,7 @@
 #include <pybind11/stl.h>
 
 #include <bascule/interface/errors/rejection.hpp>
+#include <bascule/jit/compile/nvrtc_places.hpp>
 #include <bascule/jit/compile/prelude.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/runtime/driver/driver_limit.hpp>
@@ -628,7 +629,7 @@ void bind_kernels(py::module_& module) {
     module.def("_nvrtc_info", &nvrtc_info);
     module.def("_prelude", [] { return whole_prelude(); });
     module.def("_forget_toolkit", &forget_toolkit);
-    module.def("_toolkit_libraries", [] { return default_toolkit().nvrtc_libraries; });
+    module.def("_toolkit_libraries", &toolkit_nvrtc_libraries);
     module.def("_place_of_keyword", &place_of_keyword, "kernel"_a, "keyword"_a);
 }
 

@@ -98,6 +98,7 @@ def environment(directory: Path) -> dict[str, str]:
         "NO_COLOR": "1",
         "PATH": os.pathsep.join(filter(None, paths)),
         "TMPDIR": str(directory),
+        "VIRTUAL_ENV": sys.prefix,  # programs in C++ find NVRTC in the environment that is active
     }
 
 

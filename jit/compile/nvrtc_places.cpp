@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bascule/jit/compile/nvrtc_choice.hpp>
+#include <bascule/jit/compile/nvrtc_places.hpp>
+#include <bascule/jit/files/paths.hpp>
+#include <bascule/jit/headers/search_path.hpp>
+#include <bascule/jit/process/own_places.hpp>
+
+namespace bascule {
+namespace {
+
+namespace fs = std::filesystem;
+using Paths = std::vector<fs::path>;
+
+/// What the loader is asked for: the names that a program links to.
+constexpr const char* loader_names[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
+
+/// The entries of a directory whose name begins so, in the order of their names; none where it cannot be read.
+Paths entries_that_begin(const fs::path& directory, std::string_view prefix) {
+    Paths found;
+    std::error_code error;
+    for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+         entry.increment(error)) {
+        if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path());
+    }
+    std::ranges::sort(found);
+    return found;
+}
+
+/// libnvrtc.so and libnvrtc.so.VERSION in these directories, each library once however many links lead to it.
+std::vector<std::string> libraries_in(const Paths& directories) {
+    std::vector<std::string> libraries;
+    Paths known;
+    for (const fs::path& directory : directories) {
+        for (const fs::path& file : entries_that_begin(directory, "libnvrtc.so")) {
+            std::error_code error;
+            const fs::path library = fs::canonical(file, error);
+            if (error || std::ranges::find(known, library) != known.end()) continue;
+            known.push_back(library);
+            libraries.push_back(file.string());
+        }
+    }
+    return libraries;
+}
+
+/// Of a toolkit, and of a conda environment, which is laid out like one.
+Paths toolkit_directories(const fs::path& root) {
+    return {root / "lib64", root / "lib", root / "targets/x86_64-linux/lib"};
+}
+
+/// nvidia/cu13/lib of the wheels of CUDA 13, nvidia/cuda_nvrtc/lib of those of CUDA 12.
+Paths wheel_directories(const fs::path& site_packages) {
+    Paths directories;
+    for (const fs::path& package : entries_that_begin(site_packages / "nvidia", "cu"))
+        directories.push_back(package / "lib");
+    return directories;
+}
+
+/// Of an environment of Python: its wheels, and what conda has installed.
+Paths environment_directories(const fs::path& root) {
+    Paths directories;
+    for (const fs::path& python : entries_that_begin(root / "lib", "python"))
+        std::ranges::move(wheel_directories(python / "site-packages"), std::back_inserter(directories));
+    std::ranges::move(toolkit_directories(root), std::back_inserter(directories));
+    return directories;
+}
+
+/// The directories of the program or library that this code is part of, and the wheels that are installed beside it.
+Paths program_directories() {
+    Paths directories = own_places();
+    if (!directories.empty())
+        std::ranges::move(wheel_directories(directories.front().parent_path()),
+                          std::back_inserter(directories));
+    return directories;
+}
+
+NvrtcPlace place_of(const std::string& name, const Paths& directories) {
+    NvrtcPlace place{name, libraries_in(directories)};
+    if (place.libraries.empty()) place.description += " (has no libnvrtc.so)";
+    return place;
+}
+
+/// The place that an environment variable names.
+NvrtcPlace place_of_variable(const char* variable, Paths (&directories_of)(const fs::path&)) {
+    const std::optional<std::string> root = path_from_environment(variable);
+    if (!root || root->empty()) return {fmt::format("{} (not set)", variable), {}};
+    return place_of(fmt::format("{}={}", variable, *root), directories_of(*root));
+}
+
+NvrtcPlace toolkit_place() { return place_of(usual_toolkit_root, toolkit_directories(usual_toolkit_root)); }
+
+}  // namespace
+
+std::vector<NvrtcPlace> nvrtc_places() {
+    return {
+        place_of_variable("CUDA_HOME", toolkit_directories),
+        place_of_variable("CUDA_PATH", toolkit_directories),
+        place_of_variable("VIRTUAL_ENV", environment_directories),
+        place_of_variable("CONDA_PREFIX", environment_directories),
+        place_of("the program's own directories and those it was linked to search", program_directories()),
+        toolkit_place(),
+        {"the loader's path", {std::begin(loader_names), std::end(loader_names)}},
+    };
+}
+
+std::vector<std::string> toolkit_nvrtc_libraries() {
+    std::vector<std::string> libraries;
+    for (const fs::path root : toolkit_roots()) {
+        std::vector<std::string> found = libraries_in(toolkit_directories(root));
+        if (found.empty()) found.push_back(root / "lib64/libnvrtc.so");
+        std::ranges::move(found, std::back_inserter(libraries));
+    }
+    libraries.insert(libraries.end(), std::begin(loader_names), std::end(loader_names));
+    return libraries;
+}
+
+std::string advice_without_nvrtc(const std::vector<NvrtcPlace>& places) {
+    std::vector<std::string_view> searched;
+    for (const NvrtcPlace& place : places) searched.push_back(place.description);
+    return fmt::format(
+        "It was looked for in this order: {}. Do one of these: run `{}` in a virtual environment and activate it "
+        "before the program runs; install a CUDA toolkit and set CUDA_HOME to it; build the program with "
+        "-Dbascule_NVRTC_DIRECTORY=DIRECTORY, the directory of libnvrtc.so.13; or name the library in the program, in "
+        "ToolkitLocation::nvrtc_libraries.",
+        fmt::join(searched, ", "), pip_command_for({13, -1}));
+}
+
+}  // namespace bascule
