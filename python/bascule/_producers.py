@@ -24,6 +24,16 @@ _KNOWN: dict[str, tuple[str, _Ask | None]] = {
     "bascule": ("library", lambda exported, _: exported.array.stream),
 }
 
+# Whether a library captures a graph on its current stream in the calling thread: module, name, question.
+_CAPTURING: list[tuple[str, str, Callable[[Any], bool]]] = [
+    (
+        "torch",
+        "PyTorch",
+        lambda torch: torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing(),
+    ),
+    ("cupy", "CuPy", lambda cupy: cupy.cuda.get_current_stream().is_capturing()),
+]
+
 _registered: weakref.WeakKeyDictionary[type, tuple[str, _Ask | None]] = weakref.WeakKeyDictionary()
 _warned: weakref.WeakSet[type] = weakref.WeakSet()
 _warning = threading.Lock()  # of _warned; not held while the warning is issued, which may run any code
@@ -112,6 +122,18 @@ def policy_of(cls: type) -> tuple[str, _Ask | None]:
                 _warned.discard(cls)
             raise
     return ("spec", None)
+
+
+def capturing_library() -> str | None:
+    """The name of a library that captures a graph in this thread, or None. Called by the extension module."""
+    for module, name, is_capturing in _CAPTURING:
+        library = sys.modules.get(module)
+        try:
+            if library is not None and is_capturing(library):
+                return name
+        except AttributeError:  # a version that cannot be asked
+            continue
+    return None
 
 
 def stream_of_environment() -> str:

@@ -134,15 +134,109 @@ struct FunctionName {
     consteval FunctionName(const char (&name)[length]) { std::copy_n(name, length, text); }
 };
 
+/// While it lives, the calling thread may call functions that a stream capture of another library forbids: outside the
+/// relaxed mode they fail and invalidate the capture, be it in this thread or in another one. They nest; the outermost
+/// sets the mode and sets it back. Functions of the table that are forbidden make one around each call: an object of a
+/// caller's own only saves changes of the mode where several calls follow each other.
+class RelaxedCapture {
+  public:
+    RelaxedCapture() noexcept {
+        if (depth()++ == 0) exchange();
+    }
+    ~RelaxedCapture() {
+        if (--depth() == 0) exchange();
+    }
+    RelaxedCapture(RelaxedCapture&&) = delete;
+
+  private:
+    void exchange() noexcept;
+    static int& depth() noexcept {
+        thread_local constinit int objects_of_this_thread = 0;
+        return objects_of_this_thread;
+    }
+
+    CUstreamCaptureMode other_mode_ =
+        CU_STREAM_CAPTURE_MODE_RELAXED;  // the one that the thread does not have now
+};
+
+/// Functions that are called in the relaxed mode, because a capture forbids them or because nobody has recorded that it
+/// does not (tests/gpu/captures.py records it). What belongs to a capture is still captured in that mode, and a question
+/// about a stream or event that is itself captured still fails. cuCtxSynchronize is not here: it ends captures in every mode.
+inline constexpr std::string_view forbidden_by_captures[] = {
+    "cuArray3DCreate",
+    "cuArrayDestroy",
+    "cuCtxEnablePeerAccess",
+    "cuCtxGetLimit",
+    "cuCtxSetLimit",
+    "cuDevicePrimaryCtxRetain",
+    "cuEventElapsedTime",
+    "cuEventQuery",
+    "cuEventSynchronize",
+    "cuFuncLoad",
+    "cuGraphDestroy",
+    "cuGraphExecDestroy",
+    "cuGraphExecUpdate",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphLaunch",
+    "cuKernelGetAttribute",
+    "cuKernelGetFunction",
+    "cuKernelGetParamInfo",
+    "cuKernelSetAttribute",
+    "cuKernelSetCacheConfig",
+    "cuLibraryGetGlobal",
+    "cuLibraryGetKernel",
+    "cuLibraryLoadData",
+    "cuLibraryUnload",
+    "cuLinkAddData",
+    "cuLinkComplete",
+    "cuLinkCreate",
+    "cuLinkDestroy",
+    "cuMemAlloc",
+    "cuMemAllocFromPoolAsync",
+    "cuMemAllocManaged",
+    "cuMemFree",
+    "cuMemFreeAsync",
+    "cuMemFreeHost",
+    "cuMemHostAlloc",
+    "cuMemPoolCreate",
+    "cuMemPoolGetAttribute",
+    "cuMemPoolSetAccess",
+    "cuMemPoolSetAttribute",
+    "cuMemPoolTrimTo",
+    "cuMemcpy3DAsync",
+    "cuMemcpyPeerAsync",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    "cuOccupancyMaxPotentialBlockSize",
+    "cuStreamQuery",
+    "cuStreamSynchronize",
+    "cuSurfObjectCreate",
+    "cuSurfObjectDestroy",
+    "cuTexObjectCreate",
+    "cuTexObjectDestroy",
+    "cuUserObjectRelease",
+};
+
+consteval bool is_forbidden_by_captures(std::string_view name) {
+    return std::ranges::find(forbidden_by_captures, name) != std::ranges::end(forbidden_by_captures);
+}
+
 template <class Pointer, FunctionName name>
 struct DriverFunction;
 
-/// A function of the driver that knows its name, so that a check of its result need not repeat it.
+/// A function of the driver that knows its name, so that a check of its result need not repeat it, and whether captures
+/// forbid it, so that no caller need think of them.
 template <class... Parameters, FunctionName name>
 struct DriverFunction<CUresult (*)(Parameters...), name> {
     CUresult (*pointer)(Parameters...) = nullptr;
 
-    DriverResult operator()(Parameters... arguments) const { return result(pointer(arguments...)); }
+    DriverResult operator()(Parameters... arguments) const {
+        if constexpr (is_forbidden_by_captures(name.text)) {
+            const RelaxedCapture relaxed;
+            return result(pointer(arguments...));
+        } else {
+            return result(pointer(arguments...));
+        }
+    }
     static DriverResult result(CUresult code) noexcept { return {code, name.text}; }
     explicit operator bool() const noexcept { return pointer != nullptr; }
 };
@@ -277,5 +371,10 @@ class Driver {
     int version_ = 0;
     int device_count_ = 0;
 };
+
+inline void RelaxedCapture::exchange() noexcept {
+    if (const Driver* driver = Driver::existing())
+        driver->api().cuThreadExchangeStreamCaptureMode(&other_mode_);
+}
 
 }  // namespace bascule

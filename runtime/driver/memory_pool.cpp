@@ -80,6 +80,7 @@ MemoryPool* MemoryPool::existing(Device device) noexcept {
 
 DriverResult MemoryPool::allocate(std::uint64_t& address, std::size_t bytes) const {
     const DriverFunctions& api = Driver::existing()->api();
+    const RelaxedCapture relaxed;  // for two calls or more
     CUdeviceptr made = 0;
     DriverResult code = api.cuMemAllocFromPoolAsync(&made, bytes, native_, stream_);
     if (code != CUDA_SUCCESS) return code;

@@ -13,7 +13,6 @@
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
-#include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 namespace {
@@ -80,8 +79,6 @@ struct Library::JitLog {
     std::array<void*, 2> values = {text.data(), reinterpret_cast<void*>(text_bytes - 1)};
 
     DriverResult load(const Driver& driver, CUlibrary& library, const std::string& code) {
-        const RelaxedCapture
-            relaxed;  // captures of others do not use this code; in ours, loading was refused before
         DriverResult result =
             driver.api().cuLibraryLoadData(&library, code.c_str(), options.data(), values.data(),
                                            static_cast<unsigned int>(options.size()), nullptr, nullptr, 0);
@@ -177,14 +174,12 @@ Library::~Library() {
     if (native_ == nullptr || Driver::lost_by_fork()) return;
     const ProgramLockReleased released;
     const Driver& driver = *Driver::existing();
-    const RelaxedCapture relaxed;
     driver.report(driver.api().cuLibraryUnload(native_), "unloading a module");
 }
 
 std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Device device) const {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
-    const RelaxedCapture relaxed;  // as in load_code
     auto loaded = std::make_unique<LoadedKernel>();
     loaded->library = this;
     loaded->image = &kernel;
@@ -228,7 +223,6 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
 std::optional<LoadedVariable> Library::variable(const std::string& lowered_name, Device device) const {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
-    const RelaxedCapture relaxed;  // as in load_code
     CUdeviceptr address = 0;
     std::size_t bytes = 0;
     const DriverResult code =

@@ -2,7 +2,6 @@
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
-#include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 namespace {
@@ -39,7 +38,6 @@ std::uint32_t choose_block_size(const LoadedKernel& kernel, Device device, CUocc
                                 std::uint32_t shared_bytes, std::uint32_t limit) {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
-    const RelaxedCapture relaxed;  // a question: captures of others are not affected
     const char* const doing = "choosing a block size";
     CUfunction function = function_of(kernel, doing);
     int grid = 0;
@@ -55,7 +53,6 @@ std::uint32_t choose_block_size(const LoadedKernel& kernel, Device device, CUocc
 KernelAttributes attributes_of(const LoadedKernel& kernel, Device device) {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
-    const RelaxedCapture relaxed;  // a question: captures of others are not affected
     const auto ask = [&](CUfunction_attribute which) {
         return driver.attribute_of(kernel.native, device.ordinal(), which);
     };
@@ -83,7 +80,6 @@ Occupancy occupancy_of(const LoadedKernel& kernel, Device device, std::uint32_t 
     check({.grid = {}, .block = {threads}, .shared_bytes = shared_bytes}, kernel.limits);
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
-    const RelaxedCapture relaxed;  // a question: captures of others are not affected
     const int blocks = resident_blocks(kernel, threads, shared_bytes);
     const int warp = driver.attribute_of(device.ordinal(), CU_DEVICE_ATTRIBUTE_WARP_SIZE);
     const int most =
@@ -108,7 +104,6 @@ std::uint32_t most_shared_bytes(const LoadedKernel& kernel, Device device, std::
                                 std::uint32_t threads) {
     check({.grid = {}, .block = {threads}}, kernel.limits);
     const ContextGuard context(device.context());
-    const RelaxedCapture relaxed;  // a question: captures of others are not affected
     // The more memory, the fewer blocks: the driver's own rule is asked, whatever its granularity.
     const auto fits = [&](std::uint32_t bytes) {
         return static_cast<std::uint32_t>(resident_blocks(kernel, threads, bytes)) >= blocks;
@@ -131,7 +126,6 @@ void prefer_cache(const LoadedKernel& kernel, Device device, CachePreference pre
                                               CU_FUNC_CACHE_PREFER_L1, CU_FUNC_CACHE_PREFER_EQUAL};
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
-    const RelaxedCapture relaxed;  // it concerns later launches alone
     driver.check(driver.api().cuKernelSetCacheConfig(
                      kernel.native, native[static_cast<std::size_t>(preference)], device.ordinal()),
                  "setting how a kernel's on-chip memory is divided");

@@ -3,12 +3,11 @@
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
-#include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 
-/// What the driver is asked while this lives is bookkeeping: the emulated device's trace does not show it, and a capture
-/// going on somewhere in this thread does not forbid it. They do not nest.
+/// What the driver is asked while this lives is bookkeeping: the emulated device's trace does not show it, and captures do
+/// not forbid it. They do not nest.
 class Bookkeeping {
   public:
     explicit Bookkeeping(const Driver& driver) noexcept : emulated_(driver.emulated_functions()) {

@@ -17,6 +17,7 @@
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
 #include <bascule/runtime/streams/observer.hpp>
+#include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
 namespace {
@@ -78,12 +79,12 @@ void collect_retired(Device device, const Driver& driver) noexcept {
     }
 }
 
-/// Waits for the oldest marker where too much is held.
-void make_room(OwnerQueue& queue, const Driver& driver) noexcept {
+/// Waits for the oldest marker if the queue holds at least so many operations. False where nothing was waited for.
+bool wait_for_oldest_marker(OwnerQueue& queue, std::uint64_t operations, const Driver& driver) noexcept {
     Marker oldest;
     {
         const std::lock_guard lock(queue.mutex);
-        if (queue.operations < most_operations || queue.markers.empty()) return;
+        if (queue.operations < operations || queue.markers.empty()) return false;
         oldest = queue.take_oldest_marker();
     }
     bool waited = false;
@@ -93,6 +94,7 @@ void make_room(OwnerQueue& queue, const Driver& driver) noexcept {
     }
     queue.drop(oldest);
     if (waited) queue.release_until(oldest.covers);  // else the next marker covers them
+    return waited;
 }
 
 /// Adds a marker and releases what has finished. Throws: CudaError.
@@ -107,7 +109,7 @@ void collect(OwnerQueue& queue, StreamRef stream) {
     }
     if (!capturing) {  // a marker would become part of the graph
         queue.release_until(pass_markers(queue, driver));
-        make_room(queue, driver);
+        wait_for_oldest_marker(queue, most_operations, driver);
     }
     collect_retired(stream.device(), driver);
 }
@@ -264,6 +266,27 @@ void release_finished(Device device, KeptMark mark) noexcept {
         } catch (...) {  // the markers stay
         }
         queue->release_until(mark);
+    }
+}
+
+void wait_and_release_kept(Device device) noexcept {
+    if (Driver::lost_by_fork()) return;
+    const Driver& driver = *Driver::existing();
+    for (std::size_t i = 0; OwnerQueue* queue = queue_at(i); ++i) {
+        std::optional<StreamRef> stream;  // where it can be named without doubt
+        {
+            const std::lock_guard lock(queue->mutex);
+            if (queue->key.stream.device() != device || queue->kept.empty()) continue;
+            if (!queue->retired) stream = queue->key.stream;
+        }
+        if (stream && stream->handle() != 1 && owner_of(*stream) == nullptr) stream.reset();
+        const KeptMark mark = kept_so_far();
+        if (!stream) {
+            while (wait_for_oldest_marker(*queue, 0, driver)) {
+            }
+        } else if (!is_capturing(*stream) && is_over(driver.api().cuStreamSynchronize(stream->native()))) {
+            queue->release_until(mark);
+        }
     }
 }
 

@@ -64,6 +64,10 @@ class OwnersKept {
 void release_finished(StreamRef stream, KeptMark mark) noexcept;
 /// Releases what was kept for every stream of `device` before `mark`: the device was synchronised since.
 void release_finished(Device device, KeptMark mark) noexcept;
+/// Waits for the work of `device` for which something is kept, stream by stream, and releases that. Unlike a wait for the
+/// whole device it invalidates no capture; what a stream that is being captured has kept stays. Not for work on a stream that
+/// another library may have destroyed: of that, what came before a marker is waited for.
+void wait_and_release_kept(Device device) noexcept;
 /// Owners held now, for tests.
 std::size_t owners_held() noexcept;
 

@@ -7,7 +7,6 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/linking/driver_linker.hpp>
-#include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 namespace {
@@ -56,7 +55,6 @@ std::string DriverLinker::identity() const { return name() + " for " + to_string
 std::string DriverLinker::link(std::span<const Code> codes, Arch arch, const CompileOptions& how) const {
     const Driver& driver = Driver::get();
     const ContextGuard context(device_.context());
-    const RelaxedCapture relaxed;  // captures of others do not use this code
     LinkOptions options(how);
     const auto check = [&](DriverResult result, const std::string& doing) {
         if (result == CUDA_SUCCESS) return;

@@ -11,7 +11,6 @@
 #include <bascule/runtime/memory/staging.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
-#include <bascule/runtime/streams/relaxed_capture.hpp>
 #include <bascule/runtime/streams/wait_watch.hpp>
 #include <bascule/runtime/trace/ordered_call.hpp>
 
@@ -77,7 +76,6 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes, Device device, MemoryKind kind)
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
     CUdeviceptr address = 0;
-    const RelaxedCapture relaxed;  // not a part of a graph that is being captured
     const Method& method = method_of(kind);
     const DriverResult code =
         try_to_allocate(device, [&] { return method.allocate(driver.api(), address, bytes); });
@@ -121,7 +119,6 @@ DeviceBuffer::~DeviceBuffer() {
     forget_pointer(address_, bytes_);
     if (owner_ != nullptr) return;
     end_in_context(device_, [&](const Driver& driver) {
-        const RelaxedCapture relaxed;  // captures are not affected
         driver.report(method_of(kind_).free(driver.api(), address_, host_), "freeing memory");
     });
 }

@@ -10,7 +10,6 @@
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
 #include <bascule/runtime/streams/capture.hpp>
-#include <bascule/runtime/streams/relaxed_capture.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
@@ -23,25 +22,21 @@ std::uint64_t this_thread() noexcept {
     return number;
 }
 
-/// Waits for all work of the current context as arrays' frees did before there were pools: by freeing other memory.
-/// cuCtxSynchronize would invalidate a capture that another library has begun in any thread.
+/// Waits for all work of the current context as arrays' frees did before there were pools: by freeing other memory, on the
+/// host where the device has none left. cuCtxSynchronize would invalidate a capture that another library has begun in any
+/// thread.
 bool wait_by_a_free(const DriverFunctions& api) noexcept {
-    const RelaxedCapture relaxed;
     CUdeviceptr address = 0;
     if (api.cuMemAlloc(&address, 1) == CUDA_SUCCESS) return api.cuMemFree(address) == CUDA_SUCCESS;
-    return api.cuCtxSynchronize() == CUDA_SUCCESS;
+    void* host = nullptr;
+    return api.cuMemHostAlloc(&host, 1, 0) == CUDA_SUCCESS && api.cuMemFreeHost(host) == CUDA_SUCCESS;
 }
 
-/// Waits for the device, and releases what was kept for its work. Not while something is captured, which that would
-/// invalidate.
+/// Waits for the device's work, and releases and frees what was kept for it. No capture is invalidated.
 void release_finished_memory(Device device) noexcept {
-    if (NotedCapture::any() || owners_in_foreign_graphs() != 0) return;
-    const DriverFunctions& api = Driver::existing()->api();
-    const KeptMark mark = kept_so_far();
-    if (api.cuCtxSynchronize() == CUDA_SUCCESS) release_finished(device, mark);
+    wait_and_release_kept(device);
     MemoryPool::Waiting waiting(MemoryPool::existing(device));
-    // Again: what was released is freed when its stream gets there.
-    if (api.cuCtxSynchronize() == CUDA_SUCCESS) waiting.free();
+    if (wait_by_a_free(Driver::existing()->api())) waiting.free();
 }
 
 }  // namespace
@@ -58,10 +53,8 @@ std::shared_ptr<PoolMemory> PoolMemory::allocate(std::size_t bytes, StreamRef st
     if (pool == nullptr) return nullptr;
     const ContextGuard context(stream.context());
     std::uint64_t address = 0;
-    const DriverResult code = try_to_allocate(stream.device(), [&] {
-        const RelaxedCapture relaxed;  // not a part of a graph that is being captured
-        return pool->allocate(address, bytes);
-    });
+    const DriverResult code =
+        try_to_allocate(stream.device(), [&] { return pool->allocate(address, bytes); });
     if (code != CUDA_SUCCESS) fail_allocation(code, bytes, "device", stream.device());
     try {
         return std::shared_ptr<PoolMemory>(new PoolMemory(*pool, {address, bytes}, stream));
@@ -76,7 +69,6 @@ PoolMemory::~PoolMemory() {
     if (Driver::lost_by_fork()) return;
     end_in_context(stream_.device(), [&](const Driver& driver) {
         if (!ends_in_order()) return free_later();
-        const RelaxedCapture relaxed;  // captures of other streams are not affected
         driver.report(driver.api().cuMemFreeAsync(block_.address, stream_.native()), "freeing memory");
     });
 }
@@ -100,7 +92,6 @@ DriverResult try_to_allocate(Device device, const std::function<DriverResult()>&
     code = allocate();
     if (code != CUDA_ERROR_OUT_OF_MEMORY) return code;
     if (const MemoryPool* pool = MemoryPool::existing(device)) {
-        const RelaxedCapture relaxed;
         pool->trim(0);
     }
     return allocate();
@@ -109,7 +100,6 @@ DriverResult try_to_allocate(Device device, const std::function<DriverResult()>&
 void trim_memory_pool(Device device, std::uint64_t keep) {
     synchronize(device);
     synchronize(device);  // what the first has released may wait for one
-    const RelaxedCapture relaxed;
     if (const MemoryPool* pool = MemoryPool::existing(device)) pool->trim(keep);
 }
 

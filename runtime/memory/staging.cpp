@@ -8,7 +8,6 @@
 #include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/memory/staging.hpp>
-#include <bascule/runtime/streams/relaxed_capture.hpp>
 
 namespace bascule {
 namespace {
@@ -33,7 +32,6 @@ Pool& pool() { return never_destroyed<Pool>(); }
 void* make(Device device, std::size_t size) {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
-    const RelaxedCapture relaxed;  // not a part of a graph that is being captured
     void* buffer = nullptr;
     driver.check(driver.api().cuMemHostAlloc(&buffer, sizes[size], CU_MEMHOSTALLOC_PORTABLE),
                  "allocating pinned memory for a copy");

@@ -9,7 +9,9 @@
 #include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/hidden_streams.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
 namespace {
@@ -261,6 +263,25 @@ void require_no_capture(Device device, const char* what) {
                     "does not see that: the graph's launches would not wait. Wait before or after "
                     "`with graph:`. The capture goes on.",
                     what, device.ordinal()),
+        "waiting for a device");
+}
+
+void require_no_capture_by_others(Device device) {
+    const ContextGuard context(device.context());
+    const std::vector<LivingStream> living = living_streams();
+    const auto captured = std::ranges::find_if(living, [&](const LivingStream& each) {
+        return each.stream.device() == device && may_be_captured_by_others(each.stream) &&
+               is_capturing(each.stream);
+    });
+    if (captured == living.end()) return;
+    Driver::get().fail_as(
+        unsupported,
+        fmt::format(
+            "synchronize waits for all work of device {}, and {} is being captured into a graph, which "
+            "such a wait would invalidate. Wait for a stream ({}), or before or after the capture. The "
+            "capture goes on.",
+            device.ordinal(), name_of(captured->stream),
+            advice("stream.synchronize()", "Stream::synchronize")),
         "waiting for a device");
 }
 

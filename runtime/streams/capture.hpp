@@ -112,6 +112,10 @@ void require_no_capture(StreamRef stream, const char* what);
 /// The same when the host waits for more than a stream.
 void require_no_capture(Device device, const char* what);
 
+/// Throws CudaError when the host cannot wait for a device because other code captures one of its streams, as far as Bascule
+/// knows the stream: the driver would invalidate the capture.
+void require_no_capture_by_others(Device device);
+
 /// Throws CudaError when code cannot be loaded for a launch on `stream` because of a capture.
 void require_loadable(std::optional<StreamRef> stream, const std::string& kernel);
 

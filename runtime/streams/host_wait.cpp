@@ -9,7 +9,6 @@
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 #include <bascule/runtime/streams/observer.hpp>
-#include <bascule/runtime/streams/relaxed_capture.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 #include <bascule/runtime/streams/wait_watch.hpp>
 
@@ -34,7 +33,6 @@ void StreamRef::synchronize() const {
     DriverResult code;
     {
         const ContextGuard context(device_.context());
-        const RelaxedCapture relaxed;  // captures of other streams are not affected
         code = wait_watched(
             "a stream", [&] { return driver.api().cuStreamQuery(native()); },
             [&] { return driver.api().cuStreamSynchronize(native()); });
@@ -50,7 +48,6 @@ bool StreamRef::query() const {
     require_no_capture(*this, "query");
     const Driver& driver = Driver::get();
     const ContextGuard context(device_.context());
-    const RelaxedCapture relaxed;
     const DriverResult code = driver.api().cuStreamQuery(native());
     if (code == CUDA_ERROR_NOT_READY) return false;
     driver.check(code, native(), "asking whether all is finished");
@@ -80,7 +77,6 @@ bool EventRef::query() const {
     if (NotedCapture::any()) require_no_capture(device_, "query");
     const Driver& driver = Driver::get();
     const ContextGuard context(device_.context());
-    const RelaxedCapture relaxed;  // captures of other streams are not affected
     const DriverResult code = driver.api().cuEventQuery(native_);
     if (code == CUDA_ERROR_NOT_READY) return false;
     driver.check(code, "asking whether an event has happened");
@@ -94,7 +90,6 @@ void EventRef::synchronize() const {
     const ResetWatch resets;
     const Driver& driver = Driver::get();
     const ContextGuard context(device_.context());
-    const RelaxedCapture relaxed;
     const DriverResult code = wait_watched(
         "an event", [&] { return driver.api().cuEventQuery(native_); },
         [&] { return driver.api().cuEventSynchronize(native_); });
@@ -106,6 +101,7 @@ void EventRef::synchronize() const {
 void synchronize(Device device) {
     if (!device.is_active()) return;  // nothing was ever enqueued there
     require_no_capture(device, "synchronize");
+    require_no_capture_by_others(device);
     const ShownCall call(WaitingCall::synchronize,
                          [&] { return fmt::format("synchronize device {}", device.ordinal()); });
     const ResetWatch resets;

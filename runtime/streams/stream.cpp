@@ -2,6 +2,7 @@
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -32,12 +33,15 @@ void check_priority(Device device, int priority) {
 /// Destroys a stream when its last user is gone.
 class OwnedStream {
   public:
-    explicit OwnedStream(CUstream native) noexcept : native_(native) {}
+    OwnedStream(CUstream native, Device device) noexcept : native_(native), device_(device) {}
     ~OwnedStream();
     OwnedStream(OwnedStream&&) = delete;
 
+    Device device() const noexcept { return device_; }
+
   private:
     CUstream native_;
+    Device device_;
 };
 
 /// The streams that live, by handle.
@@ -68,6 +72,18 @@ std::shared_ptr<void> owner_of(StreamRef stream) {
     return found == owned_streams().all.end() ? nullptr : found->second.lock();
 }
 
+std::vector<LivingStream> living_streams() {
+    std::vector<LivingStream> found;
+    const std::lock_guard lock(owned_streams().mutex);
+    for (const auto& [native, weak] : owned_streams().all) {
+        std::shared_ptr<OwnedStream> owner = weak.lock();
+        if (owner == nullptr) continue;
+        const StreamRef stream(reinterpret_cast<std::uint64_t>(native), owner->device());
+        found.push_back({stream, std::move(owner)});  // the last owner must not go while the lock is held
+    }
+    return found;
+}
+
 Stream::Stream(Device device, int priority) : device_(device) {
     const Driver& driver = Driver::get();
     check_priority(device, priority);
@@ -75,7 +91,7 @@ Stream::Stream(Device device, int priority) : device_(device) {
     CUstream native = nullptr;
     driver.check(driver.api().cuStreamCreateWithPriority(&native, CU_STREAM_NON_BLOCKING, priority),
                  "making a stream");
-    auto owned = std::make_shared<OwnedStream>(native);
+    auto owned = std::make_shared<OwnedStream>(native, device);
     {
         const std::lock_guard lock(owned_streams().mutex);
         owned_streams().all[native] = owned;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include <bascule/runtime/streams/stream_ref.hpp>
 
@@ -38,6 +39,14 @@ class Stream {
 
 /// Keeps the stream from being destroyed, where a Stream owns it; null for all others.
 std::shared_ptr<void> owner_of(StreamRef stream);
+
+/// A stream of Bascule's, which lives at least as long as this.
+struct LivingStream {
+    StreamRef stream;
+    std::shared_ptr<void> owner;
+};
+/// Those that live now, of every device. Throws where there is no memory.
+std::vector<LivingStream> living_streams();
 
 /// The priorities that streams of a device can have.
 struct PriorityRange {

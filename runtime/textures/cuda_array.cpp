@@ -9,7 +9,6 @@
 #include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/driver/reset_watch.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
-#include <bascule/runtime/streams/relaxed_capture.hpp>
 #include <bascule/runtime/textures/cuda_array.hpp>
 #include <bascule/runtime/trace/ordered_call.hpp>
 
@@ -165,7 +164,6 @@ struct CudaArray::State {
         view.stream_source = StreamSource::own;
         const Driver& driver = Driver::get();
         const ContextGuard context(on.device().context());
-        const RelaxedCapture relaxed;  // not a part of a graph that is being captured
         driver.check(
             driver.api().cuArray3DCreate(&handle, &description),
             fmt::format("making a CUDA array of shape {} and dtype {}", to_string(shape), to_string(dtype)));
@@ -173,7 +171,6 @@ struct CudaArray::State {
     ~State() {
         if (handle == nullptr) return;
         end_in_context(stream.device(), [&](const Driver& driver) {
-            const RelaxedCapture relaxed;  // captures are not affected
             driver.report(driver.api().cuArrayDestroy(handle), "freeing a CUDA array");
         });
     }

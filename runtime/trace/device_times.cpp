@@ -72,7 +72,6 @@ std::shared_ptr<const DeviceTimes::Reference> DeviceTimes::reference_of(Device d
     }
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
-    const RelaxedCapture relaxed;
     const IdleStream stream(driver);
     Event event(device, Event::Timing::on);
     Event best(device, Event::Timing::on);

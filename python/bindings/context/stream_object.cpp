@@ -1,7 +1,10 @@
 #include "context/stream_object.hpp"
 
+#include <fmt/format.h>
+
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
+#include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/lifetime/host_function.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
 
@@ -31,6 +34,22 @@ std::uint64_t to_handle(py::handle number) {
     if (const auto handle = to_uint64(integer)) return *handle;
     reject_field(ErrorKind::value, "stream", "`stream` must be a handle from 0 to 2**64 - 1, got {}.",
                  std::string(py::str(integer)));
+}
+
+/// Throws: CudaError where PyTorch or CuPy captures a graph on its current stream, which a wait for the device would
+/// invalidate.
+void require_no_capture_of_libraries(Device device) {
+    const py::dict modules = py::reinterpret_borrow<py::dict>(PyImport_GetModuleDict());
+    if (!modules.contains("torch") && !modules.contains("cupy")) return;
+    const py::object library = py::module_::import("bascule._producers").attr("capturing_library")();
+    if (library.is_none()) return;
+    const std::string message = fmt::format(
+        "synchronize waits for all work of device {}, and {} is capturing a graph in this thread, which "
+        "such a wait would invalidate. Wait before or after the capture. The capture goes on.",
+        device.ordinal(), std::string(py::str(library)));
+    without_gil([&] {
+        Driver::get().fail_as(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, message, "waiting for a device");
+    });
 }
 
 /// The version of the stream protocol.
@@ -363,10 +382,13 @@ True)");
         "synchronize",
         [] {
             const Device device = current_device();
+            require_no_capture_of_libraries(device);
             without_gil([&] { synchronize(device); });
         },
         "Wait on the host until the current device has finished all work. Raises CudaError if any of it "
-        "failed.");
+        "failed, and during a graph capture, which this wait would invalidate: of `bascule.Graph`, of a stream of "
+        "Bascule's, and of the current stream of PyTorch or CuPy. A capture that other code has begun elsewhere is "
+        "not known, and the driver invalidates it.");
 }
 
 }  // namespace bascule::python
