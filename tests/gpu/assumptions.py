@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from driver_calls import LEGACY, PER_THREAD, At, LaunchConfig, RawDriver, microseconds
+from driver_calls import LEGACY, PER_THREAD, At, Launchable, RawDriver, microseconds
 
 import bascule
 
@@ -59,27 +59,6 @@ def large(d: RawDriver, size: int) -> int:
 
 
 # --- costs ---
-
-
-def launch_words(config: LaunchConfig, function: c_void_p, parameters: Any) -> tuple[Any, ...]:
-    return ("cuLaunchKernelEx", config, function, parameters, 0)
-
-
-class Launchable:
-    """Arguments of the kernel `arrays3`, and launch configurations by stream."""
-
-    def __init__(self, d: RawDriver) -> None:
-        self.kernel, self.function = d.load("arrays3")
-        self.arrays = [d.memory(4096) for _ in range(3)]
-        self.scalar = c_float(2.0)
-        arguments = [*self.arrays, self.scalar]
-        self.parameters = (c_void_p * 4)(*(ctypes.addressof(each) for each in arguments))
-        self.configs: list[LaunchConfig] = []
-
-    def on(self, stream: c_void_p | int, function: c_void_p | None = None) -> tuple[Any, ...]:
-        handle = stream if isinstance(stream, int) else stream.value
-        self.configs.append(LaunchConfig(4, 1, 1, 256, 1, 1, 0, handle, None, 0))
-        return launch_words(self.configs[-1], function or self.function, self.parameters)
 
 
 @question

@@ -12,7 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +171,24 @@ class RawDriver:
             taken.append(total / count)
             self.synchronize()
         return statistics.median(taken[1:])
+
+
+class Launchable:
+    """The kernel `arrays3` with its arguments: three pointers and a float, 4 blocks of 256 threads."""
+
+    def __init__(self, d: RawDriver) -> None:
+        self.kernel, self.function = d.load("arrays3")
+        self.arrays = [d.memory(4096) for _ in range(3)]
+        self.scalar = c_float(2.0)
+        arguments = [*self.arrays, self.scalar]
+        self.parameters = (c_void_p * 4)(*(ctypes.addressof(each) for each in arguments))
+        self.configs: list[LaunchConfig] = []
+
+    def on(self, stream: c_void_p | int, function: c_void_p | None = None) -> tuple[Any, ...]:
+        """The call that launches it, as a part of a sequence; `function` may be the CUkernel too."""
+        handle = stream if isinstance(stream, int) else stream.value
+        self.configs.append(LaunchConfig(4, 1, 1, 256, 1, 1, 0, handle, None, 0))
+        return ("cuLaunchKernelEx", self.configs[-1], function or self.function, self.parameters, 0)
 
 
 def word_of(argument: Any) -> Any:
