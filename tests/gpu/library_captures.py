@@ -41,6 +41,7 @@ MODES_OF = {
     "cupy": ["relaxed", "global", "thread_local"],
     "driver": ["global", "thread_local", "relaxed"],
 }
+LATE = "BASCULE_IMPORT_LATE"  # set where a forked process has to import the library itself
 BATCH = 13  # operations that a process begins with
 SECONDS = 12.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # for a case
 MIB = 1 << 20
@@ -338,9 +339,17 @@ class Child:
         return found, [name for name in self.operations if name not in found]
 
 
+def works_in_a_fork(library: str) -> bool:
+    child = Child(library, MODES_OF[library][0], ["nothing"])
+    while not child.has_ended():
+        time.sleep(0.02)
+    found, _ = child.results()
+    return found["nothing"]["own"]["capture"] == "kept"
+
+
 def run_library(library: str, operations: list[str], jobs: int, note: Callable[..., None]) -> None:
     """In a process of its own that imports the library and forks others."""
-    if library != "driver":
+    if library != "driver" and LATE not in os.environ:
         if importlib.util.find_spec(library) is None:
             note((library, "all"), {"skipped": f"{library} is not installed"})
             return
