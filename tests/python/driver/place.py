@@ -62,7 +62,7 @@ def check_contexts():
 
 # What only the emulated device has: its own functions, a second device on every machine, options, and its name.
 ONLY_EMULATED = re.compile(
-    r"bascule_emulated|[Ee]mulated device|device\(1\)|[dD]evice 1\b|PrimaryCtxRetain\([^)]*, 1\)"
+    r"bascule_emulated|[Ee]mulated device|device\(1\)|[dD]evice 1\b|(PrimaryCtxRetain|CtxCreate(_v2)?)\(.*\b1\)"
 )
 # Options that choose among what a real driver may do, too.
 ANY_DRIVER = {"BASCULE_EMULATED_SCHEDULE", "BASCULE_EMULATED_CHECKS", "BASCULE_EMULATED_TIMEOUT"}
