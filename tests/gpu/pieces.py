@@ -309,7 +309,7 @@ def main() -> int:
     else:
         pieces = chosen(pieces, options.only)
     home = Path(os.environ["OUT"]) if os.environ.get("OUT") else None
-    results = LOGS.parent / "results" if home else collect.RESULTS
+    results = LOGS / "collected" if home else collect.RESULTS
     if not options.resume and options.command != "second":
         for piece in pieces:
             for file in LOGS.glob(f"{piece.name}.*"):
