@@ -1,6 +1,7 @@
 """One directory of results from what the pieces of a run on a GPU have left: pieces.py calls it after each.
 
     python tests/gpu/collect.py LOGS RESULTS [HOME]
+    python tests/gpu/collect.py --row RESULTS.JSON     the run's row in the table of results/README.md
 
 LOGS holds NAME.rc (an exit status) for every piece that has ended, NAME.jsonl for one of pytest (outcomes.py),
 NAME.json where it measured something, NAME.log (what it printed). Writes RESULTS/DATE-DEVICE/results.json, and beside
@@ -300,7 +301,16 @@ def shortened_log(data: bytes) -> bytes:
     return data[:head] + b"\n... shortened ...\n" + data[-tail:]
 
 
+def row_of(summary: dict[str, Any]) -> str:
+    totals = summary["totals"]
+    names = ("passed", "failed", "hung", "skipped", "passed on the emulated device")
+    numbers = [f"{totals[name]:,}" if name in totals else "not counted" for name in names]
+    return f"| {' | '.join([summary['date'], summary['device'], summary['commit'], *numbers])} |"
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "--row":
+        sys.exit(print(row_of(json.loads(Path(sys.argv[2]).read_text(encoding="utf-8")))))
     written = write(Path(sys.argv[1]), Path(sys.argv[2]))
     if len(sys.argv) > 3:
         bring_home(Path(sys.argv[1]), written, Path(sys.argv[3]))

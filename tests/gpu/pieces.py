@@ -195,7 +195,7 @@ def all_pieces() -> list[Piece]:
         *cpp_pieces(),
         *pytest_pieces(),
         script("soak", "--out", *smoke[:1], group="soak", alone=True, seconds=90),
-        Piece("bench-gpu", bench, "bench", True, seconds=150),
+        Piece("bench-gpu", bench, "bench", True, seconds=190),
         Piece("bench-host", [*python, str(every), "--json", str(LOGS / "bench-host.json"), "--quick"], "bench", True),
     ]
 
