@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from collect import replace
 from driver_calls import LEGACY, PER_THREAD, At, Launchable, RawDriver, microseconds
 
 import bascule
@@ -756,7 +757,7 @@ def main() -> int:
         for fact, value in found["facts"].items():
             print(f"    {fact}: {value}", flush=True)
         if options.out:
-            options.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+            replace(options.out, json.dumps(results, indent=1) + "\n")
     return int(any(found["how"] != "ended" for found in results.values()))
 
 

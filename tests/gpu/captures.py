@@ -24,6 +24,8 @@ from ctypes import POINTER, byref, c_float, c_int, c_size_t, c_uint, c_uint64, c
 from pathlib import Path
 from typing import Any
 
+from collect import replace
+
 import bascule
 
 MODES = {"global": 0, "thread-local": 1, "relaxed": 2}
@@ -492,7 +494,7 @@ def record_in_processes(out: Path) -> int:
             while select.select([child.stdout], [], [], SECONDS)[0] and (line := child.stdout.readline()):
                 name, found = json.loads(line)
                 calls[name] = found
-                out.write_text(json.dumps({**about, "calls": calls, "lost": lost}, indent=1) + "\n", encoding="utf-8")
+                replace(out, json.dumps({**about, "calls": calls, "lost": lost}, indent=1) + "\n")
             hung = child.poll() is None and not select.select([child.stdout], [], [], 0)[0]
             child.kill()
             how = (
@@ -504,7 +506,7 @@ def record_in_processes(out: Path) -> int:
             lost[current] = how
             print(f"{current}: {how}", flush=True)
     text = {**about, "calls": calls} | ({"lost": lost} if lost else {})
-    out.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
+    replace(out, json.dumps(text, indent=1) + "\n")
     print(f"{len(calls)} calls recorded, {len(lost)} lost")
     return int(bool(lost))
 

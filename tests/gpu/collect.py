@@ -72,6 +72,20 @@ def add_outcome(file: Path, test: str, outcome: str, text: str) -> None:
         lines.write("\n" + json.dumps({"test": test, "outcome": outcome, "text": text}) + "\n")
 
 
+def replace(file: Path, text: str) -> None:
+    """Writes a file as a whole: who reads it, or is left with it, never has a part."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(file)
+
+
+def measured_in(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        return f"{file.name} cannot be read: {error}"
+
+
 def piece(name: str, logs: Path) -> dict[str, Any]:
     """How one piece ended, and what it counted or measured; `exit` is None while it has not ended."""
     status = logs / f"{name}.rc"
@@ -82,7 +96,7 @@ def piece(name: str, logs: Path) -> dict[str, Any]:
     elif summary := DOCTEST_SUMMARY.search(log):
         found |= {"passed": int(summary[2]), "failed": int(summary[3])}
     if (measured := logs / f"{name}.json").exists() and name not in RECORDED and not name.startswith("bench-"):
-        found["measured"] = json.loads(measured.read_text(encoding="utf-8"))
+        found["measured"] = measured_in(measured)
     if found["exit"] not in (0, None) and not found.get("failed"):
         found["said"] = log[-MOST_TEXT:]
     if found["exit"] == HUNG and "hung" not in found:
@@ -197,7 +211,7 @@ def for_cpp_tests() -> dict[str, str]:
 
 
 def summary_of(logs: Path) -> dict[str, Any]:
-    names = sorted({path.name.partition(".")[0] for path in logs.glob("*.*")})
+    names = sorted({path.name.partition(".")[0] for path in logs.glob("[!.]*.*")})
     pieces = {name: piece(name, logs) for name in names}
     totals = {
         "passed": sum(each.get("passed", 0) for each in pieces.values()),
@@ -262,9 +276,7 @@ def write(logs: Path, results: Path) -> Path:
         before = json.loads(file.read_text(encoding="utf-8"))
         if all(before.get(key) == summary[key] for key in ("commit", "driver", "python")):
             summary["pieces"] = before["pieces"] | summary["pieces"]
-    temporary = target / f".results-{os.getpid()}.json"
-    temporary.write_text(without_places(json.dumps(summary, indent=2)) + "\n", encoding="utf-8")
-    temporary.replace(file)
+    replace(file, without_places(json.dumps(summary, indent=2)) + "\n")
     for log in [*logs.glob("bench-*.log"), *(logs / f"{name}.log" for name in ("race", "first", "opcodes"))]:
         if log.exists():
             text = without_places(log.read_text(encoding="utf-8", errors="replace"))

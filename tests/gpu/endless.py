@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from collect import STACKS
+from collect import STACKS, replace
 from thread_exit import write_stacks
 
 SCALE = float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)
@@ -169,7 +169,7 @@ def main() -> int:
             results[name] = done.result()
             print(f"{name}: {'' if is_well(name, results[name]) else 'NOT WELL '}{results[name]}", flush=True)
             if options.out:
-                options.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+                replace(options.out, json.dumps(results, indent=1) + "\n")
     return int(not all(is_well(name, found) for name, found in results.items()))
 
 

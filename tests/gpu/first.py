@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from collect import replace
 
 import bascule
 
@@ -422,7 +423,7 @@ def main() -> int:
         said = outcome.get("facts") or outcome.get("reason") or outcome.get("text") or ""
         print(f"{name}: {outcome['outcome']} ({outcome['seconds']} s) {str(said)[:700]}", flush=True)
         if options.result:
-            options.result.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+            replace(options.result, json.dumps(results, indent=2) + "\n")
 
     for name in apart:
         note(name, outcome_of(name))

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from collect import replace
 
 import bascule
 
@@ -398,7 +399,7 @@ def main() -> int:
             where, operation, found = json.loads(line)
             results.setdefault(where, {})[operation] = found
             if options.out:
-                options.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+                replace(options.out, json.dumps(results, indent=1) + "\n")
     print_table(results)
     return 0
 

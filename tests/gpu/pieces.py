@@ -214,9 +214,10 @@ def is_first(piece: Piece) -> bool:
 
 
 def of_second_command(pieces: list[Piece]) -> list[Piece]:
-    """What the first command leaves out, and what it began in these logs and did not end."""
+    """The soak, what the first command leaves out, and what that one began in these logs and did not end."""
     begun = {path.name.partition(".")[0] for path in LOGS.glob("*.log")}
-    return [piece for piece in pieces if not is_first(piece) or (piece.name in begun and not piece.status.exists())]
+    left = [piece for piece in pieces if not is_first(piece) or (piece.name in begun and not piece.status.exists())]
+    return sorted(left, key=lambda piece: piece.name != "soak")
 
 
 def chosen(pieces: list[Piece], only: str) -> list[Piece]:

@@ -5,7 +5,7 @@
 #
 #   bash tests/gpu/run.sh --first            some 5 minutes; what a GPU tells best: costs beside other libraries, then what
 #                                            can hang or lose a context, and what failed the last time
-#   bash tests/gpu/run.sh --second           some 8 minutes, at once or later: all the rest, then a soak
+#   bash tests/gpu/run.sh --second           some 8 minutes, at once or later: a soak, then all the rest
 #   bash tests/gpu/run.sh [--only PIECE[,PIECE...]] [--resume]
 #   options of all: [--seconds SECONDS] [--jobs COUNT] [--logs FOLDER] [PYTHON]
 #

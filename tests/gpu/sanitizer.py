@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from collect import replace
 
 import bascule
 
@@ -136,7 +137,7 @@ def main() -> int:
         print(f"{options.tool}, {what}: {results[what]['how']}, status {results[what].get('status')}", flush=True)
         print(results[what]["said"][-2500:], flush=True)
         if options.out:
-            options.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+            replace(options.out, json.dumps(results, indent=1) + "\n")
     planted = not found or results["plant"].get("status") not in (0, None)
     return int(results["work"].get("status") != 0 or not planted)
 

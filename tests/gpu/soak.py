@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from collect import replace
 
 import bascule
 
@@ -176,7 +177,7 @@ def main() -> int:
     }
     print(json.dumps(found, indent=1), flush=True)
     if options.out:
-        options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        replace(options.out, json.dumps(found, indent=1) + "\n")
     flat = all(grown[name] <= slack for name, slack in SLACK.items())
     well = flat and not found["wrong"] and not found["errors"] and not found["not ended"]
     sys.stdout.flush()

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from collect import STACKS
+from collect import STACKS, replace
 
 import bascule
 
@@ -184,7 +184,7 @@ def main() -> int:
         outcomes = dict(zip(WAYS, found, strict=True))
     print(*(f"{way}: {outcome}" for way, outcome in outcomes.items()), sep="\n")
     if options.result:
-        options.result.write_text(json.dumps(outcomes, indent=2) + "\n", encoding="utf-8")
+        replace(options.result, json.dumps(outcomes, indent=2) + "\n")
     return int(any(not outcome.startswith("ended") for outcome in outcomes.values()))
 
 
