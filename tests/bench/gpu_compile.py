@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jit
+import peers
 from gpu_part import Case, Ratio, Timer, Writer, measure, need
 
 import bascule
@@ -72,14 +73,13 @@ def torch() -> Timer:
 
 
 def cuda_core_program(text: str, **options: Any) -> Any:
-    from cuda.core import Device, Program, ProgramOptions
-
-    device = Device(0)
+    core = peers.cuda_core_module()
+    device = core.Device(0)
     device.set_current()
     arch = "".join(map(str, device.compute_capability))
-    made = ProgramOptions(std="c++17", arch=f"sm_{arch}", **options)
+    made = core.ProgramOptions(std="c++17", arch=f"sm_{arch}", **options)
     kind = "ptx" if os.environ.get("BASCULE_BENCH_DEVICE") == "emulated" else "cubin"
-    return Program(text, code_type="c++", options=made), kind
+    return core.Program(text, code_type="c++", options=made), kind
 
 
 def load(kernel: Any) -> None:

@@ -255,9 +255,8 @@ class Ways:
 
     def cuda_core_buffers(self) -> Call:
         launch, (stream, config, compiled, *_, scalar) = self.cuda_core()
-        from cuda.core import Device
-
-        made = [self.keep(Device().allocate(4 * SIZE, stream=stream)) for _ in range(3)]
+        device = peers.cuda_core_module().Device()
+        made = [self.keep(device.allocate(4 * SIZE, stream=stream)) for _ in range(3)]
         return launch, (stream, config, compiled, *made, scalar)
 
     # --- measuring
@@ -361,9 +360,7 @@ class Graphs:
 
     def cuda_core(self) -> Timer:
         launch, (_, *arguments) = self.ways.cuda_core()
-        from cuda.core import Device
-
-        stream = self.ways.keep(Device().create_stream())
+        stream = self.ways.keep(peers.cuda_core_module().Device().create_stream())
         builder = self.ways.keep(stream.create_graph_builder())
         builder.begin_building()
         for _ in range(self.nodes):

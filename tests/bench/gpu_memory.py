@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import peers
 from gpu_part import Case, NotMeasuredError, Ratio, Timer, Writer, measure, need
 from launches import bench_native
 
@@ -248,9 +249,7 @@ class CudaCore:
 
     def __init__(self, driver: Driver) -> None:
         need("cuda.core")
-        from cuda.core import Device
-
-        self.device = Device(0)
+        self.device = peers.cuda_core_module().Device(0)
         self.device.set_current()
         self.stream = self.device.create_stream()
 

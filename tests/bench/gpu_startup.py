@@ -46,7 +46,10 @@ assert x.cpu()[31] == 62
 """,
     "cuda.core": f"""
 import numpy as np
-from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+try:
+    from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+except ImportError:
+    from cuda.core.experimental import Device, LaunchConfig, Program, ProgramOptions, launch
 device = Device(0)
 device.set_current()
 stream = device.create_stream()
