@@ -159,6 +159,7 @@ def main() -> int:
     if unknown := [name for name in options.cases if name not in CASES]:
         parser.error(f"no case is called {unknown[0]!r}; there are {', '.join(CASES)}")
     # Kernels that never end and a short limit of the emulated device do not fit; a GPU's driver has none.
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     os.environ.setdefault("BASCULE_EMULATED_TIMEOUT", "inf")
     os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "threads")
     results: dict[str, Any] = {}

@@ -299,6 +299,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=max(1, min(12, (os.cpu_count() or 1) * 3 // 4)))
     parser.add_argument("--resume", action="store_true")
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and tests send it
     global SILENCE
     SILENCE = (SHORT_SILENCE if options.command == "first" else SILENCE) * SCALE
     LOGS.mkdir(parents=True, exist_ok=True)
