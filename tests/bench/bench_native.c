@@ -14,9 +14,13 @@
 #endif
 #endif
 
+/* Processor time of the thread, which other programs on the machine change least, until use_wall_clock(): a GPU's driver
+ * may sleep, or work in threads of its own. */
+static clockid_t used_clock = CLOCK_THREAD_CPUTIME_ID;
+
 static double now_ns(void) {
     struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    clock_gettime(used_clock, &time);
     return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
 }
 
@@ -131,6 +135,12 @@ static int invoke(const Call* call) {
     if (!result) return -1;
     Py_DECREF(result);
     return 0;
+}
+
+static PyObject* use_wall_clock(PyObject* module, PyObject* nothing) {
+    (void)module, (void)nothing;
+    used_clock = CLOCK_MONOTONIC;
+    Py_RETURN_NONE;
 }
 
 static PyObject* noop(PyObject* module, PyObject* const* arguments, Py_ssize_t count) {
@@ -264,6 +274,74 @@ static PyObject* time_driver_ordering(PyObject* module, PyObject* arguments) {
     return PyFloat_FromDouble(now_ns() - start);
 }
 
+/* --- Any function of the driver --------------------------------------------------------------------------- */
+
+enum { MOST_WORDS = 12, MOST_CALLS = 8 };
+
+typedef unsigned long long Word;
+
+/* One call: every argument is an integer or a pointer, so registers and stack slots hold one word for each. A word
+ * that is `loaded` is read from memory when the call is made: an earlier call of the sequence may have written it. */
+typedef struct {
+    int (*function)(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word);
+    Word words[MOST_WORDS];
+    int loaded[MOST_WORDS];
+    Py_ssize_t size;
+} NativeCall;
+
+static int make_native_call(NativeCall* call, PyObject* tuple) {
+    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) < 1 || PyTuple_GET_SIZE(tuple) > MOST_WORDS + 1)
+        return PyErr_Format(PyExc_ValueError, "a call is a tuple: (address, at most %d words)", MOST_WORDS),
+               -1;
+    memset(call, 0, sizeof *call);
+    call->size = PyTuple_GET_SIZE(tuple) - 1;
+    const Word address = PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(tuple, 0));
+    memcpy(&call->function, &address, sizeof call->function);
+    for (Py_ssize_t i = 0; i < call->size; ++i) {
+        PyObject* word = PyTuple_GET_ITEM(tuple, i + 1);
+        call->loaded[i] = PyTuple_Check(word) && PyTuple_GET_SIZE(word) == 1;
+        call->words[i] = PyLong_AsUnsignedLongLongMask(call->loaded[i] ? PyTuple_GET_ITEM(word, 0) : word);
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int invoke_native(const NativeCall* call) {
+    Word w[MOST_WORDS];
+    for (Py_ssize_t i = 0; i < MOST_WORDS; ++i) {
+        w[i] = call->words[i];
+        if (call->loaded[i]) memcpy(&w[i], (const void*)(uintptr_t)call->words[i], sizeof w[i]);
+    }
+    return call->function(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11]);
+}
+
+/* time_sequence(count, calls): calls each of them in turn, `count` times, without the GIL. Returns nanoseconds, the
+ * first result that is not zero, and the index of its call; such a result ends the loop. */
+static PyObject* time_sequence(PyObject* module, PyObject* arguments) {
+    Py_ssize_t count;
+    PyObject* tuple;
+    NativeCall calls[MOST_CALLS];
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "nO!", &count, &PyTuple_Type, &tuple)) return NULL;
+    const Py_ssize_t size = PyTuple_GET_SIZE(tuple);
+    if (size > MOST_CALLS)
+        return PyErr_Format(PyExc_ValueError, "at most %d calls, got %zd", MOST_CALLS, size);
+    for (Py_ssize_t i = 0; i < size; ++i) {
+        if (make_native_call(&calls[i], PyTuple_GET_ITEM(tuple, i))) return NULL;
+    }
+    int result = 0;
+    Py_ssize_t index = 0;
+    double taken;
+    Py_BEGIN_ALLOW_THREADS;
+    const double start = now_ns();
+    for (Py_ssize_t i = 0; i < count && !result; ++i) {
+        for (index = 0; index < size && !(result = invoke_native(&calls[index])); ++index) {
+        }
+    }
+    taken = now_ns() - start;
+    Py_END_ALLOW_THREADS;
+    return Py_BuildValue("din", taken, result, result ? index : (Py_ssize_t)-1);
+}
+
 /* count_calls(callable, arguments, count, name): under callgrind, which writes what these calls took to a file
  * that says NAME. */
 static PyObject* count_calls(PyObject* module, PyObject* arguments) {
@@ -294,8 +372,11 @@ static PyMethodDef methods[] = {
     {"time_reads", time_reads, METH_VARARGS, "time_reads(object, count): reads of __cuda_array_interface__"},
     {"time_calls", time_calls, METH_VARARGS,
      "time_calls(callable, arguments, count[, producer, consumer]): vectorcalls"},
+    {"time_sequence", time_sequence, METH_VARARGS,
+     "time_sequence(count, ((address, word, ...), ...)): functions of the driver, without the GIL"},
     {"count_calls", count_calls, METH_VARARGS,
      "count_calls(callable, arguments, count, name): under callgrind"},
+    {"use_wall_clock", use_wall_clock, METH_NOARGS, "Times are wall clock from now on"},
     {"noop", (PyCFunction)(void (*)(void))noop, METH_FASTCALL, "Takes anything, does nothing"},
     {"load_driver", load_driver, METH_VARARGS, "load_driver(library_path, ptx, kernel_name)"},
     {"time_driver_launches", time_driver_launches, METH_VARARGS,

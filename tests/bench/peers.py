@@ -8,6 +8,7 @@ nothing; Numba is given the arrays that Bascule is given.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import subprocess
@@ -37,17 +38,23 @@ def missing() -> list[str]:
     return [package for module, package in NEEDED.items() if not installed(module)]
 
 
+def cuda_core_module() -> Any:
+    """cuda.core; in its first versions everything is in cuda.core.experimental."""
+    core = importlib.import_module("cuda.core")
+    return core if hasattr(core, "launch") else importlib.import_module("cuda.core.experimental")
+
+
 def cuda_core(ptx: str, name: str, pointers: list[int], stream: int) -> Call:
     import numpy as np
-    from cuda.core import Device, LaunchConfig, ObjectCode, Stream, launch
 
-    Device(0).set_current()
-    kernel = ObjectCode.from_ptx(ptx.encode()).get_kernel(name)
-    config = LaunchConfig(grid=GRID, block=BLOCK)
-    return launch, (Stream.from_handle(stream), config, kernel, *pointers, np.float32(2.0))
+    core = cuda_core_module()
+    core.Device(0).set_current()
+    kernel = core.ObjectCode.from_ptx(ptx.encode()).get_kernel(name)
+    config = core.LaunchConfig(grid=GRID, block=BLOCK)
+    return core.launch, (core.Stream.from_handle(stream), config, kernel, *pointers, np.float32(2.0))
 
 
-def numba_cuda(arrays: list[Any]) -> Call:
+def numba_kernel() -> Any:
     from numba import cuda
 
     @cuda.jit
@@ -55,7 +62,11 @@ def numba_cuda(arrays: list[Any]) -> Call:
         i = cuda.grid(1)
         out[i] = a + x[i] + y[i]
 
-    launcher = arrays3[GRID, BLOCK]
+    return arrays3
+
+
+def numba_cuda(arrays: list[Any]) -> Call:
+    launcher = numba_kernel()[GRID, BLOCK]
     launcher(*arrays, 2.0)
     return launcher, (*arrays, 2.0)
 

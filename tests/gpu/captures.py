@@ -14,12 +14,17 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import os
+import select
+import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from ctypes import POINTER, byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
+
+from collect import replace
 
 import bascule
 
@@ -28,7 +33,13 @@ CALLERS = ["own", "own relaxed", "other", "other relaxed"]
 STATUS = {0: "none", 1: "active", 2: "invalidated"}
 BYTES = 4096
 KERNEL = 'extern "C" __global__ void increment(int* x) { x[threadIdx.x] += 1; }'
-PTX = b".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry nothing() { ret; }\n\0"
+PTX = b""".version 7.0
+.target sm_50
+.address_size 64
+.visible .global .u32 number;
+.visible .entry nothing() { ret; }
+\0"""
+SECONDS = 30.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # without a row from a process that records
 
 
 class Scene:
@@ -51,6 +62,37 @@ class Scene:
         self.ok(driver.cuKernelGetFunction(byref(self.function), self.kernel))
         self.launch_on(self.stream)
         self.ok(driver.cuCtxSynchronize())
+        self.graph = self.captured_graph()
+        self.executable = self.instance_of(self.graph)
+        self.context, self.array = c_void_p(), self.new_array()
+        self.ok(driver.cuCtxGetCurrent(byref(self.context)))
+        self.own_pool = self.new_pool()
+
+    def captured_graph(self) -> c_void_p:
+        made = c_void_p()
+        self.ok(self.d.cuStreamBeginCapture_v2(self.stream, 2))
+        self.ok(self.launch_on(self.stream))
+        self.ok(self.d.cuStreamEndCapture(self.stream, byref(made)))
+        return made
+
+    def instance_of(self, graph: c_void_p) -> c_void_p:
+        made = c_void_p()
+        self.ok(self.d.cuGraphInstantiateWithFlags(byref(made), graph, c_uint64(0)))
+        return made
+
+    def new_array(self) -> c_void_p:
+        made = c_void_p()
+        self.ok(self.d.cuArray3DCreate_v2(byref(made), ARRAY))
+        return made
+
+    def new_pool(self) -> c_void_p:
+        made = c_void_p()
+        self.ok(self.d.cuMemPoolCreate(byref(made), POOL))
+        return made
+
+    def resource(self) -> Any:
+        """CUDA_RESOURCE_DESC of the array."""
+        return (c_uint64 * 18)(0, self.array.value)
 
     @staticmethod
     def ok(code: int) -> None:
@@ -97,6 +139,74 @@ def _user_object(s: Scene) -> int:
     return s.d.cuUserObjectCreate(byref(made), None, destroy, 1, 1)
 
 
+def _link(s: Scene) -> c_void_p:
+    made = c_void_p()
+    s.ok(s.d.cuLinkCreate_v2(0, None, None, byref(made)))
+    return made
+
+
+def _link_with_code(s: Scene) -> c_void_p:
+    made = _link(s)
+    s.ok(_add_code(s, made))
+    return made
+
+
+def _add_code(s: Scene, link: c_void_p) -> int:
+    return s.d.cuLinkAddData_v2(link, 1, PTX, c_size_t(len(PTX)), b"code", 0, None, None)
+
+
+def _object(s: Scene, create: str) -> c_uint64:
+    made = c_uint64()
+    more = () if create == "cuSurfObjectCreate" else (TEXTURE, None)
+    s.ok(getattr(s.d, create)(byref(made), s.resource(), *more))
+    return made
+
+
+def _kernel(s: Scene) -> c_void_p:
+    """A CUkernel that the context has not loaded."""
+    made = c_void_p()
+    s.ok(s.d.cuLibraryGetKernel(byref(made), _library(s), b"nothing"))
+    return made
+
+
+def _module(s: Scene) -> c_void_p:
+    made = c_void_p()
+    s.ok(s.d.cuModuleLoadData(byref(made), PTX))
+    return made
+
+
+def _function(s: Scene) -> c_void_p:
+    """A CUfunction whose code is not loaded where the driver loads lazily."""
+    made = c_void_p()
+    s.ok(s.d.cuModuleGetFunction(byref(made), _module(s), b"nothing"))
+    return made
+
+
+def _retained(s: Scene) -> None:
+    s.ok(s.d.cuDevicePrimaryCtxRetain(byref(c_void_p()), 0))
+
+
+def _launch(s: Scene, function: c_void_p) -> int:
+    return s.d.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, s.stream, None, None)
+
+
+def _copy_3d(s: Scene, stream: c_void_p) -> int:
+    """64 bytes from the memory to the memory, as CUDA_MEMCPY3D."""
+    place = (0, 0, 0, 0, 2, 0, s.memory.value, 0, 0, 64, 1)
+    return s.d.cuMemcpy3DAsync_v2((c_uint64 * 25)(*place, *place, 64, 1, 1), stream)
+
+
+def _pointer_attributes(s: Scene) -> int:
+    value = c_uint64()
+    places = (c_void_p * 1)(ctypes.addressof(value))
+    return s.d.cuPointerGetAttributes(1, (c_uint * 1)(2), places, s.memory)
+
+
+ARRAY = (c_uint64 * 5)(16, 16, 0, 0x20 | 1 << 32, 2)  # CUDA_ARRAY3D_DESCRIPTOR: one float a texel, surfaces may write
+POOL = (c_uint64 * 11)(1, 1)  # CUmemPoolProps: pinned memory of device 0
+TEXTURE = (c_uint * 26)()  # CUDA_TEXTURE_DESC
+ACCESS = (c_int * 3)(1, 0, 3)  # CUmemAccessDesc: device 0 reads and writes
+
 kept: list[Any] = []  # what the driver may still call
 
 # Made before the capture begins, for the call to use up.
@@ -108,6 +218,24 @@ PREPARED: dict[str, Callable[[Scene], Any]] = {
     "cuEventDestroy": lambda s: s.new_event(),
     "cuStreamDestroy": lambda s: s.new_stream(),
     "cuLibraryUnload": lambda s: _library(s),
+    "cuLibraryGetGlobal, first": lambda s: _library(s),
+    "cuKernelGetFunction, first": lambda s: _kernel(s),
+    "cuKernelGetAttribute, first": lambda s: _kernel(s),
+    "cuLaunchKernel of an unloaded CUkernel": lambda s: _kernel(s),
+    "cuFuncLoad, first": lambda s: _function(s),
+    "cuLaunchKernel of an unloaded CUfunction": lambda s: _function(s),
+    "cuModuleUnload": lambda s: _module(s),
+    "cuGraphDestroy": lambda s: s.captured_graph(),
+    "cuGraphExecDestroy": lambda s: s.instance_of(s.graph),
+    "cuArrayDestroy": lambda s: s.new_array(),
+    "cuTexObjectDestroy": lambda s: _object(s, "cuTexObjectCreate"),
+    "cuSurfObjectDestroy": lambda s: _object(s, "cuSurfObjectCreate"),
+    "cuMemPoolDestroy": lambda s: s.new_pool(),
+    "cuMemFreeAsync on the capture": lambda s: _pooled(s),
+    "cuLinkAddData": lambda s: _link(s),
+    "cuLinkComplete": lambda s: _link_with_code(s),
+    "cuLinkDestroy": lambda s: _link_with_code(s),
+    "cuDevicePrimaryCtxRelease": lambda s: _retained(s),
 }
 
 
@@ -199,6 +327,79 @@ CALLS: dict[str, Callable[[Scene, Any], int]] = {
     "cuLibraryUnload": lambda s, made: s.d.cuLibraryUnload(made),
     "cuGraphCreate": lambda s, _: _graph(s),
     "cuUserObjectCreate": lambda s, _: _user_object(s),
+    # Not recorded on 2026-11-27
+    "cuMemAllocFromPoolAsync on the capture": lambda s, _: _made(
+        s.d.cuMemAllocFromPoolAsync, c_uint64, c_size_t(BYTES), s.pool, s.captured
+    ),
+    "cuMemFreeAsync on the capture": lambda s, made: s.d.cuMemFreeAsync(made, s.captured),
+    "cuMemPoolCreate": lambda s, _: s.d.cuMemPoolCreate(byref(c_void_p()), POOL),
+    "cuMemPoolSetAttribute": lambda s, _: s.d.cuMemPoolSetAttribute(s.own_pool, 4, byref(c_uint64(1 << 40))),
+    "cuMemPoolGetAttribute": lambda s, _: s.d.cuMemPoolGetAttribute(s.own_pool, 5, byref(c_uint64())),
+    "cuMemPoolSetAccess": lambda s, _: s.d.cuMemPoolSetAccess(s.own_pool, ACCESS, c_size_t(1)),
+    "cuMemPoolDestroy": lambda s, made: s.d.cuMemPoolDestroy(made),
+    "cuDeviceGetDefaultMemPool": lambda s, _: _made(s.d.cuDeviceGetDefaultMemPool, c_void_p, 0),
+    "cuGraphInstantiate": lambda s, _: s.d.cuGraphInstantiateWithFlags(byref(c_void_p()), s.graph, c_uint64(0)),
+    "cuGraphLaunch": lambda s, _: s.d.cuGraphLaunch(s.executable, s.stream),
+    "cuGraphLaunch on the capture": lambda s, _: s.d.cuGraphLaunch(s.executable, s.captured),
+    "cuGraphExecUpdate": lambda s, _: s.d.cuGraphExecUpdate_v2(s.executable, s.graph, (c_uint64 * 8)()),
+    "cuGraphGetNodes": lambda s, _: s.d.cuGraphGetNodes(s.graph, None, byref(c_size_t())),
+    "cuGraphDestroy": lambda s, made: s.d.cuGraphDestroy(made),
+    "cuGraphExecDestroy": lambda s, made: s.d.cuGraphExecDestroy(made),
+    "cuFuncLoad": lambda s, _: s.d.cuFuncLoad(s.function),
+    "cuFuncLoad, first": lambda s, made: s.d.cuFuncLoad(made),
+    "cuKernelGetFunction": lambda s, _: _made(s.d.cuKernelGetFunction, c_void_p, s.kernel),
+    "cuKernelGetFunction, first": lambda s, made: _made(s.d.cuKernelGetFunction, c_void_p, made),
+    "cuKernelGetAttribute, first": lambda s, made: s.d.cuKernelGetAttribute(byref(c_int()), 4, made, 0),
+    "cuLibraryGetGlobal, first": lambda s, made: s.d.cuLibraryGetGlobal(
+        byref(c_uint64()), byref(c_size_t()), made, b"number"
+    ),
+    "cuLaunchKernel of an unloaded CUkernel": lambda s, made: _launch(s, made),
+    "cuLaunchKernel of an unloaded CUfunction": lambda s, made: _launch(s, made),
+    "cuLaunchKernel on the legacy stream": lambda s, _: s.launch_on(c_void_p(1)),
+    "cuModuleLoadData": lambda s, _: s.d.cuModuleLoadData(byref(c_void_p()), PTX),
+    "cuModuleUnload": lambda s, made: s.d.cuModuleUnload(made),
+    "cuLinkCreate": lambda s, _: s.d.cuLinkCreate_v2(0, None, None, byref(c_void_p())),
+    "cuLinkAddData": lambda s, made: _add_code(s, made),
+    "cuLinkComplete": lambda s, made: s.d.cuLinkComplete(made, byref(c_void_p()), byref(c_size_t())),
+    "cuLinkDestroy": lambda s, made: s.d.cuLinkDestroy(made),
+    "cuCtxGetLimit": lambda s, _: s.d.cuCtxGetLimit(byref(c_size_t()), 0),
+    "cuCtxSetLimit": lambda s, _: s.d.cuCtxSetLimit(0, c_size_t(2048)),
+    "cuCtxSetCurrent": lambda s, _: s.d.cuCtxSetCurrent(s.context),
+    "cuCtxEnablePeerAccess": lambda s, _: s.d.cuCtxEnablePeerAccess(s.context, 0),
+    "cuDeviceCanAccessPeer": lambda s, _: s.d.cuDeviceCanAccessPeer(byref(c_int()), 0, 0),
+    "cuDeviceGetAttribute": lambda s, _: s.d.cuDeviceGetAttribute(byref(c_int()), 20, 0),
+    "cuDevicePrimaryCtxRetain": lambda s, _: _made(s.d.cuDevicePrimaryCtxRetain, c_void_p, 0),
+    "cuDevicePrimaryCtxRelease": lambda s, _: s.d.cuDevicePrimaryCtxRelease_v2(0),
+    "cuArrayCreate": lambda s, _: s.d.cuArray3DCreate_v2(byref(c_void_p()), ARRAY),
+    "cuArrayDestroy": lambda s, made: s.d.cuArrayDestroy(made),
+    "cuTexObjectCreate": lambda s, _: s.d.cuTexObjectCreate(byref(c_uint64()), s.resource(), TEXTURE, None),
+    "cuTexObjectDestroy": lambda s, made: s.d.cuTexObjectDestroy(made),
+    "cuSurfObjectCreate": lambda s, _: s.d.cuSurfObjectCreate(byref(c_uint64()), s.resource()),
+    "cuSurfObjectDestroy": lambda s, made: s.d.cuSurfObjectDestroy(made),
+    "cuMemcpyDtoDAsync": lambda s, _: s.d.cuMemcpyDtoDAsync_v2(s.memory, s.memory, c_size_t(64), s.stream),
+    "cuMemcpyDtoHAsync to pageable memory": lambda s, _: s.d.cuMemcpyDtoHAsync_v2(
+        s.pageable, s.memory, c_size_t(64), s.stream
+    ),
+    "cuMemcpyHtoDAsync of pageable memory, on the capture": lambda s, _: s.d.cuMemcpyHtoDAsync_v2(
+        s.memory, s.pageable, c_size_t(64), s.captured
+    ),
+    "cuMemcpyDtoH": lambda s, _: s.d.cuMemcpyDtoH_v2(s.pageable, s.memory, c_size_t(64)),
+    "cuMemcpyDtoD": lambda s, _: s.d.cuMemcpyDtoD_v2(s.memory, s.memory, c_size_t(64)),
+    "cuMemcpy3DAsync": lambda s, _: _copy_3d(s, s.stream),
+    "cuMemcpy3DAsync on the capture": lambda s, _: _copy_3d(s, s.captured),
+    "cuMemcpyPeerAsync": lambda s, _: s.d.cuMemcpyPeerAsync(
+        s.memory, s.context, s.memory, s.context, c_size_t(64), s.stream
+    ),
+    "cuMemsetD32Async": lambda s, _: s.d.cuMemsetD32Async(s.memory, 1, c_size_t(16), s.stream),
+    "cuPointerGetAttributes": lambda s, _: _pointer_attributes(s),
+    "cuPointerSetAttribute": lambda s, _: s.d.cuPointerSetAttribute(byref(c_uint(1)), 6, s.memory),
+    "cuIpcGetMemHandle": lambda s, _: s.d.cuIpcGetMemHandle((c_uint64 * 8)(), s.memory),
+    "cuStreamQuery of the legacy stream": lambda s, _: s.d.cuStreamQuery(c_void_p(1)),
+    "cuStreamSynchronize of the legacy stream": lambda s, _: s.d.cuStreamSynchronize(c_void_p(1)),
+    "cuStreamSynchronize of the thread's stream": lambda s, _: s.d.cuStreamSynchronize(c_void_p(2)),
+    "cuStreamGetCaptureInfo of the capture": lambda s, _: s.d.cuStreamGetCaptureInfo_v2(
+        s.captured, byref(c_int()), byref(c_uint64()), None, None, None
+    ),
 }
 
 HOST_FUNCTION = ctypes.CFUNCTYPE(None, c_void_p)(lambda _: None)
@@ -248,7 +449,10 @@ def one(s: Scene, name: str, mode: str, caller: str) -> str:
         return in_relaxed_mode(s, call)
 
     work = relaxed if caller.endswith("relaxed") else call
-    code = in_another_thread(s, work) if caller.startswith("other") else work()
+    try:
+        code: object = in_another_thread(s, work) if caller.startswith("other") else work()
+    except (AttributeError, IndexError):
+        code = "missing"  # this driver has no such function
     status, graph = c_int(-1), c_void_p()
     s.ok(s.d.cuStreamIsCapturing(s.captured, byref(status)))
     s.d.cuStreamEndCapture(s.captured, byref(graph))
@@ -258,19 +462,53 @@ def one(s: Scene, name: str, mode: str, caller: str) -> str:
     return f"{code} {STATUS[status.value]}"
 
 
-def record() -> dict[str, Any]:
-    device = bascule.current_device()
+def rows(names: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """What each call did, in this process."""
     driver = open_driver()
     context = c_void_p()
     Scene.ok(driver.cuDevicePrimaryCtxRetain(byref(context), 0))
     Scene.ok(driver.cuCtxPushCurrent_v2(context))
     s = Scene(driver)
-    calls = {
-        name: {f"{mode}, {caller}": one(s, name, mode, caller) for mode in MODES for caller in CALLERS}
-        for name in CALLS
-    }
+    for name in names:
+        yield name, {f"{mode}, {caller}": one(s, name, mode, caller) for mode in MODES for caller in CALLERS}
     Scene.ok(driver.cuCtxPopCurrent_v2(byref(context)))
+
+
+def record(names: list[str]) -> dict[str, Any]:
+    device = bascule.current_device()
+    calls = dict(rows(names))
     return {"device": device.name, "driver": bascule._bascule._driver_info()["version"], "calls": calls}
+
+
+def record_in_processes(out: Path) -> int:
+    """Writes `out` after every call. One that ends its process, fails or hangs is noted, and a new process goes on."""
+    device = bascule.current_device()
+    about = {"device": device.name, "driver": bascule._bascule._driver_info()["version"]}
+    calls: dict[str, Any] = {}
+    lost: dict[str, str] = {}
+    while left := [name for name in CALLS if name not in calls and name not in lost]:
+        command = [sys.executable, "-X", "faulthandler", str(Path(__file__).resolve()), "--here", *left]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as child:
+            assert child.stdout is not None
+            assert child.stderr is not None
+            while select.select([child.stdout], [], [], SECONDS)[0] and (line := child.stdout.readline()):
+                name, found = json.loads(line)
+                calls[name] = found
+                replace(out, json.dumps({**about, "calls": calls, "lost": lost}, indent=1) + "\n")
+            hung = child.poll() is None and not select.select([child.stdout], [], [], 0)[0]
+            child.kill()
+            how = (
+                "did not end"
+                if hung
+                else f"ended with {child.wait()}: {child.stderr.read()[-1500:].decode(errors='replace')}"
+            )
+        if current := next((name for name in left if name not in calls), None):
+            lost[current] = how
+            print(f"{current}: {how}", flush=True)
+    text = {**about, "calls": calls} | ({"lost": lost} if lost else {})
+    replace(out, json.dumps(text, indent=1) + "\n")
+    print(f"{len(calls)} calls recorded, {len(lost)} lost")
+    return int(bool(lost))
 
 
 # The documentation counts these among what captures forbid, and older drivers may; that of CUDA 13.0 allows them. The
@@ -280,7 +518,7 @@ FORBIDDEN_BY_DOCUMENTATION = {"cuEventElapsedTime", "cuMemcpyHtoD", "cuMemsetD8"
 
 def compare(recorded: dict[str, Any]) -> list[str]:
     """How the current device differs from a record: a line for each call and situation."""
-    here = record()["calls"]
+    here = record(list(recorded["calls"]))["calls"]
     complaints = []
     for name, situations in recorded["calls"].items():
         allowed = {"0 active", "900 invalidated"} if name in FORBIDDEN_BY_DOCUMENTATION else set()
@@ -296,16 +534,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Records what calls of the driver do to a capture.")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--compare", type=Path, nargs="+")
+    parser.add_argument("--here", nargs="+", metavar="CALL", help="a line of JSON for each, in this process")
     options = parser.parse_args()
     if options.compare:
         complaints = [line for file in options.compare for line in compare(json.loads(file.read_text()))]
         print("\n".join(complaints) or "no call differs")
         return 1 if complaints else 0
-    text = json.dumps(record(), indent=1)
+    if options.here:
+        for row in rows(options.here):
+            print(json.dumps(row), flush=True)
+        return 0
     if options.out:
-        options.out.write_text(text + "\n")
-    else:
-        print(text)
+        return record_in_processes(options.out)
+    print(json.dumps(record(list(CALLS)), indent=1))
     return 0
 
 

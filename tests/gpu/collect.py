@@ -1,11 +1,13 @@
 """One directory of results from what the pieces of a run on a GPU have left: pieces.py calls it after each.
 
-    python tests/gpu/collect.py LOGS RESULTS
+    python tests/gpu/collect.py LOGS RESULTS [HOME]
+    python tests/gpu/collect.py --row RESULTS.JSON     the run's row in the table of results/README.md
 
 LOGS holds NAME.rc (an exit status) for every piece that has ended, NAME.jsonl for one of pytest (outcomes.py),
 NAME.json where it measured something, NAME.log (what it printed). Writes RESULTS/DATE-DEVICE/results.json, and beside
 it what the measurements printed and wrote; words stand for the directories of this machine. Of the same commit, what
-other pieces left there on that day stays.
+other pieces left there on that day stays. HOME/DATE-DEVICE gets few files: the results, what is looked at first, and
+logs.tar.gz with all the rest.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -31,13 +35,18 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "gpu" / "results"
 STACKS = ROOT / "build" / "dev" / "tests" / "gpu" / "thread_stacks.so"  # lets threads write their stacks
 RECORDED = ("opcodes", "captures", "textures")  # what other devices are compared with, in files of their own
+HUNG = 124  # the exit status of a piece that did not end
 LOST = 77  # the exit status of a process of pytest whose context a test has lost
 LIBRARIES = [
     *("cupy-cuda13x", "cupy-cuda12x", "torch", "jax", "numba-cuda", "mpi4py", "warp-lang", "pycuda", "rmm-cu13"),
     *("numpy", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"),
 ]
 DOCTEST_SUMMARY = re.compile(r"test cases:\s*(\d+)\s*\|\s*(\d+) passed\s*\|\s*(\d+) failed")
+HANGS = "did not end within"  # how the text of a test begins that hung
+LOOKED_AT_FIRST = ("results.json", "bench-gpu.json", "captures.json")
+MOST_LOG = 1 << 20  # bytes of each log in the archive: its first quarter and its end
 MOST_TEXT = 1500  # characters of each failure's text
+MOST_SLOW, SLOW = 5, 2.0  # of each piece so many tests that took so many seconds
 MOST_ALIKE = 3  # failures of a piece whose texts are kept where they end alike
 
 
@@ -63,6 +72,20 @@ def add_outcome(file: Path, test: str, outcome: str, text: str) -> None:
         lines.write("\n" + json.dumps({"test": test, "outcome": outcome, "text": text}) + "\n")
 
 
+def replace(file: Path, text: str) -> None:
+    """Writes a file as a whole: who reads it, or is left with it, never has a part."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(file)
+
+
+def measured_in(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        return f"{file.name} cannot be read: {error}"
+
+
 def piece(name: str, logs: Path) -> dict[str, Any]:
     """How one piece ended, and what it counted or measured; `exit` is None while it has not ended."""
     status = logs / f"{name}.rc"
@@ -73,14 +96,19 @@ def piece(name: str, logs: Path) -> dict[str, Any]:
     elif summary := DOCTEST_SUMMARY.search(log):
         found |= {"passed": int(summary[2]), "failed": int(summary[3])}
     if (measured := logs / f"{name}.json").exists() and name not in RECORDED and not name.startswith("bench-"):
-        found["measured"] = json.loads(measured.read_text(encoding="utf-8"))
+        found["measured"] = measured_in(measured)
     if found["exit"] not in (0, None) and not found.get("failed"):
         found["said"] = log[-MOST_TEXT:]
+    if found["exit"] == HUNG and "hung" not in found:
+        found["hung"] = 1
     return found
 
 
 def counted(tests: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Counts, what failed and why, and every reason for a skip with how often it was given."""
+    """Counts, what failed and why, every reason for a skip with how often it was given, and the slowest tests.
+
+    A test that hung has failed. `not ended`: the test that ran when its process was stopped from outside.
+    """
     failures = {name: test.get("text", "") for name, test in tests.items() if test.get("outcome") == "failed"}
     alike: Counter[str] = Counter()
     failed = {}
@@ -89,8 +117,18 @@ def counted(tests: dict[str, dict[str, Any]]) -> dict[str, Any]:
         alike[error] += 1
         failed[name] = text[-MOST_TEXT:] if alike[error] <= MOST_ALIKE else ""
     skipped = Counter(test.get("reason", "") for test in tests.values() if test.get("outcome") == "skipped")
-    passed = sum(test.get("outcome") == "passed" for test in tests.values())
-    return {"passed": passed, "failed": failed, "skipped": dict(skipped)}
+    passed = [test for test in tests.values() if test.get("outcome") == "passed"]
+    slowest = sorted(tests, key=lambda name: tests[name].get("seconds", 0), reverse=True)[:MOST_SLOW]
+    found = {
+        "passed": len(passed),
+        "failed": failed,
+        "hung": sum(text.startswith(HANGS) for text in failures.values()),
+        "skipped": dict(skipped),
+        "on the emulated device": sum(test.get("emulated", False) for test in passed),
+        "not ended": [name for name, test in tests.items() if "outcome" not in test],
+        "slowest": {name: tests[name]["seconds"] for name in slowest if tests[name].get("seconds", 0) >= SLOW},
+    }
+    return {name: value for name, value in found.items() if value or name in ("passed", "failed", "skipped")}
 
 
 def last_error(text: str) -> str:
@@ -101,8 +139,10 @@ def last_error(text: str) -> str:
 
 
 def number_failed(piece: dict[str, Any]) -> int:
-    failed = piece.get("failed", 0)
-    return failed if isinstance(failed, int) else len(failed)
+    """Of a piece that counts no tests, one if it failed or hung."""
+    failed = piece.get("failed", {})
+    number = failed if isinstance(failed, int) else len(failed)
+    return number or int("passed" not in piece and piece["exit"] not in (0, 5, None))
 
 
 def versions() -> dict[str, str]:
@@ -171,12 +211,14 @@ def for_cpp_tests() -> dict[str, str]:
 
 
 def summary_of(logs: Path) -> dict[str, Any]:
-    names = sorted({path.name.partition(".")[0] for path in logs.glob("*.*")})
+    names = sorted({path.name.partition(".")[0] for path in logs.glob("[!.]*.*")})
     pieces = {name: piece(name, logs) for name in names}
     totals = {
         "passed": sum(each.get("passed", 0) for each in pieces.values()),
         "failed": sum(map(number_failed, pieces.values())),
+        "hung": sum(each.get("hung", 0) for each in pieces.values()),
         "skipped": sum(sum(each.get("skipped", {}).values()) for each in pieces.values()),
+        "passed on the emulated device": sum(each.get("on the emulated device", 0) for each in pieces.values()),
         "pieces": len(pieces),
         "pieces that ended well": sum(each["exit"] == 0 for each in pieces.values()),
     }
@@ -195,6 +237,10 @@ def line_of(name: str, logs: Path) -> str:
         text += f", {found['passed']} passed, {number_failed(found)} failed"
     if skipped := sum(found.get("skipped", {}).values()):
         text += f", {skipped} skipped"
+    if hung := found.get("hung"):
+        text += f", {hung} of them hung"
+    if emulated := found.get("on the emulated device"):
+        text += f", {emulated} on the emulated device"
     return text
 
 
@@ -219,7 +265,7 @@ def without_places(text: str) -> str:
     return re.sub(rf"(?:(?<![\w.-])|(?<=\\n)|(?<=-I))({places})(?![\w-])", lambda found: words[found[1]], text)
 
 
-def write(logs: Path, results: Path) -> None:
+def write(logs: Path, results: Path) -> Path:
     """Replaces the results as a whole, so that a run that is ended leaves those of before."""
     summary = summary_of(logs)
     name = re.sub(r"[^a-z0-9]+", "-", summary["device"].lower()).strip("-")
@@ -230,9 +276,7 @@ def write(logs: Path, results: Path) -> None:
         before = json.loads(file.read_text(encoding="utf-8"))
         if all(before.get(key) == summary[key] for key in ("commit", "driver", "python")):
             summary["pieces"] = before["pieces"] | summary["pieces"]
-    temporary = target / f".results-{os.getpid()}.json"
-    temporary.write_text(without_places(json.dumps(summary, indent=2)) + "\n", encoding="utf-8")
-    temporary.replace(file)
+    replace(file, without_places(json.dumps(summary, indent=2)) + "\n")
     for log in [*logs.glob("bench-*.log"), *(logs / f"{name}.log" for name in ("race", "first", "opcodes"))]:
         if log.exists():
             text = without_places(log.read_text(encoding="utf-8", errors="replace"))
@@ -241,7 +285,44 @@ def write(logs: Path, results: Path) -> None:
         if not measured.exists():
             continue
         (target / measured.name).write_text(without_places(measured.read_text(encoding="utf-8")), encoding="utf-8")
+    return target
+
+
+def bring_home(logs: Path, results: Path, home: Path) -> None:
+    """Copies what is looked at first, and packs everything; replaced as a whole, for the run may be ended meanwhile."""
+    target = home / results.name
+    target.mkdir(parents=True, exist_ok=True)
+    for name in LOOKED_AT_FIRST:
+        if (results / name).exists():
+            shutil.copyfile(results / name, target / name)
+    temporary = target / "logs.tar.gz.part"
+    with tarfile.open(temporary, "w:gz", compresslevel=6) as archive, tempfile.TemporaryDirectory() as directory:
+        archive.add(results, "results")
+        for file in sorted(logs.iterdir()):
+            if file.is_file():
+                shortened = Path(directory, file.name)
+                shortened.write_bytes(shortened_log(file.read_bytes()))
+                archive.add(shortened, f"logs/{file.name}")
+    temporary.replace(target / "logs.tar.gz")
+
+
+def shortened_log(data: bytes) -> bytes:
+    if len(data) <= MOST_LOG:
+        return data
+    head, tail = MOST_LOG // 4, MOST_LOG - MOST_LOG // 4
+    return data[:head] + b"\n... shortened ...\n" + data[-tail:]
+
+
+def row_of(summary: dict[str, Any]) -> str:
+    totals = summary["totals"]
+    names = ("passed", "failed", "hung", "skipped", "passed on the emulated device")
+    numbers = [f"{totals[name]:,}" if name in totals else "not counted" for name in names]
+    return f"| {' | '.join([summary['date'], summary['device'], summary['commit'], *numbers])} |"
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), Path(sys.argv[2]))
+    if sys.argv[1] == "--row":
+        sys.exit(print(row_of(json.loads(Path(sys.argv[2]).read_text(encoding="utf-8")))))
+    written = write(Path(sys.argv[1]), Path(sys.argv[2]))
+    if len(sys.argv) > 3:
+        bring_home(Path(sys.argv[1]), written, Path(sys.argv[3]))

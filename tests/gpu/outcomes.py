@@ -3,7 +3,8 @@
     BASCULE_OUTCOMES=FILE python -m pytest -p outcomes ...
 
 FILE has a line of JSON when a test begins and one when it ends; tests that FILE has already are left out. A process
-whose context a test has lost ends with LOST: every later test in it would fail for that one's reason.
+whose context a test has lost ends with LOST: every later test in it would fail for that one's reason. Tests that start
+a process on the emulated device are marked: what they show, they show of that one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,29 @@ FILE = Path(os.environ["BASCULE_OUTCOMES"])
 MOST_TEXT = 4000  # characters of a failure's text
 if collect.STACKS.exists():
     ctypes.CDLL(str(collect.STACKS))
+
+started_on_the_emulated_device = False  # a process of the current test
+start_process = subprocess.Popen.__init__
+
+
+def is_emulated(environment: Mapping[str, str]) -> bool:
+    """True if a process finds the emulated device: by its own name, or as libcuda.so.1."""
+    if environment.get("BASCULE_DEVICE") == "emulated":
+        return True
+    directories = environment.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    links = (Path(directory, "libcuda.so.1") for directory in directories if directory)
+    first = next((link for link in links if link.exists()), None)
+    return first is not None and first.resolve().name in ("libbascule_emulator.so", "wrapped_driver.so")
+
+
+def watched_start(self: subprocess.Popen[Any], args: Any, *more: Any, **options: Any) -> None:
+    global started_on_the_emulated_device
+    words = [args] if isinstance(args, str) else list(map(str, args))
+    started_on_the_emulated_device |= "emulate" in words or is_emulated(options.get("env") or os.environ)
+    start_process(self, args, *more, **options)
+
+
+subprocess.Popen.__init__ = watched_start  # type: ignore[method-assign]
 
 
 def write(line: dict[str, Any]) -> None:
@@ -45,6 +71,8 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
+    global started_on_the_emulated_device
+    started_on_the_emulated_device = False
     write({"test": nodeid, "begins": True})
 
 
@@ -61,9 +89,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     elif report.skipped:
         line = {"test": report.nodeid, "outcome": "skipped", "reason": reason_of(report)}
     elif report.when == "call":
-        line = {"test": report.nodeid, "outcome": "passed", "seconds": round(report.duration, 3)}
+        line = {"test": report.nodeid, "outcome": "passed"}
     else:
         return
+    if not report.skipped:
+        line["seconds"] = round(report.duration, 3)
+        if started_on_the_emulated_device:
+            line["emulated"] = True
     write(line)
 
 

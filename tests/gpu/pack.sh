@@ -2,25 +2,32 @@
 # Packs what a machine with a GPU, Python 3.12 and no network needs for tests/gpu/run.sh, which is in it: a wheel of the
 # package, what Python may lack there, compiled test programs and helpers, and the tests.
 #
-#   bash tests/gpu/pack.sh [--quick] [FOLDER]      default: build/gpu/pack, which git ignores; at most 60 MB
+#   bash tests/gpu/pack.sh [--quick] [--complete] [FOLDER]      default: build/gpu/pack, which git ignores; at most 52 MB
 #
-# --quick: without the C++ test programs, for rehearse.sh --quick.
+# --quick: without the C++ test programs, for rehearse.sh --quick. --complete: with NumPy, pytest and Hypothesis, which
+# are expected there otherwise, as NVRTC is.
 #
 # The interpreter is BASCULE_GPU_PYTHON, else a python3.12 of the PATH or of pyenv. The first time compiles for it what
 # differs from build/dev, some minutes, and downloads wheels.
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
 programs=(jit_tests runtime_tests file_faults exchange_native bench_native fake_profiler wrapped_driver thread_stacks count_allocations)
-if [ "${1:-}" = --quick ]; then
-    programs=("${programs[@]:2}")
+complete=''
+while [ $# -gt 0 ]; do
+    case $1 in
+        --quick) programs=("${programs[@]:2}") ;;
+        --complete) complete=1 ;;
+        *) break ;;
+    esac
     shift
-fi
+done
 pack=${1:-$root/build/gpu/pack}
 case $pack in /*) ;; *) pack=$PWD/$pack ;; esac
 environment=$root/build/gpu/python clone=$root/build/gpu/clone
 tree=$clone/build/dev
 python=$environment/bin/python
-most_megabytes=60
+most_megabytes=52
+memory_manager=(rmm-cu13==26.10.0 librmm-cu13==26.10.0 rapids-logger==0.3.0)  # a producer that only a GPU can try
 
 # Prints a Python 3.12 with its headers.
 find_python() {
@@ -83,13 +90,14 @@ build_wheel() {
         "${options[@]}" "$clone" || die "the wheel could not be built; see the messages above"
 }
 
-# What the package and the tests need, in versions for that Python: installed there only where it is missing. NVRTC is
-# the machine's own: alone it would be larger than all the rest.
+# What the package and the tests need and a machine with PyTorch may lack, in versions for that Python: installed there
+# only where it is missing. NVRTC is the machine's own: alone it would be larger than all the rest.
 add_wheels() {
-    local wanted=() download=("$python" -m pip download -q --disable-pip-version-check --only-binary=:all:)
-    mapfile -t wanted < <(pinned numpy cuda-pathfinder pytest pluggy iniconfig packaging Pygments hypothesis sortedcontainers \
-        nvidia-cuda-cccl nvidia-cuda-runtime nvidia-cuda-crt)
-    "${download[@]}" --no-deps -d "$pack/wheels" "${wanted[@]}"
+    local wanted=() names=(cuda-pathfinder nvidia-cuda-cccl nvidia-cuda-runtime nvidia-cuda-crt apache-tvm-ffi)
+    [ -z "$complete" ] || names+=(numpy pytest pluggy iniconfig packaging Pygments hypothesis sortedcontainers)
+    mapfile -t wanted < <(pinned "${names[@]}")
+    "$python" -m pip download -q --disable-pip-version-check --only-binary=:all: --no-deps -d "$pack/wheels" \
+        "${wanted[@]}" "${memory_manager[@]}"
 }
 
 # Under the names by which the tests look them up; stripped.

@@ -18,22 +18,34 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import collect
 from collect import ROOT
 
 HERE = Path(__file__).resolve().parent
-LOGS = ROOT / "build" / "gpu" / "logs"
+LOGS = Path(os.environ.get("BASCULE_GPU_LOGS") or ROOT / "build" / "gpu" / "logs")
 PYTHON_TESTS = ROOT / "tests" / "python"
 # These need a network, git's history or the documentation.
 LEFT_OUT = {"packaging", "docs", "test_tree", "test_readme"}
 # What tells the most comes first, and what a GPU can hardly make different last.
 FIRST = ["ordering", "lifetime", "graphs", "launches", "dlpack", "producers", "conformance", "kernels"]
 WITH_NVRTC = ["nvrtc", "compiler", "reflection", "specialization", "struct_probe", "variable", "prelude", "diagnostics"]
-STEPS = ["first", "gpu", "race", "cpp", "python", "bench"]
-SILENCE = 75.0  # seconds without the end of a test after which it hangs
+STEPS = ["first", "gpu", "race", "cpp", "python", "soak", "bench"]
+# The command `--first` runs these in this order: first what measures, alone; then what can hang or lose a context.
+FIRST_COMMAND = [
+    *("first", "assumptions", "thread_exit", "bench-gpu"),
+    *("captures", "memcheck", "racecheck", "library_captures", "endless", "gpu"),
+    *("textures-test_sampling", "textures-test_surfaces", "kernels-test_formats", "launches-test_stack"),
+    *("ordering-test_races", "driver"),  # those before failed or hung on 2026-11-27
+]
+SECONDS = {"first": 350.0, "second": 520.0, "": 1e9}  # limits of the commands
+SCALE = float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # of all limits: a rehearsal has a slower device
+# Seconds without the end of a test after which it hangs; the command `--first` waits less long.
+SILENCE = 75.0
+SHORT_SILENCE = 45.0
 MOST_PROCESSES = 30  # of one piece
+HOME_EVERY = 10.0  # seconds between two copies of what goes home, beside those after pieces that measure
 
 
 @dataclass
@@ -95,7 +107,7 @@ class Piece:
 
     def hangs(self) -> bool:
         if not self.is_pytest:
-            return time.monotonic() - self.started > self.seconds
+            return time.monotonic() - self.started > self.seconds * SCALE
         last = self.outcomes.stat().st_mtime if self.outcomes.exists() else 0.0
         since_start = time.time() - (LOGS / f"{self.name}.log").stat().st_ctime
         return time.time() - max(last, time.time() - since_start) > SILENCE
@@ -106,7 +118,7 @@ class Piece:
             self.log.close()
         if self.is_pytest:
             unfinished = [name for name, test in collect.outcomes_of(self.outcomes).items() if "outcome" not in test]
-            how = f"did not end within {SILENCE:.0f} s" if hung else f"ended the process with status {code}"
+            how = f"{collect.HANGS} {SILENCE:.0f} s" if hung else f"ended the process with status {code}"
             for name in unfinished:
                 collect.add_outcome(self.outcomes, name, "failed", f"{how}; {self.name}.log may say more")
             again = hung or code == collect.LOST or code < 0 or bool(unfinished)
@@ -115,7 +127,7 @@ class Piece:
             if code == collect.LOST:
                 code = 1
             code = code or int(bool(unfinished))
-        self.status.write_text(f"{'124' if hung else code}\n")
+        self.status.write_text(f"{collect.HUNG if hung else code}\n")
         shutil.rmtree(self.cache, ignore_errors=True)
         return True
 
@@ -132,8 +144,12 @@ def pytest_pieces() -> Iterator[Piece]:
 
 
 def pytest_piece(name: str, file: Path, group: str) -> Piece:
-    options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "outcomes", "-o", "faulthandler_timeout=60"]
-    return Piece(name, [sys.executable, "-m", "pytest", str(file.relative_to(ROOT)), *options], group, is_pytest=True)
+    options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "outcomes"]
+    options += ["-o", f"faulthandler_timeout={SILENCE - 10:.0f}"]
+    command = [sys.executable, "-m", "pytest", str(file.relative_to(ROOT)), *options]
+    # Its programs take the emulated device for libcuda.so.1 otherwise.
+    environment = dict if group != "driver" else lambda: {"BASCULE_TEST_DRIVER": "real"}
+    return Piece(name, command, group, is_pytest=True, environment=environment)
 
 
 def cpp_pieces() -> Iterator[Piece]:
@@ -152,29 +168,56 @@ def cpp_pieces() -> Iterator[Piece]:
         yield Piece(f"cpp-{name}", command, "cpp", environment=collect.for_cpp_tests)
 
 
-def script(name: str, option: str, group: str = "gpu", file: str = "") -> Piece:
+def script(name: str, option: str, *more: str, group: str = "gpu", file: str = "", **fields: Any) -> Piece:
     """One of this directory, which writes what it found by that option."""
-    command = [sys.executable, str(HERE / f"{file or name}.py"), option, str(LOGS / f"{name}.json")]
-    return Piece(name, command, group)
+    command = [sys.executable, str(HERE / f"{file or name}.py"), option, str(LOGS / f"{name}.json"), *more]
+    return Piece(name, command, group, **fields)
 
 
 def all_pieces() -> list[Piece]:
     smoke = ["--smoke", "--rounds", "3"] if collect.facts()["emulated"] else []
     gpu, every = ROOT / "tests" / "bench" / "gpu.py", ROOT / "tests" / "bench" / "all.py"
-    python, first = [sys.executable], ["--result", str(LOGS / "first.json")]
+    python = [sys.executable]
+    bench = [*python, str(gpu), "--json", str(LOGS / "bench-gpu.json"), *smoke]
     return [
-        Piece("first", [*python, str(HERE / "first.py"), *first], "first", True, seconds=150),
+        script("first", "--result", group="first", alone=True, seconds=100),
+        script("assumptions", "--out", *smoke, alone=True, seconds=60),
+        script("thread_exit", "--result", alone=True, seconds=60),
         pytest_piece("gpu", HERE / "test_on_a_gpu.py", "gpu"),
-        script("race", "--result", "race"),
-        script("thread_exit", "--result"),
-        script("captures", "--out"),
+        script("race", "--result", group="race"),
+        script("captures", "--out", seconds=90),
+        script("library_captures", "--out", seconds=120),
+        script("endless", "--out", seconds=90),
+        script("memcheck", "--out", "--tool", "memcheck", file="sanitizer", seconds=130),
+        script("racecheck", "--out", "--tool", "racecheck", file="sanitizer", seconds=130),
         script("textures", "--out"),
         script("opcodes", "--out", file="record"),
         *cpp_pieces(),
         *pytest_pieces(),
-        Piece("bench-gpu", [*python, str(gpu), "--json", str(LOGS / "bench-gpu.json"), *smoke], "bench", True),
+        script("soak", "--out", *smoke[:1], group="soak", alone=True, seconds=90),
+        Piece("bench-gpu", bench, "bench", True, seconds=190),
         Piece("bench-host", [*python, str(every), "--json", str(LOGS / "bench-host.json"), "--quick"], "bench", True),
     ]
+
+
+def of_first_command(pieces: list[Piece]) -> list[Piece]:
+    """In the order of FIRST_COMMAND."""
+
+    def place(piece: Piece) -> int:
+        return FIRST_COMMAND.index(piece.name if piece.name in FIRST_COMMAND else piece.group)
+
+    return sorted(filter(is_first, pieces), key=place)
+
+
+def is_first(piece: Piece) -> bool:
+    return piece.name in FIRST_COMMAND or piece.group == "driver"
+
+
+def of_second_command(pieces: list[Piece]) -> list[Piece]:
+    """The soak, what the first command leaves out, and what that one began in these logs and did not end."""
+    begun = {path.name.partition(".")[0] for path in LOGS.glob("*.log")}
+    left = [piece for piece in pieces if not is_first(piece) or (piece.name in begun and not piece.status.exists())]
+    return sorted(left, key=lambda piece: piece.name != "soak")
 
 
 def chosen(pieces: list[Piece], only: str) -> list[Piece]:
@@ -191,12 +234,16 @@ def chosen(pieces: list[Piece], only: str) -> list[Piece]:
 
 
 class Run:
-    def __init__(self, pieces: list[Piece], jobs: int, seconds: float, results: Path) -> None:
+    """Runs pieces until the time is over. `home` gets few files, written again and again: collect.bring_home."""
+
+    def __init__(self, pieces: list[Piece], jobs: int, seconds: float, results: Path, home: Path | None = None) -> None:
         self.waiting = pieces
         self.running: list[Piece] = []
         self.jobs = jobs
         self.until = time.monotonic() + seconds
         self.results = results
+        self.home = home
+        self.brought_home = 0.0
 
     def go(self) -> None:
         while (self.waiting or self.running) and time.monotonic() < self.until:
@@ -209,7 +256,13 @@ class Run:
         if self.waiting or self.running:
             names = ", ".join(piece.name for piece in [*self.running, *self.waiting][:10])
             print(f"stopped when its time was over; --resume goes on with {names} ...", flush=True)
-        collect.write(LOGS, self.results)
+        self.write(now=True)
+
+    def write(self, now: bool) -> None:
+        written = collect.write(LOGS, self.results)
+        if self.home is not None and (now or time.monotonic() - self.brought_home > HOME_EVERY):
+            collect.bring_home(LOGS, written, self.home)
+            self.brought_home = time.monotonic()
 
     def start_more(self) -> None:
         while self.waiting and len(self.running) < self.jobs:
@@ -233,26 +286,40 @@ class Run:
             self.waiting.insert(0, piece)
             return
         print(f"{time.monotonic() - piece.started:6.1f} s  {collect.line_of(piece.name, LOGS)}", flush=True)
-        collect.write(LOGS, self.results)
+        self.write(now=piece.alone)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Runs the pieces of a run on a GPU and writes the results after each.")
     parser.add_argument("--only", default=",".join(STEPS))
-    parser.add_argument("--seconds", type=float, default=1e9)
+    commands = parser.add_mutually_exclusive_group()
+    for name in ("first", "second"):
+        commands.add_argument(f"--{name}", dest="command", action="store_const", const=name, default="")
+    parser.add_argument("--seconds", type=float)
     parser.add_argument("--jobs", type=int, default=max(1, min(12, (os.cpu_count() or 1) * 3 // 4)))
     parser.add_argument("--resume", action="store_true")
     options = parser.parse_args()
-    pieces = chosen(all_pieces(), options.only)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and tests send it
+    global SILENCE
+    SILENCE = (SHORT_SILENCE if options.command == "first" else SILENCE) * SCALE
     LOGS.mkdir(parents=True, exist_ok=True)
-    results = Path(os.environ.get("OUT") or collect.RESULTS)
-    if not options.resume:
+    pieces = all_pieces()
+    if options.command == "first":
+        pieces = of_first_command(pieces)
+    elif options.command == "second":
+        pieces = of_second_command(pieces)
+    else:
+        pieces = chosen(pieces, options.only)
+    home = Path(os.environ["OUT"]) if os.environ.get("OUT") else None
+    results = LOGS / "collected" if home else collect.RESULTS
+    if not options.resume and options.command != "second":
         for piece in pieces:
             for file in LOGS.glob(f"{piece.name}.*"):
                 file.unlink()
     pieces = [piece for piece in pieces if not piece.status.exists()]
     jobs = 1 if collect.facts().get("for one process") else options.jobs
-    Run(pieces, jobs, options.seconds, results).go()
+    seconds = SECONDS[options.command] * SCALE if options.seconds is None else options.seconds
+    Run(pieces, jobs, seconds, results, home).go()
     summary = collect.summary_of(LOGS)
     print(json.dumps(summary["totals"]))
     return 0 if collect.is_well(summary) and all(piece.status.exists() for piece in pieces) else 1

@@ -3,23 +3,40 @@
 # driver. Runs from the folder that tests/gpu/pack.sh made, and there installs what it brought; or from a clone in which
 # build/dev is built.
 #
-#   bash tests/gpu/run.sh [--only PIECE[,PIECE...]] [--seconds SECONDS] [--jobs COUNT] [--resume] [PYTHON]
+#   bash tests/gpu/run.sh --first            some 5 minutes; what a GPU tells best: costs beside other libraries, then what
+#                                            can hang or lose a context, and what failed the last time
+#   bash tests/gpu/run.sh --second           some 8 minutes, at once or later: a soak, then all the rest
+#   bash tests/gpu/run.sh [--only PIECE[,PIECE...]] [--resume]
+#   options of all: [--seconds SECONDS] [--jobs COUNT] [--logs FOLDER] [PYTHON]
 #
-#     first      within a minute what tells the most (first.py): each step a process of its own
-#     race       race.py: 100,000 rounds against slow producers; no wrong value, and some with sync=False
-#     gpu        test_on_a_gpu.py: clusters, programmatic launches, graphs that others capture; and what the emulated
-#                device is compared with: what each instruction gives (record.py), what textures give (textures.py), and
-#                what calls of the driver do to captures (captures.py)
-#     cpp        the C++ tests that do not look into the emulated device
-#     python     every Python test, or one of its directories or files by name: ordering, lifetime, test_errors, ...
-#     bench      tests/bench/gpu.py on the driver, alone; tests/bench/all.py after it
+# Pieces of the first command, in its order; until bench-gpu has ended each is alone on the GPU:
+#     first             within half a minute what tells the most (first.py): each step a process of its own
+#     assumptions       what calls of the driver cost, and how it behaves where Bascule relies on it (assumptions.py)
+#     thread_exit       whether waits return after a thread with a default stream has ended (thread_exit.py)
+#     bench-gpu         tests/bench/gpu.py: launches, memory, compiling and starting beside other libraries
+#     captures          what calls of the driver do to captures (captures.py)
+#     library_captures  what Bascule's operations do to captures of PyTorch and CuPy (library_captures.py)
+#     endless           Ctrl-C and the end of a process while a kernel never ends (endless.py)
+#     memcheck, racecheck   compute-sanitizer over Bascule's own device code (sanitizer.py)
+#     gpu               test_on_a_gpu.py: clusters, programmatic launches, cooperative grids, graphs that others capture
+#     driver            tests/python/driver, where they can on the real driver
+#     and the files of tests that failed or hung the last time
+# Pieces of the second:
+#     race              race.py: 100,000 rounds against slow producers; no wrong value, and some with sync=False
+#     textures, opcodes what textures and instructions give: the emulated device is compared with it
+#     cpp               the C++ tests that do not look into the emulated device
+#     python            every Python test, or one of its directories or files by name: ordering, lifetime, test_errors, ...
+#     soak              soak.py: launches by many threads with arrays of PyTorch, CuPy and JAX; memory stays flat
+#     bench-host        tests/bench/all.py
 #
-# Default: all of them. --seconds stops what runs then; what has ended is in the results. --resume goes on where the last
-# run in this folder stopped: pieces that ended are left out, and of the others the tests that ended. A test that ends its
-# process, loses the context or hangs is a failure, and the rest of its file goes on in another process.
+# --only: default all of them. --seconds stops what runs then; what has ended is in the results. --resume goes on where the
+# last run with these logs stopped, as --second always does: pieces that ended are left out, and of the others the tests
+# that ended. A test that ends its process, loses the context or hangs is a failure, and the rest of its file goes on in
+# another process. --logs: default build/gpu/logs. BASCULE_GPU_TIME_SCALE=4 gives everything four times as long.
 #
-# Results: ${OUT:-tests/gpu/results}/DATE-DEVICE/results.json, written again after every piece; tests/gpu/results/README.md
-# says what is in it. PYTHON: default .venv/bin/python of a clone, else python3.12, else python3.
+# Results: tests/gpu/results/DATE-DEVICE/results.json, written again after every piece; tests/gpu/results/README.md says
+# what is in it. With OUT set, at most 8 files in OUT/DATE-DEVICE, of which logs.tar.gz has everything. PYTHON: default
+# .venv/bin/python of a clone, else python3.12, else python3.
 # Without a GPU: BASCULE_DEVICE=emulated tries the script; tests/gpu/rehearse.sh puts the emulated device in the driver's place.
 set -uo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -28,7 +45,8 @@ options=() python=''
 while [ $# -gt 0 ]; do
     case $1 in
         --only | --seconds | --jobs) options+=("$1" "${2:?"$1 takes a value"}"); shift ;;
-        --resume) options+=("$1") ;;
+        --logs) mkdir -p "${2:?"$1 takes a folder"}"; BASCULE_GPU_LOGS=$(cd -- "$2" && pwd); export BASCULE_GPU_LOGS; shift ;;
+        --resume | --first | --second) options+=("$1") ;;
         -*) echo "tests/gpu/run.sh: no option $1; the head of the file lists them" >&2; exit 2 ;;
         *) python=$1 ;;
     esac

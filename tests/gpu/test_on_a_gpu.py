@@ -40,6 +40,28 @@ __global__ void second(const int* x, int* out) {
     out[threadIdx.x] = x[threadIdx.x] + 1;
 }
 """
+COOPERATIVE = """
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+// Every block reads what another one wrote before each of the rounds: all must be resident.
+__global__ void rounds(int* blocks, int* wrong, int count) {
+    const cg::grid_group grid = cg::this_grid();
+    for (int round = 0; round < count; ++round) {
+        if (threadIdx.x == 0) blocks[blockIdx.x] = round;
+        grid.sync();
+        if (threadIdx.x == 0 && blocks[(blockIdx.x + 1) % gridDim.x] != round) atomicAdd(wrong, 1);
+        grid.sync();
+    }
+}
+"""
+CHAIN = """
+// Each may begin before the one before has ended, and adds 1 to what that one wrote.
+__global__ void link(const int* from, int* to) {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    to[threadIdx.x] = from[threadIdx.x] + 1;
+    asm volatile("griddepcontrol.launch_dependents;");
+}
+"""
 STEPS = """
 __global__ void scale(float* x, float factor) { x[threadIdx.x] *= factor; }
 __global__ void add(const float* a, const float* b, float* out) { out[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x]; }
@@ -79,6 +101,44 @@ def test_a_programmatic_launch_sees_what_the_one_before_wrote(hopper, stream):
         kernels.first[1, COUNT, stream](x, value)
         kernels.second.launch(1, COUNT, (x, out), stream=stream, programmatic=True)
     np.testing.assert_array_equal(out.copy_to_host(), np.full(COUNT, 200))
+
+
+def test_a_cluster_of_16_blocks_runs_or_is_refused_in_words(hopper, stream):
+    """16 is not portable: a kernel has to allow it."""
+    kernel = bascule.compile(CLUSTERS).from_the_neighbour
+    out, sizes = (bascule.to_device(np.full(16, -1, "i4"), stream=stream) for _ in range(2))
+    try:
+        kernel.launch(16, 32, (out, sizes), stream=stream, cluster=16)
+    except (ValueError, bascule.Error) as error:
+        refusal = str(error)
+    else:
+        refusal = ""
+    if refusal:
+        assert "16" in refusal
+        pytest.skip(f"refused: {refusal.splitlines()[0]}")
+    np.testing.assert_array_equal(sizes.copy_to_host(), np.full(16, 16))
+    np.testing.assert_array_equal(out.copy_to_host(), 100 * ((np.arange(16) + 1) % 16))
+
+
+def test_a_chain_of_programmatic_launches_adds_up(hopper, stream):
+    kernel = bascule.compile(CHAIN).link
+    arrays = [bascule.to_device(np.zeros(COUNT, "i4"), stream=stream) for _ in range(2)]
+    for step in range(1000):
+        here, there = arrays[step % 2], arrays[1 - step % 2]
+        kernel.launch(1, COUNT, (here, there), stream=stream, programmatic=True)
+    np.testing.assert_array_equal(arrays[0].copy_to_host(), np.full(COUNT, 1000))
+
+
+def test_a_cooperative_grid_fills_the_device(stream):
+    device = bascule.current_device()
+    kernel = bascule.compile(COOPERATIVE).rounds
+    resident = 8 if device.emulated else kernel.occupancy(256).blocks * device.multiprocessors
+    blocks = bascule.to_device(np.full(resident, -1, "i4"), stream=stream)
+    wrong = bascule.to_device(np.zeros(1, "i4"), stream=stream)
+    kernel.launch(resident, 256, (blocks, wrong, 20), stream=stream, cooperative=True)
+    assert wrong.copy_to_host()[0] == 0
+    with pytest.raises((ValueError, bascule.Error)):
+        kernel.launch(resident * 64 + 1, 256, (blocks, wrong, 1), stream=stream, cooperative=True)
 
 
 def test_a_graph_is_ordered_with_its_producers_at_every_launch(rng_values):

@@ -1,11 +1,17 @@
-"""Programs for which the emulated device is the CUDA driver: Bascule takes it for a GPU's, and is as careful."""
+"""Programs for which the emulated device is the CUDA driver: Bascule takes it for a GPU's, and is as careful.
+
+With BASCULE_TEST_DRIVER=real, as tests/gpu/run.sh sets it, the driver of this machine takes its place in every program
+that needs nothing that only the emulated one has.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 
 from child_process import run_python
@@ -54,6 +60,37 @@ def check_contexts():
 """
 
 
+# On another driver Bascule counts its own calls, which are the ones that tests ask for.
+COUNTING = """
+bascule._bascule._driver_calls("cuInit")
+driver.bascule_emulated_call_count = lambda name: bascule._bascule._driver_calls(name.decode())
+"""
+
+# What only the emulated device has: its own functions, a second device on every machine, options, and its name.
+ONLY_EMULATED = re.compile(
+    r"bascule_emulated_(?!call_count)|[Ee]mulated device|device\(1\)|[dD]evice 1\b"
+    r"|(PrimaryCtxRetain|CtxCreate(_v2)?)\(.*\b1\)"
+)
+# Options that choose among what a real driver may do, too.
+ANY_DRIVER = {"BASCULE_EMULATED_SCHEDULE", "BASCULE_EMULATED_CHECKS", "BASCULE_EMULATED_TIMEOUT"}
+
+
+def runs_on_the_real_driver(program: str, uses: tuple[int, ...], changes: Mapping[str, str]) -> bool:
+    if os.environ.get("BASCULE_TEST_DRIVER") != "real" or changes.get("BASCULE_DEVICE", "cuda") != "cuda":
+        return False
+    options = {name for name in changes if name.startswith(("BASCULE_EMULATED_", "WRAPPED_"))}
+    one_device = changes.get("BASCULE_EMULATED_DEVICES") == "1"
+    needed = options - ANY_DRIVER - ({"BASCULE_EMULATED_DEVICES"} if one_device else set())
+    return not needed and not set(uses) - {0} and not ONLY_EMULATED.search(program)
+
+
+def environment_of_the_driver(**changes: str) -> dict[str, str]:
+    """The environment of a process whose libcuda.so.1 is this machine's."""
+    found = Path(bascule._bascule._driver_info()["path"]).parent
+    paths = os.pathsep.join(filter(None, [str(found), os.environ.get("LD_LIBRARY_PATH", "")]))
+    return {**os.environ, "LD_LIBRARY_PATH": paths, "BASCULE_DEVICE": "cuda", **changes}
+
+
 def environment_of(directory: Path, **changes: str) -> dict[str, str]:
     """The environment of a process whose libcuda.so.1 is the emulated device, by a link in `directory`."""
     library = directory / "libcuda.so.1"
@@ -71,8 +108,13 @@ def run_on_driver(
     It says so on stderr when a device has a context in the end that the program does not use.
     """
     with tempfile.TemporaryDirectory() as directory:
-        command = ["-X", "faulthandler", "-c", f"{OPENING}USES = {uses}\n{textwrap.dedent(program)}"]
-        environment = environment_of(Path(directory), **{"BASCULE_EMULATED_DEVICES": "2", **changes})
+        opening = OPENING
+        if runs_on_the_real_driver(program, uses, changes):
+            environment = environment_of_the_driver(**changes)
+            opening += COUNTING if "call_count" in program else ""
+        else:
+            environment = environment_of(Path(directory), **{"BASCULE_EMULATED_DEVICES": "2", **changes})
+        command = ["-X", "faulthandler", "-c", f"{opening}USES = {uses}\n{textwrap.dedent(program)}"]
         return run_python(*command, timeout=timeout, **environment)
 
 

@@ -41,8 +41,11 @@ def test_what_is_of_another_context_is_refused_with_the_cure(call):
     assert CURE in told
 
 
+TWO = {"uses": (), "BASCULE_EMULATED_DEVICES": "2"}  # with one device it has a context anyway
+
+
 def test_the_refusal_names_the_argument_and_makes_no_context():
-    told = prints(PYCUDA + "print(refusal(lambda: kernel[1, 32](new(driver.cuMemAlloc_v2))), contexts())", uses=())
+    told = prints(PYCUDA + "print(refusal(lambda: kernel[1, 32](new(driver.cuMemAlloc_v2))), contexts())", **TWO)
     assert "argument 1 'p'" in told
     assert told.endswith("[]\n")
 

@@ -75,7 +75,7 @@ def test_with_several_devices_an_array_that_names_none_is_asked_about_each_time(
     x = Foreign(allocate(driver.cuMemAlloc_v2, 0))
     print([queries(lambda: launch(x)) for _ in range(3)])
     """
-    assert prints(OTHER + "if True:" + program) == "[1, 1, 1]\n"
+    assert prints(OTHER + "if True:" + program, BASCULE_EMULATED_DEVICES="2") == "[1, 1, 1]\n"
 
 
 def test_memory_that_is_another_devices_now_is_not_taken_for_the_first_ones():
