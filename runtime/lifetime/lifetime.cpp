@@ -4,10 +4,12 @@
 // any code, and launch again. A forked child takes none of the locks (a thread that it lacks may hold them)
 // and releases nothing: its parent's kernels still run.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/lifetime/bookkeeping.hpp>
@@ -153,29 +155,69 @@ void note_given_out(StreamRef stream) noexcept {
 }
 
 /// What is kept for a stream that is about to be destroyed goes on being kept, under no handle, until its work is done.
+/// Throws where it cannot be marked: then its owners stay until the device is synchronised. The context is current.
+void retire_queue_of(StreamRef stream, const Driver& driver) {
+    OwnerQueue* queue = nullptr;
+    {
+        const LockedQueue found = find_queue(QueueKey::of(stream));
+        if (found.queue == nullptr) return;
+        queue = found.queue;
+        queue->retired = true;
+        queue->count();
+        if (queue->kept.empty()) return;
+    }
+    const Bookkeeping bookkeeping(driver);
+    if (!is_capturing(stream)) mark(*queue, stream, driver);
+}
+
 void retire(StreamRef stream) noexcept {
     if (Driver::lost_by_fork()) return;
     try {
-        OwnerQueue* queue = nullptr;
-        {
-            const LockedQueue found = find_queue(QueueKey::of(stream));
-            if (found.queue == nullptr) return;
-            queue = found.queue;
-            queue->retired = true;
-            queue->count();
-            if (queue->kept.empty()) return;
-        }
         const Driver& driver = Driver::get();
         const ContextGuard context(stream.context());
-        {
-            const Bookkeeping bookkeeping(driver);
-            if (is_capturing(stream)) return;
-            mark(*queue, stream, driver);
-        }
+        retire_queue_of(stream, driver);
         collect_retired(stream.device(), driver);
-    } catch (...) {  // not marked: its owners stay until the device is synchronised
+    } catch (...) {  // not marked
     }
 }
+
+/// The default streams of the calling thread (handle 2) on which Bascule has enqueued something. The driver destroys them
+/// when the thread ends, after this object: until then the end of the thread is held up, for at most two seconds, so that
+/// they are idle. Otherwise what is kept for them would wait for events of a stream that is gone, and a wait for the device
+/// in another thread has met the destruction in a deadlock within the driver (driver 580, H100).
+class DefaultStreams {
+  public:
+    void add(Device device) noexcept { ordinals_ |= std::uint64_t{1} << device.ordinal(); }
+    ~DefaultStreams() {
+        if (ordinals_ == 0 || Driver::lost_by_fork()) return;
+        for (int ordinal = 0; ordinal < max_devices; ++ordinal) {
+            if ((ordinals_ >> ordinal & 1) != 0) end(ordinal);
+        }
+    }
+
+  private:
+    static void end(int ordinal) noexcept {
+        using namespace std::chrono_literals;
+        const auto until = std::chrono::steady_clock::now() + 2s;
+        try {
+            const Driver& driver = *Driver::existing();
+            const StreamRef own(2, Device(ordinal));
+            const ContextGuard context(own.context());
+            retire_queue_of(own, driver);  // owners are released by other threads: this one can run no Python
+            const Bookkeeping bookkeeping(driver);
+            while (driver.api().cuStreamQuery(own.native()) == CUDA_ERROR_NOT_READY &&
+                   std::chrono::steady_clock::now() < until) {
+                std::this_thread::sleep_for(50us);
+            }
+        } catch (...) {  // a context that cannot be made current runs nothing
+        }
+    }
+
+    std::uint64_t ordinals_ = 0;
+};
+static_assert(max_devices <= 64);
+
+constinit thread_local DefaultStreams default_streams;
 
 constexpr StreamObserver observer{
     .stream_finished = [](StreamRef stream, KeptMark mark, bool) noexcept { release_finished(stream, mark); },
@@ -199,6 +241,7 @@ constexpr StreamObserver observer{
         return;
     }
     OwnerQueue& queue = *found.queue;
+    if (stream.handle() == 2) default_streams.add(stream.device());
     const KeptMark now = next_mark();
     queue.keep(owners, now);
     queue.count();

@@ -4,7 +4,6 @@
 #include <array>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -73,8 +72,7 @@ std::size_t owners_in_queues() noexcept {
 }
 
 QueueKey QueueKey::of(StreamRef stream) noexcept {
-    const bool per_thread = stream.handle() == 2;
-    return {stream, per_thread ? std::this_thread::get_id() : std::thread::id{}};
+    return {stream, stream.handle() == 2 ? number_of_this_thread() : 0};
 }
 
 void OwnerQueue::reserve(std::size_t more) {

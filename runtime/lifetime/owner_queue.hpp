@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include <bascule/runtime/lifetime/short_mutex.hpp>
 #include <bascule/runtime/lifetime/thread_memory.hpp>
@@ -78,7 +77,7 @@ struct Marker {
 /// Which stream a queue serves. Handle 2 is another stream in every thread.
 struct QueueKey {
     StreamRef stream;
-    std::thread::id thread;
+    std::uint64_t thread = 0;  // of handle 2
 
     static QueueKey of(StreamRef stream) noexcept;
     bool operator==(const QueueKey&) const = default;

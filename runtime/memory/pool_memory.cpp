@@ -1,4 +1,3 @@
-#include <atomic>
 #include <cstdlib>
 #include <string>
 
@@ -8,19 +7,13 @@
 #include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/lifetime/captured_owners.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/lifetime/thread_memory.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
 namespace {
-
-/// Never used again, unlike std::thread::id.
-std::uint64_t this_thread() noexcept {
-    static std::atomic<std::uint64_t> next{1};
-    thread_local const std::uint64_t number = next.fetch_add(1, std::memory_order_relaxed);
-    return number;
-}
 
 /// Waits for all work of the current context as arrays' frees did before there were pools: by freeing other memory, on the
 /// host where the device has none left. cuCtxSynchronize would invalidate a capture that another library has begun in any
@@ -46,7 +39,7 @@ PoolMemory::PoolMemory(MemoryPool& pool, MemoryPool::Block block, StreamRef stre
       block_(block),
       stream_(stream),
       stream_owner_(owner_of(stream)),
-      thread_(stream.handle() == 2 ? this_thread() : 0) {}
+      thread_(stream.handle() == 2 ? number_of_this_thread() : 0) {}
 
 std::shared_ptr<PoolMemory> PoolMemory::allocate(std::size_t bytes, StreamRef stream) {
     MemoryPool* const pool = MemoryPool::of(stream.device());
@@ -75,7 +68,8 @@ PoolMemory::~PoolMemory() {
 
 bool PoolMemory::ends_in_order() const noexcept {
     if (shared_.load(std::memory_order_relaxed)) return false;
-    const bool is_good_handle = stream_.handle() == 1 || stream_owner_ != nullptr || thread_ == this_thread();
+    const bool is_good_handle =
+        stream_.handle() == 1 || stream_owner_ != nullptr || thread_ == number_of_this_thread();
     return is_good_handle && !is_capturing(stream_);
 }
 

@@ -280,6 +280,7 @@ arrays, until it is trimmed. Other libraries have pools of their own.)")
             "trim",
             [](const PoolObject& self, const py::object& keep) {
                 const std::uint64_t bytes = to_bytes(keep, "keep_bytes");
+                require_no_capture_of_libraries(self.device);
                 without_gil([&] { trim_memory_pool(self.device, bytes); });
             },
             "keep_bytes"_a = 0,

@@ -36,22 +36,6 @@ std::uint64_t to_handle(py::handle number) {
                  std::string(py::str(integer)));
 }
 
-/// Throws: CudaError where PyTorch or CuPy captures a graph on its current stream, which a wait for the device would
-/// invalidate.
-void require_no_capture_of_libraries(Device device) {
-    const py::dict modules = py::reinterpret_borrow<py::dict>(PyImport_GetModuleDict());
-    if (!modules.contains("torch") && !modules.contains("cupy")) return;
-    const py::object library = py::module_::import("bascule._producers").attr("capturing_library")();
-    if (library.is_none()) return;
-    const std::string message = fmt::format(
-        "synchronize waits for all work of device {}, and {} is capturing a graph in this thread, which "
-        "such a wait would invalidate. Wait before or after the capture. The capture goes on.",
-        device.ordinal(), std::string(py::str(library)));
-    without_gil([&] {
-        Driver::get().fail_as(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, message, "waiting for a device");
-    });
-}
-
 /// The version of the stream protocol.
 constexpr int stream_protocol = 0;
 
@@ -163,6 +147,20 @@ void set_default(const std::string& which) {
 }
 
 }  // namespace
+
+void require_no_capture_of_libraries(Device device) {
+    const py::dict modules = py::reinterpret_borrow<py::dict>(PyImport_GetModuleDict());
+    if (!modules.contains("torch") && !modules.contains("cupy")) return;
+    const py::object library = py::module_::import("bascule._producers").attr("capturing_library")();
+    if (library.is_none()) return;
+    const std::string message = fmt::format(
+        "this waits for all work of device {}, and {} is capturing a graph in this thread, which "
+        "such a wait would invalidate. Wait before or after the capture. The capture goes on.",
+        device.ordinal(), std::string(py::str(library)));
+    without_gil([&] {
+        Driver::get().fail_as(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, message, "waiting for a device");
+    });
+}
 
 std::string describe(StreamRef stream) {
     const std::string name = stream.handle() == 1   ? "legacy default"

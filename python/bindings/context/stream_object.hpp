@@ -39,6 +39,10 @@ std::string describe(StreamRef stream);
 /// Throws: ArgumentError that names both devices unless `stream` is one of `device`, where `what` is.
 void require_device(StreamRef stream, Device device, const char* what);
 
+/// Throws: CudaError where PyTorch or CuPy captures a graph on its current stream: a wait for `device` would invalidate
+/// the capture.
+void require_no_capture_of_libraries(Device device);
+
 /// The stream given, else the current one, else the default stream; a stream of `device`, where `what` is.
 /// Throws: as to_stream and require_device.
 StreamRef stream_or_current(const pybind11::object& given, Device device, const char* what);
