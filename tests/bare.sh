@@ -14,9 +14,9 @@ suite=${1:-} keep=${2:-}
 [ "$(id -u)" = 0 ] || die "tests/bare.sh makes a chroot and mounts /proc and /dev in it; run it as root"
 install_debian_packages debootstrap debian-archive-keyring
 
-# In namespaces of its own, mounts and processes end with this script, whatever ends it.
+# In a mount namespace of its own, so that no mount outlives this script, whatever ends it.
 if [ -z "${BASCULE_BARE_NAMESPACE:-}" ]; then
-    BASCULE_BARE_NAMESPACE=1 exec unshare --mount --pid --fork --kill-child --propagation private bash "$0" "$@"
+    BASCULE_BARE_NAMESPACE=1 exec unshare --mount --propagation private bash "$0" "$@"
 fi
 
 logs=$root/build/bare
