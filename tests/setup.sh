@@ -4,7 +4,7 @@
 # What a sample needs is a part of what the tests need: `set_up_sample` brings the first, `set_up` both.
 #
 # BASCULE_CMAKE_ARGS   further arguments for CMake's first configuration, split at spaces
-# BASCULE_HOST_PYTHON  the interpreter to make .venv with (default: the first python3 >= 3.11 found)
+# BASCULE_HOST_PYTHON  the interpreter to make .venv with (default: Debian's own, else the first python3 >= 3.11 found)
 # CI                   set and not empty: warnings are errors
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
@@ -44,10 +44,11 @@ install_debian_packages() {
         || die "apt-get could not install ${missing[*]}; see its message above"
 }
 
-# Prints the first Python that is new enough and can make virtual environments and extension modules.
+# Prints the first Python that is new enough and can make virtual environments and extension modules. Debian's own is the
+# one whose packages have just been installed; one that stands before it in PATH is another on each machine.
 find_host_python() {
     local candidate
-    for candidate in ${BASCULE_HOST_PYTHON:+"$BASCULE_HOST_PYTHON"} python3 python3.{14,13,12,11} /usr/bin/python3; do
+    for candidate in ${BASCULE_HOST_PYTHON:+"$BASCULE_HOST_PYTHON"} /usr/bin/python3 python3 python3.{14,13,12,11}; do
         "$candidate" - <<'PY' >/dev/null 2>&1 && { printf '%s\n' "$candidate"; return; }
 import ensurepip, os, sys, sysconfig, venv
 sys.exit(not (sys.version_info >= (3, 11) and os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))))

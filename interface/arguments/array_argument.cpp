@@ -43,15 +43,16 @@ bool is_vector_struct(const ParameterType& declared, const ArrayView& array) noe
 }
 
 std::shared_ptr<const MaskView> without_last_axis(const MaskView& mask) {
-    const auto axes = static_cast<std::size_t>(mask.strides.size() - 1);
-    return std::make_shared<const MaskView>(MaskView{mask.array, Dimensions({mask.strides.begin(), axes})});
+    const auto view = std::make_shared<MaskView>(mask);
+    view->strides.pop_back();
+    return view;
 }
 
 /// The array as the kernel sees it: a vector type takes the last axis for itself.
 ArrayView without_lanes(const ArrayView& array, int lanes) {
     ArrayView view = array;
-    view.shape = Dimensions({array.shape.begin(), static_cast<std::size_t>(array.ndim() - 1)});
-    view.strides = Dimensions({array.strides.begin(), static_cast<std::size_t>(array.ndim() - 1)});
+    view.shape.pop_back();
+    view.strides.pop_back();
     view.dtype = {DType::Kind::opaque, array.dtype.itemsize * static_cast<std::uint32_t>(lanes)};
     if (array.mask != nullptr) view.mask = without_last_axis(*array.mask);
     return view;

@@ -70,8 +70,8 @@ void write_number(Value value, const Place& place, const std::string& declared, 
 }
 
 /// The elements of a tuple that must have so many, which `wanted` says too: "2 numbers".
-const std::vector<TupleElement>& elements_of(Value value, std::size_t count, const Place& place,
-                                             const std::string& declared, const std::string& wanted) {
+std::span<const TupleElement> elements_of(Value value, std::size_t count, const Place& place,
+                                          const std::string& declared, const std::string& wanted) {
     const std::string advice = fmt::format("Pass a tuple of {}.", wanted);
     if (value.tuple == nullptr) fail(ErrorKind::type, place, declared, describe(value), advice);
     if (value.tuple->elements.size() != count)
@@ -86,7 +86,7 @@ std::string count_of(std::size_t count, std::string_view what) {
 void write_lanes_at(Value value, const Place& place, const std::string& declared, const ParameterType& type,
                     std::byte* out) {
     const auto lanes = static_cast<std::size_t>(type.lanes);
-    const auto& elements = elements_of(value, lanes, place, declared, count_of(lanes, "number"));
+    const auto elements = elements_of(value, lanes, place, declared, count_of(lanes, "number"));
     std::string lane(cuda_name(type.dtype));
     if (lane.empty()) lane = declared;
     for (std::size_t i = 0; i < lanes; ++i) {
@@ -122,7 +122,7 @@ void write_member(Value value, const Place& place, const StructMember& member,
         std::string wanted = count_of(count, each);
         if (!rest.empty() && numbers)
             wanted += fmt::format(", or an array of shape ({})", fmt::join(extents, ", "));
-        const auto& elements = elements_of(value, count, place, spell(member, extents), wanted);
+        const auto elements = elements_of(value, count, place, spell(member, extents), wanted);
         std::size_t stride =
             member.type.dtype.itemsize * static_cast<std::size_t>(std::max(member.type.lanes, 1));
         for (const std::int64_t extent : rest) stride *= static_cast<std::size_t>(extent);
@@ -148,8 +148,8 @@ void write_structure(Value value, const Place& place, const std::string& declare
         value.tuple->elements.size() != 1) {
         return write_member(value, place, members[0], members[0].extents, out + members[0].offset);
     }
-    const auto& elements = elements_of(value, members.size(), place, declared,
-                                       count_of(members.size(), "value") + ", one for each member");
+    const auto elements = elements_of(value, members.size(), place, declared,
+                                      count_of(members.size(), "value") + ", one for each member");
     for (std::size_t i = 0; i < members.size(); ++i) {
         const StructMember& member = members[i];
         write_member(elements[i], {&place, i, declared}, member, member.extents, out + member.offset);

@@ -32,6 +32,8 @@ class Dimensions {
     int size() const noexcept { return size_; }
     /// The caller keeps to max_dimensions.
     void push_back(std::int64_t value) noexcept { values_[size_++] = value; }
+    /// Only where size() > 0.
+    void pop_back() noexcept { --size_; }
     /// The values are whatever they were: the caller writes them.
     void resize(int size) noexcept { size_ = size; }
     std::int64_t operator[](int d) const noexcept { return values_[d]; }

@@ -14,18 +14,40 @@ from bascule._command import parser as _parser
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status. Arguments are those of the process unless they are given."""
+    _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names and paths may have any character
     try:
-        status = _run(arguments)
-        sys.stdout.flush()
+        try:
+            return _run(arguments)
+        finally:  # argparse prints help and wrong usage, and raises SystemExit
+            sys.stdout.flush()
+            sys.stderr.flush()
     except BrokenPipeError:
-        # The reader has closed the pipe; what is still in the buffer goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_unwritten()
         return 128 + signal.SIGPIPE
+    except OSError as error:  # a full disk; _run has reported the others
+        _discard_unwritten()
+        return _fail(error, 1)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
-    return status
+
+
+def _replace_closed_streams() -> None:
+    """Open /dev/null where the process began without stdout or stderr (`>&-`): Python has None there."""
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+
+
+def _discard_unwritten() -> None:
+    """Lead a stream that cannot be written to /dev/null: the interpreter flushes it at its end, and would complain."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -45,7 +67,10 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _fail(error: BaseException, status: int) -> int:
-    sys.stdout.flush()  # what was printed comes first
+    try:
+        sys.stdout.flush()  # what was printed comes first
+    except OSError:
+        _discard_unwritten()
     # Of a fault the emulated device's report is enough: there is one launch, and the process ends.
     text = f"error: {getattr(error, 'report', '') or _message(error)}"
     if isinstance(error, bascule.CompileError) and "include_paths" in text:

@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <sstream>
 #include <string>
+#include <unistd.h>
 
 #include "graphs.hpp"
 
@@ -526,7 +529,10 @@ TEST_CASE("a graph is written for dot") {
     Drawing graph(world), child(world);
     child.empty();
     graph.child(child, {graph.empty()});
-    const std::string path = std::tmpnam(nullptr);
+    std::string path = (std::filesystem::temp_directory_path() / "graph-XXXXXX").string();
+    const int file = mkstemp(path.data());
+    REQUIRE(file >= 0);
+    close(file);
     CHECK(world.api.cuGraphDebugDotPrint(graph, path.c_str(), 0) == CUDA_SUCCESS);
     std::stringstream text;
     text << std::ifstream(path).rdbuf();

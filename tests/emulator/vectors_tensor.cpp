@@ -418,7 +418,7 @@ void tensor_vectors(Tally& tally) {
             }
             for (unsigned round = 0; round < 4; ++round) {
                 const bool small = spelling.find("m8n8k4.") != spelling.npos &&
-                                   spelling.ends_with(".f16.f16.f16") | spelling.ends_with(".f16.f16.f32");
+                                   (spelling.ends_with(".f16.f16.f16") || spelling.ends_with(".f16.f16.f32"));
                 if (small)
                     small_mma_vectors(tally, spelling, *opcode, round % 2, random);
                 else if (spelling.starts_with("mma"))

@@ -3,6 +3,7 @@
 import argparse
 import os
 import shutil
+import signal
 
 from bascule._command.parser import Commands, UsageError, add_command
 
@@ -51,4 +52,6 @@ def _emulate(arguments: argparse.Namespace) -> int:
         if unknown := [each for each in arguments.check.split(",") if each not in _CHECKS]:
             raise UsageError(f"--check {arguments.check}: {unknown[0]!r} is none of {', '.join(_CHECKS)}")
         variables["BASCULE_EMULATED_CHECKS"] = arguments.check
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a program inherits that
+        signal.signal(number, signal.SIG_DFL)
     os.execvpe(command[0], command, variables)

@@ -17,6 +17,7 @@
 #include "context/stream_object.hpp"
 #include "exchange/producer_streams.hpp"
 #include "parts.hpp"
+#include "support/attributes.hpp"
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/owners.hpp"
@@ -67,7 +68,7 @@ struct Given {
 /// Integers, and what becomes one: ctypes pointers, cuda.bindings' CUdeviceptr.
 std::uint64_t address_of(const py::object& value) {
     py::object number = value;
-    if (PyIndex_Check(number.ptr()) == 0 && py::hasattr(number, "value")) number = number.attr("value");
+    if (PyIndex_Check(number.ptr()) == 0 && has_attribute(number, "value")) number = number.attr("value");
     const auto integer = py::reinterpret_steal<py::object>(PyNumber_Long(number.ptr()));
     if (!integer) {
         PyErr_Clear();
@@ -113,7 +114,7 @@ py::object stream_for(const py::object& resource, const py::object& stream) {
 Given from_resource(const py::object& resource, std::size_t bytes, const py::object& stream) {
     const py::object converted = stream_for(resource, stream);
     const py::object given = resource.attr("allocate")(bytes, "stream"_a = converted);
-    if (py::hasattr(given, "handle")) {
+    if (has_attribute(given, "handle")) {
         return {address_of(given.attr("handle")), given.attr("close"), py::make_tuple(converted)};
     }
     const std::uint64_t address = address_of(given);
@@ -203,8 +204,8 @@ bool is_pair_of_functions(const py::object& object) {
 
 MemorySource source_of(const py::object& allocator) {
     if (is_pair_of_functions(allocator)) return &from_functions;
-    if (py::hasattr(allocator, "allocate")) return &from_resource;
-    if (py::hasattr(allocator, "malloc")) return &from_pool;
+    if (has_attribute(allocator, "allocate")) return &from_resource;
+    if (has_attribute(allocator, "malloc")) return &from_pool;
     reject_field(ErrorKind::type, "allocator",
                  "`allocator` must have allocate(nbytes, stream), as cuda.core's MemoryResource and RMM's "
                  "have, or malloc(nbytes), as CuPy's pool has, or be a pair of functions (allocate(nbytes, "

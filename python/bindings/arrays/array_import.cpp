@@ -14,6 +14,7 @@
 #include "exchange/interface_reader.hpp"
 #include "exchange/producer_streams.hpp"
 #include "parts.hpp"
+#include "support/attributes.hpp"
 #include "support/gil.hpp"
 #include "types/type_profile.hpp"
 
@@ -70,7 +71,7 @@ py::object find_descriptor(const py::object& object) {
     std::string absence;
     py::object descriptor = get_interface(object.ptr(), profile_of(Py_TYPE(object.ptr())).interface, absence);
     const bool is_one =
-        descriptor && (PyDict_Check(descriptor.ptr()) != 0 || py::hasattr(descriptor, "keys"));
+        descriptor && (PyDict_Check(descriptor.ptr()) != 0 || has_attribute(descriptor, "keys"));
     return is_one ? descriptor : py::object();
 }
 

@@ -13,6 +13,7 @@
 #include "arrays/array_transfer.hpp"
 #include "arrays/mask.hpp"
 #include "parts.hpp"
+#include "support/attributes.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;
@@ -38,7 +39,7 @@ namespace {
 /// A sequence or an array of indices, or of bools.
 bool is_advanced(PyObject* entry) {
     return PyBool_Check(entry) || PyList_Check(entry) || PyTuple_Check(entry) ||
-           (PyObject_HasAttrString(entry, "dtype") != 0);
+           has_attribute(entry, "dtype");
 }
 
 /// The int of anything that has __index__, bools aside; nothing for the rest.
@@ -92,7 +93,7 @@ IndexEntry entry_of(PyObject* object) {
 
 bool is_number(const py::object& value) {
     if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) return false;
-    return !py::hasattr(value, "shape") || py::len(value.attr("shape")) == 0;
+    return !has_attribute(value, "shape") || py::len(value.attr("shape")) == 0;
 }
 
 /// What goes to the device is what the caller has: a row is repeated there.

@@ -11,6 +11,7 @@
 #include "context/device_object.hpp"
 #include "exchange/interface_reader.hpp"
 #include "parts.hpp"
+#include "support/attributes.hpp"
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
@@ -32,7 +33,7 @@ std::uint64_t pointed_address(const py::object& object) {
     if (const ArrayObject* array = as_array(object.ptr())) return array->view.pointer;
     InterfaceSnapshot snapshot;
     if (read_interface(object.ptr(), snapshot)) return validate(snapshot.raw).pointer;
-    if (PyObject_HasAttr(object.ptr(), names().array_interface) != 0) return host_view(object).pointer;
+    if (has_attribute(object.ptr(), names().array_interface)) return host_view(object).pointer;
     reject_field(ErrorKind::type, "object",
                  "pointer_attributes takes an address, or an array with __cuda_array_interface__ or "
                  "__array_interface__, got an object of type {}.",

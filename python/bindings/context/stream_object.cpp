@@ -11,6 +11,7 @@
 #include "context/current_stream.hpp"
 #include "context/device_object.hpp"
 #include "parts.hpp"
+#include "support/attributes.hpp"
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
@@ -62,11 +63,11 @@ std::uint64_t protocol_handle(py::handle object) {
 /// The handle that an object of another library names; ctypes pointers (Numba) by their value. 0 and None are
 /// the driver's null stream there, which is the legacy default stream.
 std::uint64_t foreign_handle(py::handle object) {
-    if (py::hasattr(object, "__cuda_stream__")) return protocol_handle(object);
+    if (has_attribute(object, "__cuda_stream__")) return protocol_handle(object);
     for (const char* attribute : {"ptr", "cuda_stream", "handle"}) {
-        if (!py::hasattr(object, attribute)) continue;
+        if (!has_attribute(object, attribute)) continue;
         py::object handle = object.attr(attribute);
-        if (!is_integer(handle) && py::hasattr(handle, "value")) handle = handle.attr("value");
+        if (!is_integer(handle) && has_attribute(handle, "value")) handle = handle.attr("value");
         if (handle.is_none()) return 0;
         if (is_integer(handle)) return to_handle(handle);
     }

@@ -19,6 +19,7 @@
 #include "exchange/plain_interface.hpp"
 #include "exchange/producer_streams.hpp"
 #include "parts.hpp"
+#include "support/attributes.hpp"
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
@@ -38,7 +39,7 @@ PyTypeObject* raw_pointer_type = nullptr;
 PyTypeObject* raw_bytes_type = nullptr;
 
 bool is_host_array(PyObject* object) {
-    return !PyType_Check(object) && PyObject_HasAttr(object, names().array_interface) != 0;
+    return !PyType_Check(object) && has_attribute(object, names().array_interface);
 }
 
 /// Whether what is a NumPy scalar, or an array of NumPy's, is a numpy.void or an array of no dimensions of
@@ -51,7 +52,7 @@ bool is_void(PyObject* object) {
 
 bool is_ctypes_structure(PyObject* object) {
     return PyObject_CheckBuffer(object) != 0 &&
-           PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "_fields_") != 0;
+           has_attribute(reinterpret_cast<PyObject*>(Py_TYPE(object)), "_fields_");
 }
 
 /// Appended to a message: the object's own words for why it has no interface.
@@ -92,7 +93,7 @@ std::string describe_absence(const std::string& absence) {
     std::string wanted = what_to_pass(parameter);
     const std::string why = takes_arrays(parameter.type) ? describe_absence(absence) : "";
     const bool is_array_like =
-        (PySequence_Check(object) != 0 && PyUnicode_Check(object) == 0) || py::hasattr(object, "__array__");
+        (PySequence_Check(object) != 0 && PyUnicode_Check(object) == 0) || has_attribute(object, "__array__");
     if (wanted == "a device array") {
         wanted +=
             is_array_like ? ": bascule.to_device(x) makes one" : " (anything with __cuda_array_interface__)";
@@ -255,7 +256,7 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
         absence = &why;
     }
     if (is_host_array(argument)) {
-        if (py::hasattr(argument, "ndim") && is_void(argument)) return read_void(argument);
+        if (has_attribute(argument, "ndim") && is_void(argument)) return read_void(argument);
         if (!takes_arrays(parameter.type) && parameter.type.kind != ParameterType::Kind::scalar) {
             if (auto tuple = read_tuple(argument)) return *std::move(tuple);
         }

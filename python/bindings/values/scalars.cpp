@@ -13,6 +13,7 @@
 #include <bascule/interface/arguments/tuple_argument.hpp>
 #include <bascule/interface/types/dtype.hpp>
 
+#include "support/attributes.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
 #include "support/without_gil.hpp"
@@ -125,8 +126,9 @@ constexpr int deepest_tuple = 16;
 
 /// As a tuple; null for what is not a sequence of numbers.
 py::object elements_of(PyObject* sequence) {
-    const bool is_array = PyObject_HasAttr(sequence, names().array_interface) != 0 &&
-                          py::hasattr(sequence, "ndim") && py::handle(sequence).attr("ndim").cast<int>() > 0;
+    const bool is_array = has_attribute(sequence, names().array_interface) &&
+                          has_attribute(sequence, "ndim") &&
+                          py::handle(sequence).attr("ndim").cast<int>() > 0;
     if (!PyTuple_Check(sequence) && !PyList_CheckExact(sequence) && !is_array) return {};
     if (PyObject_Length(sequence) > static_cast<Py_ssize_t>(most_tuple_elements)) return {};
     return owned(PySequence_Tuple(sequence));

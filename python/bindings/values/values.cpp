@@ -14,6 +14,7 @@
 #include <bascule/jit/text/source.hpp>
 
 #include "parts.hpp"
+#include "support/attributes.hpp"
 #include "support/integers.hpp"
 #include "support/without_gil.hpp"
 
@@ -144,7 +145,7 @@ std::string to_macro(py::handle value) {
 }
 
 std::string to_path(const char* option, const char* expected, py::handle value) {
-    if (!PyUnicode_Check(value.ptr()) && !PyBytes_Check(value.ptr()) && !py::hasattr(value, "__fspath__")) {
+    if (!PyUnicode_Check(value.ptr()) && !PyBytes_Check(value.ptr()) && !has_attribute(value, "__fspath__")) {
         fail_option(option, expected, value);
     }
     const py::module_ os = py::module_::import("os");

@@ -168,22 +168,81 @@ def test_the_list_of_the_cache_is_sorted_as_asked(bascule_command, tmp_path):
     assert cleared["removed"] == 3
 
 
-def test_a_reader_that_ends_early_ends_the_command_quietly(tmp_path):
+SAXPY_RUN = ["run", SAXPY, "--work", "1000", "2", "arange:1000", "zeros:1000"]
+PRINTING = [
+    ["--help"],
+    ["--version"],
+    ["run", "--help"],
+    ["compile", SAXPY, "--ptx"],
+    [*SAXPY_RUN, "1000"],
+    ["info"],
+    ["precompile", "bascule"],
+    ["cache", "list"],
+    ["cache", "list", "--json"],
+    ["cache", "verify"],
+]
+
+
+def run_with_streams(words, *, buffered=True, **streams):
+    """`bascule WORDS...` with these streams, as a shell starts it or as PYTHONUNBUFFERED=1 does."""
+    return subprocess.run(
+        [sys.executable, "-m", "bascule", *map(str, words)],
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
+        env={**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"},
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def pipe_without_reader():
     read, write = os.pipe()
     os.close(read)
-    run = ["run", str(SAXPY), "--work", "1000", "2", "arange:1000", "zeros:1000"]
-    quiet = [["--help"], ["compile", str(SAXPY), "--ptx"], [*run, "1000"], ["info"]]
-    quiet += [["cache", "list"], ["cache", "list", "--json"]]  # of what was compiled
-    for words, errors in (*((each, "") for each in quiet), (run, None)):
-        done = subprocess.run(
-            [sys.executable, "-m", "bascule", *words], stdout=write, stderr=subprocess.PIPE, text=True, timeout=120
-        )
-        if words != ["--help"]:  # argparse's own
-            assert done.returncode == (141 if errors == "" else 1)
-        assert "Traceback" not in done.stderr
-        if errors is not None:
-            assert done.stderr == errors
+    yield write
     os.close(write)
+
+
+@pytest.mark.parametrize("words", PRINTING, ids=lambda words: " ".join(map(str, words[:2])))
+def test_a_reader_that_ends_early_ends_the_command_quietly(words, pipe_without_reader):
+    done = run_with_streams(words, stdout=pipe_without_reader)
+    assert (done.returncode, done.stderr) == (141, "")
+    done = run_with_streams(words, buffered=False, stdout=pipe_without_reader)
+    assert done.stderr == ""
+    if words[-1] not in ("--help", "--version"):  # argparse ignores the error
+        assert done.returncode == 141
+
+
+def test_an_error_is_reported_where_the_reader_of_stdout_has_ended(pipe_without_reader):
+    done = run_with_streams(SAXPY_RUN, stdout=pipe_without_reader)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: kernel 'saxpy' takes 4 arguments, got 3")
+
+
+@pytest.mark.parametrize("words", [["launch"], ["compile", "missing.cu"], SAXPY_RUN], ids=lambda words: words[0])
+def test_a_reader_of_errors_that_ends_early_ends_the_command_quietly(words, pipe_without_reader):
+    done = run_with_streams(words, stderr=pipe_without_reader)
+    assert (done.returncode, done.stdout) == (141, "")
+
+
+@pytest.mark.parametrize("words", [["--version"], ["info"], [*SAXPY_RUN, "1000"]], ids=lambda words: words[0])
+def test_a_full_disk_is_reported_once(words):
+    with open("/dev/full", "w") as full:
+        done = run_with_streams(words, stdout=full)
+    assert (done.returncode, done.stderr) == (1, "error: [Errno 28] No space left on device\n")
+
+
+@pytest.mark.parametrize("words", [["info"], [*SAXPY_RUN, "1000"]], ids=lambda words: words[0])
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_a_command_may_start_without_stdout_or_stderr(words, closed):
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "bascule", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.stdout == "") == (closed == ">&-")
+
+
+def test_an_emulated_program_whose_reader_ends_early_ends_by_the_signal(pipe_without_reader):
+    done = run_with_streams(["emulate", "--", "yes"], stdout=pipe_without_reader)
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, "")
 
 
 def test_ctrl_c_ends_an_endless_kernel_quietly(tmp_path):

@@ -127,7 +127,7 @@ def test_what_does_not_compile_fails_and_all_else_is_compiled(bascule_command, d
         (["syntax.py"], 1, "syntax.py cannot be run up to its kernels"),
         (["syntax"], 1, "syntax cannot be run up to its kernels"),
         (["imports_syntax.py"], 1, "SyntaxError"),
-        (["nul.py"], 1, "SyntaxError"),
+        (["nul.py"], 1, "Error: source code string cannot contain null bytes"),
         (["latin.py"], 1, "SyntaxError"),
         (["cookie.py"], 1, "SyntaxError"),
         (["kernel.cu"], 1, "kernel.cu cannot be run up to its kernels"),

@@ -1,0 +1,34 @@
+// Asks whether an object of another library has an attribute, without a word about what reading it raises.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace bascule::python {
+
+/// True if the attribute can be read. What reading it raises is cleared; from Python 3.13 on, PyObject_HasAttr prints
+/// it to stderr unless it is an AttributeError.
+inline bool has_attribute(PyObject* object, PyObject* name) noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject* attribute = nullptr;
+    const int found = PyObject_GetOptionalAttr(object, name, &attribute);
+    if (found < 0) PyErr_Clear();
+    Py_XDECREF(attribute);
+    return found > 0;
+#else
+    return PyObject_HasAttr(object, name) != 0;
+#endif
+}
+
+inline bool has_attribute(pybind11::handle object, const char* name) noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject* attribute = nullptr;
+    const int found = PyObject_GetOptionalAttrString(object.ptr(), name, &attribute);
+    if (found < 0) PyErr_Clear();
+    Py_XDECREF(attribute);
+    return found > 0;
+#else
+    return PyObject_HasAttrString(object.ptr(), name) != 0;
+#endif
+}
+
+}  // namespace bascule::python
