@@ -123,7 +123,7 @@ TEST_CASE("peer access is enabled once and disabled once") {
     const auto& api = world.api;
     CHECK(api.cuCtxDisablePeerAccess(peer) == CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
     CHECK(api.cuCtxEnablePeerAccess(peer, 1) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(api.cuCtxEnablePeerAccess(mine, 0) == CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(api.cuCtxEnablePeerAccess(mine, 0) == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     CHECK(api.cuCtxEnablePeerAccess(nullptr, 0) == CUDA_ERROR_INVALID_CONTEXT);
     CHECK(api.cuCtxEnablePeerAccess(peer, 0) == CUDA_SUCCESS);
     CHECK(api.cuCtxEnablePeerAccess(peer, 0) == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);

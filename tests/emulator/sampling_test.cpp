@@ -176,13 +176,13 @@ Place on_cube(const double* d) {
 
 Place place_of(const Shape& shape, const Level& first, const float* given) {
     Place place{0, {given[1], given[2], given[3]}, shape.coordinates};
-    int layer = 0;
+    unsigned layer = 0;  // a negative number selects the last layer
     std::memcpy(&layer, given, sizeof layer);
     const std::size_t faces = shape.cube ? 6 : 1;
     if (shape.cube) place = on_cube(place.at.data());
     if (shape.layered)
         place.slice += faces * static_cast<std::size_t>(
-                                   std::clamp(layer, 0, static_cast<int>(first.slices / faces) - 1));
+                                   std::min(layer, static_cast<unsigned>(first.slices / faces) - 1));
     return place;
 }
 

@@ -62,12 +62,13 @@ class CaptureGate {
 // What calls ask that are not put on a stream. Each costs one load while there is no capture.
 
 /// CUDA_SUCCESS, or why the calling thread may not make a call that captures do not see ("potentially
-/// unsafe"): the documentation names cuMemAlloc, and means those that may wait for the device or change what
-/// is on it. tests/gpu/captures.py asks each call of a GPU's driver.
+/// unsafe"). The documentation names cuMemAlloc alone; tests/gpu/captures.py records which calls a GPU's driver refuses.
 CUresult unsafe_now(const char* name);
 
-/// CUDA_SUCCESS, or why a call may not be made with a stream that is being captured.
+/// CUDA_SUCCESS, or why a call may not be made with a stream that is being captured, or with an event that was last
+/// recorded on one.
 CUresult no_capture_now(const StreamTarget& target, const char* name);
+CUresult no_capture_now(Event& event, const char* name);
 
 /// CUDA_SUCCESS, or why the host may not ask a stream, a whole context or an event whether it is done.
 CUresult question_now(const StreamTarget& target, const char* name);

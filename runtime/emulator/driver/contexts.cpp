@@ -172,6 +172,7 @@ EMULATED_CONTEXT_API(cuCtxGetLimit, 3010, std::size_t* value, CUlimit which) {
 /// the malloc() or free() device system calls".
 EMULATED_CONTEXT_API(cuCtxSetLimit, 3010, CUlimit which, std::size_t value) {
     EMULATED_REQUIRE(default_limit(which) != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
+    EMULATED_CHECK(unsafe_now("cuCtxSetLimit"));
     Context& context = *current_context();
     EMULATED_REQUIRE(which != CU_LIMIT_MALLOC_HEAP_SIZE || !context.kernel_heap.opened(),
                      CUDA_ERROR_INVALID_VALUE);

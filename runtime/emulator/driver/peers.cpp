@@ -7,7 +7,7 @@ namespace {
 /// The context whose memory the current one wants, or why that cannot be.
 CUresult find_peer(Context*& peer, CUcontext handle) {
     peer = find_context(handle);
-    const bool valid = peer != nullptr && peer->alive && peer != current_context();
+    const bool valid = peer != nullptr && peer->alive;
     return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
@@ -29,7 +29,8 @@ EMULATED_API(cuDeviceGetP2PAttribute, 8000, int* value, CUdevice_P2PAttribute wh
     return answer(value, is_access ? 1 : 0);  // no ranks, and no arrays
 }
 
-/// One way: the peer's kernels see nothing of ours by it. For every allocation of the peer.
+/// One way: the peer's kernels see nothing of ours by it. For every allocation of the peer. A driver refuses the current
+/// context as it refuses others of its device.
 EMULATED_CONTEXT_API(cuCtxEnablePeerAccess, 4000, CUcontext handle, unsigned int flags) {
     EMULATED_REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
     Context* peer = nullptr;
@@ -45,6 +46,7 @@ EMULATED_CONTEXT_API(cuCtxEnablePeerAccess, 4000, CUcontext handle, unsigned int
 EMULATED_CONTEXT_API(cuCtxDisablePeerAccess, 4000, CUcontext handle) {
     Context* peer = nullptr;
     EMULATED_CHECK(find_peer(peer, handle));
+    EMULATED_REQUIRE(peer != current_context(), CUDA_ERROR_INVALID_CONTEXT);
     const bool removed = current_context()->memory.remove_peer(peer->memory.own());
     return removed ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 }

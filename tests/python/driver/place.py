@@ -75,7 +75,11 @@ ONLY_EMULATED = re.compile(
 ANY_DRIVER = {"BASCULE_EMULATED_SCHEDULE", "BASCULE_EMULATED_CHECKS", "BASCULE_EMULATED_TIMEOUT"}
 
 
-def runs_on_the_real_driver(program: str, uses: tuple[int, ...], changes: Mapping[str, str]) -> bool:
+def runs_on_the_real_driver(
+    program: str, uses: tuple[int, ...], changes: Mapping[str, str], only_emulated: str = ""
+) -> bool:
+    if only_emulated:
+        return False
     if os.environ.get("BASCULE_TEST_DRIVER") != "real" or changes.get("BASCULE_DEVICE", "cuda") != "cuda":
         return False
     options = {name for name in changes if name.startswith(("BASCULE_EMULATED_", "WRAPPED_"))}
@@ -101,15 +105,16 @@ def environment_of(directory: Path, **changes: str) -> dict[str, str]:
 
 
 def run_on_driver(
-    program: str, *, timeout: float = 60, uses: tuple[int, ...] = (0,), **changes: str
+    program: str, *, timeout: float = 60, uses: tuple[int, ...] = (0,), only_emulated: str = "", **changes: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program behind OPENING, in a process of its own, on a machine with two devices.
 
-    It says so on stderr when a device has a context in the end that the program does not use.
+    It says so on stderr when a device has a context in the end that the program does not use. `only_emulated` is why a
+    real driver must not take the emulated one's place.
     """
     with tempfile.TemporaryDirectory() as directory:
         opening = OPENING
-        if runs_on_the_real_driver(program, uses, changes):
+        if runs_on_the_real_driver(program, uses, changes, only_emulated):
             environment = environment_of_the_driver(**changes)
             opening += COUNTING if "call_count" in program else ""
         else:
@@ -118,8 +123,10 @@ def run_on_driver(
         return run_python(*command, timeout=timeout, **environment)
 
 
-def prints(program: str, *, timeout: float = 60, uses: tuple[int, ...] = (0,), **changes: str) -> str:
+def prints(
+    program: str, *, timeout: float = 60, uses: tuple[int, ...] = (0,), only_emulated: str = "", **changes: str
+) -> str:
     """What the program printed; it must end well and write nothing to stderr."""
-    ended = run_on_driver(program, timeout=timeout, uses=uses, **changes)
+    ended = run_on_driver(program, timeout=timeout, uses=uses, only_emulated=only_emulated, **changes)
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout + ended.stderr
     return ended.stdout

@@ -130,7 +130,7 @@ def test_imports_ask_where_memory_is_without_making_a_context():
 
 def test_a_fault_is_reported_without_a_context_elsewhere():
     program = """
-    kernel = bascule.compile("__global__ void k(float* p) { p[1 << 20] = 1; }").k
+    kernel = bascule.compile("__global__ void k(float* p) { p[1ll << 40] = 1; }").k
     x = bascule.device_array(8)
     try:
         kernel[1, 1](x)

@@ -32,7 +32,7 @@ def host_function(program: str) -> str:
     return HOST_FUNCTION + textwrap.dedent(program)
 
 
-# --- The emulated driver is as strict as a real one
+# --- The emulated driver is as strict as a real one may be
 
 
 def test_a_call_waits_for_the_host_function_that_runs() -> None:
@@ -55,6 +55,7 @@ def test_a_call_waits_for_the_host_function_that_runs() -> None:
             stream.synchronize()
             print(waited)
             """),
+        only_emulated="an H100's driver of CUDA 13.0 let cuCtxGetDevice return meanwhile",
         **THREADS,
     )
     assert printed == "[True]\n"
@@ -110,6 +111,7 @@ def test_who_issues_more_operations_than_the_queue_holds_waits() -> None:
                 print(len(issued))
                 """
         ),
+        only_emulated="how many operations fit differs: 1,022 launches on an H100",
         **THREADS,
     )
     assert printed == "1023\n1100\n"

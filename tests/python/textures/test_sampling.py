@@ -242,7 +242,7 @@ def test_layers_are_sampled_one_by_one(module, dimensions, dtype) -> None:
         full = [*at, np.zeros(COUNT, "f4")][:2]
         got = run(module[f"layer{dimensions}"], cpp, texture, [*full, layers], 1, result)
         for layer in range(4):
-            here = np.clip(layers, 0, 3) == layer
+            here = np.minimum(layers.view("u4"), 3) == layer  # unsigned: a negative number selects the last layer
             wanted = reference.sample(
                 texels[layer],
                 [x[here].astype("f8") for x in at],

@@ -63,19 +63,15 @@ std::shared_ptr<const Instance> instance_of(Library& library, Context& context) 
     return instance;
 }
 
-// Source: the CUDA C++ Programming Guide, "Lazy Loading": kernels are loaded by the first call that needs them, which
-// may have to synchronise the context; so it counts among what captures forbid.
-CUresult load_part(Library& library, const program::Kernel* kernel, const Context& context,
-                   const char* call) {
-    if (is_loaded(library, kernel, context)) return CUDA_SUCCESS;
-    EMULATED_CHECK(unsafe_now(call));
+// Source: the CUDA C++ Programming Guide, "Lazy Loading": kernels are loaded by the first call that needs them.
+void load_part(Library& library, const program::Kernel* kernel, const Context& context) {
+    if (is_loaded(library, kernel, context)) return;
     const std::lock_guard lock(library.mutex);
     library.loaded.emplace(kernel, &context);
-    return CUDA_SUCCESS;
 }
 
-CUresult load_kernel(const KernelHandle& handle, const Context& context, const char* call) {
-    return load_part(*handle.library, handle.kernel, context, call);
+void load_kernel(const KernelHandle& handle, const Context& context) {
+    load_part(*handle.library, handle.kernel, context);
 }
 
 bool is_loaded(Library& library, const program::Kernel* kernel, const Context& context) {
@@ -157,7 +153,6 @@ void free_if_idle(const Instance& more = {}) {
 CUresult load(void** out, const void* code, Context* context, unsigned int count, const CUjit_option* options,
               void** values) {
     EMULATED_REQUIRE(out != nullptr && code != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(unsafe_now("loading code"));
     const JitLog errors(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
     const JitLog notes(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
     const auto refuse = [&](const CodeRefusal& refusal) {
@@ -224,7 +219,7 @@ CUresult find_global(CUdeviceptr* address, std::size_t* bytes, const void* libra
     const auto global = std::ranges::find(globals, std::string_view(name), &program::Global::name);
     EMULATED_REQUIRE(global != globals.end(), CUDA_ERROR_NOT_FOUND);
     Context& context = library->context == nullptr ? *current_context() : *library->context;
-    EMULATED_CHECK(load_part(*library, nullptr, context, "loading a module's variables"));
+    load_part(*library, nullptr, context);
     const auto instance = instance_of(*library, context);
     if (instance == nullptr) return no_room_for_variables(*library, context);
     if (address != nullptr) *address = (*instance)[static_cast<std::size_t>(global - globals.begin())];

@@ -11,9 +11,9 @@ namespace emulated::driver {
 /// memory for them.
 std::shared_ptr<const Instance> instance_of(Library& library, Context& context);
 /// Loads a kernel, or (null) the variables, of a library into a context where that has not happened yet: with lazy
-/// loading. Refused while a capture forbids it, which it invalidates, as any call that captures do not see.
-CUresult load_part(Library& library, const program::Kernel* kernel, const Context& context, const char* call);
-CUresult load_kernel(const KernelHandle& handle, const Context& context, const char* call);
+/// loading.
+void load_part(Library& library, const program::Kernel* kernel, const Context& context);
+void load_kernel(const KernelHandle& handle, const Context& context);
 bool is_loaded(Library& library, const program::Kernel* kernel, const Context& context);
 
 /// The error of a call for which there is none, with a report.

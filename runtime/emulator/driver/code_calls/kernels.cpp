@@ -21,10 +21,11 @@ int device_of(const KernelHandle& handle) noexcept {
     return context == nullptr ? 0 : context->device;
 }
 
-CUresult load_function(const KernelHandle& handle, const char* call) {
+CUresult load_function(const KernelHandle& handle) {
     const Context* context = context_of(handle);
     EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    return load_kernel(handle, *context, call);
+    load_kernel(handle, *context);
+    return CUDA_SUCCESS;
 }
 
 /// A module's constants lie together, and each of its kernels has all of them.
@@ -110,7 +111,7 @@ CUresult name_of(const char** name, const void* handle) {
 
 EMULATED_CONTEXT_API(cuKernelGetFunction, 12000, CUfunction* function, CUkernel kernel) {
     EMULATED_FIND(handle, find_object<KernelHandle>(kernel));
-    EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuKernelGetFunction"));
+    load_kernel(*handle, *current_context());
     auto* made = handle_of(handle->library, *handle->kernel, current_context());
     return answer(function, reinterpret_cast<CUfunction>(made));
 }
@@ -124,7 +125,7 @@ EMULATED_API(cuKernelGetAttribute, 12000, int* value, CUfunction_attribute which
              CUdevice device) {
     EMULATED_CHECK(device_state(device));
     EMULATED_FIND(handle, find_object<KernelHandle>(kernel));
-    EMULATED_CHECK(load_kernel(*handle, Process::get().primary(device), "cuKernelGetAttribute"));
+    load_kernel(*handle, Process::get().primary(device));
     return get_attribute(value, which, *handle, device);
 }
 
@@ -132,7 +133,7 @@ EMULATED_API(cuKernelSetAttribute, 12000, CUfunction_attribute which, int value,
              CUdevice device) {
     EMULATED_CHECK(device_state(device));
     EMULATED_FIND(handle, find_object<KernelHandle>(kernel));
-    EMULATED_CHECK(load_kernel(*handle, Process::get().primary(device), "cuKernelSetAttribute"));
+    load_kernel(*handle, Process::get().primary(device));
     return set_attribute(which, value, *handle, device);
 }
 
@@ -151,13 +152,13 @@ EMULATED_API(cuKernelGetName, 12030, const char** name, CUkernel kernel) { retur
 
 EMULATED_API(cuFuncGetAttribute, 2020, int* value, CUfunction_attribute which, CUfunction function) {
     EMULATED_FIND(handle, find_object<KernelHandle>(function));
-    EMULATED_CHECK(load_function(*handle, "cuFuncGetAttribute"));
+    EMULATED_CHECK(load_function(*handle));
     return get_attribute(value, which, *handle, device_of(*handle));
 }
 
 EMULATED_API(cuFuncSetAttribute, 9000, CUfunction function, CUfunction_attribute which, int value) {
     EMULATED_FIND(handle, find_object<KernelHandle>(function));
-    EMULATED_CHECK(load_function(*handle, "cuFuncSetAttribute"));
+    EMULATED_CHECK(load_function(*handle));
     return set_attribute(which, value, *handle, device_of(*handle));
 }
 
@@ -188,7 +189,7 @@ EMULATED_API(cuFuncIsLoaded, 12040, CUfunctionLoadingState* state, CUfunction fu
 
 EMULATED_API(cuFuncLoad, 12040, CUfunction function) {
     EMULATED_FIND(handle, find_object<KernelHandle>(function));
-    return load_function(*handle, "cuFuncLoad");
+    return load_function(*handle);
 }
 
 }  // namespace emulated::driver

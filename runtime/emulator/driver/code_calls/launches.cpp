@@ -346,7 +346,7 @@ CUresult prepare(std::optional<Job>& job, const CUlaunchConfig& config, std::sha
     EMULATED_REQUIRE(handle->context == nullptr || handle->context == &context, CUDA_ERROR_INVALID_HANDLE);
     EMULATED_REQUIRE(fits(config, *handle, context.device), CUDA_ERROR_INVALID_VALUE);
     EMULATED_CHECK(check_attributes(config, *handle, context.device));
-    EMULATED_CHECK(load_kernel(*handle, context, "loading code for a launch"));
+    load_kernel(*handle, context);
     auto instance = instance_of(*handle->library, context);
     EMULATED_REQUIRE(instance != nullptr, no_room_for_variables(*handle->library, context));
 

@@ -115,7 +115,7 @@ ClusterChoice cluster_of(const CUlaunchConfig& config, const KernelHandle& handl
 EMULATED_CONTEXT_API(cuOccupancyMaxActiveClusters, 11070, int* clusters, CUfunction function,
                      const CUlaunchConfig* config) {
     EMULATED_FIND(handle, find_object<KernelHandle>(function));
-    EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuOccupancyMaxActiveClusters"));
+    load_kernel(*handle, *current_context());
     EMULATED_REQUIRE(clusters != nullptr && config != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_REQUIRE(architecture_limits().clusters, CUDA_ERROR_NOT_SUPPORTED);
     const int device = current_context()->device;
@@ -129,7 +129,7 @@ EMULATED_CONTEXT_API(cuOccupancyMaxActiveClusters, 11070, int* clusters, CUfunct
 EMULATED_CONTEXT_API(cuOccupancyMaxPotentialClusterSize, 11070, int* size, CUfunction function,
                      const CUlaunchConfig* config) {
     EMULATED_FIND(handle, find_object<KernelHandle>(function));
-    EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuOccupancyMaxPotentialClusterSize"));
+    load_kernel(*handle, *current_context());
     EMULATED_REQUIRE(size != nullptr && config != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_REQUIRE(architecture_limits().clusters, CUDA_ERROR_NOT_SUPPORTED);
     const int device = current_context()->device;
@@ -140,7 +140,7 @@ EMULATED_CONTEXT_API(cuOccupancyMaxPotentialClusterSize, 11070, int* size, CUfun
 EMULATED_CONTEXT_API(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, int* blocks, CUfunction function,
                      int block_size, std::size_t dynamic_shared_bytes) {
     EMULATED_FIND(handle, find_object<KernelHandle>(function));
-    EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuOccupancyMaxActiveBlocksPerMultiprocessor"));
+    load_kernel(*handle, *current_context());
     EMULATED_REQUIRE(block_size >= 1 && blocks != nullptr, CUDA_ERROR_INVALID_VALUE);
     const int device = current_context()->device;
     return answer(blocks, resident_blocks(*handle, device, block_size, dynamic_shared_bytes));
@@ -157,7 +157,7 @@ EMULATED_CONTEXT_API(cuOccupancyMaxPotentialBlockSize, 6050, int* grid_size, int
                      CUfunction function, CUoccupancyB2DSize shared_bytes_of,
                      std::size_t dynamic_shared_bytes, int block_limit) {
     EMULATED_FIND(handle, find_object<KernelHandle>(function));
-    EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuOccupancyMaxPotentialBlockSize"));
+    load_kernel(*handle, *current_context());
     int largest = static_cast<int>(handle->kernel->max_threads);
     if (block_limit > 0) largest = std::min(largest, block_limit);
     int most_threads = 0;
@@ -186,7 +186,7 @@ EMULATED_API(cuOccupancyMaxPotentialBlockSizeWithFlags, 7000, int* grid_size, in
 EMULATED_CONTEXT_API(cuOccupancyAvailableDynamicSMemPerBlock, 10020, std::size_t* bytes, CUfunction function,
                      int blocks, int block_size) {
     EMULATED_FIND(handle, find_object<KernelHandle>(function));
-    EMULATED_CHECK(load_kernel(*handle, *current_context(), "cuOccupancyAvailableDynamicSMemPerBlock"));
+    load_kernel(*handle, *current_context());
     EMULATED_REQUIRE(blocks >= 1 && block_size >= 1, CUDA_ERROR_INVALID_VALUE);
     const limits::Architecture& has = architecture_limits();
     const int each = has.shared_per_multiprocessor / blocks - has.shared_reserved_per_block;

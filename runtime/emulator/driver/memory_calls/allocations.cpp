@@ -290,6 +290,7 @@ EMULATED_CONTEXT_API(cuPointerGetAttributes, 7000, unsigned int count, CUpointer
 }
 
 EMULATED_API(cuPointerSetAttribute, 6000, const void*, CUpointer_attribute which, CUdeviceptr) {
+    EMULATED_CHECK(unsafe_now("cuPointerSetAttribute"));
     return which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -156,6 +156,7 @@ CUresult create_levels(MipmappedArray& made, const CUDA_ARRAY3D_DESCRIPTOR& aske
 
 CUresult create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& asked, const char* name) {
     EMULATED_REQUIRE(handle != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now(name));
     MipmappedArray made;
     EMULATED_CHECK(create_levels(made, asked, 1, false, name));
     *handle = made.handles[0];
@@ -203,6 +204,7 @@ EMULATED_API(cuArrayDestroy, 2000, CUarray array) {
     EMULATED_CHECK(ready_to_free());
     EMULATED_FIND(found, find_object<ArrayObject>(array));
     EMULATED_REQUIRE(!found->is_level, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_CHECK(unsafe_now("cuArrayDestroy"));
     const CUresult result = free_memory(found->image.address, {Allocation::Kind::device});
     Process::get().handles().remove<ArrayObject>(array);
     return result;
@@ -224,6 +226,7 @@ unsigned levels_of(const CUDA_ARRAY3D_DESCRIPTOR& asked, unsigned wanted) {
 EMULATED_CONTEXT_API(cuMipmappedArrayCreate, 5000, CUmipmappedArray* array,
                      const CUDA_ARRAY3D_DESCRIPTOR* asked, unsigned int wanted) {
     EMULATED_REQUIRE(array != nullptr && asked != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now("cuMipmappedArrayCreate"));
     auto made = std::make_shared<MipmappedArray>();
     EMULATED_CHECK(create_levels(*made, *asked, levels_of(*asked, wanted), true, "cuMipmappedArrayCreate"));
     *array = new_handle<CUmipmappedArray>(std::move(made));
@@ -240,6 +243,7 @@ EMULATED_CONTEXT_API(cuMipmappedArrayGetLevel, 5000, CUarray* out, CUmipmappedAr
 EMULATED_API(cuMipmappedArrayDestroy, 5000, CUmipmappedArray array) {
     EMULATED_CHECK(ready_to_free());
     EMULATED_FIND(found, find_object<MipmappedArray>(array));
+    EMULATED_CHECK(unsafe_now("cuMipmappedArrayDestroy"));
     const CUresult result = free_memory(found->images[0].address, {Allocation::Kind::device});
     for (const CUarray each : found->handles) Process::get().handles().remove<ArrayObject>(each);
     Process::get().handles().remove<MipmappedArray>(array);

@@ -250,6 +250,7 @@ EMULATED_DRIVER_API(cuMemPoolCreate, 11020, CUmemoryPool* handle, const CUmemPoo
     EMULATED_REQUIRE(Process::get().environment().has_memory_pools, CUDA_ERROR_NOT_SUPPORTED);
     const auto place = place_of(&properties->location, properties->allocType);
     EMULATED_REQUIRE(place.has_value(), CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now("cuMemPoolCreate"));
     if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
         // "HOST are not IPC capable and handleTypes must be 0".
         EMULATED_REQUIRE(place->location != CU_MEM_LOCATION_TYPE_HOST, CUDA_ERROR_INVALID_VALUE);
@@ -282,6 +283,7 @@ EMULATED_DRIVER_API(cuMemSetMemPool, 13000, CUmemLocation* location, CUmemAlloca
 EMULATED_DRIVER_API(cuMemPoolDestroy, 11020, CUmemoryPool handle) {
     const auto pool = find_object<MemoryPool>(handle);
     EMULATED_REQUIRE(pool != nullptr && !pool->is_default, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now("cuMemPoolDestroy"));
     Process::get().handles().remove<MemoryPool>(handle);
     const LockedPools locked = pools_of(pool->place);
     if (locked.pools.current == pool) locked.pools.current = locked.pools.initial;
@@ -293,6 +295,7 @@ EMULATED_DRIVER_API(cuMemPoolSetAccess, 11020, CUmemoryPool handle, const CUmemA
                     std::size_t count) {
     const auto pool = find_object<MemoryPool>(handle);
     EMULATED_REQUIRE(pool != nullptr && (accesses != nullptr || count == 0), CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now("cuMemPoolSetAccess"));
     for (std::size_t i = 0; i < count; ++i) {
         const bool of_host = pool->place.memory != Allocation::Kind::device;
         if (of_host && is_host(accesses[i].location) &&
@@ -337,6 +340,7 @@ EMULATED_DRIVER_API(cuMemPoolGetAttribute, 11020, CUmemoryPool handle, CUmemPool
     const auto pool = find_object<MemoryPool>(handle);
     const Attribute* attribute = find_row(attributes, &Attribute::which, which);
     EMULATED_REQUIRE(pool != nullptr && attribute != nullptr && value != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now("cuMemPoolGetAttribute"));
     const std::uint64_t number = pool->numbers().*attribute->number;
     if (attribute->is_flag) return answer(static_cast<int*>(value), static_cast<int>(number));
     return answer(static_cast<cuuint64_t*>(value), number);
@@ -347,6 +351,7 @@ EMULATED_DRIVER_API(cuMemPoolSetAttribute, 11020, CUmemoryPool handle, CUmemPool
     const auto pool = find_object<MemoryPool>(handle);
     const Attribute* attribute = find_row(attributes, &Attribute::which, which);
     EMULATED_REQUIRE(pool != nullptr && attribute != nullptr && value != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now("cuMemPoolSetAttribute"));
     const std::uint64_t number = attribute->is_flag ? static_cast<std::uint64_t>(*static_cast<int*>(value))
                                                     : *static_cast<cuuint64_t*>(value);
     EMULATED_REQUIRE(

@@ -274,6 +274,7 @@ CUresult describe(Out* out, std::uint64_t handle, bool is_surface, Member Descri
 
 CUresult destroy(std::uint64_t handle, bool is_surface) {
     EMULATED_CHECK(ready_to_free());
+    EMULATED_CHECK(unsafe_now(is_surface ? "cuSurfObjectDestroy" : "cuTexObjectDestroy"));
     return Process::get().images().remove(handle, is_surface) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -282,6 +283,7 @@ CUresult destroy(std::uint64_t handle, bool is_surface) {
 EMULATED_CONTEXT_API(cuTexObjectCreate, 5000, CUtexObject* texture, const CUDA_RESOURCE_DESC* resource,
                      const CUDA_TEXTURE_DESC* asked, const CUDA_RESOURCE_VIEW_DESC* view) {
     EMULATED_REQUIRE(texture != nullptr && resource != nullptr && asked != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now("cuTexObjectCreate"));
     const bool mipmapped = resource->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     if (view != nullptr && resource->resType != CU_RESOURCE_TYPE_ARRAY && !mipmapped)
         return refuse_texture(CUDA_ERROR_INVALID_VALUE, "resource views are of CUDA arrays alone");
@@ -318,6 +320,7 @@ EMULATED_CONTEXT_API(cuTexObjectGetResourceViewDesc, 5000, CUDA_RESOURCE_VIEW_DE
 EMULATED_CONTEXT_API(cuSurfObjectCreate, 5000, CUsurfObject* surface, const CUDA_RESOURCE_DESC* resource) {
     EMULATED_REQUIRE(surface != nullptr && resource != nullptr && resource->flags == 0,
                      CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now("cuSurfObjectCreate"));
     if (resource->resType != CU_RESOURCE_TYPE_ARRAY)
         return refuse(CUDA_ERROR_INVALID_VALUE, "cuSurfObjectCreate: surfaces are of CUDA arrays alone");
     EMULATED_FIND(array, find_object<ArrayObject>(resource->res.array.hArray));

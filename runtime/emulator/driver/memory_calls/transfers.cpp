@@ -223,7 +223,6 @@ CUresult make_copy_node(streams::WorkNode& node, const Copy& copy, Context& cont
 
 CUresult copy_rows(const Copy& copy, CUstream handle, Wait wait, const char* name) {
     EMULATED_STREAM(target, handle);
-    if (wait == Wait::yes) EMULATED_CHECK(unsafe_now(name));
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
     const Extent& extent = copy.extent;
@@ -321,7 +320,6 @@ CUresult make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v
 
 CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS_v2& asked, CUstream handle, Wait wait, const char* name) {
     EMULATED_STREAM(target, handle);
-    if (wait == Wait::yes) EMULATED_CHECK(unsafe_now(name));
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
     if (asked.width == 0 || asked.height == 0) return CUDA_SUCCESS;

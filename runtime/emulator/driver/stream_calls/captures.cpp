@@ -75,6 +75,12 @@ CUresult no_capture_now(const StreamTarget& target, const char* name) {
                           "the stream is being captured, so nothing of it has been executed");
 }
 
+CUresult no_capture_now(Event& event, const char* name) {
+    if (!event.capture.exists()) return CUDA_SUCCESS;
+    return refuse_capture(Captures::get().ask(event.capture), name,
+                          "the event was last recorded on a stream that was captured");
+}
+
 /// A stream that is not captured may be asked where unsafe calls may be made.
 CUresult question_now(const StreamTarget& target, const char* name) {
     EMULATED_CHECK(no_capture_now(target, name));
@@ -89,9 +95,7 @@ CUresult question_now(const Context& context, const char* name) {
 }
 
 CUresult question_now(Event& event, const char* name) {
-    if (event.capture.exists())
-        EMULATED_CHECK(refuse_capture(Captures::get().ask(event.capture), name,
-                                      "the event was last recorded on a stream that was captured"));
+    EMULATED_CHECK(no_capture_now(event, name));
     return unsafe_now(name);
 }
 

@@ -98,7 +98,7 @@ EMULATED_CONTEXT_API(cuEventElapsedTime, 12080, float* milliseconds, CUevent sta
     const auto end = find_object<Event>(end_handle);
     const bool timed = start != nullptr && end != nullptr && start->timing && end->timing;
     EMULATED_REQUIRE(timed && start->context == end->context, CUDA_ERROR_INVALID_HANDLE);
-    for (const auto& event : {start, end}) EMULATED_CHECK(question_now(*event, "cuEventElapsedTime"));
+    for (const auto& event : {start, end}) EMULATED_CHECK(no_capture_now(*event, "cuEventElapsedTime"));
     const bool recorded =
         start->context->graph.recorded(start->event) && end->context->graph.recorded(end->event);
     EMULATED_REQUIRE(recorded, CUDA_ERROR_INVALID_HANDLE);

@@ -100,6 +100,8 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags,
     const auto graph = find_object<GraphObject>(handle);
     EMULATED_REQUIRE(out != nullptr && graph != nullptr && !graph->embedded && (flags & ~known) == 0,
                      CUDA_ERROR_INVALID_VALUE);
+    const bool busy = Captures::get().paused([&] { return Captures::get().fills(*graph); });
+    if (!busy) EMULATED_CHECK(unsafe_now("cuGraphInstantiate"));
     const Failure failure = instantiate(out, *graph, flags);
     if (failure.code != CUDA_SUCCESS) Process::get().set_report(failure.report);
     if (info != nullptr) {
@@ -184,6 +186,8 @@ EMULATED_API(cuGraphExecGetFlags, 12000, CUgraphExec handle, cuuint64_t* flags) 
 EMULATED_API(cuGraphExecDestroy, 10000, CUgraphExec handle) {
     const streams::DueDestructors due;
     EMULATED_CHECK(initialised());
+    EMULATED_REQUIRE(find_object<GraphExecObject>(handle) != nullptr, CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(unsafe_now("cuGraphExecDestroy"));
     const auto exec = Process::get().handles().remove<GraphExecObject>(handle);
     return exec == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
@@ -197,26 +201,17 @@ EMULATED_STREAM_API(cuGraphUpload, 11010, CUgraphExec handle, CUstream stream) {
     return gate.captures() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
-/// On a stream that is being captured the graph becomes a node, as it is now.
+/// A stream that is being captured takes no executable graph: cuGraphAddChildGraphNode adds a graph to the capture.
 EMULATED_STREAM_API(cuGraphLaunch, 10000, CUgraphExec handle, CUstream stream) {
     EMULATED_STREAM(target, stream);
     const auto exec = find_object<GraphExecObject>(handle);
     EMULATED_REQUIRE(exec != nullptr, CUDA_ERROR_INVALID_VALUE);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
+    EMULATED_CHECK(no_capture_now(target, "cuGraphLaunch"));
     trace(BASCULE_EMULATED_GRAPH_LAUNCH, stream, nullptr, 0, "cuGraphLaunch");
     const std::lock_guard lock(exec->mutex);
     EMULATED_CHECK(refuse_outlived(exec->graph()));
-    if (gate.captures()) {
-        const WorkGraph& graph = exec->graph();
-        EMULATED_REQUIRE(!has_memory(graph) && !has_conditions(graph), CUDA_ERROR_NOT_SUPPORTED);
-        WorkNode node;
-        make_child_node(node, graph.copy(true), *target.context);
-        const std::shared_ptr<WorkGraph> child = node.children.front();
-        EMULATED_CHECK(gate.add(std::move(node)));
-        publish(child);
-        return CUDA_SUCCESS;
-    }
     const OwnOperation operation;
     EMULATED_CHECK(begin_memory(
         exec->graph(), (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0, target));

@@ -138,8 +138,8 @@ SamplePlace place_of(Lanes& s, const Instruction* i, const ImageAccess& access, 
     SamplePlace place;
     place.dimensions = geometry.dimensions;
     place.texels = access.coordinate == Type::s32;
-    std::int64_t layer = 0;
-    if (geometry.layered) layer = lanes_at<std::int32_t>(s, *list++)[lane];
+    u32 layer = 0;
+    if (geometry.layered) layer = lanes_at<u32>(s, *list++)[lane];
     for (unsigned d = 0; d < geometry.dimensions; ++d) {
         place.at[d] =
             place.texels ? static_cast<double>(lanes_at<std::int32_t>(s, list[d])[lane]) : number_at(list[d]);
@@ -161,7 +161,7 @@ SamplePlace place_of(Lanes& s, const Instruction* i, const ImageAccess& access, 
         layers /= 6;
     }
     if (geometry.layered) {
-        const auto within = static_cast<u32>(std::clamp<std::int64_t>(layer, 0, std::int64_t{layers} - 1));
+        const u32 within = std::min(layer, layers - 1);
         place.slice += image.cube ? 6 * within : within;
     }
     if (access.what == Flag::grad)
@@ -293,6 +293,15 @@ const Instruction* load_surface(Lanes& s, const Instruction* i) {
     return i + 1;
 }
 
+/// A channel of sust.p: an integer outside the format's range becomes the nearest inside, as on an H100.
+u32 saturated(u32 bits, const TexelFormat& format) {
+    if (format.channel_bytes == 4) return bits;
+    const unsigned width = 8u * format.channel_bytes;
+    if (format.kind == TexelFormat::Kind::unsigned_integer) return std::min(bits, (1u << width) - 1);
+    const std::int32_t limit = 1 << (width - 1);
+    return static_cast<u32>(std::clamp(static_cast<std::int32_t>(bits), -limit, limit - 1));
+}
+
 // Formatted, 32-bit values become what the surface's texels are.
 const Instruction* store_surface(Lanes& s, const Instruction* i) {
     const ImageAccess access = program::unpacked<ImageAccess>(i);
@@ -316,8 +325,8 @@ const Instruction* store_surface(Lanes& s, const Instruction* i) {
         for (unsigned c = 0; c < format.channels; ++c, at += format.channel_bytes) {
             u32 bits = 0;
             if (c < access.values) std::memcpy(&bits, value(c, l), sizeof bits);
-            std::memcpy(at, &bits,
-                        format.channel_bytes);  // the low ones, as conversions between integers take them
+            bits = saturated(bits, format);
+            std::memcpy(at, &bits, format.channel_bytes);
         }
     };
     if (access.formatted) {
@@ -409,16 +418,9 @@ const Instruction* query(Lanes& s, const Instruction* i) {
     return after;
 }
 
-// A texture object has its sampler in itself.
+// istypep asks about variables of opaque types. An H100 answers no for the handle of a texture object.
 const Instruction* is_kind(Lanes& s, const Instruction* i) {
-    const ImageAccess access = program::unpacked<ImageAccess>(i);
-    const u64* handles = lanes_at<u64>(s, i->operand[1]);
-    const u32 truth = lanes_where(s.mask, [&](unsigned l) {
-        const auto object = find_object(s, handles[l]);
-        return object != nullptr && object->is_surface == (access.what == Flag::surfref) &&
-               access.what != Flag::samplerref;
-    });
-    write_predicate(s, i->operand[0], truth);
+    write_predicate(s, i->operand[0], 0);
     return i + 1;
 }
 
