@@ -43,7 +43,7 @@ LIBRARIES = [
 ]
 DOCTEST_SUMMARY = re.compile(r"test cases:\s*(\d+)\s*\|\s*(\d+) passed\s*\|\s*(\d+) failed")
 HANGS = "did not end within"  # how the text of a test begins that hung
-LOOKED_AT_FIRST = ("results.json", "bench-gpu.json", "captures.json")
+LOOKED_AT_FIRST = ("results.json", "bench-gpu.json", "bench-gpu-again.json", "captures.json")
 MOST_LOG = 1 << 20  # bytes of each log in the archive: its first quarter and its end
 MOST_TEXT = 1500  # characters of each failure's text
 MOST_SLOW, SLOW = 5, 2.0  # of each piece so many tests that took so many seconds
