@@ -32,7 +32,7 @@ def bare_nvrtc() -> Timer:
 
 
 def bare_nvrtc_to_machine_code() -> Timer:
-    """What a cold compile of Bascule asks of NVRTC on a GPU."""
+    """NVRTC compiles to a cubin, as Bascule asks it to on a GPU."""
     nvrtc = jit.BareNvrtc(bascule.current_device().arch)
     return milliseconds(lambda: nvrtc.compile(jit.unique(TEXT)))
 

@@ -336,7 +336,7 @@ def shortened_log(data: bytes) -> bytes:
     return data[:head] + b"\n... shortened ...\n" + data[-tail:]
 
 
-# Of another machine, where Python's and the pack's directories are not known.
+# Paths of the machine where the run was, whose directories are not known here.
 PLACES_THERE = re.compile(r"(?:/[\w.+-]+)+/(?:(site-packages)|pack)(?=/)")
 NAME_OF_ITS_KERNEL = re.compile(r"(Linux-\d+\.\d+\.\d+)-[\w.-]+?(?=-(?:x86_64|aarch64))")
 
