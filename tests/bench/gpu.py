@@ -38,7 +38,7 @@ STARTUP = "startup"
 PARTS = ["bascule", "cupy", "torch", "triton", "cuda.core", "numba-cuda", STARTUP]
 SCALE = float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)
 SECONDS = 40 * SCALE  # for a library's process
-STARTUP_SECONDS = 55 * SCALE  # no process is begun after so many
+STARTUP_SECONDS = 55 * SCALE  # no process that is expected to end after so many is begun
 ORDER = ["G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", ""]
 
 

@@ -31,6 +31,12 @@ def bare_nvrtc() -> Timer:
     return milliseconds(lambda: nvrtc.compile(jit.unique(TEXT)))
 
 
+def bare_nvrtc_to_machine_code() -> Timer:
+    """NVRTC compiles to a cubin, as Bascule asks it to on a GPU."""
+    nvrtc = jit.BareNvrtc(bascule.current_device().arch)
+    return milliseconds(lambda: nvrtc.compile(jit.unique(TEXT)))
+
+
 def ours() -> Timer:
     return milliseconds(lambda: bascule.compile(jit.unique(TEXT)).saxpy.prepare())
 
@@ -141,6 +147,7 @@ def context_of_the_driver() -> None:
 
 CASES: dict[str, tuple[str, Callable[[], Timer]]] = {
     "NVRTC": ("NVRTC alone, one kernel, to PTX", bare_nvrtc),
+    "NVRTC, cubin": ("NVRTC alone, one kernel, to a cubin", bare_nvrtc_to_machine_code),
     "ours": ("Bascule, cold, loaded", ours),
     "ours, disk": ("Bascule, from disk, loaded", ours_from_disk),
     "cupy": ("CuPy, RawKernel, cold, loaded", cupy),
@@ -154,6 +161,7 @@ RATIOS: dict[str, list[Ratio]] = {
     "bascule": [
         Ratio("G5", "NVRTC", "ours, disk", ">= 50"),
         Ratio("G5", "ours", "NVRTC"),
+        Ratio("G5", "ours", "NVRTC, cubin"),
     ],
     "cupy": [Ratio("G5", "ours", "cupy"), Ratio("G5", "ours, disk", "cupy, disk")],
     "torch": [Ratio("G5", "ours", "torch")],

@@ -66,8 +66,9 @@ def reason_of(error: Exception) -> str:
 
 
 class Writer:
-    def __init__(self, file: Path | None) -> None:
+    def __init__(self, file: Path | None, note: str = "") -> None:
         self.file = file
+        self.note = note  # of every row
 
     def write(self, **line: Any) -> None:
         if self.file is not None:
@@ -79,6 +80,7 @@ class Writer:
         self.write(bar=bar)
 
     def row(self, result: Result) -> None:
+        result = dataclasses.replace(result, note=result.note or self.note)
         print(result, flush=True)
         self.write(row=dataclasses.asdict(result))
 
@@ -129,7 +131,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--rows", type=Path)
     options = parser.parse_args()
-    writer = Writer(options.rows)
+    note = peers.complete_numpy_for_numba() if options.library == "numba-cuda" else ""
+    writer = Writer(options.rows, note)
     bascule.device_array(1)
     for topic in TOPICS:
         module = importlib.import_module(topic)

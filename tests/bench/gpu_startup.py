@@ -2,13 +2,16 @@
 
     python tests/bench/gpu_startup.py [--rounds N] [--rows FILE] [--seconds S]
 
-Each library runs the same kernel from the same text, those with a language of their own theirs. The first process of
-each has an empty cache; of the later ones the median is told. All that begins within S seconds is measured.
+Each library runs the same kernel from the same text; those with a language of their own run theirs. The first process
+of each has an empty cache. Later ones find what it cached, and each runs beside one of Bascule, so that a slow moment
+disturbs both. A library's rows are written before the next library begins, those that start fast first. No process is
+begun that would end after S seconds if it took as long as the last one of its library.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import shutil
 import statistics
@@ -18,14 +21,27 @@ import tempfile
 import time
 from pathlib import Path
 
-from gpu_part import DEVICE, Writer
-from measuring import Result, missing
+import measuring
+import peers
+from gpu_part import DEVICE, NotMeasuredError, Writer, reason_of
+from measuring import Row, missing
 from peers import installed
 
 TEXT = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] = 2.0f * threadIdx.x; }'
 PROGRAMS = {
     "python": "pass",
     "numpy": "import numpy",
+    "the driver": """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+context, memory, host = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.create_string_buffer(128)
+assert not cuda.cuInit(0)
+assert not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+assert not cuda.cuCtxSetCurrent(context)
+assert not cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(128))
+assert not cuda.cuMemsetD8_v2(memory, ctypes.c_ubyte(0), ctypes.c_size_t(128))
+assert not cuda.cuMemcpyDtoH_v2(host, memory, ctypes.c_size_t(128))
+""",
     "bascule": f"""
 import bascule
 x = bascule.device_array(32, "f4")
@@ -37,12 +53,6 @@ import cupy
 x = cupy.empty(32, "f4")
 cupy.RawKernel('{TEXT}', "twice")((1,), (32,), (x,))
 assert x.get()[31] == 62
-""",
-    "torch": f"""
-import torch
-x = torch.empty(32, device="cuda")
-torch.cuda._compile_kernel('{TEXT}', "twice")((1, 1, 1), (32, 1, 1), [x])
-assert x.cpu()[31] == 62
 """,
     "cuda.core": f"""
 import numpy as np
@@ -61,6 +71,9 @@ launch(stream, LaunchConfig(grid=1, block=32), kernel, x)
 stream.sync()
 """,
     "numba-cuda": """
+import numpy
+if not hasattr(numpy, "row_stack"):
+    numpy.row_stack = numpy.vstack
 from numba import cuda
 @cuda.jit(cache=True)
 def twice(x):
@@ -68,6 +81,12 @@ def twice(x):
 x = cuda.device_array(32, "f4")
 twice[1, 32](x)
 assert x.copy_to_host()[31] == 62
+""",
+    "torch": f"""
+import torch
+x = torch.empty(32, device="cuda")
+torch.cuda._compile_kernel('{TEXT}', "twice")((1, 1, 1), (32, 1, 1), [x])
+assert x.cpu()[31] == 62
 """,
     "triton": """
 import torch, triton, triton.language as tl
@@ -80,8 +99,16 @@ twice[(1,)](x)
 assert x.cpu()[31] == 62
 """,
 }
-MODULES = {"cuda.core": "cuda.core", "numba-cuda": "numba.cuda", "python": "sys"}
+WHAT = {
+    "python": "python -c pass",
+    "numpy": "import numpy",
+    "the driver": "the driver alone, by ctypes: a context and a copy",
+    "bascule": "Bascule",
+}  # of the others, the library's name
+MODULES = {"numba-cuda": "numba.cuda", "python": "sys", "the driver": "ctypes"}
+ALONE = ("python", "numpy", "the driver", "bascule", "cuda.core", "numba-cuda")  # need no real GPU
 CACHES = ["BASCULE_CACHE_DIR", "CUPY_CACHE_DIR", "NUMBA_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH"]
+SLOW = 3.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # seconds; such processes run warm only once
 LIMIT = 40.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)
 
 
@@ -89,7 +116,7 @@ def missing_reason(name: str) -> str:
     module = MODULES.get(name, name)
     if not installed(module):
         return f"{module} is not installed"
-    if os.environ.get(DEVICE) == "emulated" and name not in ("python", "numpy", "bascule", "cuda.core", "numba-cuda"):
+    if os.environ.get(DEVICE) == "emulated" and name not in ALONE:
         return f"{module} cannot use the emulated device"
     return ""
 
@@ -118,38 +145,64 @@ class Processes:
         return taken
 
 
+class Startup:
+    """Measures one library after the other. `until`: see the head of the file."""
+
+    def __init__(self, processes: Processes, writer: Writer, rounds: int, until: float) -> None:
+        self.processes, self.writer, self.rounds, self.until = processes, writer, rounds, until
+        self.cold: dict[str, float] = {}
+        self.last: dict[str, float] = {}  # seconds that a library's last process took
+
+    def run(self, *names: str) -> list[float]:
+        """Milliseconds of one process each, one after the other. Raises where one fails or the time is over."""
+        if time.monotonic() + sum(self.last.get(name, 0) for name in names) > self.until:
+            raise NotMeasuredError("the time was over")
+        taken = []
+        for name in names:
+            self.last[name] = self.processes.seconds(name)
+            taken.append(1e3 * self.last[name])
+        return taken
+
+    def library(self, name: str, note: str = "") -> None:
+        reason = missing_reason(name)
+        pairs: list[list[float]] = []
+        try:
+            if reason:
+                raise NotMeasuredError(reason)
+            (self.cold[name],) = self.run(name)
+            self.bar(name, "cold", self.cold[name])
+            beside = (name, "bascule") if name != "bascule" else (name,)
+            rounds = self.rounds if self.last[name] < SLOW else 1
+            while len(pairs) < rounds:
+                pairs.append(self.run(*beside))
+        except Exception as error:
+            reason = reason_of(error)
+        if pairs:
+            self.bar(name, "warm", statistics.median(pair[0] for pair in pairs))
+        if name == "bascule":
+            return
+        cold = [self.cold["bascule"] / self.cold[name]] if {"bascule", name} <= self.cold.keys() else []
+        self.row(name, "cold", cold, reason, note)
+        self.row(name, "warm", [ours / theirs for theirs, ours in pairs], reason, note)
+
+    def bar(self, name: str, how: str, median: float) -> None:
+        what = f"{WHAT.get(name, name)}: process with a first result, {how}"
+        self.writer.bar({"what": what, "median": median, "unit": "ms"})
+
+    def row(self, name: str, how: str, ratios: list[float], reason: str, note: str) -> None:
+        what = f"first result of a process, {how}: Bascule / {WHAT.get(name, name)}"
+        row = Row("G8", what, lambda _: 0)
+        result = measuring.result(row, ratios) if ratios else missing("G8", what, "", reason or "Bascule's failed")
+        self.writer.row(dataclasses.replace(result, note=note))
+
+
 def measure(rounds: int, seconds: float, writer: Writer) -> None:
     directory = Path(tempfile.mkdtemp(prefix="bascule-bench-startup-"))
-    until = time.monotonic() + seconds
-    processes = Processes(directory)
-    taken: dict[str, list[float]] = {}
-    reasons = {name: reason for name in PROGRAMS if (reason := missing_reason(name))}
-    for number in range(rounds + 1):
-        for name in PROGRAMS:
-            if name in reasons or time.monotonic() > until:
-                continue
-            try:
-                taken.setdefault(name, []).append(1e3 * processes.seconds(name))
-            except Exception as error:
-                reasons[name] = f"{type(error).__name__}: {error}"
-                continue
-            if number == 0:
-                writer.bar(
-                    {"what": f"{name}: process with a first result, cold", "median": taken[name][0], "unit": "ms"}
-                )
+    note = peers.complete_numpy_for_numba() if installed("numpy") else ""
+    startup = Startup(Processes(directory), writer, rounds, time.monotonic() + seconds)
+    for name in ["bascule", *(name for name in PROGRAMS if name != "bascule")]:
+        startup.library(name, note if name == "numba-cuda" else "")
     shutil.rmtree(directory, ignore_errors=True)
-    warm = {name: statistics.median(times[1:]) for name, times in taken.items() if len(times) > 1}
-    for name, median in warm.items():
-        writer.bar({"what": f"{name}: process with a first result, warm", "median": median, "unit": "ms"})
-    for name in PROGRAMS:
-        if name == "bascule":
-            continue
-        for how, figures in (("cold", {n: times[0] for n, times in taken.items()}), ("warm", warm)):
-            what = f"first result of a process, {how}: Bascule / {name}"
-            if "bascule" in figures and name in figures:
-                writer.row(Result("G8", what, figures["bascule"] / figures[name], 0, "", "recorded"))
-            else:
-                writer.row(missing("G8", what, "", reasons.get(name, reasons.get("bascule", "the time was over"))))
 
 
 def main() -> int:

@@ -56,12 +56,13 @@ def milliseconds(action: Callable[[], object]) -> float:
 class BareNvrtc:
     """The library that Bascule uses, called without it."""
 
-    def __init__(self) -> None:
+    def __init__(self, architecture: str = "compute_80") -> None:
         bascule.current_device()
         info = _bascule._nvrtc_info()
         self.library = ctypes.CDLL(info["path"])
         major, minor = map(int, info["version"].split("."))
-        self.options = ["-arch=compute_80", "-std=c++17", "-lineinfo", *(f"-I{path}" for path in info["include_paths"])]
+        self.options = [f"-arch={architecture}", "-std=c++17", "-lineinfo"]
+        self.options += [f"-I{path}" for path in info["include_paths"]]
         if (major, minor) >= (12, 9):
             self.options.append("--no-cache")
 

@@ -52,6 +52,7 @@ class Result:
     spread: float
     goal: str
     verdict: str
+    note: str = ""  # what a reader has to know about how it was measured
 
     @property
     def measured(self) -> bool:
@@ -61,7 +62,8 @@ class Result:
         told = "" if self.figure is None else number(self.figure)
         if self.spread:
             told += f" ±{number(self.spread)}"
-        return f"{self.number:4}{self.what:60}{told:>18}{self.goal:>14}  {self.verdict}"
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.number:4}{self.what:60}{told:>18}{self.goal:>14}  {self.verdict}{note}"
 
 
 @dataclass
@@ -164,7 +166,8 @@ def write_json(path: Path, results: list[Result], **more: Any) -> None:
 
 def read_json(path: Path) -> list[Result]:
     rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
-    return [Result(**{field.name: row[field.name] for field in dataclasses.fields(Result)}) for row in rows]
+    names = {field.name for field in dataclasses.fields(Result)}
+    return [Result(**{name: row[name] for name in names & row.keys()}) for row in rows]
 
 
 def main(make: Callable[[], Benchmark], description: str) -> list[Result]:

@@ -54,6 +54,19 @@ def cuda_core(ptx: str, name: str, pointers: list[int], stream: int) -> Call:
     return core.launch, (core.Stream.from_handle(stream), config, kernel, *pointers, np.float32(2.0))
 
 
+def complete_numpy_for_numba() -> str:
+    """Gives NumPy the name that numba-cuda 0.30 looks up when it compiles; returns a note if NumPy lacked it.
+
+    NumPy 2.5 removed `row_stack`, a second name of `vstack`. Call this before numba.cuda compiles anything.
+    """
+    import numpy as np
+
+    if hasattr(np, "row_stack"):
+        return ""
+    np.row_stack = np.vstack
+    return f"with numpy.row_stack = numpy.vstack, which numba-cuda needs with NumPy {np.__version__}"
+
+
 def numba_kernel() -> Any:
     from numba import cuda
 

@@ -1,13 +1,15 @@
 """One directory of results from what the pieces of a run on a GPU have left: pieces.py calls it after each.
 
     python tests/gpu/collect.py LOGS RESULTS [HOME]
+    python tests/gpu/collect.py --keep HOME/DATE-DEVICE [NAME]     what came home becomes RESULTS/DATE-DEVICE
     python tests/gpu/collect.py --row RESULTS.JSON     the run's row in the table of results/README.md
 
 LOGS holds NAME.rc (an exit status) for every piece that has ended, NAME.jsonl for one of pytest (outcomes.py),
 NAME.json where it measured something, NAME.log (what it printed). Writes RESULTS/DATE-DEVICE/results.json, and beside
 it what the measurements printed and wrote; words stand for the directories of this machine. Of the same commit, what
 other pieces left there on that day stays. HOME/DATE-DEVICE gets few files: the results, what is looked at first, and
-logs.tar.gz with all the rest.
+logs.tar.gz with all the rest. With NAME, --keep makes RESULTS/DATE-DEVICE/results-NAME.json and so on: a second run of
+that day, perhaps at another commit, stands beside the first.
 """
 
 from __future__ import annotations
@@ -34,6 +36,10 @@ import bascule
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "gpu" / "results"
 STACKS = ROOT / "build" / "dev" / "tests" / "gpu" / "thread_stacks.so"  # lets threads write their stacks
+TEXTS = (
+    *("race", "first", "opcodes", "assumptions", "thread_exit", "library_captures", "endless", "memcheck", "racecheck"),
+)  # what these printed stands beside results.json
+MOST_LINE = 600  # characters of a line there: stacks of a process that hung are in results.json
 RECORDED = ("opcodes", "captures", "textures")  # what other devices are compared with, in files of their own
 HUNG = 124  # the exit status of a piece that did not end
 LOST = 77  # the exit status of a process of pytest whose context a test has lost
@@ -43,7 +49,7 @@ LIBRARIES = [
 ]
 DOCTEST_SUMMARY = re.compile(r"test cases:\s*(\d+)\s*\|\s*(\d+) passed\s*\|\s*(\d+) failed")
 HANGS = "did not end within"  # how the text of a test begins that hung
-LOOKED_AT_FIRST = ("results.json", "bench-gpu.json", "captures.json")
+LOOKED_AT_FIRST = ("results.json", "bench-gpu.json", "bench-gpu-again.json", "captures.json")
 MOST_LOG = 1 << 20  # bytes of each log in the archive: its first quarter and its end
 MOST_TEXT = 1500  # characters of each failure's text
 MOST_SLOW, SLOW = 5, 2.0  # of each piece so many tests that took so many seconds
@@ -265,6 +271,23 @@ def without_places(text: str) -> str:
     return re.sub(rf"(?:(?<![\w.-])|(?<=\\n)|(?<=-I))({places})(?![\w-])", lambda found: words[found[1]], text)
 
 
+def readable(value: Any, indent: str = "") -> str:
+    """JSON with one line for all that fits into one."""
+    text = json.dumps(value)
+    if not value or not isinstance(value, (dict, list)) or len(indent) + len(text) <= 140:
+        return text
+    inner = indent + " "
+    if isinstance(value, dict):
+        lines = [f"{json.dumps(name)}: {readable(each, inner)}" for name, each in value.items()]
+        return "{\n" + ",\n".join(inner + line for line in lines) + f"\n{indent}}}"
+    return "[\n" + ",\n".join(inner + readable(each, inner) for each in value) + f"\n{indent}]"
+
+
+def with_short_lines(text: str) -> str:
+    lines = text.splitlines()
+    return "".join(f"{line if len(line) <= MOST_LINE else line[:MOST_LINE] + ' ...'}\n" for line in lines)
+
+
 def write(logs: Path, results: Path) -> Path:
     """Replaces the results as a whole, so that a run that is ended leaves those of before."""
     summary = summary_of(logs)
@@ -276,11 +299,11 @@ def write(logs: Path, results: Path) -> Path:
         before = json.loads(file.read_text(encoding="utf-8"))
         if all(before.get(key) == summary[key] for key in ("commit", "driver", "python")):
             summary["pieces"] = before["pieces"] | summary["pieces"]
-    replace(file, without_places(json.dumps(summary, indent=2)) + "\n")
-    for log in [*logs.glob("bench-*.log"), *(logs / f"{name}.log" for name in ("race", "first", "opcodes"))]:
+    replace(file, without_places(readable(summary)) + "\n")
+    for log in [*logs.glob("bench-*.log"), *(logs / f"{name}.log" for name in TEXTS)]:
         if log.exists():
             text = without_places(log.read_text(encoding="utf-8", errors="replace"))
-            (target / f"{log.stem}.txt").write_text(text, encoding="utf-8")
+            (target / f"{log.stem}.txt").write_text(with_short_lines(text), encoding="utf-8")
     for measured in [*logs.glob("bench-*.json"), *(logs / f"{name}.json" for name in RECORDED)]:
         if not measured.exists():
             continue
@@ -313,6 +336,37 @@ def shortened_log(data: bytes) -> bytes:
     return data[:head] + b"\n... shortened ...\n" + data[-tail:]
 
 
+# Paths of the machine where the run was, whose directories are not known here.
+PLACES_THERE = re.compile(r"(?:/[\w.+-]+)+/(?:(site-packages)|pack)(?=/)")
+NAME_OF_ITS_KERNEL = re.compile(r"(Linux-\d+\.\d+\.\d+)-[\w.-]+?(?=-(?:x86_64|aarch64))")
+
+
+def keep(home: Path, results: Path, name: str = "") -> Path:
+    """Copies what a run brought home to the results that are committed. Nothing there is replaced."""
+    target = results / home.name
+    target.mkdir(parents=True, exist_ok=True)
+    texts: dict[str, str] = {}
+    with tarfile.open(home / "logs.tar.gz") as archive:
+        for member in archive.getmembers():
+            folder, _, file = member.name.partition("/")
+            if not member.isfile() or not (folder == "results" or (folder == "logs" and file.endswith(".log"))):
+                continue
+            text = (archive.extractfile(member) or sys.exit(f"{member.name} cannot be read")).read().decode()
+            stem = Path(file).stem
+            if folder == "results":
+                texts[file] = text
+            elif stem in TEXTS or stem.startswith("bench-"):
+                texts.setdefault(f"{stem}.txt", text)
+    for file, text in texts.items():
+        to = target / (f"{Path(file).stem}-{name}{Path(file).suffix}" if name else file)
+        text = NAME_OF_ITS_KERNEL.sub(r"\1", PLACES_THERE.sub(lambda found: found[1] or ".", text))
+        text = readable(json.loads(text)) + "\n" if to.suffix == ".json" else with_short_lines(text)
+        if to.exists() and to.read_text(encoding="utf-8") != text:
+            sys.exit(f"{to} is there already: give the run a name")
+        to.write_text(text, encoding="utf-8")
+    return target
+
+
 def row_of(summary: dict[str, Any]) -> str:
     totals = summary["totals"]
     names = ("passed", "failed", "hung", "skipped", "passed on the emulated device")
@@ -321,6 +375,8 @@ def row_of(summary: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--keep":
+        sys.exit(print(keep(Path(sys.argv[2]), RESULTS, *sys.argv[3:])))
     if sys.argv[1] == "--row":
         sys.exit(print(row_of(json.loads(Path(sys.argv[2]).read_text(encoding="utf-8")))))
     written = write(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -39,6 +39,9 @@ FIRST_COMMAND = [
     *("textures-test_sampling", "textures-test_surfaces", "kernels-test_formats", "launches-test_stack"),
     *("ordering-test_races", "driver"),  # those before failed or hung on 2026-11-27
 ]
+# The command `--second` runs these before all the rest.
+SECOND_COMMAND = ["bench-gpu-again", "soak"]
+MEASURED_AGAIN = ["bascule", "cuda.core", "numba-cuda", "startup"]  # parts of tests/bench/gpu.py: a second opinion
 SECONDS = {"first": 350.0, "second": 520.0, "": 1e9}  # limits of the commands
 SCALE = float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # of all limits: a rehearsal has a slower device
 # Seconds without the end of a test after which it hangs; the command `--first` waits less long.
@@ -179,6 +182,7 @@ def all_pieces() -> list[Piece]:
     gpu, every = ROOT / "tests" / "bench" / "gpu.py", ROOT / "tests" / "bench" / "all.py"
     python = [sys.executable]
     bench = [*python, str(gpu), "--json", str(LOGS / "bench-gpu.json"), *smoke]
+    again = [*python, str(gpu), "--json", str(LOGS / "bench-gpu-again.json"), *smoke, "--only", *MEASURED_AGAIN]
     return [
         script("first", "--result", group="first", alone=True, seconds=100),
         script("assumptions", "--out", *smoke, alone=True, seconds=60),
@@ -196,6 +200,7 @@ def all_pieces() -> list[Piece]:
         *pytest_pieces(),
         script("soak", "--out", *smoke[:1], group="soak", alone=True, seconds=90),
         Piece("bench-gpu", bench, "bench", True, seconds=190),
+        Piece("bench-gpu-again", again, "bench", True, seconds=80),
         Piece("bench-host", [*python, str(every), "--json", str(LOGS / "bench-host.json"), "--quick"], "bench", True),
     ]
 
@@ -214,10 +219,10 @@ def is_first(piece: Piece) -> bool:
 
 
 def of_second_command(pieces: list[Piece]) -> list[Piece]:
-    """The soak, what the first command leaves out, and what that one began in these logs and did not end."""
+    """SECOND_COMMAND, what the first command leaves out, and what that one began in these logs and did not end."""
     begun = {path.name.partition(".")[0] for path in LOGS.glob("*.log")}
     left = [piece for piece in pieces if not is_first(piece) or (piece.name in begun and not piece.status.exists())]
-    return sorted(left, key=lambda piece: piece.name != "soak")
+    return sorted(left, key=lambda piece: [*SECOND_COMMAND, piece.name].index(piece.name))
 
 
 def chosen(pieces: list[Piece], only: str) -> list[Piece]:

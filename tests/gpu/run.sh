@@ -22,6 +22,7 @@
 #     driver            tests/python/driver, where they can on the real driver
 #     and the files of tests that failed or hung the last time
 # Pieces of the second:
+#     bench-gpu-again   parts of bench-gpu once more: Bascule, cuda.core, numba-cuda, starting
 #     race              race.py: 100,000 rounds against slow producers; no wrong value, and some with sync=False
 #     textures, opcodes what textures and instructions give: the emulated device is compared with it
 #     cpp               the C++ tests that do not look into the emulated device
