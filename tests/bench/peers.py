@@ -47,7 +47,7 @@ def cuda_core(ptx: str, name: str, pointers: list[int], stream: int) -> Call:
     return launch, (Stream.from_handle(stream), config, kernel, *pointers, np.float32(2.0))
 
 
-def numba_cuda(arrays: list[Any]) -> Call:
+def numba_kernel() -> Any:
     from numba import cuda
 
     @cuda.jit
@@ -55,7 +55,11 @@ def numba_cuda(arrays: list[Any]) -> Call:
         i = cuda.grid(1)
         out[i] = a + x[i] + y[i]
 
-    launcher = arrays3[GRID, BLOCK]
+    return arrays3
+
+
+def numba_cuda(arrays: list[Any]) -> Call:
+    launcher = numba_kernel()[GRID, BLOCK]
     launcher(*arrays, 2.0)
     return launcher, (*arrays, 2.0)
 
