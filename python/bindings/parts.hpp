@@ -92,4 +92,8 @@ void bind_display(pybind11::module_& module);
 /// after everything is bound.
 void describe_call_errors(const pybind11::module_& module);
 
+/// Last: what finds a launcher, or the kernel of a module's attribute, that is known comes before pybind11's functions.
+void find_known_launchers_first(const pybind11::module_& module);
+void find_known_kernels_first(const pybind11::module_& module);
+
 }  // namespace bascule::python

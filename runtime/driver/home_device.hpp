@@ -102,12 +102,15 @@ inline std::atomic<bool> several_devices{true};  // the driver's devices, once t
 
 }  // namespace detail
 
+/// True also while no driver is loaded.
+inline bool several_devices() noexcept { return detail::several_devices.load(std::memory_order_relaxed); }
+
 /// Whether an array that is not empty is known to lie on `home.device`, which is the home then, or anywhere
 /// where its kernels reach it. Makes no query. `told` is the device that the producer names; `not_told` where it names none.
 inline bool is_known_at_home(std::uint64_t pointer, Home& home, int told = not_told) noexcept {
     const int ordinal = home.device.ordinal();
     if (detail::asks_always.load(std::memory_order_relaxed)) return false;
-    const bool one_device = !detail::several_devices.load(std::memory_order_relaxed);
+    const bool one_device = !several_devices();
     if (told == not_told ? !one_device : told != ordinal) return false;
     if (!detail::proven_memory.contains(pointer, ordinal)) {
         return one_device && detail::proven_memory.contains_of_host(pointer);

@@ -53,13 +53,16 @@ def timed(rounds: int | None, quick: bool) -> list[Result]:
 
 
 def counted() -> list[Result]:
-    """N1, where valgrind is there."""
-    what = {name: f"instructions: {instructions.WHAT[name]}" for name in instructions.GOALS}
-    goals = {name: f"<= {goal}" for name, goal in instructions.GOALS.items()}
+    """N1 and N2, where valgrind is there."""
+    rows = [
+        ("N2" if name in instructions.WAYS else "N1", f"instructions: {instructions.WHAT[name]}", f"<= {goal}")
+        for name, goal in instructions.GOALS.items()
+    ]
     if shutil.which("valgrind") is None:
-        return [missing("N1", what[name], goals[name], "valgrind is not installed") for name in goals]
+        return [missing(*row, "valgrind is not installed") for row in rows]
     figures = instructions.figures(instructions.count())
-    return [exact("N1", what[name], figures[name]["ours"], goals[name]) for name in goals]
+    counts = [figures[name]["ours"] for name in instructions.GOALS]
+    return [exact(number, what, count, goal) for (number, what, goal), count in zip(rows, counts, strict=True)]
 
 
 def other_libraries(rounds: int | None, quick: bool) -> list[Result]:

@@ -97,6 +97,37 @@ static PyType_Slot producer_slots[] = {
 static PyType_Spec producer_spec = {"bench_native.Producer", sizeof(Producer), 0, Py_TPFLAGS_DEFAULT,
                                     producer_slots};
 
+/* --- What the expressions `e[grid, block]`, `e.k` and `e.forall(n)` cost by themselves: each returns `e` ---- */
+
+static PyObject* empty_subscript(PyObject* self, PyObject* key) {
+    (void)key;
+    return Py_NewRef(self);
+}
+
+static PyObject* empty_attribute(PyObject* self, void* closure) {
+    (void)closure;
+    return Py_NewRef(self);
+}
+
+static PyObject* empty_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+    (void)arguments, (void)count, (void)names;
+    return Py_NewRef(self);
+}
+
+static PyGetSetDef empty_attributes[] = {{"k", empty_attribute, NULL, "The object itself.", NULL}, {0}};
+
+static PyMethodDef empty_methods[] = {{"forall", (PyCFunction)(void (*)(void))empty_method,
+                                       METH_FASTCALL | METH_KEYWORDS, "The object itself."},
+                                      {0}};
+
+static PyType_Slot empty_slots[] = {{Py_tp_new, (void*)PyType_GenericNew},
+                                    {Py_mp_subscript, (void*)empty_subscript},
+                                    {Py_tp_getset, empty_attributes},
+                                    {Py_tp_methods, empty_methods},
+                                    {0, NULL}};
+
+static PyType_Spec empty_spec = {"bench_native.Empty", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT, empty_slots};
+
 /* --- Loops ---------------------------------------------------------------------------------------------- */
 
 static PyObject* time_reads(PyObject* module, PyObject* arguments) {
@@ -398,10 +429,11 @@ PyMODINIT_FUNC PyInit_bench_native(void) {
     interface_name = PyUnicode_InternFromString("__cuda_array_interface__");
     PyObject* module = PyModule_Create(&definition);
     PyObject* producer = PyType_FromSpec(&producer_spec);
-    if (!module || !producer || PyModule_AddObject(module, "Producer", producer)) {
-        Py_XDECREF(producer);
-        Py_XDECREF(module);
-        return NULL;
-    }
+    PyObject* empty = PyType_FromSpec(&empty_spec);
+    if (!module || !producer || !empty || PyModule_AddObjectRef(module, "Producer", producer) ||
+        PyModule_AddObjectRef(module, "Empty", empty))
+        Py_CLEAR(module);
+    Py_XDECREF(producer);
+    Py_XDECREF(empty);
     return module;
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from measuring import native
@@ -15,6 +15,7 @@ bench_native, exchange_native = native("bench_native", "exchange_native")
 GRID, BLOCK = 4, 256
 SIZE = GRID * BLOCK
 MOST = 16  # arrays
+Loop = Callable[[Iterable[int]], None]
 
 
 def kernel(arrays: int) -> str:
@@ -77,3 +78,56 @@ class Launches:
         cases["compile again"] = (bascule.compile, (TEXT,))
         cases["copy"] = (self.owners[0].copy, ())
         return cases
+
+    def ways(self) -> dict[str, tuple[Loop, Loop]]:
+        """Ways to write a launch in a loop, by name, each with a loop of what it is compared with.
+
+        That is a launcher that was kept, and the same expression of an extension type that does nothing.
+        """
+        module, kernel, stream = self.module, self.module.arrays3, bascule.stream()
+        x, y, out, a = self.arguments("own")
+        empty = bench_native.Empty()
+        kept, on_stream, for_work = kernel[GRID, BLOCK], kernel[GRID, BLOCK, stream], kernel.forall(SIZE)
+
+        def subscript(rounds: Iterable[int], k: Any = kernel, g: int = GRID, b: int = BLOCK) -> None:
+            for _ in rounds:
+                k[g, b](x, y, out, a)
+
+        def kept_and_subscript(rounds: Iterable[int], e: Any = empty, g: int = GRID, b: int = BLOCK) -> None:
+            for _ in rounds:
+                kept(x, y, out, a)
+                e[g, b]
+
+        def attribute(rounds: Iterable[int], m: Any = module, g: int = GRID, b: int = BLOCK) -> None:
+            for _ in rounds:
+                m.arrays3[g, b](x, y, out, a)
+
+        def kept_and_attribute(rounds: Iterable[int], e: Any = empty, g: int = GRID, b: int = BLOCK) -> None:
+            for _ in rounds:
+                kept(x, y, out, a)
+                e.k[g, b]
+
+        def with_stream(rounds: Iterable[int], k: Any = kernel, g: int = GRID, b: int = BLOCK) -> None:
+            for _ in rounds:
+                k[g, b, stream](x, y, out, a)
+
+        def kept_and_stream(rounds: Iterable[int], e: Any = empty, g: int = GRID, b: int = BLOCK) -> None:
+            for _ in rounds:
+                on_stream(x, y, out, a)
+                e[g, b, stream]
+
+        def forall(rounds: Iterable[int], k: Any = kernel, n: int = SIZE) -> None:
+            for _ in rounds:
+                k.forall(n)(x, y, out, a)
+
+        def kept_and_forall(rounds: Iterable[int], e: Any = empty, n: int = SIZE) -> None:
+            for _ in rounds:
+                for_work(x, y, out, a)
+                e.forall(n)
+
+        return {
+            "k[g, b]": (subscript, kept_and_subscript),
+            "m.k[g, b]": (attribute, kept_and_attribute),
+            "k[g, b, stream]": (with_stream, kept_and_stream),
+            "k.forall(n)": (forall, kept_and_forall),
+        }

@@ -2,83 +2,141 @@
 
     python tests/bench/threads.py [--rounds N]
 
-Every thread has its own arrays and stream and launches in a Python loop, as programs do: with a GIL the threads take
-turns, and what is asked is that they lose little by it.
+Every thread has its own arrays and stream and launches in a Python loop, as programs do, on a core of its own where
+there are so many: on a core that they share, threads wait for each other in any case. Beside it: a function that does
+nothing but release the GIL and take it again, and cuda.core and numba-cuda where they are installed, which find the
+emulated device in the driver's place, as in peers.py.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 import bench_device  # noqa: F401
 import measuring
+import peers
 from launches import BLOCK, GRID, SIZE, Launches
-from measuring import Benchmark, Row
+from measuring import Benchmark, Round, Row
 
 import bascule
 
-ALL_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()  # before anything is pinned
+CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []  # before anything is pinned
 THREADS = (1, 2, 4)
 LAUNCHES = 40_000  # of all threads together
+NUMBAS_LAUNCHES = 1_000
+OURS, GIL = "bascule", "the GIL alone"
+Call = Callable[[], object]
+MakeCall = Callable[[bascule.Stream, list[bascule.DeviceArray]], Call]
 
 
-def benchmark() -> Benchmark:
-    launches = Launches()
-    kernel = launches.module.arrays3
-    pinned = os.sched_getaffinity(0) if ALL_CORES else set()
-    calls: list[tuple[bascule.Launcher, tuple[Any, ...]]] = []
-    for _ in range(max(THREADS)):
-        stream = bascule.stream()
-        arrays = [bascule.device_array(SIZE, "f4", stream=stream) for _ in range(3)]
-        calls.append((kernel[GRID, BLOCK, stream], (*arrays, 2.0)))
-        calls[-1][0](*calls[-1][1])
+def bascules(launches: Launches) -> MakeCall:
+    def make(stream: bascule.Stream, arrays: list[bascule.DeviceArray]) -> Call:
+        launcher = launches.module.arrays3[GRID, BLOCK, stream]
+        return lambda: launcher(*arrays, 2.0)
 
-    def nanoseconds(threads: int) -> float:
-        barrier = threading.Barrier(threads + 1)
+    return make
 
-        def launch(call: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-            a, b, c, factor = arguments
-            barrier.wait()
-            for _ in range(LAUNCHES // threads):
-                call(a, b, c, factor)
-            barrier.wait()
 
-        workers = [threading.Thread(target=launch, args=calls[i]) for i in range(threads)]
-        if ALL_CORES:
-            os.sched_setaffinity(0, ALL_CORES)  # threads inherit it
-        for worker in workers:
-            worker.start()
+def releases_of_the_gil(stream: bascule.Stream, arrays: list[bascule.DeviceArray]) -> Call:
+    """ctypes releases the GIL around a function of C."""
+    return ctypes.CDLL(None).getppid
+
+
+def cuda_cores(launches: Launches) -> MakeCall:
+    from cuda.core import Device
+
+    def make(stream: bascule.Stream, arrays: list[bascule.DeviceArray]) -> Call:
+        pointers = [array.__cuda_array_interface__["data"][0] for array in arrays]
+        launch, arguments = peers.cuda_core(launches.module.arrays3.ptx, "arrays3", pointers, stream.handle)
+        Device(0).set_current()  # of the thread
+        return lambda: launch(*arguments)
+
+    return make
+
+
+def numbas() -> MakeCall:
+    from numba import cuda
+
+    kernel = peers.numba_kernel()
+
+    def make(stream: bascule.Stream, arrays: list[bascule.DeviceArray]) -> Call:
+        launcher = kernel[GRID, BLOCK, cuda.external_stream(stream.handle)]
+        own = [cuda.as_cuda_array(array) for array in arrays]
+        return lambda: launcher(*own, 2.0)
+
+    return make
+
+
+def nanoseconds(make: MakeCall, threads: int, launches: int) -> float:
+    """Of one launch, where so many threads share the launches: from the first one's start to the last one's end."""
+    barrier = threading.Barrier(threads)
+    streams = [bascule.stream() for _ in range(threads)]
+    arrays = [[bascule.device_array(SIZE, "f4", stream=stream) for _ in range(3)] for stream in streams]
+    times: list[int] = []
+
+    def work(number: int) -> None:
+        if CORES:
+            os.sched_setaffinity(0, {CORES[number % len(CORES)]})  # of this thread
+        call = make(streams[number], arrays[number])
+        call()
         barrier.wait()
         start = time.perf_counter_ns()
-        barrier.wait()
-        taken = time.perf_counter_ns() - start
-        for worker in workers:
-            worker.join()
-        if ALL_CORES:
-            os.sched_setaffinity(0, pinned)
-        bascule.synchronize()
-        return taken / LAUNCHES
+        for _ in range(launches // threads):
+            call()
+        times.extend((start, time.perf_counter_ns()))
 
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    bascule.synchronize()
+    return (max(times) - min(times)) / launches
+
+
+def benchmark(with_peers: bool = False) -> Benchmark:
+    launches = Launches()
+    makers = {OURS: bascules(launches), GIL: releases_of_the_gil}
+    if with_peers:
+        makers |= {"cuda.core": cuda_cores(launches), "numba-cuda": numbas()}
     return Benchmark(
-        {f"{count} threads": lambda count=count: nanoseconds(count) for count in THREADS},
-        [
-            Row(
-                "T",
-                f"launches a second of {count} threads / of one",
-                lambda r, count=count: r["1 threads"] / r[f"{count} threads"],
-                ">= 0.8",
+        {
+            f"{library} {count}": lambda library=library, make=make, count=count: nanoseconds(
+                make, count, NUMBAS_LAUNCHES if library == "numba-cuda" else LAUNCHES
             )
-            for count in THREADS[1:]
-        ],
+            for library, make in makers.items()
+            for count in THREADS
+        },
+        [row for count in THREADS[1:] for row in rows(count, list(makers))],
         rounds=15,
-        what={f"{count} threads": f"a launch by one of {count} threads, all together" for count in THREADS},
-        keep=calls,
+        what={
+            f"{library} {count}": f"{library}: a launch by one of {count} threads, all together"
+            for library in makers
+            for count in THREADS
+        },
+        keep=launches,
     )
 
 
+def rate(library: str, threads: int) -> Callable[[Round], float]:
+    """So many threads' launches a second over one thread's."""
+    return lambda r: r[f"{library} 1"] / r[f"{library} {threads}"]
+
+
+def rows(threads: int, libraries: list[str]) -> list[Row]:
+    what = f"launches a second of {threads} threads / of one"
+    made = [Row("T", f"{what}: {library}", rate(library, threads)) for library in libraries]
+    ours, gil = rate(OURS, threads), rate(GIL, threads)
+    made.append(Row("T", "the same: bascule / the GIL alone", lambda r: ours(r) / gil(r), ">= 0.8"))
+    return made
+
+
 if __name__ == "__main__":
-    measuring.main(benchmark, __doc__)
+    if not peers.missing() and peers.READY not in os.environ:
+        sys.exit(peers.with_the_driver(__file__, *sys.argv[1:]))
+    measuring.main(lambda: benchmark(peers.READY in os.environ), __doc__)

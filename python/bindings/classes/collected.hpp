@@ -1,6 +1,7 @@
 // What Python's collector of cycles needs to know of a class whose C++ value holds Python objects.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include <pybind11/pybind11.h>
@@ -37,28 +38,34 @@ class ReferenceVisitor {
 namespace detail {
 
 /// An object whose value another one owns, or that has none yet, holds nothing.
-template <class T>
+template <class T, class Holder>
 int visit_instance(PyObject* self, ReferenceVisitor visitor) {
     const pybind11::detail::value_and_holder value =
         reinterpret_cast<pybind11::detail::instance*>(self)->get_value_and_holder();
-    if (value.holder_constructed()) value.value_ptr<T>()->visit_references(visitor);
+    if (!value.holder_constructed()) return 0;
+    if constexpr (std::is_void_v<Holder>) {
+        value.value_ptr<T>()->visit_references(visitor);
+    } else {
+        value.holder<Holder>().visit_references(visitor);
+    }
     return visitor.result();
 }
 
 }  // namespace detail
 
-/// For py::class_<T>, where T has `visit_references(ReferenceVisitor&)`: cycles through its objects are collected.
-template <class T>
+/// For py::class_<T>, where T has `visit_references(ReferenceVisitor&)`, or for py::class_<T, Holder>, where Holder has it:
+/// cycles through its objects are collected.
+template <class T, class Holder = void>
 pybind11::custom_type_setup collected() {
     return pybind11::custom_type_setup([](PyHeapTypeObject* heap_type) {
         PyTypeObject& type = heap_type->ht_type;
         type.tp_flags |= Py_TPFLAGS_HAVE_GC;
         type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
             Py_VISIT(Py_TYPE(self));
-            return detail::visit_instance<T>(self, {visit, arg});
+            return detail::visit_instance<T, Holder>(self, {visit, arg});
         };
         type.tp_clear = [](PyObject* self) {
-            return detail::visit_instance<T>(self, ReferenceVisitor::that_clears());
+            return detail::visit_instance<T, Holder>(self, ReferenceVisitor::that_clears());
         };
     });
 }

@@ -120,9 +120,13 @@ const KnownPlace* find_place() {
     return nullptr;
 }
 
-LaunchSite find_site() {
+CallSite call_at(const KnownPlace& place) {
+    return {place.site, place_in(reinterpret_cast<PyCodeObject*>(place.code.ptr()), place.instruction)};
+}
+
+CallSite find_call() {
     const KnownPlace* place = find_place();
-    return place == nullptr ? LaunchSite{} : place->site;
+    return place == nullptr ? CallSite{} : call_at(*place);
 }
 
 /// Python passes the same key for x[(4, 4)] and x[4, 4]: only the text tells them apart.
@@ -144,7 +148,7 @@ extern "C" void bascule_python_call_site(char* text, std::size_t capacity) {
     const NoGarbageCollection no_collection;
     const py::error_scope pending_exception;
     try {
-        const std::string place = find_site().place();
+        const std::string place = find_call().site.place();
         const std::size_t length = std::min(place.size(), capacity - 1);
         std::memcpy(text, place.data(), length);
         text[length] = '\0';
@@ -170,9 +174,9 @@ std::string display_name(const py::handle& file) {
     return py::str(py::module_::import("bascule._places").attr("display")(file)).cast<std::string>();
 }
 
-LaunchSite current_site() noexcept {
+CallSite current_call() noexcept {
     try {
-        return find_site();
+        return find_call();
     } catch (const std::exception&) {  // a report without a place is better than no launch
     }
     return {};
@@ -181,7 +185,7 @@ LaunchSite current_site() noexcept {
 SubscriptSite current_subscript() noexcept {
     try {
         const KnownPlace* place = find_place();
-        if (place != nullptr) return {place->site, holds_one_tuple(*place)};
+        if (place != nullptr) return {call_at(*place), holds_one_tuple(*place)};
     } catch (const std::exception&) {  // as above
     }
     return {};

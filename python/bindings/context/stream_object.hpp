@@ -19,6 +19,14 @@ struct StreamObject {
     std::shared_ptr<Stream> owned;  ///< null when borrowed
     StreamRef ref;
     pybind11::object foreign;  ///< the owner of a borrowed stream, if known
+    bool lent = false;         ///< to launchers that do not keep it (launch/known_launchers.hpp)
+
+    ~StreamObject() {
+        if (lent) [[unlikely]]
+            end_loan(*this);
+    }
+    /// Tells those launchers.
+    inline static void (*end_loan)(const StreamObject&) noexcept = nullptr;
 
     void visit_references(ReferenceVisitor& each) { each(foreign); }
 };

@@ -20,9 +20,11 @@
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
+#include "kernels/module_attributes.hpp"
 #include "kernels/template_arguments.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/kernel_loading.hpp"
+#include "launch/known_launchers.hpp"
 #include "launch/launcher.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"
@@ -45,7 +47,11 @@ py::object forall(const KernelObject& self, const py::object& work, const py::ob
     LaunchPlan plan = to_plan({}, stream);
     plan.work = to_extents("work", work);
     plan.shared_bytes = shared_bytes;
-    return make_launcher(self.kernel, std::move(plan));
+    const CallSite call = current_call();
+    plan.site = call.site;
+    LauncherKey known;
+    if (stream.is_none() && shared_bytes == 0 && read_work(work.ptr(), known)) known.place = call.place;
+    return make_known_launcher(self, std::move(plan), known);
 }
 
 void launch_kernel(const KernelObject& self, py::handle grid, py::handle block, const py::tuple& arguments,
@@ -343,14 +349,14 @@ void bind_kernel_values(py::module_& module) {
 }
 
 void bind_kernel(py::module_& module) {
-    py::class_<KernelObject>(module, "Kernel", R"(One __global__ function of a Module.
+    py::class_<KernelObject>(module, "Kernel", collected<KernelObject>(),
+                             R"(One __global__ function of a Module.
 
 `kernel[grid, block](arguments)` launches it; arguments are checked against the C++ parameters and converted. Compiled at first use;
 any thread may use it.)")
         .def(
             "__getitem__",
-            [](const KernelObject& self, const py::object& key) { return launcher_of(self.kernel, key); },
-            "key"_a)
+            [](const KernelObject& self, const py::object& key) { return launcher_of(self, key); }, "key"_a)
         .def("__call__", &fail_unconfigured)
         .def(
             "forall", &forall, "work"_a, py::kw_only(), "stream"_a = py::none(), "shared_bytes"_a = 0,
@@ -543,8 +549,9 @@ Module make_module(std::string text, std::string name, int first_line, std::stri
 }
 
 void bind_module(py::module_& module) {
-    py::class_<Module>(module, "Module",
-                       R"(A CUDA C++ text, compiled: its kernels are attributes, and items by qualified name.
+    py::class_<Module, ModuleHolder<Module>>(
+        module, "Module", collected<Module, ModuleHolder<Module>>(),
+        R"(A CUDA C++ text, compiled: its kernels are attributes, and items by qualified name.
 
 `module.scale`, `module["ns::scale"]`. The module's own attributes win over kernels of the same name; `module["kernels"]` always
 means the kernel.)")

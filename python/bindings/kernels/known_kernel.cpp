@@ -13,6 +13,7 @@
 #include "classes/added_method.hpp"
 #include "context/device_object.hpp"
 #include "launch/kernel_loading.hpp"
+#include "launch/known_launchers.hpp"
 #include "parts.hpp"
 
 namespace py = pybind11;

@@ -7,6 +7,7 @@
 
 #include "classes/added_method.hpp"
 #include "launch/kernel_loading.hpp"
+#include "launch/known_launchers.hpp"
 #include "launch/launcher.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"
@@ -59,7 +60,7 @@ py::tuple launcher_recipe(const py::object& launcher) {
     const LaunchOptions options = plan.options ? *plan.options : LaunchOptions{};
     const py::object config = plan.work.empty() ? py::cast(plan.config) : py::object(py::none());
     return py::make_tuple(KernelObject{state.kernel}, config, py::tuple(py::cast(plan.work)),
-                          plan.shared_bytes, plan.stream_object, options.peer, options.sync,
+                          plan.shared_bytes, state.stream_object(), options.peer, options.sync,
                           !options.streams.empty());
 }
 

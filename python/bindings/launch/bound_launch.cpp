@@ -127,8 +127,8 @@ std::shared_ptr<Stream> owned_by(const py::object& object, StreamRef stream) {
 
 /// What owns the stream that a launch chose, where that is Bascule's: it was given, is current, or an array
 /// is bound to it.
-std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchPlan& plan, PreparedLaunch& launch) {
-    if (auto owned = owned_by(plan.stream_object, stream)) return owned;
+std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchState& state, PreparedLaunch& launch) {
+    if (auto owned = owned_by(state.stream_object(), stream)) return owned;
     if (auto owned = owned_by(current_stream_object(launch.device()), stream)) return owned;
     const Owners owners = launch.owners().current();
     for (std::size_t i = 0; i < owners.count; ++i) {
@@ -144,7 +144,7 @@ std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchPlan& plan, Prepa
 constexpr std::uint32_t launches_a_hand_over = 512;
 
 /// For how many launches on this stream the one that comes next hands the arrays over; 0: it does not.
-std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const LaunchPlan& plan) {
+std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const LaunchState& state) {
     const auto known = [&]() -> UsedStream* {
         for (UsedStream& used : binding.streams) {
             if (used.stream == stream) return &used;
@@ -162,7 +162,7 @@ std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const La
         if (UsedStream* used = known()) [[likely]]
             return counted(*used);
     }
-    UsedStream used{stream, stream.handle() == 1, owner_of(stream, plan, binding.launch)};
+    UsedStream used{stream, stream.handle() == 1, owner_of(stream, state, binding.launch)};
     used.stays = used.stays || used.owned != nullptr;
     used.shown = streams_shown.load(std::memory_order_acquire);
     used.hidden = !may_be_captured_by_others(stream);
@@ -175,12 +175,12 @@ std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const La
 /// another stream in the thread where the binding goes; and while a graph of ours is being captured, because it has
 /// owners of its own.
 void launch_bound(Bound& bound) {
-    const LaunchPlan& plan = bound.state.plan;
     if (!bound.state.launches) return;
     const std::shared_ptr<Binding> binding = bound.binding();
     const StreamRef stream = binding->launch.stream();
-    const std::uint32_t launches =
-        NotedCapture::any() || stream.handle() == 2 ? 1 : launches_to_hand_over(*binding, stream, plan);
+    const std::uint32_t launches = NotedCapture::any() || stream.handle() == 2
+                                       ? 1
+                                       : launches_to_hand_over(*binding, stream, bound.state);
     if (launches == 0) [[likely]] {
         binding->launch.enqueue(stream, Owners::handed_over_later());
         return;

@@ -14,7 +14,7 @@
 #include "arrays/array_object.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
-#include "launch/kernel_loading.hpp"
+#include "launch/known_launchers.hpp"
 #include "support/gil.hpp"
 #include "textures/texture_object.hpp"
 #include "values/values.hpp"
@@ -126,7 +126,7 @@ py::object explain_launch(LaunchState& state, const CallArguments& arguments) {
     py::dict facts("kernel"_a = prepared.function().expression(),
                    "signature"_a = bascule::to_string(pack.signature()),
                    "device"_a = to_string(prepared.device()), "stream"_a = describe(stream),
-                   "_stream"_a = StreamObject{nullptr, stream, plan.stream_object},
+                   "_stream"_a = StreamObject{nullptr, stream, state.stream_object()},
                    "choice"_a = name_in(choices, choice), "grid"_a = py::none(), "block"_a = py::none(),
                    "shared_bytes"_a = 0, "work"_a = py::tuple(py::cast(plan.work)));
     if (state.launches) {

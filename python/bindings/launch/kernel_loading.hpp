@@ -24,9 +24,4 @@ KernelImage compile(const Kernel& function, Device device);
 /// current one.
 const LoadedKernel& load(const Kernel& function, Device device, std::optional<StreamRef> stream = {});
 
-/// bascule.Kernel.
-struct KernelObject {
-    Kernel kernel;
-};
-
 }  // namespace bascule::python

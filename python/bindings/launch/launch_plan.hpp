@@ -47,10 +47,11 @@ struct LaunchPlan {
     std::vector<std::uint64_t> work;  ///< threads along each axis: grid and block are chosen for them
     std::uint32_t shared_bytes = 0;   ///< with `work`
     std::optional<StreamRef> stream;  ///< none: chosen from the arguments
-    pybind11::object stream_object;   ///< kept alive with the launcher
+    pybind11::object stream_object;   ///< kept alive with the launcher; LaunchState::stream_object has it
     std::shared_ptr<const LaunchOptions> options{};  ///< null: as usual
     bool configured = true;                          ///< false: no grid is known, for `explain` and `prepare`
     LaunchSite site{};                               ///< where it was made, unless that is another launcher's
+    std::weak_ptr<Stream> lent_stream{};  ///< in place of `stream_object`, of a launcher that is known
 
     /// False: everything is checked and nothing is launched, as with `forall(0)`.
     bool launches() const noexcept {

@@ -16,6 +16,7 @@
 #include "classes/callable_object.hpp"
 #include "context/call_site.hpp"
 #include "launch/explanation.hpp"
+#include "launch/known_launchers.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"
 #include "values/values.hpp"
@@ -71,6 +72,7 @@ PyObject* options(PyObject* self, PyObject* arguments, PyObject* keywords) {
         }
         const LaunchState& state = state_of(self);
         LaunchPlan plan = state.plan;
+        plan.stream_object = state.stream_object();
         plan.options = to_options(plan.options, values[0], values[1], values[2]);
         return make_launcher(state.kernel, std::move(plan));
     });
@@ -152,10 +154,9 @@ PyMethodDef launcher_methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-py::object make_launcher_at(LaunchSite site, const Kernel& kernel, LaunchPlan plan) {
-    plan.site = site;
+py::object make_launcher_at_site(const Kernel& kernel, LaunchPlan plan, const LauncherKey& key = {}) {
     return make_callable(launcher_type, &call_launcher,
-                         std::make_unique<LaunchState>(kernel, std::move(plan)));
+                         std::make_unique<LaunchState>(kernel, std::move(plan), key));
 }
 
 // --- kernel[grid, block, stream, shared_bytes]
@@ -204,10 +205,19 @@ void require_handle(const py::tuple& parts) {
 }  // namespace
 
 py::object make_launcher(const Kernel& kernel, LaunchPlan plan) {
-    return make_launcher_at(current_site(), kernel, std::move(plan));
+    plan.site = current_site();
+    return make_launcher_at_site(kernel, std::move(plan));
 }
 
-py::object launcher_of(const Kernel& kernel, const py::object& key) {
+py::object make_known_launcher(const KernelObject& self, LaunchPlan plan, const LauncherKey& key) {
+    const LauncherKey known = lend_stream(self, plan, key);
+    py::object made = make_launcher_at_site(self.kernel, std::move(plan), known);
+    if (known.place != 0) remember_launcher(self, made);
+    return made;
+}
+
+py::object launcher_of(const KernelObject& self, const py::object& key) {
+    const Kernel& kernel = self.kernel;
     if (py::isinstance<LaunchConfig>(key)) {
         return make_launcher(kernel, to_plan(key.cast<LaunchConfig>(), py::none()));
     }
@@ -226,7 +236,11 @@ py::object launcher_of(const Kernel& kernel, const py::object& key) {
     const LaunchConfig config = to_config(parts[0], parts[1], shared);
     const SubscriptSite place = current_subscript();
     if (place.one_tuple) fail_one_tuple(parts);
-    return make_launcher_at(place.site, kernel, to_plan(config, stream));
+    LaunchPlan plan = to_plan(config, stream);
+    plan.site = place.call.site;
+    LauncherKey known;
+    if (read_subscript(key.ptr(), known)) known.place = place.call.place;
+    return make_known_launcher(self, std::move(plan), known);
 }
 
 const LaunchState& state_of_launcher(py::handle launcher) {

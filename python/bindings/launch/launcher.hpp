@@ -12,13 +12,17 @@ namespace bascule::python {
 
 class LaunchState;  // prepared_launch.hpp
 struct CallArguments;
+struct KernelObject;  // known_launchers.hpp
+struct LauncherKey;   // launcher_key.hpp
 
-/// A new bascule.Launcher.
+/// A new bascule.Launcher, made at the line that runs now.
 pybind11::object make_launcher(const Kernel& kernel, LaunchPlan plan);
+/// The same, made at `plan.site`. The kernel knows it from now on by `key`, where it can.
+pybind11::object make_known_launcher(const KernelObject& self, LaunchPlan plan, const LauncherKey& key);
 
 /// A launcher for kernel[grid, block], kernel[grid, block, stream], kernel[grid, block, stream, shared_bytes],
 /// kernel[LaunchConfig] or kernel[LaunchConfig, stream]. Throws: ArgumentError for any other key.
-pybind11::object launcher_of(const Kernel& kernel, const pybind11::object& key);
+pybind11::object launcher_of(const KernelObject& self, const pybind11::object& key);
 
 /// A new bascule.BoundLaunch, which keeps `launcher`, whose state it uses. Throws: whatever a launch with these arguments
 /// would throw before it is issued.

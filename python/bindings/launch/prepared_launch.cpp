@@ -8,10 +8,13 @@
 #include <bascule/runtime/trace/traced_call.hpp>
 
 #include "context/current_stream.hpp"
+#include "context/stream_object.hpp"
 #include "launch/arguments.hpp"
 #include "launch/kernel_loading.hpp"
 #include "support/gil.hpp"
 #include "support/stack_room.hpp"
+
+namespace py = pybind11;
 
 namespace bascule::python {
 namespace {
@@ -155,6 +158,11 @@ const ResolvedLaunch& LaunchState::resolve_on(Device device) {
     if (!resolved_) resolved_.emplace(std::move(found));
     is_resolved_.store(true, std::memory_order_release);
     return *resolved_;
+}
+
+py::object LaunchState::stream_object() const {
+    if (plan.stream_object || !plan.stream) return plan.stream_object;
+    return py::cast(StreamObject{plan.lent_stream.lock(), *plan.stream, py::none()});
 }
 
 }  // namespace bascule::python

@@ -16,6 +16,7 @@
 #include "context/current_stream.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/launch_plan.hpp"
+#include "launch/launcher_key.hpp"
 #include "support/gil.hpp"
 #include "support/owners.hpp"
 #include "support/without_gil.hpp"
@@ -36,9 +37,10 @@ struct ResolvedLaunch {
 /// A kernel and how it is launched. Any number of threads may make the first call; one of them decides for all.
 class LaunchState {
   public:
-    LaunchState(Kernel the_kernel, LaunchPlan the_plan)
-        : kernel(std::move(the_kernel)), plan(std::move(the_plan)), launches(plan.launches()) {}
+    LaunchState(Kernel the_kernel, LaunchPlan the_plan, const LauncherKey& the_key = {})
+        : key(the_key), kernel(std::move(the_kernel)), plan(std::move(the_plan)), launches(plan.launches()) {}
 
+    const LauncherKey key;  ///< empty but for a launcher that its kernel knows
     const Kernel kernel;
     const LaunchPlan plan;
     const bool launches;  ///< false: everything is checked and nothing is launched
@@ -57,6 +59,11 @@ class LaunchState {
     }
     const ResolvedLaunch& resolve_on(Device device);
 
+    /// The bascule.Stream, or what else was given as the stream; None without one. One that was lent is made anew.
+    pybind11::object stream_object() const;
+    /// From now on the launcher keeps the stream that was lent to it.
+    void keep_stream() noexcept { kept_stream_ = plan.lent_stream.lock(); }
+
     void finalize() noexcept {}
     void visit_references(ReferenceVisitor& each) {
         each.only_look_at(plan.stream_object.ptr());
@@ -70,6 +77,7 @@ class LaunchState {
     std::atomic<bool> is_resolved_{false};
     GilMutex mutex_;
     std::optional<ResolvedLaunch> resolved_;
+    std::shared_ptr<Stream> kept_stream_;
 };
 
 /// Every argument as it was read, in the order of the parameters.

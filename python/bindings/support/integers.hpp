@@ -48,6 +48,17 @@ inline std::optional<std::int64_t> short_integer(PyObject* object) noexcept {
     return count == two ? digits[0] | static_cast<std::int64_t>(digits[1]) << PyLong_SHIFT : 0;
 }
 
+/// The value of a positive int of one digit, which is 30 bits; 0 for whatever else it is.
+[[gnu::always_inline]] inline digit one_digit(PyObject* object) noexcept {
+    if (!PyLong_CheckExact(object)) return 0;
+    const auto* number = reinterpret_cast<const PyLongObject*>(object);
+#if PY_VERSION_HEX >= 0x030C0000
+    return number->long_value.lv_tag == 8 ? number->long_value.ob_digit[0] : 0;
+#else
+    return Py_SIZE(number) == 1 ? number->ob_digit[0] : 0;
+#endif
+}
+
 /// Whether it is an int, or has `__index__`; bool is none here.
 inline bool is_integer(pybind11::handle object) noexcept {
     return !PyBool_Check(object.ptr()) && PyIndex_Check(object.ptr()) != 0;

@@ -269,6 +269,8 @@ CYCLES = {
         with_attribute(lambda p: kernel().forall(32, stream=p)),
         with_attribute(lambda p: kernel()[1, 32].options(streams={"p": p})),
     ],
+    "Kernel": [],  # launchers that hold nothing
+    "Module": [],  # kernels
     "RawBytes": [],  # Python's bytes
     "Stream": [with_attribute(bascule.external_stream)],
     "Surface": [
@@ -281,8 +283,8 @@ CYCLES = {
 }
 # Their values hold no Python object.
 VALUES = {
-    *("CacheStatistics", "CompileOptions", "Device", "Diagnostic", "Event", "Kernel", "KernelAttributes"),
-    *("LaunchConfig", "MemoryPool", "Module", "Occupancy", "PointerAttributes", "RawPointer"),
+    *("CacheStatistics", "CompileOptions", "Device", "Diagnostic", "Event", "KernelAttributes"),
+    *("LaunchConfig", "MemoryPool", "Occupancy", "PointerAttributes", "RawPointer"),
     *("_CacheDisabled", "_DocumentationOfInstance", "_RecordedTrace", "_SignatureOfInstance"),
 }
 
@@ -354,13 +356,12 @@ def test_every_class_whose_value_names_a_python_object_is_collected():
         for match in re.finditer(r"^(?:struct|class) (\w+) (?:final )?\{\n(.*?)^\};", text, re.MULTILINE | re.DOTALL)
     }
     holds = re.compile(
-        r"^    (?:const )?(?:py|pybind11)::\w+ \w+(?:;| =|\{)|^    PyObject\* \w+;|<CurrentStream>", re.M
+        r"^    (?:const )?(?:py|pybind11)::\w+ \w+(?:;| =|\{)|^    PyObject\* \w+;|<(?:CurrentStream|KnownObjects)>",
+        re.M,
     )
-    bound = {
-        (match[1], match[2])
-        for text in texts
-        for match in re.finditer(r"(?:py::class_<(\w+)[^>]*>|ArrayClass) ?\w*\(\s*module, \"(\w+)\"", text)
-    }
+    # A holder of ours, the second in the brackets, holds what the value does not.
+    bindings = r"(?:py::class_<(\w+)(?:, (\w+)<\w+>)?[^>]*>|ArrayClass) ?\w*\(\s*module, \"(\w+)\""
+    bound = {(match[2] or match[1], match[3]) for text in texts for match in re.finditer(bindings, text)}
     not_pybind11s = {"BoundLaunch", "Launcher", "_DocumentationOfInstance", "function"}
     assert {name for _, name in bound} == set(TYPES) - not_pybind11s
     found = {name for cpp, name in bound if holds.search(structs.get(cpp or "ArrayObject", ""))}

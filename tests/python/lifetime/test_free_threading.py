@@ -267,6 +267,25 @@ def test_c_code_of_all_threads_borrows_one_array_and_lends_its_own(kernels: basc
             np.testing.assert_array_equal(out.copy_to_host(), np.full(SIZE, number + 1, "f4"))
 
 
+def test_threads_find_the_launchers_that_a_kernel_knows(kernels: bascule.Module) -> None:
+    """By the same key, by keys that take each other's place, and by streams that are shared, own, or end at once."""
+    shared = bascule.stream()
+    launched = [0] * THREADS
+    arrays = [bascule.to_device(np.zeros(SIZE, "f4")) for _ in range(THREADS)]
+
+    def work(thread: int) -> None:
+        x, own = arrays[thread], bascule.stream()
+        for number in rounds():
+            for stream in (None, shared, own, bascule.stream()):
+                kernels.increment[1, SIZE, stream](x, SIZE)
+            kernels.increment[1 + (thread + number) % 40, 32](x, 0)
+            kernels.increment.forall(SIZE)(x, SIZE)
+            launched[thread] += 5
+
+    at_once(*numbered(work))
+    assert [array.copy_to_host().tolist() for array in arrays] == [[count] * SIZE for count in launched]
+
+
 def test_settings_may_change_while_others_launch(kernels: bascule.Module) -> None:
     """Debugging, configuration, allocators and producers, by a thread each."""
     done = threading.Event()

@@ -1,0 +1,29 @@
+// The value of a pybind11 object, and its holder, found without a look-up of its type.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace bascule::python {
+
+namespace detail {
+/// Where pybind11 has the value and, behind it, the holder; null where the object was never initialised.
+inline void** simple_place(PyObject* object) noexcept {
+    auto* instance = reinterpret_cast<pybind11::detail::instance*>(object);
+    if (!instance->simple_layout || !instance->simple_holder_constructed) return nullptr;
+    return instance->simple_value_holder;
+}
+}  // namespace detail
+
+/// Of an object of a class that pybind11 binds to T, with a holder of at most two pointers; null without a value.
+template <class T>
+T* simple_value(PyObject* object) noexcept {
+    void** const place = detail::simple_place(object);
+    return place == nullptr ? nullptr : static_cast<T*>(place[0]);
+}
+template <class Holder>
+Holder* simple_holder(PyObject* object) noexcept {
+    void** const place = detail::simple_place(object);
+    return place == nullptr ? nullptr : reinterpret_cast<Holder*>(place + 1);
+}
+
+}  // namespace bascule::python

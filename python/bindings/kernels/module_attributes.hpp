@@ -1,0 +1,33 @@
+// Kernels that are attributes of a module: once found, `module.scale` is the same object, which knows its launchers.
+#pragma once
+
+#include <memory>
+
+#include <pybind11/pybind11.h>
+
+#include <bascule/runtime/kernels/kernel.hpp>
+
+#include "classes/collected.hpp"
+#include "classes/known_objects.hpp"
+
+namespace bascule::python {
+
+/// pybind11's holder of a bascule.Module: it has the kernels beside the value, which they share. A template because
+/// pybind11 knows holders by that.
+template <class T>
+class ModuleHolder {
+  public:
+    explicit ModuleHolder(T* module) : module_(module) {}
+
+    T* get() const noexcept { return module_.get(); }
+    KnownObjects& kernels() const noexcept { return *kernels_; }
+    void visit_references(ReferenceVisitor& each) const { kernels_->visit_references(each); }
+
+  private:
+    std::unique_ptr<T> module_;
+    std::unique_ptr<KnownObjects> kernels_ = std::make_unique<KnownObjects>();
+};
+
+}  // namespace bascule::python
+
+PYBIND11_DECLARE_HOLDER_TYPE(T, bascule::python::ModuleHolder<T>)

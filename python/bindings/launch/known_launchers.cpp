@@ -1,0 +1,180 @@
+#include "launch/known_launchers.hpp"
+
+#include <mutex>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include <bascule/runtime/driver/home_device.hpp>
+
+#include "classes/callable_object.hpp"
+#include "classes/simple_value.hpp"
+#include "context/device_object.hpp"
+#include "context/stream_object.hpp"
+#include "launch/prepared_launch.hpp"
+#include "parts.hpp"
+#include "support/without_gil.hpp"
+
+namespace py = pybind11;
+
+namespace bascule::python {
+namespace {
+
+[[gnu::always_inline]] inline std::uint64_t hash_of(const LauncherKey& key) noexcept {
+    return key.place + 3 * key.grid_xy + 5 * key.grid_z_block_x +
+           reinterpret_cast<std::uintptr_t>(key.stream);
+}
+
+/// Without a stream a launcher remembers the device of its first call, where a new one asks for the current device: with
+/// several devices it is known by an odd place, so that the fast way does not find it.
+CodePlace odd_place(const LauncherKey& key) noexcept {
+    return key.stream == nullptr && several_devices() ? 1 : 0;
+}
+
+[[gnu::noinline]] bool is_of_current_device(PyObject* launcher) noexcept {
+    const ResolvedLaunch* resolved = held_by<LaunchState>(launcher).resolved();
+    try {
+        return resolved == nullptr || resolved->device == current_device();
+    } catch (const std::exception&) {  // a new launcher raises it
+        return false;
+    }
+}
+
+[[gnu::always_inline]] inline PyObject* find_same(const KernelObject& kernel,
+                                                  const LauncherKey& key) noexcept {
+    return kernel.launchers->find(
+        hash_of(key), [&](PyObject* launcher) { return held_by<LaunchState>(launcher).key == key; });
+}
+
+/// Sets the key's place. A new reference; null where there is none, without an error.
+[[gnu::noinline]] PyObject* find_any(const KernelObject& kernel, LauncherKey& key) noexcept {
+    key.place = current_place() | odd_place(key);
+    PyObject* const launcher = find_same(kernel, key);
+    if (launcher == nullptr || key.place % 2 == 0 || is_of_current_device(launcher)) return launcher;
+    Py_DECREF(launcher);
+    return nullptr;
+}
+
+// --- Streams
+
+/// The kernels' launchers among which a stream was lent to some. Never destroyed.
+auto& borrowers = *new std::unordered_set<KnownLaunchers*>;
+GilMutex mutex_of_borrowers;
+
+/// Before a launcher is removed, which its caller may still hold when the stream that was lent to it ends.
+void keep_stream(PyObject* launcher) noexcept { held_by<LaunchState>(launcher).keep_stream(); }
+
+/// The value of a bascule.Stream; null for other objects, and where another library's object owns the stream.
+StreamObject* lendable(PyObject* stream) {
+    if (!py::isinstance<StreamObject>(stream)) return nullptr;
+    auto& object = py::handle(stream).cast<StreamObject&>();
+    return !object.foreign || object.foreign.is_none() ? &object : nullptr;
+}
+
+void end_loan(const StreamObject& stream) noexcept {
+    const std::lock_guard lock(mutex_of_borrowers);
+    for (KnownLaunchers* launchers : borrowers) {
+        launchers->remove([&](PyObject* launcher) {
+            if (held_by<LaunchState>(launcher).plan.stream != stream.ref) return false;
+            keep_stream(launcher);
+            return true;
+        });
+    }
+}
+
+// --- What comes before pybind11's functions
+
+binaryfunc general_subscript = nullptr;
+PyObject* general_forall = nullptr;
+
+[[gnu::noinline]] PyObject* any_subscript(PyObject* self, PyObject* in_brackets) noexcept {
+    const auto* kernel = simple_value<KernelObject>(self);
+    LauncherKey key;
+    if (kernel != nullptr && read_subscript(in_brackets, key)) {
+        if (PyObject* const known = find_any(*kernel, key)) return known;
+    }
+    return general_subscript(self, in_brackets);
+}
+
+PyObject* subscript(PyObject* self, PyObject* in_brackets) noexcept {
+    const auto* kernel = simple_value<KernelObject>(self);
+    LauncherKey key;
+    key.place = current_place();
+    if (kernel != nullptr && read_plain_subscript(in_brackets, key)) [[likely]] {
+        if (PyObject* const known = find_same(*kernel, key)) return known;
+    }
+    return any_subscript(self, in_brackets);
+}
+
+[[gnu::noinline]] PyObject* any_forall(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                                       PyObject* names) noexcept {
+    const auto* kernel = simple_value<KernelObject>(self);
+    LauncherKey key;
+    if (kernel != nullptr && count == 1 && names == nullptr && read_work(arguments[0], key)) {
+        if (PyObject* const known = find_any(*kernel, key)) return known;
+    }
+    return guarded([&] {
+        const py::object method = owned(PyMethod_New(general_forall, self));
+        return owned(PyObject_Vectorcall(method.ptr(), arguments, static_cast<std::size_t>(count), names));
+    });
+}
+
+PyObject* forall(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) noexcept {
+    const auto* kernel = simple_value<KernelObject>(self);
+    if (kernel != nullptr && count == 1 && names == nullptr) [[likely]] {
+        LauncherKey key;
+        key.grid_xy = one_digit(arguments[0]);
+        key.place = current_place();
+        if (PyObject* const known = find_same(*kernel, key)) return known;
+    }
+    return any_forall(self, arguments, count, names);
+}
+
+}  // namespace
+
+LauncherKey lend_stream(const KernelObject& kernel, LaunchPlan& plan, LauncherKey key) {
+    StreamObject* const stream = key.stream == nullptr ? nullptr : lendable(key.stream);
+    const bool is_innermost = key.place != 0 && key.place == current_place();
+    if (!is_innermost || (key.stream != nullptr && stream == nullptr)) return {};
+    if (stream != nullptr) {
+        StreamObject::end_loan = &end_loan;
+        stream->lent = true;
+        plan.lent_stream = stream->owned;
+        plan.stream_object = {};
+        const std::lock_guard lock(mutex_of_borrowers);
+        borrowers.insert(kernel.launchers.get());
+    }
+    key.place |= odd_place(key);
+    return key;
+}
+
+void remember_launcher(const KernelObject& kernel, const py::object& launcher) {
+    kernel.launchers->put(hash_of(held_by<LaunchState>(launcher.ptr()).key), launcher, &keep_stream);
+}
+
+KnownLaunchers::~KnownLaunchers() {
+    {
+        const std::lock_guard lock(mutex_of_borrowers);
+        borrowers.erase(this);
+    }
+    remove([](PyObject* launcher) {
+        keep_stream(launcher);
+        return true;
+    });
+}
+
+void find_known_launchers_first(const py::module_& module) {
+    detail::kernel_type = reinterpret_cast<PyTypeObject*>(module.attr("Kernel").ptr());
+    general_subscript = std::exchange(detail::kernel_type->tp_as_mapping->mp_subscript, &subscript);
+    const py::object general = module.attr("Kernel").attr("forall");
+    general_forall = general.ptr();
+    const std::string signature_and_text = general.attr("__doc__").cast<std::string>();
+    static const std::string documentation = "forall($self, /, work, *, stream=None, shared_bytes=0)\n--\n" +
+                                             signature_and_text.substr(signature_and_text.find('\n'));
+    static PyMethodDef method = {"forall", as_method(&forall), METH_FASTCALL | METH_KEYWORDS,
+                                 documentation.c_str()};
+    general.inc_ref();
+    module.attr("Kernel").attr("forall") = owned(PyDescr_NewMethod(detail::kernel_type, &method));
+}
+
+}  // namespace bascule::python

@@ -1,0 +1,52 @@
+// What `kernel[grid, block, stream, shared_bytes]` and `kernel.forall(work)` say, as a few words that are compared.
+#pragma once
+
+#include <cstdint>
+
+#include <pybind11/pybind11.h>
+
+#include "context/call_site.hpp"
+#include "support/integers.hpp"
+
+namespace bascule::python {
+
+/// What tells the launchers of a kernel apart. Where it is the same, a new launcher would be the same.
+struct LauncherKey {
+    std::uint64_t grid_xy =
+        0;  ///< x in the lower half; of `forall` the work, 0 for extents that were omitted
+    std::uint64_t grid_z_block_x = 0;         ///< the upper half is 0 of `forall`
+    std::uint64_t block_yz_shared_bytes = 0;  ///< 16, 16 and 32 bits
+    PyObject* stream = nullptr;               ///< borrowed; null for None
+    CodePlace place = 0;  ///< 0: there is no key; odd where a launcher counts for one current device alone
+
+    bool operator==(const LauncherKey&) const = default;
+};
+
+/// Of `kernel[subscript]`, without the place. False for all but ints, tuples of ints, and one object, perhaps a stream: what
+/// else means the same (NumPy's integers, lists, LaunchConfig) makes a new launcher each time.
+bool read_subscript(PyObject* subscript, LauncherKey& key) noexcept;
+/// Of `kernel.forall(work)`.
+bool read_work(PyObject* work, LauncherKey& key) noexcept;
+
+[[gnu::always_inline]] inline std::uint64_t two_words(std::uint64_t low, std::uint64_t high) noexcept {
+    return low | high << 32;
+}
+
+/// The usual `kernel[grid, block]` and `kernel[grid, block, stream]`: ints of one digit, which is 30 bits. For other objects the
+/// key has 0, which no known launcher has.
+[[gnu::always_inline]] inline bool read_plain_subscript(PyObject* subscript, LauncherKey& key) noexcept {
+    if (!PyTuple_CheckExact(subscript)) return false;
+    const Py_ssize_t size = PyTuple_GET_SIZE(subscript);
+    if (size == 3) {
+        PyObject* const stream = PyTuple_GET_ITEM(subscript, 2);
+        key.stream = stream == Py_None ? nullptr : stream;
+    } else if (size != 2) {
+        return false;
+    }
+    key.grid_xy = two_words(one_digit(PyTuple_GET_ITEM(subscript, 0)), 1);
+    key.grid_z_block_x = two_words(1, one_digit(PyTuple_GET_ITEM(subscript, 1)));
+    key.block_yz_shared_bytes = 1 | 1 << 16;
+    return true;
+}
+
+}  // namespace bascule::python
