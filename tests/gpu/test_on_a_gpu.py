@@ -114,8 +114,8 @@ def test_a_cluster_of_16_blocks_runs_or_is_refused_in_words(hopper, stream):
     else:
         refusal = ""
     if refusal:
-        assert "16" in refusal
-        pytest.skip(f"refused: {refusal.splitlines()[0]}")
+        assert "Eight blocks are what every such GPU takes" in refusal
+        return
     np.testing.assert_array_equal(sizes.copy_to_host(), np.full(16, 16))
     np.testing.assert_array_equal(out.copy_to_host(), 100 * ((np.arange(16) + 1) % 16))
 
