@@ -113,7 +113,7 @@ def test_the_results_name_no_directory_of_the_machine(pieces, tmp_path):
     said = results_in(tmp_path)["pieces"]["some"]["failed"]["test_some.py::test"]
     assert said == f"E   no ./tests/a.cu\nTMP/{within}/b.cu, -ITMP/{within}/c ~/d"
     assert json.loads((directory / "opcodes.json").read_text()) == {"refused": {"a .": "in\n./tests/e.py:1"}}
-    assert (directory / "opcodes.txt").read_text() == "./tests/f.py:1"
+    assert (directory / "opcodes.txt").read_text() == "./tests/f.py:1\n"
 
 
 def test_of_failures_that_end_alike_three_are_told(pieces, tmp_path):
