@@ -35,7 +35,8 @@ CudaVersion version_of_library(const std::string& path);
 /// The libraries of all places in the order in which they are tried: first those that the driver accepts, then those of
 /// unknown versions, then the rest, since code for another machine may be what is wanted. Each of these groups keeps the
 /// order of the places; within a place the newest comes first, and equal ones stay in order.
-std::vector<std::string> by_preference(std::vector<std::vector<std::string>> places, const DriverLimit& limit);
+std::vector<std::string> by_preference(std::vector<std::vector<std::string>> places,
+                                       const DriverLimit& limit);
 
 /// The command that installs an NVRTC with its headers: of this version, or with a negative minor number the newest one of
 /// this major version.

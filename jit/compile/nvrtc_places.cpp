@@ -50,7 +50,7 @@ std::vector<std::string> libraries_in(const Paths& directories) {
     return libraries;
 }
 
-/// Of a toolkit, and of a conda environment, which is laid out like one.
+/// The library directories of a toolkit, and of a conda environment, which is laid out like one.
 Paths toolkit_directories(const fs::path& root) {
     return {root / "lib64", root / "lib", root / "targets/x86_64-linux/lib"};
 }
@@ -63,7 +63,7 @@ Paths wheel_directories(const fs::path& site_packages) {
     return directories;
 }
 
-/// Of an environment of Python: its wheels, and what conda has installed.
+/// The library directories of a Python environment: those of its wheels, and conda's own.
 Paths environment_directories(const fs::path& root) {
     Paths directories;
     for (const fs::path& python : entries_that_begin(root / "lib", "python"))
@@ -72,7 +72,8 @@ Paths environment_directories(const fs::path& root) {
     return directories;
 }
 
-/// The directories of the program or library that this code is part of, and the wheels that are installed beside it.
+/// The directories of the program or library that this code is part of, and those of wheels that were installed into the
+/// same site-packages.
 Paths program_directories() {
     Paths directories = own_places();
     if (!directories.empty())

@@ -1,4 +1,4 @@
-// Where NVRTC is looked for when the program names no library.
+// The places in which NVRTC is looked for when the program names no library.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ std::vector<NvrtcPlace> nvrtc_places();
 /// gives the path at which it was expected, so that an error can name it.
 std::vector<std::string> toolkit_nvrtc_libraries();
 
-/// What to do where no place has an NVRTC, after the places with what was found in each. Sentences for an error.
+/// Sentences for the error when no place has an NVRTC: they list the places with what is in each, and say what to do.
 std::string advice_without_nvrtc(const std::vector<NvrtcPlace>& places);
 
 }  // namespace bascule

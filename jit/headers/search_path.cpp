@@ -63,7 +63,8 @@ Paths headers_beside(const std::string& library) {
     return places;
 }
 
-/// Of the first toolkit of this version (0: of any) that has CUDA's headers; empty where none is installed.
+/// The directories of headers of the first toolkit of this version (0: of any version) that has CUDA's headers; empty if
+/// none is installed.
 Paths toolkit_headers(int cuda_version) {
     for (const std::filesystem::path root : toolkit_roots()) {
         const std::filesystem::path include = root / "include";

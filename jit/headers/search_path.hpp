@@ -24,7 +24,7 @@ bool has_cuda_headers(const std::string& directory);
 /// Whether this is the directory of Bascule's stand-ins, by its name.
 bool is_host_headers(std::string_view directory) noexcept;
 
-/// Where a toolkit is installed when nothing names another place.
+/// The directory in which a toolkit is installed unless a variable names another one.
 inline constexpr const char* usual_toolkit_root = "/usr/local/cuda";
 /// Where toolkits are looked for: CUDA_HOME, CUDA_PATH, /usr/local/cuda.
 std::vector<std::string> toolkit_roots();

@@ -81,7 +81,7 @@ void collect_retired(Device device, const Driver& driver) noexcept {
     }
 }
 
-/// Waits for the oldest marker if the queue holds at least so many operations. False where nothing was waited for.
+/// Waits for the oldest marker if the queue holds at least `operations`. Returns false if it waited for nothing.
 bool wait_for_oldest_marker(OwnerQueue& queue, std::uint64_t operations, const Driver& driver) noexcept {
     Marker oldest;
     {

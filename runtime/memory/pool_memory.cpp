@@ -15,8 +15,8 @@
 namespace bascule {
 namespace {
 
-/// Waits for all work of the current context as arrays' frees did before there were pools: by freeing other memory, on the
-/// host where the device has none left. cuCtxSynchronize would invalidate a capture that another library has begun in any
+/// Waits for all work of the current context by freeing other memory, for which drivers wait: device memory, or pinned
+/// memory if the device has none left. cuCtxSynchronize would invalidate a capture that another library has begun in any
 /// thread.
 bool wait_by_a_free(const DriverFunctions& api) noexcept {
     CUdeviceptr address = 0;

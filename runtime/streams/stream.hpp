@@ -40,12 +40,12 @@ class Stream {
 /// Keeps the stream from being destroyed, where a Stream owns it; null for all others.
 std::shared_ptr<void> owner_of(StreamRef stream);
 
-/// A stream of Bascule's, which lives at least as long as this.
+/// A stream that Bascule made. It lives at least as long as this object.
 struct LivingStream {
     StreamRef stream;
     std::shared_ptr<void> owner;
 };
-/// Those that live now, of every device. Throws where there is no memory.
+/// Returns all streams of Bascule's that live now, on every device. Throws std::bad_alloc.
 std::vector<LivingStream> living_streams();
 
 /// The priorities that streams of a device can have.

@@ -103,12 +103,24 @@ claim("the example prints 2" "^2\n$")
 # From ${WORK}: pkg-config takes an apostrophe in an absolute path for a quote.
 run("finding bascule.pc" find "a prefix" -name bascule.pc -printf "%h" WORKING_DIRECTORY "${WORK}")
 set(pc_directory "${printed}")
+set(nvrtc_run_path "")
+if(NVRTC)
+  set(nvrtc_run_path [[-Wl,-rpath,\"\$(pkg-config --variable=nvrtcdir bascule)\"]])
+endif()
+set(compile [[eval "\"\$CXX\" -std=c++20 example.cpp -o by_pkg_config $(pkg-config --cflags --libs bascule)]])
 run("building by pkg-config" "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${pc_directory}" "CXX=${CXX}"
-    sh -c [[eval "\"\$CXX\" -std=c++20 example.cpp -o by_pkg_config $(pkg-config --cflags --libs bascule)"]]
-    WORKING_DIRECTORY "${WORK}")
+    sh -c "${compile} ${nvrtc_run_path}\"" WORKING_DIRECTORY "${WORK}")
 run("running what pkg-config built" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=emulated "${WORK}/by_pkg_config"
     WORKING_DIRECTORY "${WORK}")
 claim("the example prints 2 again" "^2\n$")
+run("reading where what pkg-config built looks" readelf -d "${WORK}/by_pkg_config")
+claim("it looks in the prefix" "R(UN)?PATH[^\n]*/a prefix/")
+if(NVRTC)
+  string(FIND "${printed}" "${NVRTC}" found)
+  if(found EQUAL -1)
+    message(FATAL_ERROR "it does not hold that a program built by pkg-config looks for NVRTC in ${NVRTC}:\n${printed}")
+  endif()
+endif()
 
 # The samples are such a project too.
 run("configuring the samples" "${CMAKE_COMMAND}" -S "${SAMPLES}" -B "${WORK}/samples" ${arguments}

@@ -63,7 +63,7 @@ def _report(target: str, arguments: argparse.Namespace) -> dict[str, Any]:
     except BaseException as error:
         # An error that its own code raised is the program's: its frames say where.
         frames = _frames_of_target(error.__traceback__)
-        # Of null bytes in a file, Python up to 3.11.3 raises a ValueError.
+        # Python up to 3.11.3 raises a ValueError for a file with null bytes.
         of_text = isinstance(error, SyntaxError) or (type(error) is ValueError and "null bytes" in str(error))
         if frames is None and not of_text:
             if isinstance(error, bascule.ArgumentError):

@@ -6,7 +6,7 @@
 namespace bascule::python {
 
 namespace detail {
-/// Where pybind11 has the value and, behind it, the holder; null where the object was never initialised.
+/// The place of the pointer to the value, which the holder follows; null if the object was never initialised.
 inline void** simple_place(PyObject* object) noexcept {
     auto* instance = reinterpret_cast<pybind11::detail::instance*>(object);
     if (!instance->simple_layout || !instance->simple_holder_constructed) return nullptr;
@@ -14,7 +14,7 @@ inline void** simple_place(PyObject* object) noexcept {
 }
 }  // namespace detail
 
-/// Of an object of a class that pybind11 binds to T, with a holder of at most two pointers; null without a value.
+/// The value of an object of a class that pybind11 binds to T with a holder of at most two pointers; null if it has none.
 template <class T>
 T* simple_value(PyObject* object) noexcept {
     void** const place = detail::simple_place(object);

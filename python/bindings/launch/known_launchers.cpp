@@ -25,8 +25,8 @@ namespace {
            reinterpret_cast<std::uintptr_t>(key.stream);
 }
 
-/// Without a stream a launcher remembers the device of its first call, where a new one asks for the current device: with
-/// several devices it is known by an odd place, so that the fast way does not find it.
+/// Makes the place of a key odd, so that the fast path does not find the launcher, if there are several devices and no
+/// stream: the launcher remembers the device of its first call, whereas a new one would ask for the current device.
 CodePlace odd_place(const LauncherKey& key) noexcept {
     return key.stream == nullptr && several_devices() ? 1 : 0;
 }
@@ -46,7 +46,7 @@ CodePlace odd_place(const LauncherKey& key) noexcept {
         hash_of(key), [&](PyObject* launcher) { return held_by<LaunchState>(launcher).key == key; });
 }
 
-/// Sets the key's place. A new reference; null where there is none, without an error.
+/// Sets the key's place, and returns a new reference to the launcher of the key; null, without an error, if there is none.
 [[gnu::noinline]] PyObject* find_any(const KernelObject& kernel, LauncherKey& key) noexcept {
     key.place = current_place() | odd_place(key);
     PyObject* const launcher = find_same(kernel, key);

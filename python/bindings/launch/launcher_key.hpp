@@ -10,7 +10,7 @@
 
 namespace bascule::python {
 
-/// What tells the launchers of a kernel apart. Where it is the same, a new launcher would be the same.
+/// The key of a launcher among those of its kernel: two launchers of one key are equal.
 struct LauncherKey {
     std::uint64_t grid_xy =
         0;  ///< x in the lower half; of `forall` the work, 0 for extents that were omitted
@@ -22,10 +22,10 @@ struct LauncherKey {
     bool operator==(const LauncherKey&) const = default;
 };
 
-/// Of `kernel[subscript]`, without the place. False for all but ints, tuples of ints, and one object, perhaps a stream: what
-/// else means the same (NumPy's integers, lists, LaunchConfig) makes a new launcher each time.
+/// Reads the key of `kernel[subscript]`, but for the place. Takes ints, tuples of ints, and one other object, perhaps a
+/// stream; returns false for anything else (NumPy's integers, lists, LaunchConfig), which makes a new launcher each time.
 bool read_subscript(PyObject* subscript, LauncherKey& key) noexcept;
-/// Of `kernel.forall(work)`.
+/// Reads the key of `kernel.forall(work)`, in the same way.
 bool read_work(PyObject* work, LauncherKey& key) noexcept;
 
 [[gnu::always_inline]] inline std::uint64_t two_words(std::uint64_t low, std::uint64_t high) noexcept {

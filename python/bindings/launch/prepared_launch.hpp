@@ -59,7 +59,8 @@ class LaunchState {
     }
     const ResolvedLaunch& resolve_on(Device device);
 
-    /// The bascule.Stream, or what else was given as the stream; None without one. One that was lent is made anew.
+    /// The bascule.Stream, or whatever else was given as the stream; None if nothing was. For a stream that was lent, a new
+    /// bascule.Stream of it.
     pybind11::object stream_object() const;
     /// From now on the launcher keeps the stream that was lent to it.
     void keep_stream() noexcept { kept_stream_ = plan.lent_stream.lock(); }

@@ -29,8 +29,8 @@ EMULATED_API(cuDeviceGetP2PAttribute, 8000, int* value, CUdevice_P2PAttribute wh
     return answer(value, is_access ? 1 : 0);  // no ranks, and no arrays
 }
 
-/// One way: the peer's kernels see nothing of ours by it. For every allocation of the peer. A driver refuses the current
-/// context as it refuses others of its device.
+/// Lets kernels of the current context use every allocation of the peer; the peer's kernels gain nothing by it. Like a
+/// driver it refuses the current context itself, as it refuses other contexts of the same device.
 EMULATED_CONTEXT_API(cuCtxEnablePeerAccess, 4000, CUcontext handle, unsigned int flags) {
     EMULATED_REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
     Context* peer = nullptr;
