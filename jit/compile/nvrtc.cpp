@@ -33,6 +33,7 @@ DynamicLibrary open(const std::vector<std::string>& named, const DriverLimit& li
     if (!named.empty()) return {"NVRTC", by_preference({named}, limit), advice};
     const std::vector<NvrtcPlace> places = nvrtc_places();
     std::vector<std::vector<std::string>> libraries;
+    libraries.reserve(places.size());
     for (const NvrtcPlace& place : places) libraries.push_back(place.libraries);
     return {"NVRTC", by_preference(libraries, limit), advice_without_nvrtc(places)};
 }

@@ -68,6 +68,7 @@ std::vector<std::string> by_preference(std::vector<std::vector<std::string>> pla
     }
     std::ranges::stable_sort(ranked, [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<std::string> ordered;
+    ordered.reserve(ranked.size());
     for (auto& [rank, library] : ranked) ordered.push_back(std::move(library));
     return ordered;
 }

@@ -124,6 +124,7 @@ std::vector<std::string> toolkit_nvrtc_libraries() {
 
 std::string advice_without_nvrtc(const std::vector<NvrtcPlace>& places) {
     std::vector<std::string_view> searched;
+    searched.reserve(places.size());
     for (const NvrtcPlace& place : places) searched.push_back(place.description);
     return fmt::format(
         "It was looked for in this order: {}. Do one of these: run `{}` in a virtual environment and activate it "
