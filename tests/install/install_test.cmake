@@ -20,6 +20,14 @@ function(claim sentence)
   endif()
 endfunction()
 
+# claim_nvrtc(SENTENCE TEXT): the same for a text that is printed as it stands, where the build has found an NVRTC.
+function(claim_nvrtc sentence text)
+  string(FIND "${printed}" "${text}" found)
+  if(NVRTC AND found EQUAL -1)
+    message(FATAL_ERROR "it does not hold that ${sentence}:\n${printed}")
+  endif()
+endfunction()
+
 file(REMOVE_RECURSE "${WORK}")
 set(prefix "${WORK}/a prefix")
 run("the installation" "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/first prefix" --config
@@ -115,12 +123,7 @@ run("running what pkg-config built" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=emu
 claim("the example prints 2 again" "^2\n$")
 run("reading where what pkg-config built looks" readelf -d "${WORK}/by_pkg_config")
 claim("it looks in the prefix" "R(UN)?PATH[^\n]*a prefix/")
-if(NVRTC)
-  string(FIND "${printed}" "${NVRTC}" found)
-  if(found EQUAL -1)
-    message(FATAL_ERROR "it does not hold that a program built by pkg-config looks for NVRTC in ${NVRTC}:\n${printed}")
-  endif()
-endif()
+claim_nvrtc("a program built by pkg-config looks for NVRTC in ${NVRTC}" "${NVRTC}")
 
 # The samples are such a project too.
 run("configuring the samples" "${CMAKE_COMMAND}" -S "${SAMPLES}" -B "${WORK}/samples" ${arguments}
@@ -137,12 +140,7 @@ run("compiling for sm_90" "${CMAKE_COMMAND}" -E env ${without_toolkit} BASCULE_D
 claim("there is code for sm_90" "${printed}" MATCHES "sm_90: [1-9][0-9]* bytes of machine code")
 claim("the compiler was opened" "opened: [^\n]*nvrtc")
 claim("no driver was opened" NOT "opened: [^\n]*(libcuda\\.|emulator)")
-if(NVRTC)
-  string(FIND "${printed}" "${NVRTC}/libnvrtc" found)
-  if(found EQUAL -1)
-    message(FATAL_ERROR "it does not hold that the compiler is the one beside which Bascule was built, in ${NVRTC}:\n${printed}")
-  endif()
-endif()
+claim_nvrtc("the compiler is the one beside which Bascule was built, in ${NVRTC}" "${NVRTC}/libnvrtc")
 
 # Another one can be named when the project is configured.
 run("naming an NVRTC" "${CMAKE_COMMAND}" "${WORK}/build" "-Dbascule_NVRTC_DIRECTORY=${WORK}/other nvrtc")

@@ -21,7 +21,7 @@ using CodePlace = std::uintptr_t;
 inline CodePlace place_in(const PyCodeObject* code, int instruction) noexcept {
     return reinterpret_cast<std::uintptr_t>(code) + static_cast<std::uintptr_t>(instruction);
 }
-/// Where the innermost Python code is. The GIL is held.
+/// Returns the place of the innermost Python code. The caller holds the GIL.
 [[gnu::always_inline]] inline CodePlace current_place() noexcept {
     PyFrameObject* const frame = PyEval_GetFrame();
     if (frame == nullptr) return 0;

@@ -12,8 +12,8 @@
 
 namespace bascule::python {
 
-/// pybind11's holder of a bascule.Module: it has the kernels beside the value, which they share. A template because
-/// pybind11 knows holders by that.
+/// The holder in which pybind11 keeps a bascule.Module: it owns the value and the kernels that were looked up. It is a
+/// template because pybind11 declares holders as templates.
 template <class T>
 class ModuleHolder {
   public:
