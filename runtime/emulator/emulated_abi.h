@@ -80,6 +80,13 @@ void bascule_emulated_name_allocation(uint64_t address, const char* name);
  * bascule_emulated_drop does not count them. */
 void bascule_emulated_bookkeeping(int on);
 
+/* The calling thread has waited until the memory at `address` was allocated in the order of its stream: the search for races
+ * takes what is issued from now on for later than that, and than nothing else. */
+void bascule_emulated_allocated(uint64_t address);
+
+/* What has used the memory that begins at `address` is done, also where the search for races cannot tell. */
+void bascule_emulated_unused(uint64_t address);
+
 /* From now on the records and waits of all threads are counted from 0 in the order of issue, and the one with
  * this number is forgotten: the call succeeds and does nothing. UINT64_MAX (the default) forgets none.
  * Returns how many were counted since the last call. For tests that leave a wait out. */

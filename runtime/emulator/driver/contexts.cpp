@@ -1,5 +1,6 @@
 // Contexts: primary ones, created ones, the calling thread's stack, limits.
 #include "driver/capture.hpp"
+#include "driver/memory_pool.hpp"
 
 namespace emulated::driver {
 namespace {
@@ -153,6 +154,7 @@ EMULATED_API(cuCtxSynchronize, 2000) {
     trace(BASCULE_EMULATED_SYNCHRONIZE, nullptr, nullptr, 0, "cuCtxSynchronize");
     Context* context = current_context();
     context->graph.synchronize_all();
+    release_unused_pool_memory();
     return context->take_error();
 }
 

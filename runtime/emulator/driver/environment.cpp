@@ -176,6 +176,8 @@ Environment read_environment() {
     read("BASCULE_EMULATED_DRIVER", all.named_driver, parse_driver, "a version of CUDA from 12.0 to 13.9");
     read("BASCULE_EMULATED_EXECUTE", all.executes, parse_switch,
          "1 (kernels run) or 0 (they are launched and do not run)");
+    read("BASCULE_EMULATED_FREES_WAIT", all.frees_wait, parse_switch,
+         "1 (cuMemFree waits for the device's work) or 0 (it frees at once)");
     read("BASCULE_EMULATED_LAZY_LOADING", all.loads_lazily, parse_switch,
          "1 (kernels are loaded at their first use) or 0 (with their module)");
     read("BASCULE_EMULATED_MEMORY", all.memory_bytes, parse_bytes,

@@ -28,6 +28,7 @@ struct Environment {
     bool pageable = false;           ///< kernels and copies reach all memory of the host, when they run (HMM)
     bool executes = true;            ///< whether kernels run
     bool loads_lazily = false;       ///< kernels and variables at their first use
+    bool frees_wait = true;          ///< cuMemFree waits for the device's work, as drivers may do
     bool has_memory_pools = true;    ///< whether memory can be allocated in stream order
     bool looks_for_races = false;    ///< memory is always checked
     bool reports_leaks = false;      ///< of memory that kernels allocate, when a context or the process ends

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -55,20 +56,45 @@ class MemoryPool {
         change(numbers_);
     }
 
-    /// False when that is more than the pool may hold.
-    bool take(std::uint64_t bytes) {
+    /// False when that is more than the pool may hold. What was freed earlier in the order of `stream` is used again first.
+    bool take(std::uint64_t bytes, const void* stream) {
         const std::lock_guard lock(mutex_);
-        if (most_ != 0 && bytes > most_ - std::min(most_, numbers_.used)) return false;
-        numbers_.used += bytes;
+        const auto freed = freed_.find(stream);
+        const std::uint64_t again = freed == freed_.end() ? 0 : std::min(bytes, freed->second.bytes);
+        const std::uint64_t more = bytes - again;
+        if (most_ != 0 && more > most_ - std::min(most_, numbers_.used)) return false;
+        if (again != 0) {
+            freed->second.bytes -= again;
+            freed->second.taken += again;
+        }
+        numbers_.used += more;
         numbers_.reserved = std::max(numbers_.reserved, numbers_.used);
         numbers_.used_high = std::max(numbers_.used_high, numbers_.used);
         numbers_.reserved_high = std::max(numbers_.reserved_high, numbers_.reserved);
         return true;
     }
-    /// What is above the release threshold goes back at once: a driver may wait for a synchronisation.
+    /// A free is enqueued on `stream`, and is reached there, before the bytes are given back.
+    void begin_free(std::uint64_t bytes, const void* stream) {
+        const std::lock_guard lock(mutex_);
+        freed_[stream].bytes += bytes;
+    }
+    void end_free(std::uint64_t bytes, const void* stream) {
+        const std::lock_guard lock(mutex_);
+        const auto freed = freed_.find(stream);
+        if (freed == freed_.end()) return;
+        const std::uint64_t taken = std::min(bytes, freed->second.taken);
+        freed->second.taken -= taken;
+        freed->second.bytes -= std::min(bytes - taken, freed->second.bytes);
+        numbers_.used += taken;  // another allocation has them
+        if (freed->second.bytes == 0 && freed->second.taken == 0) freed_.erase(freed);
+    }
     void give_back(std::uint64_t bytes) {
         const std::lock_guard lock(mutex_);
         numbers_.used -= bytes;
+    }
+    /// What is above the release threshold: when the host synchronises.
+    void release_unused() {
+        const std::lock_guard lock(mutex_);
         trim(numbers_.release_threshold);
     }
     void trim_to(std::uint64_t least) {
@@ -81,14 +107,24 @@ class MemoryPool {
         numbers_.reserved = std::min(numbers_.reserved, std::max(numbers_.used, least));
     }
 
+    /// What frees will give that one stream has not reached.
+    struct Freed {
+        std::uint64_t bytes = 0;
+        std::uint64_t taken = 0;  ///< and has allocated again since
+    };
+
     const std::uint64_t most_;
     mutable std::mutex mutex_;
     Numbers numbers_;
+    std::map<const void*, Freed> freed_;
 };
 
 /// Where a client means: "CU_MEM_LOCATION_TYPE_DEVICE, HOST or HOST_NUMA", and NONE for managed memory. The host has one
 /// NUMA node here. Nothing for what is no place of a pool.
 std::optional<MemoryPool::Place> place_of(const CUmemLocation* location, CUmemAllocationType type) noexcept;
+
+/// The host has synchronised: every pool gives the device back what it need not keep.
+void release_unused_pool_memory();
 
 /// Bytes of a pool that are in use, given back with the last copy. A pool lives as long as they do.
 using PoolShare = std::shared_ptr<MemoryPool>;

@@ -134,6 +134,15 @@ EMULATED_EXPORT size_t bascule_emulated_trace_read(BasculeEmulatedOperation* out
 
 EMULATED_EXPORT void bascule_emulated_bookkeeping(int on) { Detector::set_bookkeeping(on != 0); }
 
+EMULATED_EXPORT void bascule_emulated_allocated(uint64_t address) {
+    Detector::get().host_learns_of_allocation(address);
+}
+
+EMULATED_EXPORT void bascule_emulated_unused(uint64_t address) {
+    const auto* known = emulated::driver::Process::get().heap().find(address);
+    if (known != nullptr) Detector::get().forget(known->base, known->bytes);
+}
+
 EMULATED_EXPORT uint64_t bascule_emulated_drop(uint64_t number) {
     auto& trace = emulated::driver::the_trace();
     const std::lock_guard lock(trace.mutex);

@@ -125,6 +125,24 @@ bool Detector::bookkeeping() noexcept { return keeps_books; }
 void Detector::host_learns(const VectorClock& done) {
     if (done.empty() || keeps_books) return;
     const std::lock_guard lock(mutex_);
+    host_learns_locked(done);
+}
+
+void Detector::host_learns_of_allocation(std::uint64_t address) {
+    if (!on()) return;
+    const std::lock_guard lock(mutex_);
+    const auto found = history_.find(address / page_bytes);
+    if (found == history_.end()) return;
+    VectorClock done;
+    for (const Record& record : found->second) {
+        if (!std::string_view(record.by->announced.what).starts_with("allocation of ")) continue;
+        done.learn(record.by->before);
+        done.learn(record.by->moment);
+    }
+    if (!done.empty()) host_learns_locked(done);
+}
+
+void Detector::host_learns_locked(const VectorClock& done) {
     ++statistics_.edges;
     auto knows = host_ == nullptr ? std::make_shared<VectorClock>() : std::make_shared<VectorClock>(*host_);
     knows->learn(done);

@@ -54,9 +54,9 @@ CUresult ready_to_free() {
 
 namespace {
 
-/// "This API will not perform any implicit synchronization when the pointer was allocated with cuMemAllocAsync or
+/// Of pools: "This API will not perform any implicit synchronization when the pointer was allocated with cuMemAllocAsync or
 /// cuMemAllocFromPoolAsync. Callers must ensure that all accesses to these pointer have completed".
-CUresult release_to_pool(CUdeviceptr address, const Context& context) {
+CUresult free_at_once(CUdeviceptr address, const Context& context) {
     Process& process = Process::get();
     const Allocation* allocation = process.heap().find(address);
     const auto kind = allocation == nullptr ? Allocation::Kind::device : allocation->kind;
@@ -75,16 +75,19 @@ CUresult free_memory(CUdeviceptr address, std::initializer_list<Allocation::Kind
     const Context* context = current_context() != nullptr ? current_context() : process.owner(address);
     EMULATED_REQUIRE(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     if (process.pool_of(address) != nullptr && !process.heap().is_lost(address))
-        return release_to_pool(address, *context);
+        return free_at_once(address, *context);
+    const auto fits = [&](const Allocation* allocation) {
+        return allocation != nullptr && allocation->base == address && allocation->serial != 0 &&
+               !allocation->imported && std::ranges::find(kinds, allocation->kind) != kinds.end();
+    };
+    if (!process.environment().frees_wait && fits(process.heap().find(address)))
+        return free_at_once(address, *context);
     synchronize_implicitly();
     for (Context* each : process.contexts()) each->graph.drain();
     const bool freed = process.scheduler().exclusively([&] {
         if (process.heap().is_lost(address)) return process.free(address, Allocation::Kind::device);
         const Allocation* allocation = process.heap().find(address);
-        const bool fits = allocation != nullptr && allocation->base == address && allocation->serial != 0 &&
-                          !allocation->imported &&
-                          std::find(kinds.begin(), kinds.end(), allocation->kind) != kinds.end();
-        if (!fits) return false;
+        if (!fits(allocation)) return false;
         // Everything that used it has run: no operation to come can conflict with it.
         races::Detector::get().forget(address, allocation->bytes);
         return process.free(address, allocation->kind);

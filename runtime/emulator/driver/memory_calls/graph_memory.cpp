@@ -109,7 +109,7 @@ CUresult make_allocation_node(WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS_v2& all
         process.heap().reserve(device, bytes, std::make_shared<memory::PoolAccess>(access), place->memory);
     EMULATED_REQUIRE(made.has_value(), out_of_memory());
     const CUdeviceptr address = *made;
-    graph_pool(device)->take(bytes);
+    graph_pool(device)->take(bytes, nullptr);
     process.own(address, place->memory, context, share_of(graph_pool(device), bytes));
     process.keep(address);
     trace(BASCULE_EMULATED_ALLOCATE, nullptr, nullptr, bytes, "a memory allocation node");

@@ -2,6 +2,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -26,6 +27,25 @@ struct LockedPools {
     PlacePools& pools;
 };
 
+/// All that were made. Those that are gone are forgotten at the next one.
+struct KnownPools {
+    std::mutex mutex;
+    std::vector<std::weak_ptr<MemoryPool>> pools;
+};
+KnownPools& known_pools() {
+    static auto& known = *new KnownPools;
+    return known;
+}
+
+std::shared_ptr<MemoryPool> make_pool(const MemoryPool::Place& place, bool as_default, std::uint64_t most) {
+    auto made = std::make_shared<MemoryPool>(place, as_default, most);
+    KnownPools& known = known_pools();
+    const std::lock_guard lock(known.mutex);
+    std::erase_if(known.pools, [](const auto& pool) { return pool.expired(); });
+    known.pools.push_back(made);
+    return made;
+}
+
 /// Made at first use. No other thread has them while the result lives.
 LockedPools pools_of(const MemoryPool::Place& place) {
     static auto& mutex = *new std::mutex;
@@ -33,7 +53,7 @@ LockedPools pools_of(const MemoryPool::Place& place) {
     std::unique_lock lock(mutex);
     LockedPools found{std::move(lock), all[place]};
     if (found.pools.initial == nullptr) {
-        found.pools.initial = found.pools.current = std::make_shared<MemoryPool>(place, true, 0);
+        found.pools.initial = found.pools.current = make_pool(place, true, 0);
         Process::get().handles().add(found.pools.initial);
     }
     return found;
@@ -44,6 +64,14 @@ MemoryPool::Place on_device(int device) noexcept {
 }
 
 }  // namespace
+
+void release_unused_pool_memory() {
+    KnownPools& known = known_pools();
+    const std::lock_guard lock(known.mutex);
+    for (const auto& each : known.pools) {
+        if (const auto pool = each.lock()) pool->release_unused();
+    }
+}
 
 std::optional<MemoryPool::Place> place_of(const CUmemLocation* location, CUmemAllocationType type) noexcept {
     const bool managed = static_cast<int>(type) == CU_MEM_ALLOCATION_TYPE_MANAGED;
@@ -113,7 +141,7 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr
     if (gate.captures()) return capture_allocation(address, bytes, pool, gate);
     EMULATED_CHECK(unsafe_now(name));
     Process& process = Process::get();
-    EMULATED_REQUIRE(pool->take(bytes), out_of_memory());
+    EMULATED_REQUIRE(pool->take(bytes, target.stream), out_of_memory());
     PoolShare share = share_of(pool, bytes);
     const auto kind = pool->place.memory;
     auto made = process.heap().reserve(pool->place.device, bytes, pool->access, kind);
@@ -211,7 +239,13 @@ EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle)
                       process.heap().describe(address, 1),
                       is_base ? ", and is being freed already (cuMemFreeAsync)" : "");
     trace(BASCULE_EMULATED_FREE, handle, nullptr, 0, "cuMemFreeAsync");
-    target.context->graph.submit(*target.stream, free_work(address, *target.context));
+    const PoolShare pool = process.pool_of(address);
+    if (pool != nullptr) pool->begin_free(known->bytes, target.stream);
+    target.context->graph.submit(*target.stream, [pool, bytes = known->bytes, stream = target.stream,
+                                                  work = free_work(address, *target.context)] {
+        if (pool != nullptr) pool->end_free(bytes, stream);
+        work();
+    });
     return CUDA_SUCCESS;
 }
 
@@ -258,7 +292,7 @@ EMULATED_DRIVER_API(cuMemPoolCreate, 11020, CUmemoryPool* handle, const CUmemPoo
             CUDA_ERROR_NOT_SUPPORTED,
             "cuMemPoolCreate: the emulated device shares no memory with other processes (handleTypes)");
     }
-    *handle = new_handle<CUmemoryPool>(std::make_shared<MemoryPool>(*place, false, properties->maxSize));
+    *handle = new_handle<CUmemoryPool>(make_pool(*place, false, properties->maxSize));
     return CUDA_SUCCESS;
 }
 

@@ -1,6 +1,7 @@
 // Events.
 #include "driver/capture.hpp"
 #include "driver/graph_nodes.hpp"
+#include "driver/memory_pool.hpp"
 #include "driver/shared_objects.hpp"
 
 namespace emulated::driver {
@@ -88,6 +89,7 @@ EMULATED_API(cuEventSynchronize, 2000, CUevent handle) {
     } else {
         event->context->graph.synchronize(event->event);
     }
+    release_unused_pool_memory();
     return event->context->take_error();
 }
 

@@ -3,6 +3,7 @@
 
 #include "driver/capture.hpp"
 #include "driver/graph_nodes.hpp"
+#include "driver/memory_pool.hpp"
 #include "driver/shared_objects.hpp"
 
 namespace emulated::driver {
@@ -47,6 +48,7 @@ EMULATED_STREAM_API(cuStreamSynchronize, 2000, CUstream handle) {
     EMULATED_CHECK(question_now(target, "cuStreamSynchronize"));
     trace(BASCULE_EMULATED_SYNCHRONIZE, handle, nullptr, 0, "cuStreamSynchronize");
     target.context->graph.synchronize(*target.stream);
+    release_unused_pool_memory();
     return target.context->take_error();
 }
 
