@@ -136,6 +136,29 @@ def capturing_library() -> str | None:
     return None
 
 
+def side_streams(device: int) -> list[tuple[int, object]]:
+    """The streams, other than default ones, that are current for libraries in this thread. Called by the extension module.
+
+    Each is its handle, and what keeps the handle good: an object, None (the stream is never destroyed), or False (not known).
+    """
+    found: list[tuple[int, object]] = []
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    try:
+        if torch is not None and torch.cuda.is_initialized():
+            stream = torch.cuda.current_stream(device)
+            # Those of PyTorch's own pool have odd identifiers; an external stream's is its handle.
+            found.append((stream.cuda_stream, None if stream.stream_id & 1 else False))
+    except AttributeError:  # a version that cannot be asked, or one that is only being imported
+        pass
+    try:
+        if cupy is not None:
+            stream = cupy.cuda.get_current_stream()
+            found.append((stream.ptr, stream if type(stream) is cupy.cuda.Stream else False))
+    except AttributeError:
+        pass
+    return [(handle, keeper) for handle, keeper in found if handle > 2]
+
+
 def stream_of_environment() -> str:
     """BASCULE_STREAM_OF, checked: "library" or "spec"."""
     value = os.environ.get("BASCULE_STREAM_OF", "") or "library"

@@ -1,6 +1,6 @@
+#include <algorithm>
 #include <array>
 #include <atomic>
-#include <limits>
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/memory_pool.hpp>
@@ -8,9 +8,9 @@
 namespace bascule {
 namespace {
 
-/// As for owners (lifetime/owner_queue.hpp): the host waits once for so many blocks, or so many bytes.
-constexpr std::size_t most_waiting = 64;
-constexpr std::uint64_t most_waiting_bytes = std::uint64_t{64} << 20;
+/// The release threshold is this and twice what arrays use at most: so much stays for the next arrays.
+constexpr std::uint64_t kept_at_least = std::uint64_t{64} << 20;
+constexpr std::uint64_t threshold_for(std::uint64_t used) noexcept { return kept_at_least + 2 * used; }
 
 struct Slot {
     std::once_flag made;
@@ -48,9 +48,9 @@ CUmemoryPool make_pool(const Driver& driver, Device device) {
     properties.location = location_of(device);
     CUmemoryPool pool = nullptr;
     if (driver.api().cuMemPoolCreate(&pool, &properties) != CUDA_SUCCESS) return nullptr;
-    // Memory stays until it is trimmed: the driver's default, 0, would return all of it at each synchronisation.
-    cuuint64_t everything = std::numeric_limits<cuuint64_t>::max();
-    set(driver, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &everything);
+    // The driver's default, 0, would return all that is unused at each synchronisation.
+    cuuint64_t kept = threshold_for(0);
+    set(driver, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
     // An allocation takes what is free by then, and waits for no stream.
     int no = 0;
     set(driver, pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &no);
@@ -78,18 +78,56 @@ MemoryPool* MemoryPool::existing(Device device) noexcept {
     return slot_of(device).pool.load(std::memory_order_acquire);
 }
 
-DriverResult MemoryPool::allocate(std::uint64_t& address, std::size_t bytes) const {
+DriverResult MemoryPool::allocate(std::uint64_t& address, std::size_t bytes, CUstream stream) {
     const DriverFunctions& api = Driver::existing()->api();
     const RelaxedCapture relaxed;  // for two calls or more
     CUdeviceptr made = 0;
-    DriverResult code = api.cuMemAllocFromPoolAsync(&made, bytes, native_, stream_);
+    DriverResult code = api.cuMemAllocFromPoolAsync(&made, bytes, native_, stream != nullptr ? stream : stream_);
     if (code != CUDA_SUCCESS) return code;
+    if (stream == nullptr) {
+        do {  // nothing else is ever enqueued there, so it is done at once, or nearly
+            code = api.cuStreamQuery(stream_);
+        } while (code == CUDA_ERROR_NOT_READY);
+        if (code != CUDA_SUCCESS) {
+            api.cuMemFreeAsync(made, stream_);
+            return code;
+        }
+    }
     address = made;
-    do {  // nothing else is ever enqueued there, so it is done at once, or nearly
-        code = api.cuStreamQuery(stream_);
-    } while (code == CUDA_ERROR_NOT_READY);
-    if (code != CUDA_SUCCESS) api.cuMemFreeAsync(made, stream_);
+    note_allocated(bytes);
     return code;
+}
+
+DriverResult MemoryPool::free(std::uint64_t address, std::size_t bytes, CUstream stream) {
+    {
+        const std::lock_guard lock(mutex_);
+        used_ -= bytes;
+    }
+    const DriverFunctions& api = Driver::existing()->api();
+    // cuMemFree of a pool's memory waits for nothing, and orders it after nothing.
+    return stream != nullptr ? DriverResult(api.cuMemFreeAsync(address, stream)) : api.cuMemFree(address);
+}
+
+void MemoryPool::note_allocated(std::uint64_t bytes) noexcept {
+    const std::lock_guard lock(mutex_);
+    used_ += bytes;
+    most_ = std::max(most_, used_);
+    if (most_ > basis_) follow(most_ + most_ / 4);  // in few steps
+}
+
+void MemoryPool::forget_former_use() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (most_ < basis_ / 2) follow(most_);
+    most_ = used_;
+}
+
+/// The lock is held. A driver that refuses keeps the threshold that it has.
+void MemoryPool::follow(std::uint64_t bytes) noexcept {
+    basis_ = bytes;
+    if (!follows_use_) return;
+    cuuint64_t threshold = threshold_for(bytes);
+    static_cast<void>(Driver::existing()->api().cuMemPoolSetAttribute(
+        native_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
 }
 
 PoolUse MemoryPool::use() const {
@@ -100,10 +138,10 @@ PoolUse MemoryPool::use() const {
 }
 
 void MemoryPool::set_release_threshold(std::uint64_t bytes) {
-    const Driver& driver = Driver::get();
+    const std::lock_guard lock(mutex_);
     cuuint64_t value = bytes;
-    driver.check(driver.api().cuMemPoolSetAttribute(native_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value),
-                 "setting the release threshold of a memory pool");
+    set(Driver::get(), native_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value);
+    follows_use_ = false;
 }
 
 void MemoryPool::trim(std::uint64_t keep) const {
@@ -118,36 +156,6 @@ void MemoryPool::open_to(Device device) const {
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     driver.check(driver.api().cuMemPoolSetAccess(native_, &access, 1),
                  "opening a memory pool to another device");
-}
-
-bool MemoryPool::add_waiting(Block block) {
-    const std::lock_guard lock(mutex_);
-    waiting_.push_back(block);
-    waiting_bytes_ += block.bytes;
-    return waiting_.size() >= most_waiting || waiting_bytes_ >= most_waiting_bytes;
-}
-
-MemoryPool::Waiting::Waiting(MemoryPool* pool) noexcept : pool_(pool) {
-    if (pool_ == nullptr) return;
-    const std::lock_guard lock(pool_->mutex_);
-    blocks_.swap(pool_->waiting_);
-    pool_->waiting_bytes_ = 0;
-}
-
-MemoryPool::Waiting::~Waiting() {
-    for (const Block& block : blocks_) {
-        try {
-            pool_->add_waiting(block);
-        } catch (...) {  // no memory to remember it by: it stays allocated
-        }
-    }
-}
-
-void MemoryPool::Waiting::free() noexcept {
-    const Driver& driver = *Driver::existing();
-    // cuMemFree of pool memory waits for nothing, and orders it after nothing.
-    for (const Block& block : blocks_) driver.report(driver.api().cuMemFree(block.address), "freeing memory");
-    blocks_.clear();
 }
 
 }  // namespace bascule

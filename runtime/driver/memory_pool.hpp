@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <vector>
 
 #include <bascule/runtime/driver/device.hpp>
 
@@ -30,46 +29,37 @@ class MemoryPool {
     /// Null also where it was not made yet.
     static MemoryPool* existing(Device device) noexcept;
 
-    /// Memory that every stream may use at once. The device's context is current.
-    DriverResult allocate(std::uint64_t& address, std::size_t bytes) const;
+    /// Memory in the order of `stream`, or, where that is null, memory that every stream may use at once. The device's context
+    /// is current, for `free` too.
+    DriverResult allocate(std::uint64_t& address, std::size_t bytes, CUstream_st* stream);
+    /// In the order of `stream`, or, where that is null, at once: nothing uses it any more.
+    DriverResult free(std::uint64_t address, std::size_t bytes, CUstream_st* stream);
+
     /// Throws: CudaError.
     PoolUse use() const;
+    /// From now on it is this and follows no use. Throws: CudaError.
     void set_release_threshold(std::uint64_t bytes);
+    /// What arrays have used at most since the last call decides from now on how much is kept. Before a wait for the device,
+    /// after which the driver takes the rest.
+    void forget_former_use() noexcept;
     /// What is cached beyond `keep` bytes is the driver's again. Throws: CudaError.
     void trim(std::uint64_t keep) const;
     /// Kernels on `device` may use the pool's memory from now on, also what is allocated already. Throws: CudaError.
     void open_to(Device device) const;
 
-    /// Memory of the pool that is freed once its device has finished what it has now.
-    struct Block {
-        std::uint64_t address;
-        std::size_t bytes;
-    };
-    /// True when so much waits that the caller should wait for the device. Throws where there is no memory.
-    bool add_waiting(Block block);
-
-    /// What waited at one moment. Goes on waiting unless it was freed.
-    class Waiting {
-      public:
-        explicit Waiting(MemoryPool* pool) noexcept;  ///< null: nothing waits
-        ~Waiting();
-        Waiting(Waiting&&) = delete;
-        /// The device has finished what was enqueued at that moment. Its context is current.
-        void free() noexcept;
-
-      private:
-        MemoryPool* pool_;
-        std::vector<Block> blocks_;
-    };
-
   private:
     MemoryPool(CUmemPoolHandle_st* native, CUstream_st* stream) noexcept : native_(native), stream_(stream) {}
+    void note_allocated(std::uint64_t bytes) noexcept;
+    void follow(std::uint64_t bytes) noexcept;
 
     CUmemPoolHandle_st* const native_;
-    CUstream_st* const stream_;  // of allocations alone, so that each of them is done when it returns
-    std::mutex mutex_;           // of what follows; not held while the driver is called
-    std::vector<Block> waiting_;
-    std::uint64_t waiting_bytes_ = 0;
+    CUstream_st* const stream_;  // where nothing else is enqueued, so that an allocation is done when it returns
+
+    std::mutex mutex_;         // of what follows
+    std::uint64_t used_ = 0;   // by arrays
+    std::uint64_t most_ = 0;   // that they used since forget_former_use
+    std::uint64_t basis_ = 0;  // the use that the release threshold follows
+    bool follows_use_ = true;
 };
 
 }  // namespace bascule

@@ -80,15 +80,17 @@ bool retain_for_foreign_graph(StreamRef stream, const Owners& owners, const Code
         status != CU_STREAM_CAPTURE_STATUS_ACTIVE || graph == nullptr) {
         return false;
     }
+    OwnersForGraph all(owners);
     try {
         const std::lock_guard lock(graph_registry().mutex);
         Held* const known = graph_registry().of(capture);
         auto made = known == nullptr ? std::make_unique<Held>(Held{capture}) : nullptr;
         Held& held = known == nullptr ? *made : *known;
         held.code.add(code);
-        append(held.owners, owners);
+        append(held.owners, all.get());
         if (made != nullptr && !attach(api, graph, std::move(made))) return false;
-        count.fetch_add(owners.count, std::memory_order_relaxed);
+        count.fetch_add(all.get().count, std::memory_order_relaxed);
+        all.taken();
         return true;
     } catch (...) {  // no memory: as for any other stream
         return false;

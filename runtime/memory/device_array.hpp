@@ -33,7 +33,7 @@ struct ArrayStorage {
 }  // namespace detail
 
 /// An array of device memory that this object owns, in C order. A launch that takes it on another stream waits for the
-/// array's stream, which then waits for the launch. Move-only. Thread-safe as memory is: order your accesses.
+/// array's stream, which then waits for the launch. A stream that is not Bascule's lives as long as the array. Move-only. Thread-safe as memory is: order your accesses.
 ///
 ///     DeviceArray<float> x({480, 640}, stream);   // undefined elements
 ///     auto y = to_device(values, stream);         // a copy of a std::vector, std::array or span
@@ -52,8 +52,9 @@ class DeviceArray {
                          StreamRef stream = StreamRef::device_default())
         : storage_(shape, detail::element_dtype<T>(), stream) {}
 
-    /// The device address of the first element; the host cannot read it. Null for no elements. What uses it is not known
-    /// here: the memory's end waits for the device then.
+    /// The device address of the first element; the host cannot read it. Null for no elements. The memory comes and goes in the
+    /// order of `stream()`: work that uses the address belongs there or after an event of it, and is done before the array's
+    /// end, or is on a blocking stream.
     T* data() const noexcept {
         storage_.buffer.share();
         return reinterpret_cast<T*>(storage_.view.pointer);

@@ -68,46 +68,64 @@ Address other_side(const Driver& driver, CUpointer_attribute attribute, CUdevice
     return found;
 }
 
+/// Memory that the driver frees at once.
+class DriverMemory final : public OwnedMemory {
+  public:
+    /// The device's context is current. Throws: CudaError.
+    DriverMemory(std::size_t bytes, Device device, MemoryKind kind)
+        : OwnedMemory(0, bytes, device), method_(method_of(kind)) {
+        const Driver& driver = Driver::get();
+        CUdeviceptr made = 0;
+        const DriverResult code =
+            try_to_allocate(device, [&] { return method_.allocate(driver.api(), made, bytes); });
+        if (code != CUDA_SUCCESS) fail_allocation(code, bytes, method_.memory, device);
+        address_ = made;
+        host_ = reinterpret_cast<void*>(made);
+    }
+    ~DriverMemory() override {
+        forget_pointer(address_, bytes_);
+        const Driver& driver = *Driver::existing();
+        driver.report(method_.free(driver.api(), address_, host_), "freeing memory");
+    }
+
+  private:
+    const Method& method_;
+    void* host_;  // of pinned memory
+};
+
 }  // namespace
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes, Device device, MemoryKind kind)
     : bytes_(bytes), device_(device), kind_(kind) {
     if (bytes == 0) return;
-    const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
-    CUdeviceptr address = 0;
-    const Method& method = method_of(kind);
-    const DriverResult code =
-        try_to_allocate(device, [&] { return method.allocate(driver.api(), address, bytes); });
-    if (code != CUDA_SUCCESS) fail_allocation(code, bytes, method.memory, device);
-    address_ = address;
+    take(OwnedMemory::owned(new DriverMemory(bytes, device, kind)));
     if (kind == MemoryKind::device) return;
-    host_ = reinterpret_cast<void*>(address);
-    try {
-        if (kind == MemoryKind::managed) {
-            host_ = other_side<void*>(driver, CU_POINTER_ATTRIBUTE_HOST_POINTER, address);
-        } else {
-            address_ = other_side<CUdeviceptr>(driver, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, address);
-        }
-    } catch (...) {
-        driver.report(method_of(kind).free(driver.api(), address, host_), "freeing memory");
-        throw;
+    const Driver& driver = Driver::get();
+    host_ = reinterpret_cast<void*>(address_);
+    if (kind == MemoryKind::managed) {
+        host_ = other_side<void*>(driver, CU_POINTER_ATTRIBUTE_HOST_POINTER, address_);
+    } else {
+        address_ = other_side<CUdeviceptr>(driver, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, address_);
     }
 }
 
-DeviceBuffer::DeviceBuffer(std::size_t bytes, StreamRef stream)
-    : DeviceBuffer(0, bytes, stream.device(), bytes == 0 ? nullptr : PoolMemory::allocate(bytes, stream)) {
+DeviceBuffer::DeviceBuffer(std::size_t bytes, StreamRef stream, bool stream_lives)
+    : bytes_(bytes), device_(stream.device()) {
     if (bytes == 0) return;
-    if (owner_ == nullptr) {
+    if (auto made = PoolMemory::allocate(bytes, stream, stream_lives)) {
+        take(std::move(made));
+    } else {
         *this = DeviceBuffer(bytes, device_);
-        return;
     }
-    pool_memory_ = static_cast<PoolMemory*>(owner_.get());
-    address_ = pool_memory_->address();
 }
 
-void DeviceBuffer::share() const noexcept {
-    if (pool_memory_ != nullptr) pool_memory_->share();
+void DeviceBuffer::take(std::shared_ptr<OwnedMemory> memory) noexcept {
+    owned_ = memory.get();
+    owner_ = std::move(memory);
+    address_ = owned_->address();
+    const StreamRef* const order = owned_->order();
+    order_ = order == nullptr || order->handle() == 2 ? no_order : order->handle();
 }
 
 DeviceBuffer::DeviceBuffer(std::uint64_t address, std::size_t bytes, Device device,
@@ -115,12 +133,15 @@ DeviceBuffer::DeviceBuffer(std::uint64_t address, std::size_t bytes, Device devi
     : address_(address), bytes_(bytes), device_(device), owner_(std::move(owner)) {}
 
 DeviceBuffer::~DeviceBuffer() {
-    if (address_ == 0) return;
-    forget_pointer(address_, bytes_);
-    if (owner_ != nullptr) return;
-    end_in_context(device_, [&](const Driver& driver) {
-        driver.report(method_of(kind_).free(driver.api(), address_, host_), "freeing memory");
-    });
+    if (address_ != 0 && owned_ == nullptr) forget_pointer(address_, bytes_);
+}
+
+void DeviceBuffer::share() const noexcept {
+    if (owned_ != nullptr) owned_->share();
+}
+
+void DeviceBuffer::settle() const {
+    if (owned_ != nullptr) owned_->settle();
 }
 
 DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept : device_(other.device_) {
@@ -134,7 +155,8 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
     std::swap(kind_, other.kind_);
     std::swap(host_, other.host_);
     std::swap(owner_, other.owner_);
-    std::swap(pool_memory_, other.pool_memory_);
+    std::swap(owned_, other.owned_);
+    std::swap(order_, other.order_);
     return *this;
 }
 

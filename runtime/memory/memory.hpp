@@ -12,7 +12,7 @@
 
 namespace bascule {
 
-class PoolMemory;
+class OwnedMemory;
 
 /// The kinds of memory that a device can use.
 enum class MemoryKind : std::uint8_t {
@@ -28,9 +28,11 @@ class DeviceBuffer {
     /// says how much was asked for and is free).
     explicit DeviceBuffer(std::size_t bytes, Device device = Device::current(),
                           MemoryKind kind = MemoryKind::device);
-    /// Device memory from the device's pool (<bascule/runtime/memory/pool_memory.hpp>), which every stream may use at once, and
-    /// which is freed in the order of `stream`. As above where the device has no pool. Throws as above.
-    DeviceBuffer(std::size_t bytes, StreamRef stream);
+    /// Device memory from the device's pool (<bascule/runtime/memory/pool_memory.hpp>), in the order of `stream`: use it there,
+    /// or after an event of it, or call `settle` first. As above where the device has no pool. A stream that is not Bascule's
+    /// lives as long as the memory; where it may not (`stream_lives` is false), and for a thread's default stream, every stream
+    /// may use the memory at once, and work on it keeps the memory. Throws as above.
+    DeviceBuffer(std::size_t bytes, StreamRef stream, bool stream_lives = true);
     /// Device memory of another allocator: destroying `owner` frees it.
     DeviceBuffer(std::uint64_t address, std::size_t bytes, Device device,
                  std::shared_ptr<void> owner) noexcept;
@@ -42,21 +44,29 @@ class DeviceBuffer {
     std::size_t bytes() const noexcept { return bytes_; }
     Device device() const noexcept { return device_; }
     MemoryKind kind() const noexcept { return kind_; }
-    /// Others have the address: work that Bascule does not know may use the memory, and its end waits for that.
+    /// Where it comes from the driver or from a pool of ours; null for another allocator's, and for no bytes.
+    OwnedMemory* owned() const noexcept { return owned_; }
+    /// The handle of the stream in whose order it comes and goes, in every thread; `no_order` where there is none.
+    std::uint64_t order() const noexcept { return order_; }
+    static constexpr std::uint64_t no_order = 0;
+    /// Others have the address: see OwnedMemory.
     void share() const noexcept;
-    /// Whether it comes from the driver or from a pool of ours, not from another allocator.
-    bool is_ours() const noexcept { return owner_ == nullptr || pool_memory_ != nullptr; }
+    /// Work may use it that is not ordered with its stream: see OwnedMemory. Throws: CudaError.
+    void settle() const;
     /// Where the host reads and writes it; null for device memory, and for no bytes.
     void* host() const noexcept { return host_; }
 
   private:
+    void take(std::shared_ptr<OwnedMemory> memory) noexcept;
+
     std::uint64_t address_ = 0;
     std::size_t bytes_ = 0;
     Device device_;
     MemoryKind kind_ = MemoryKind::device;
     void* host_ = nullptr;
-    std::shared_ptr<void> owner_;        // null: the driver's own memory
-    PoolMemory* pool_memory_ = nullptr;  // owner_, where it is one
+    std::shared_ptr<void> owner_;
+    OwnedMemory* owned_ = nullptr;  // owner_, where it is one
+    std::uint64_t order_ = no_order;
 };
 
 /// Copies in the order of `stream`, after what `producers` have enqueued; they wait for the copy in turn.

@@ -1,94 +1,170 @@
+#include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/driver/program_lock.hpp>
-#include <bascule/runtime/lifetime/captured_owners.hpp>
+#include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/driver/home_device.hpp>
+#include <bascule/runtime/lifetime/bookkeeping.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/lifetime/owner_queue.hpp>
 #include <bascule/runtime/lifetime/thread_memory.hpp>
 #include <bascule/runtime/memory/pool_memory.hpp>
 #include <bascule/runtime/streams/capture.hpp>
+#include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/wait_watch.hpp>
 
 namespace bascule {
 namespace {
 
-/// Waits for all work of the current context by freeing other memory, for which drivers wait: device memory, or pinned
-/// memory if the device has none left. cuCtxSynchronize would invalidate a capture that another library has begun in any
-/// thread.
-bool wait_by_a_free(const DriverFunctions& api) noexcept {
-    CUdeviceptr address = 0;
-    if (api.cuMemAlloc(&address, 1) == CUDA_SUCCESS) return api.cuMemFree(address) == CUDA_SUCCESS;
-    void* host = nullptr;
-    return api.cuMemHostAlloc(&host, 1, 0) == CUDA_SUCCESS && api.cuMemFreeHost(host) == CUDA_SUCCESS;
-}
-
-/// Waits for the device's work, and releases and frees what was kept for it. No capture is invalidated.
-void release_finished_memory(Device device) noexcept {
+/// Waits for streams that are known, and releases what was kept for their work. No capture is invalidated.
+void wait_for_streams(Device device) {
     wait_and_release_kept(device);
-    MemoryPool::Waiting waiting(MemoryPool::existing(device));
-    if (wait_by_a_free(Driver::existing()->api())) waiting.free();
-}
-
-}  // namespace
-
-PoolMemory::PoolMemory(MemoryPool& pool, MemoryPool::Block block, StreamRef stream)
-    : pool_(pool),
-      block_(block),
-      stream_(stream),
-      stream_owner_(owner_of(stream)),
-      thread_(stream.handle() == 2 ? number_of_this_thread() : 0) {}
-
-std::shared_ptr<PoolMemory> PoolMemory::allocate(std::size_t bytes, StreamRef stream) {
-    MemoryPool* const pool = MemoryPool::of(stream.device());
-    if (pool == nullptr) return nullptr;
-    const ContextGuard context(stream.context());
-    std::uint64_t address = 0;
-    const DriverResult code =
-        try_to_allocate(stream.device(), [&] { return pool->allocate(address, bytes); });
-    if (code != CUDA_SUCCESS) fail_allocation(code, bytes, "device", stream.device());
-    try {
-        return std::shared_ptr<PoolMemory>(new PoolMemory(*pool, {address, bytes}, stream));
-    } catch (...) {  // no host memory
-        const Driver& driver = *Driver::existing();
-        driver.report(driver.api().cuMemFree(address), "freeing memory");
-        throw;
+    std::vector<StreamRef> streams{StreamRef::legacy_default(device)};
+    const std::vector<LivingStream> living = living_streams();
+    for (const LivingStream& each : living) {
+        if (each.stream.device() == device) streams.push_back(each.stream);
+    }
+    for (const StreamRef stream : streams) {
+        if (!is_capturing(stream)) Driver::existing()->api().cuStreamSynchronize(stream.native());
     }
 }
 
+/// What the host has waited for, by stream: up to which mark. Entries of other libraries' streams stay.
+struct WaitedFor {
+    std::mutex mutex;
+    std::map<std::pair<int, std::uint64_t>, KeptMark>
+        marks;  // by device and handle; handle 0 is the whole device
+};
+WaitedFor& waited_for() { return never_destroyed<WaitedFor>(); }
+
+void note_waited(int device, std::uint64_t handle, KeptMark mark) noexcept {
+    try {
+        const std::lock_guard lock(waited_for().mutex);
+        KeptMark& known = waited_for().marks[{device, handle}];
+        known = std::max(known, mark);
+    } catch (...) {  // no memory: what is not known is waited for again
+    }
+}
+
+bool was_waited_for(StreamRef stream, KeptMark mark) {
+    const int device = stream.device().ordinal();
+    const std::lock_guard lock(waited_for().mutex);
+    const auto passed = [&](std::uint64_t handle) {
+        const auto found = waited_for().marks.find({device, handle});
+        return found != waited_for().marks.end() && found->second >= mark;
+    };
+    return passed(0) || passed(stream.handle());
+}
+
+constexpr StreamObserver waits_observer{
+    .stream_finished = [](StreamRef stream, KeptMark mark,
+                          bool) noexcept { note_waited(stream.device().ordinal(), stream.handle(), mark); },
+    .device_finished = [](Device device, KeptMark mark,
+                          bool) noexcept { note_waited(device.ordinal(), 0, mark); },
+    .stream_ends =
+        [](StreamRef stream) noexcept {
+            const std::lock_guard lock(waited_for().mutex);
+            waited_for().marks.erase({stream.device().ordinal(), stream.handle()});
+        },
+};
+
+}  // namespace
+
+PoolMemory::PoolMemory(MemoryPool& pool, std::size_t bytes, StreamRef stream, bool stream_lives)
+    : OwnedMemory(0, bytes, stream.device()),
+      pool_(pool),
+      stream_(stream),
+      stream_owner_(owner_of(stream)),
+      thread_(number_of_this_thread()),
+      in_order_((stream_lives || stream.handle() == 1 || stream_owner_ != nullptr) && stream.handle() != 2 &&
+                !is_capturing(stream)) {
+    const DriverResult code = try_to_allocate(
+        device_, [&] { return pool.allocate(address_, bytes, in_order_ ? stream.native() : nullptr); });
+    if (code != CUDA_SUCCESS) fail_allocation(code, bytes, "device", device_);
+    if (!in_order_) {
+        share();  // another thread's default stream is a blocking one
+        return;
+    }
+    made_ = next_mark();
+    set_stream_observer(ObservingPart::memory, waits_observer);
+}
+
+std::shared_ptr<OwnedMemory> PoolMemory::allocate(std::size_t bytes, StreamRef stream, bool stream_lives) {
+    MemoryPool* const pool = MemoryPool::of(stream.device());
+    if (pool == nullptr) return nullptr;
+    const ContextGuard context(stream.context());
+    return owned(new PoolMemory(*pool, bytes, stream, stream_lives));
+}
+
 PoolMemory::~PoolMemory() {
-    if (Driver::lost_by_fork()) return;
-    end_in_context(stream_.device(), [&](const Driver& driver) {
-        if (!ends_in_order()) return free_later();
-        driver.report(driver.api().cuMemFreeAsync(block_.address, stream_.native()), "freeing memory");
-    });
+    forget_pointer(address_, bytes_);
+    const StreamRef* const in_order = order();
+    // Markers say that it is unused, of which the search for races learns nothing.
+    const EmulatedFunctions* const emulated = Driver::existing()->emulated_functions();
+    if (emulated != nullptr && (was_shared() || settled_)) emulated->unused(address_);
+    Driver::existing()->report(
+        pool_.free(address_, bytes_, in_order == nullptr ? nullptr : in_order->native()), "freeing memory");
 }
 
-bool PoolMemory::ends_in_order() const noexcept {
-    if (shared_.load(std::memory_order_relaxed)) return false;
-    const bool is_good_handle =
-        stream_.handle() == 1 || stream_owner_ != nullptr || thread_ == number_of_this_thread();
-    return is_good_handle && !is_capturing(stream_);
+const StreamRef* PoolMemory::order() const noexcept {
+    const bool own_default = stream_.handle() == 2 && thread_ == number_of_this_thread();
+    return in_order_ || own_default ? &stream_ : nullptr;
 }
 
-void PoolMemory::free_later() const {
-    if (!pool_.add_waiting(block_)) return;
-    MemoryPool::Waiting due(&pool_);
-    if (wait_by_a_free(Driver::existing()->api())) due.free();
+void PoolMemory::settle() {
+    if (settled_.load(std::memory_order_acquire)) return;
+    const Driver& driver = Driver::get();
+    const ContextGuard context(stream_.context());
+    const EmulatedFunctions* const emulated = driver.emulated_functions();
+    if (!was_waited_for(stream_, made_)) wait_for_allocation(driver);
+    if (emulated != nullptr) emulated->allocated(address_);
+    settled_.store(true, std::memory_order_release);
+}
+
+void PoolMemory::wait_for_allocation(const Driver& driver) const {
+    if (is_capturing(stream_)) {
+        driver.fail_as(
+            CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+            fmt::format(
+                "the array is used without the order of {}, on which it was allocated and which is being captured "
+                "into a graph, so that nothing tells whether its memory is there. Wait for the stream after making "
+                "the array, before the capture. The capture goes on.",
+                name_of_stream(stream_.handle())),
+            "waiting for the allocation of an array");
+    }
+    DriverResult code;
+    {
+        // The program may rely on the allocation, and on nothing else that the stream has had.
+        const Bookkeeping bookkeeping(driver);
+        code = wait_watched(
+            "the allocation of an array", [&] { return driver.api().cuStreamQuery(stream_.native()); },
+            [&] { return driver.api().cuStreamSynchronize(stream_.native()); });
+    }
+    driver.check(code, stream_.native(), "waiting for the allocation of an array");
 }
 
 DriverResult try_to_allocate(Device device, const std::function<DriverResult()>& allocate) {
     DriverResult code = allocate();
-    if (code != CUDA_ERROR_OUT_OF_MEMORY) return code;
-    release_finished_memory(device);
-    code = allocate();
-    if (code != CUDA_ERROR_OUT_OF_MEMORY) return code;
-    if (const MemoryPool* pool = MemoryPool::existing(device)) {
-        pool->trim(0);
+    const MemoryPool* const pool = MemoryPool::existing(device);
+    const auto try_again = [&] {
+        if (pool != nullptr) pool->trim(0);
+        code = allocate();
+    };
+    if (code == CUDA_ERROR_OUT_OF_MEMORY && pool != nullptr) try_again();
+    if (code == CUDA_ERROR_OUT_OF_MEMORY) {
+        wait_for_streams(device);
+        try_again();
     }
-    return allocate();
+    return code;
 }
 
 void trim_memory_pool(Device device, std::uint64_t keep) {

@@ -8,44 +8,42 @@
 #include <memory>
 
 #include <bascule/runtime/driver/memory_pool.hpp>
+#include <bascule/runtime/memory/owned_memory.hpp>
+#include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 
 namespace bascule {
 
+class Driver;
 struct DriverResult;
 
-/// Memory of a device's pool, which its end gives back. Thread-safe as memory is: order your accesses.
-///
-/// It is freed in the order of the stream that it was allocated for, without a wait, where that comes after every use: work on another stream is
-/// followed by a fence of the memory's stream, or its owners are kept until it is done. That is not known of memory that
-/// was shared with others, and the stream's handle may be stale where the stream is not ours: then the memory is freed
-/// after the host has waited for the device, once for many.
-class PoolMemory {
+/// Memory of a device's pool. It is allocated and freed in the order of the stream that it is made for, without a wait: what is
+/// allocated there next takes it at once. It is allocated for all streams where that stream may be gone before the memory, is
+/// a thread's default stream, which other threads cannot name, or is being captured.
+class PoolMemory final : public OwnedMemory {
   public:
-    /// Null where the device has no pool. Every stream may use the memory at once. Throws: CudaError, for no memory too.
-    static std::shared_ptr<PoolMemory> allocate(std::size_t bytes, StreamRef stream);
-    ~PoolMemory();  // never throws
-    PoolMemory(PoolMemory&&) = delete;
+    /// Null where the device has no pool. `stream_lives`: as long as the memory; Bascule's are kept alive. Throws: CudaError, for no memory too.
+    static std::shared_ptr<OwnedMemory> allocate(std::size_t bytes, StreamRef stream, bool stream_lives);
+    ~PoolMemory() override;  // never throws
 
-    std::uint64_t address() const noexcept { return block_.address; }
-    /// Other code has the address: work that is not known here may use the memory from now on.
-    void share() noexcept { shared_.store(true, std::memory_order_relaxed); }
+    void settle() override;
+    const StreamRef* order() const noexcept override;
 
   private:
-    PoolMemory(MemoryPool& pool, MemoryPool::Block block, StreamRef stream);
-    bool ends_in_order() const noexcept;
-    void free_later() const;
+    void wait_for_allocation(const Driver& driver) const;
+    PoolMemory(MemoryPool& pool, std::size_t bytes, StreamRef stream, bool stream_lives);
 
     MemoryPool& pool_;
-    const MemoryPool::Block block_;
     const StreamRef stream_;
-    const std::shared_ptr<void> stream_owner_;  // keeps the stream; null where it is not ours
+    const std::shared_ptr<void> stream_owner_;  // null where the stream is not ours
     const std::uint64_t thread_;                // whose stream handle 2 is
-    std::atomic<bool> shared_{false};
+    const bool in_order_;
+    KeptMark made_ = 0;                      // what was enqueued later has a greater mark
+    std::atomic<bool> settled_{!in_order_};  // whether every stream may use it
 };
 
-/// The result of `allocate`, which is called again where memory has run out: after the device was waited for and what was
-/// kept for its work was released, and after what the pool has cached was returned to the driver. The device's context is
+/// The result of `allocate`, which is called again where memory has run out: after what the pool has cached was returned to
+/// the driver, and after streams were waited for and what was kept for their work was released. The device's context is
 /// current.
 DriverResult try_to_allocate(Device device, const std::function<DriverResult()>& allocate);
 

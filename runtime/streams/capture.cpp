@@ -241,6 +241,7 @@ bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code)
     } catch (...) {  // the query failed
     }
     if (state && state->status != Status::active) return false;
+    OwnersForGraph all(owners);
     try {
         const std::lock_guard lock(capture_registry().mutex);
         // The driver did not say: a graph of this thread takes them, since keeping them too long is harmless.
@@ -248,7 +249,8 @@ bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code)
             state ? capture_registry().needs_of(state->id) : capture_registry().needs_in_this_thread();
         if (needs == nullptr) return false;
         needs->code.add(code);
-        append(needs->owners, owners);
+        append(needs->owners, all.get());
+        all.taken();
         return true;
     } catch (...) {  // there is no memory: as for any other stream
         return false;

@@ -110,7 +110,7 @@ void synchronize(Device device) {
     DriverResult code;
     {
         const ContextGuard context(device.context());
-        MemoryPool::Waiting frees(MemoryPool::existing(device));
+        if (MemoryPool* const pool = MemoryPool::existing(device)) pool->forget_former_use();
         code = waits_are_watched()
                    ? wait_watched_elsewhere("a device",
                                             [&driver, context = device.context()] {
@@ -118,7 +118,6 @@ void synchronize(Device device) {
                                                 return driver.api().cuCtxSynchronize();
                                             })
                    : driver.api().cuCtxSynchronize();
-        if (code == CUDA_SUCCESS) frees.free();
     }
     tell_finished<&StreamObserver::device_finished>(device, mark, code);
     resets.check("waiting for the device");

@@ -27,10 +27,14 @@ struct Owners {
            std::uint64_t of_memory) noexcept
         : objects(all), count(how_many), release(how), bytes(of_memory) {}
 
-    bool empty() const noexcept { return count == 0; }
+    bool empty() const noexcept { return count == 0 && borrowed == 0; }
 
     void* const* objects = nullptr;
     std::size_t count = 0;
+    /// So many more follow in `objects`. Their memory is given back in the order of a stream that comes after the operation, so
+    /// only a graph that captures the operation owns them: `retain` makes it an owner, whom `release` ends.
+    std::size_t borrowed = 0;
+    void (*retain)(void* const* objects, std::size_t count) noexcept = nullptr;
     decltype(Owner::release) release = nullptr;
     std::uint64_t bytes = 0;       ///< of memory that goes with all of them, as far as is known
     std::uint32_t operations = 1;  ///< that have used them on the stream since they were handed over last
@@ -51,8 +55,29 @@ void delete_owners(void* const* objects, std::size_t count) noexcept {
 
 /// Releases all of them. No lock of ours is held: any code may run.
 inline void release(const Owners& owners) noexcept {
-    if (!owners.empty()) owners.release(owners.objects, owners.count);
+    if (owners.count != 0) owners.release(owners.objects, owners.count);
 }
+
+/// Those of an operation that a graph has captured, which owns the borrowed ones too once they were taken. No lock of ours is
+/// held meanwhile.
+class OwnersForGraph {
+  public:
+    explicit OwnersForGraph(const Owners& owners) noexcept : all_(owners), borrowed_(owners.borrowed) {
+        if (borrowed_ != 0) owners.retain(owners.objects + owners.count, borrowed_);
+        all_.count += borrowed_;
+        all_.borrowed = 0;
+    }
+    OwnersForGraph(OwnersForGraph&&) = delete;
+    ~OwnersForGraph() {
+        if (borrowed_ != 0) all_.release(all_.objects + all_.count - borrowed_, borrowed_);
+    }
+    const Owners& get() const noexcept { return all_; }
+    void taken() noexcept { borrowed_ = 0; }
+
+  private:
+    Owners all_;
+    std::size_t borrowed_;
+};
 inline void release(const std::vector<Owner>& owners) noexcept {
     for (const Owner& owner : owners) owner.release(&owner.object, 1);
 }

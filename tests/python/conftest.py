@@ -54,6 +54,8 @@ class ForeignArray:
         self.array = array
         self.changes = changes
         self.reads = 0
+        # From now on any stream may use the memory, not the array's alone.
+        array.export(stream=None).__cuda_array_interface__  # noqa: B018
 
     @property
     def __cuda_array_interface__(self) -> dict[str, object]:

@@ -1,4 +1,5 @@
 // Memory of a device's pool: when it is freed in the order of its stream, and when the host waits first.
+#include <thread>
 #include <vector>
 
 #include <bascule/runtime/driver/driver.hpp>
@@ -27,16 +28,34 @@ TEST_CASE("an array is allocated and freed in the order of its stream") {
     CHECK(calls("cuMemFree") == waits);
 }
 
-TEST_CASE("memory whose address was given away is freed by the next synchronisation") {
+TEST_CASE("memory whose address was given away is freed behind the work of blocking streams") {
     synchronize();
+    const Stream stream;
+    const std::uint64_t waits = calls("cuMemFree");
     const std::uint64_t before = MemoryPool::of(Device::current())->use().used;
-    {
-        const DeviceArray<float> x(1024);
+    for (int i = 0; i < 100; ++i) {
+        const DeviceArray<float> x(1024, i % 2 == 0 ? StreamRef::legacy_default() : stream.ref());
         CHECK(x.data() != nullptr);
     }
-    CHECK(MemoryPool::of(Device::current())->use().used >= before + 4096);
     synchronize();
     CHECK(MemoryPool::of(Device::current())->use().used <= before);
+    CHECK(calls("cuMemFree") == waits);
+}
+
+TEST_CASE("memory for all streams is there when it is asked for, and given back at once") {
+    const std::uint64_t frees = calls("cuMemFree");
+    { const DeviceBuffer buffer(64, StreamRef::legacy_default(), false); }
+    CHECK(calls("cuMemFree") == frees);  // the default stream outlives it: in its order
+    {
+        const DeviceBuffer buffer(64, StreamRef::per_thread_default());
+        CHECK(buffer.order() == DeviceBuffer::no_order);
+    }
+    CHECK(calls("cuMemFree") == frees);  // the thread's own
+    DeviceBuffer of_a_thread(64, StreamRef::legacy_default());
+    std::thread([&] { of_a_thread = DeviceBuffer(64, StreamRef::per_thread_default()); }).join();
+    of_a_thread = DeviceBuffer(0, StreamRef::legacy_default());
+    synchronize();
+    CHECK(calls("cuMemFree") == frees + 1);
 }
 
 TEST_CASE("the driver's stream lives as long as memory that is freed in its order") {
@@ -62,5 +81,5 @@ TEST_CASE("a moved buffer frees its memory once") {
         CHECK(first.bytes() == 64);
     }
     synchronize();
-    CHECK(calls("cuMemFreeAsync") == frees + 1);  // that of 32 bytes; the other was shared
+    CHECK(calls("cuMemFreeAsync") == frees + 2);
 }

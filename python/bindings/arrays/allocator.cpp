@@ -224,7 +224,7 @@ std::shared_ptr<DeviceBuffer> from_driver(std::size_t bytes, Device device, cons
     const bool in_order = interface_sync();
     const StreamRef order = stream.cast<const StreamObject&>().ref;
     const GilReleased released;
-    return in_order ? std::make_shared<DeviceBuffer>(bytes, order)
+    return in_order ? std::make_shared<DeviceBuffer>(bytes, order, false)
                     : std::make_shared<DeviceBuffer>(bytes, device);
 }
 
@@ -257,8 +257,8 @@ void bind_memory_pool(py::module_& module) {
         module, "MemoryPool",
         R"(The pool that a device's new arrays take their memory from; get it with `bascule.memory_pool()`.
 
-Arrays are freed in the order of their stream, which waits for nothing. What is freed stays in the pool, for the next
-arrays, until it is trimmed. Other libraries have pools of their own.)")
+Arrays are allocated and freed in the order of their stream, which waits for nothing. What is freed stays in the pool for
+the next arrays, up to `release_threshold`. Other libraries have pools of their own.)")
         .def_readonly("device", &PoolObject::device, "The device.")
         .def_property_readonly(
             "used_bytes", [](const PoolObject& self) { return self.now().used; },
@@ -276,7 +276,8 @@ arrays, until it is trimmed. Other libraries have pools of their own.)")
                 });
             },
             "How many reserved bytes are kept when the host synchronises; the driver takes back the rest "
-            "that is unused. At first 2**64 - 1: everything is kept.")
+            "that is unused. 64 MiB, and twice what arrays have used at most since the device was synchronised the "
+            "last time,\nuntil it is set.")
         .def(
             "trim",
             [](const PoolObject& self, const py::object& keep) {

@@ -132,6 +132,10 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
     without_gil([&] {
         copy_to_device(target, array.view.pointer, reinterpret_cast<const void*>(view.pointer), bytes,
                        producers.get(), owners.hand_over());
+        if (array.buffer == nullptr || array.buffer->order() != DeviceBuffer::no_order) return;
+        using Kept = std::shared_ptr<DeviceBuffer>;
+        const Owner memory{new Kept(array.buffer), &delete_owners<Kept>, bytes};
+        keep_until_done(target, Owners(memory));
     });
     return array;
 }

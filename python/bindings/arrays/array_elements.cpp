@@ -35,8 +35,8 @@ void enqueue(const py::object& destination, const py::object& source, StreamRef 
     const ArrayView& to = held(destination).view;
     ArrayView from = held(source).view;
     if (!(held(source).device == stream.device())) from.device = held(source).device.ordinal();
-    owners.keep(destination.ptr(), to);
-    if (!source.is(destination)) owners.keep(source.ptr(), from);
+    keep_array(owners, destination.ptr(), held(destination));
+    if (!source.is(destination)) keep_array(owners, source.ptr(), held(source));
     const GilReleased released;
     operation(stream, to, from, owners.hand_over());
 }

@@ -46,7 +46,10 @@ py::dict interface_of(const ArrayView& view) {
 
 py::dict fields_of(const ArrayObject& array, int version, bool names_stream) {
     const ArrayView& view = array.view;
-    if (array.buffer) array.buffer->share();
+    share_with_libraries(array);
+    // Nothing tells the consumer of the stream in whose order the memory is.
+    if (array.buffer != nullptr && (version < 3 || !view.has_stream || !names_stream))
+        without_gil([&] { array.buffer->settle(); });
     py::dict fields = interface_of(view);
     fields[py::handle(names().version)] = version;
     // Versions 0 and 1 do not define which arrays may omit the strides.

@@ -7,10 +7,13 @@
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/memory/owned_memory.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/streams/stream.hpp>
 
 #include "context/current_stream.hpp"
 #include "context/stream_object.hpp"
+#include "exchange/dlpack_managed.hpp"
 
 namespace py = pybind11;
 
@@ -69,6 +72,27 @@ py::object stream_object_for(const ArrayObject& array, const py::object& given, 
 
 StreamRef stream_for(const ArrayObject& array, const py::object& given, const ArrayObject* other) {
     return stream_object_for(array, given, other).cast<StreamObject&>().ref;
+}
+
+void share_with_libraries(const ArrayObject& array) {
+    OwnedMemory* const memory = array.buffer == nullptr ? nullptr : array.buffer->owned();
+    if (memory == nullptr) return;
+    memory->share();
+    const py::dict modules = py::reinterpret_borrow<py::dict>(PyImport_GetModuleDict());
+    if (!modules.contains("torch") && !modules.contains("cupy")) return;
+    const py::object streams = py::module_::import("bascule._producers").attr("side_streams")(array.device.ordinal());
+    for (const py::handle each : streams) {
+        const auto [handle, stream] = each.cast<std::pair<std::uint64_t, py::object>>();
+        const StreamRef side(handle, array.device);
+        if (stream.is_none()) {
+            memory->share(side, nullptr);
+        } else if (py::isinstance<py::bool_>(stream)) {  // ours, or its owner is not known
+            if (auto owner = owner_of(side)) memory->share(side, std::move(owner));
+        } else {
+            const Owner kept = kept_object(stream.ptr());
+            memory->share(side, std::shared_ptr<void>(kept.object, [kept](void*) { release(Owners(kept)); }));
+        }
+    }
 }
 
 void require_order(const std::string& order, std::string_view allowed) {

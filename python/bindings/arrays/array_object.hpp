@@ -16,6 +16,7 @@
 #include <bascule/runtime/memory/memory.hpp>
 
 #include "classes/collected.hpp"
+#include "support/owners.hpp"
 
 namespace bascule::python {
 
@@ -103,6 +104,20 @@ inline const ArrayObject* as_array(PyObject* object) noexcept {
     const auto* instance = reinterpret_cast<const pybind11::detail::instance*>(object);
     return static_cast<const ArrayObject*>(instance->simple_value_holder[0]);
 }
+
+/// Keeps an array for an operation that is ordered with its stream. Memory that is given back in the order of that stream needs
+/// no owner until the operation is done.
+[[gnu::always_inline]] inline void keep_array(OwnerList& owners, PyObject* object, const ArrayObject& array) {
+    if (array.buffer != nullptr && array.view.has_stream && array.buffer->order() == array.view.stream) {
+        owners.keep_during_call(object);
+    } else {
+        owners.keep(object, array.view);
+    }
+}
+
+/// Other libraries get the array's address: they may use it on the streams that are current for them in this thread, and on
+/// blocking ones, until it ends.
+void share_with_libraries(const ArrayObject& array);
 
 /// The order that NumPy's "K" keeps: Fortran's where it is that and nothing else.
 inline bool keeps_fortran(const ArrayView& view) noexcept { return view.f_contiguous && !view.c_contiguous; }

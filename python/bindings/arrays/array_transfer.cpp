@@ -66,7 +66,7 @@ bool copy_bytes(const py::object& array, const py::object& host, const py::objec
     void* destination = host_address_of(host);
     OwnerList owners;
     const ArrayView& view = source.view;
-    owners.keep(array.ptr(), view);
+    keep_array(owners, array.ptr(), source);
     owners.keep(host.ptr(), 0);
     const GilReleased released;
     return bascule::copy_to_host(stream, destination, view.pointer, view.size * view.dtype.itemsize,
@@ -122,7 +122,7 @@ void copy_bytes_from(const py::object& array, const py::object& host, const py::
     const ProducerPair producers = producers_of(target, values);
     const void* source = host_address_of(host);
     OwnerList owners;
-    owners.keep(array.ptr(), view);
+    keep_array(owners, array.ptr(), target);
     owners.keep(host.ptr(), 0);  // pinned memory is read later
     const GilReleased released;
     copy_to_device(stream, view.pointer, source, view.size * view.dtype.itemsize, producers.get(),

@@ -7,8 +7,10 @@
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/memory/owned_memory.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
+#include <bascule/runtime/streams/stream.hpp>
 
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_managed.hpp"
@@ -58,7 +60,7 @@ dlpack::Tensor tensor_at(const MemoryPlace& place, const ArrayObject& array) {
     if (const std::string reason = dlpack::why_not_a_tensor(view); !reason.empty()) {
         raise_buffer_error(fmt::format("{} {}.", describe(view), reason));
     }
-    if (array.buffer) array.buffer->share();
+    share_with_libraries(array);
     const std::uint64_t address = place.host_address != 0 ? place.host_address : view.pointer;
     dlpack::Tensor tensor{};
     tensor.data = view.empty() ? nullptr : reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
@@ -116,6 +118,9 @@ Consumer consumer_of(const py::object& stream, const MemoryPlace& place, Device 
 }
 
 void order(const Consumer& consumer, const ArrayObject& array) {
+    if (consumer.kind == Consumer::Kind::unordered && array.buffer != nullptr) {
+        without_gil([&] { array.buffer->settle(); });
+    }
     if (!array.view.has_stream || consumer.kind == Consumer::Kind::unordered) return;
     if (consumer.kind == Consumer::Kind::stream)
         return make_wait_for(array, StreamRef(consumer.handle, array.device));
@@ -260,6 +265,9 @@ dlpack::Tensor tensor_without_extents(const ArrayObject& array) {
 }
 
 void make_wait_for(const ArrayObject& array, StreamRef reader) {
+    if (array.buffer != nullptr && array.buffer->owned() != nullptr) {
+        if (auto owner = owner_of(reader)) array.buffer->owned()->share(reader, std::move(owner));
+    }
     const Producer bound{array.view.stream, 0};
     const GilReleased released;
     const ContextGuard context(array.device.context());

@@ -65,6 +65,7 @@ int tensor_from_object(void* object, dlpack::Tensor* out) {
                 "tensor.");
         }
         const dlpack::Tensor* lent = array.lent.get();
+        if (lent != nullptr) share_with_libraries(array);
         if (lent == nullptr) lent = &array.lent.make(tensor_without_extents(array), extents_of(array.view));
         order_work_stream_after(array);
         *out = *lent;
@@ -117,6 +118,7 @@ dlpack::ManagedVersioned* allocate(dlpack::Tensor prototype) {
         std::make_unique<DeviceBuffer>(view.size * view.dtype.itemsize, Device(prototype.device.id));
     dlpack::Tensor tensor = prototype;
     tensor.data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(buffer->address()));
+    buffer->share();
     const Owner owner{buffer.release(), &delete_owners<DeviceBuffer>};
     return make_managed<dlpack::ManagedVersioned>(tensor, extents_of(view), owner, 0);
 }

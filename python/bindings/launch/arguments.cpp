@@ -279,6 +279,14 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
     fail_unknown(argument, parameter, *absence);
 }
 
+/// An array of ours. Where the launch is not ordered with its stream, it may be the first that uses the memory.
+[[gnu::always_inline]] inline void ArgumentReader::keep_own(PyObject* argument, const ArrayObject& own) {
+    if (options_ == nullptr || options_->sync) [[likely]]
+        return keep_array(*owners_, argument, own);
+    owners_->keep(argument, own.view);
+    if (own.buffer != nullptr) without_gil([&] { own.buffer->settle(); });
+}
+
 /// An array of ours, where it is not known to lie where the launch goes.
 ArrayView ArgumentReader::own_view(const ArrayObject& own) {
     ArrayView view = own.view;
@@ -289,7 +297,7 @@ ArrayView ArgumentReader::own_view(const ArrayObject& own) {
                    bascule::describe(home_), advice_for_elsewhere(home_.device));
         }
         without_gil([&] {
-            if (own.buffer != nullptr && own.buffer->is_ours()) {
+            if (own.buffer != nullptr && own.buffer->owned() != nullptr) {
                 enable_peer_access(home_.device, own.device);
             } else if (!view.empty()) {
                 open_peer_memory(home_.device, own.device, view.pointer);
@@ -345,7 +353,7 @@ ImageArgument ArgumentReader::read_image(PyObject* argument, const Parameter& pa
 ArgumentValue ArgumentReader::read_any(PyObject* argument, const Parameter& parameter,
                                        const std::string* absence) {
     if (const ArrayObject* own = as_array(argument)) {
-        owners_->keep(argument, own->view);
+        keep_own(argument, *own);
         return own_view(*own);
     }
     if (argument == Py_None) return std::monostate{};
@@ -474,7 +482,7 @@ void ArgumentReader::set_without_interface(ArgumentPack& pack, int index, const 
         if (own->device == home_.device && pack.set_plain(index, parameter, own->plain.get(),
                                                           own->view.pointer, own->view.stream)) [[likely]] {
             home_.decided = true;
-            owners_->keep(argument, own->view);
+            keep_own(argument, *own);
         } else {
             set_by_rules(pack, index, parameter, argument);
         }

@@ -66,6 +66,7 @@ class ArgumentReader {
                            const std::string* absence = nullptr);
     StreamRef consumer() const;
     void find_order(PyObject* argument, const Parameter& parameter, ArrayView& view);
+    void keep_own(PyObject* argument, const ArrayObject& own);
     ArrayView own_view(const ArrayObject& own);
     ImageArgument read_image(PyObject* argument, const Parameter& parameter);
     void read_into(ArgumentPack& pack, int index, const Parameter& parameter, PyObject* argument,

@@ -24,6 +24,13 @@ inline void release_references(void* const* objects, std::size_t count) noexcept
     for (std::size_t i = 0; i < count; ++i) Py_DECREF(static_cast<PyObject*>(objects[i]));
 }
 
+/// Takes references, under the GIL.
+inline void take_references(void* const* objects, std::size_t count) noexcept {
+    const GilTaken taken;
+    if (!taken.held()) return;
+    for (std::size_t i = 0; i < count; ++i) Py_INCREF(static_cast<PyObject*>(objects[i]));
+}
+
 /// References taken for one operation; dropped unless handed over. No allocation up to 32.
 class OwnerList {
   public:
@@ -31,16 +38,25 @@ class OwnerList {
     OwnerList(const OwnerList&) = delete;
     OwnerList& operator=(const OwnerList&) = delete;
     ~OwnerList() {
-        const Owners left = hand_over();
-        for (std::size_t i = 0; i < left.count; ++i) Py_DECREF(static_cast<PyObject*>(left.objects[i]));
+        for (std::size_t i = handed_over_; i < count_; ++i) Py_DECREF(static_cast<PyObject*>(objects_[i]));
     }
 
-    /// `bytes` of memory go with the object.
+    /// Until the operation is done. `bytes` of memory go with the object.
     [[gnu::always_inline]] void keep(PyObject* object, std::uint64_t bytes) {
         if (count_ == room_) [[unlikely]]
             grow();
-        objects_[count_++] = object;
+        void** const objects = objects_;
+        const std::size_t place = lasting_++;
+        objects[count_++] = objects[place];
+        objects[place] = object;
         bytes_ += bytes;
+        Py_INCREF(object);
+    }
+    /// Until this goes, and by a graph that captures the operation: what frees its memory in an order that comes after it.
+    [[gnu::always_inline]] void keep_during_call(PyObject* object) {
+        if (count_ == room_) [[unlikely]]
+            grow();
+        objects_[count_++] = object;
         Py_INCREF(object);
     }
     [[gnu::always_inline]] void keep(PyObject* object, const ArrayView& view) {
@@ -52,13 +68,14 @@ class OwnerList {
         bytes_ += others.bytes;
     }
 
-    /// The references that are held now.
+    /// All references that are held now.
     Owners current() const noexcept { return {objects_, count_, &release_references, bytes_}; }
-    /// The receiver owns the references from now on; the list of them is good until this goes.
+    /// The receiver owns those that are kept for the operation; the list of all is good until this goes. Once.
     Owners hand_over() noexcept {
-        const Owners owners = current();
-        count_ = 0;
-        bytes_ = 0;
+        Owners owners(objects_, lasting_, &release_references, bytes_);
+        owners.borrowed = count_ - lasting_;
+        owners.retain = &take_references;
+        handed_over_ = lasting_;
         return owners;
     }
 
@@ -72,6 +89,8 @@ class OwnerList {
     }
 
     void** objects_ = inline_;
+    std::size_t lasting_ = 0;  // of them are kept for the operation
+    std::size_t handed_over_ = 0;
     std::size_t count_ = 0;
     std::size_t room_ = std::size(inline_);
     std::uint64_t bytes_ = 0;

@@ -40,7 +40,7 @@ class Memory:
             array = bascule.device_array(nbytes, "u1")
         finally:
             bascule.set_allocator(before)
-        address = array.__cuda_array_interface__["data"][0]
+        address = array.export(stream=None).__cuda_array_interface__["data"][0]
         self.live[address] = array
         self.given.append((nbytes, stream))
         return address

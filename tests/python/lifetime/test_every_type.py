@@ -56,9 +56,10 @@ def bits_of(owner: Any) -> Any:
     bits = bascule.zeros(4, "u1")
     mask = Producer()
     described = {**bits.__cuda_array_interface__, "shape": (32,), "typestr": "|t1"}
+    values = bascule.zeros(32, "f4")
     mask.__class__ = type("Mask", (), {"__cuda_array_interface__": described})
-    mask.owner = owner  # type: ignore[attr-defined]
-    fields = {**bascule.zeros(32, "f4").__cuda_array_interface__, "mask": mask}
+    mask.owner = owner, bits, values  # type: ignore[attr-defined]
+    fields = {**values.__cuda_array_interface__, "mask": mask}
     return bascule.from_cuda_array_interface(fields).mask
 
 

@@ -55,7 +55,7 @@ class Allocator:
         before = bascule.set_allocator(None)
         array = bascule.device_array(max(size, 1), "u1")
         bascule.set_allocator(before)
-        address = array.__cuda_array_interface__["data"][0]
+        address = array.export(stream=None).__cuda_array_interface__["data"][0]
         self.arrays[address] = array
         return address
 
@@ -335,6 +335,7 @@ def test_a_binding_that_goes_asks_nothing_about_a_stream_that_others_may_have_de
     owner = weakref.ref(x)
     bound = launch(kernels, stream.handle, x)
     bascule.synchronize()
+    memory = x.array  # noqa: F841 - about the stream of what is freed the driver is asked
     del x
     stream.destroy()
     before = calls_about_streams()
@@ -434,10 +435,10 @@ def records(action: Callable[[], None]) -> int:
 def test_a_marker_stands_for_64_launches_or_for_64_mebibytes(kernels, emulated):
     stream = bascule.stream()
     small = bascule.to_device(np.zeros(64, "f4"), stream=stream)
-    large = bascule.device_array(16 * MIB, "u1", stream=stream).view("f4")
+    large = ForeignArray(bascule.device_array(16 * MIB, "u1", stream=stream).view("f4"))
     launcher = kernels.increment[1, 64, stream]
 
-    def launches(array: bascule.DeviceArray, count: int) -> Callable[[], None]:
+    def launches(array: object, count: int) -> Callable[[], None]:
         return lambda: [launcher(array, 64) for _ in range(count)] and None
 
     launches(small, 64)()
@@ -489,7 +490,7 @@ before = waits()
 def release():
     global most
     # Until the main thread waits in a launch; it has launched everything if it never does.
-    while waits() == before and held() < 2 * launches:  # each launch keeps two
+    while waits() == before and held() < launches:  # each launch keeps the flag
         time.sleep(0.001)
     most = held()
     flag[0] = 1
@@ -508,4 +509,4 @@ def test_beyond_1024_launches_the_host_waits_for_the_oldest(emulated):
     run = run_python("-c", HELD, BASCULE_EMULATED_SCHEDULE="threads", BASCULE_EMULATED_TIMEOUT="10")
     assert (run.returncode, run.stderr) == (0, "")
     most, runs = map(int, run.stdout.split())
-    assert (most, runs) == (2048, 3000)
+    assert (most, runs) == (1024, 3000)

@@ -47,7 +47,8 @@ def pointer(module):
     address = bascule.raw_pointer(x.__cuda_array_interface__["data"][0])
     module.make[1, 1](address)
     bascule.synchronize()
-    return address
+    yield address
+    del x
 
 
 def message_of(launch) -> str:

@@ -135,7 +135,8 @@ def test_a_hostile_dtype_is_escaped():
 
 def test_hostile_values_of_a_bound_launch_are_escaped():
     module = bascule.compile("__global__ void k(float* p, int n) {}")
-    foreign = type(HOSTILE, (), {"__cuda_array_interface__": bascule.zeros(4).__cuda_array_interface__})()
+    x = bascule.zeros(4)
+    foreign = type(HOSTILE, (), {"__cuda_array_interface__": x.__cuda_array_interface__})()
     assert SAFE in html_of(module.k[1, 1].bind(foreign, 1))
 
 

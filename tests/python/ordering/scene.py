@@ -83,7 +83,8 @@ class Foreign:
         self.array = array
         self.stream = stream
         handle = None if stream is None else handle_of(stream)
-        self._fields = dict(array.__cuda_array_interface__) | {"version": 3, "stream": handle} | changes
+        fields = dict(array.export(stream=None).__cuda_array_interface__)  # from now on any stream may use the memory
+        self._fields = fields | {"stream": handle} | changes
 
     @property
     def __cuda_array_interface__(self) -> dict[str, object]:
