@@ -228,3 +228,33 @@ def test_arrays_at_the_end_of_the_program_and_in_a_forked_child_are_no_error():
     print(os.waitpid(child, 0)[1])
     """
     assert prints(program) == "0\n"
+
+
+def test_copies_behind_a_busy_kernel_wait_for_nothing_and_return_their_pinned_memory():
+    """The kernel ends only once the host has made all its copies, so a copy that waits would hang."""
+    program = """
+    kernel = bascule.compile("__global__ void k(volatile int* flag) { while (*flag == 0) {} }").k
+    flag = bascule.pinned_array(1, "i4")
+    np.asarray(flag)[0] = 0
+    stream = bascule.stream()
+    x, host = bascule.device_array(1 << 20, "u1", stream=stream), np.zeros(1 << 20, "u1")
+    small = x[: 1 << 18]
+    kernel.prepare(flag)
+    bascule.synchronize()
+    def pinned(): return calls("cuMemHostAlloc") - calls("cuMemFreeHost")
+    before = pinned()
+    kernel[1, 1, stream](flag)
+    for _ in range(100):
+        x.copy_from_host(host)
+        small.copy_from_host(host[: 1 << 18])
+    pending = pinned() - before
+    np.asarray(flag)[0] = 1
+    bascule.synchronize()
+    kept = pinned() - before
+    for _ in range(8):
+        small.copy_from_host(host[: 1 << 18])
+        x.copy_from_host(host)
+        stream.synchronize()
+    print(pending, kept <= 128, pinned() - before == kept)  # 32 MiB or less
+    """
+    assert prints(program, BASCULE_EMULATED_SCHEDULE="threads") == "200 True True\n"
