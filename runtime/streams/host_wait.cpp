@@ -55,6 +55,13 @@ bool StreamRef::query() const {
     return true;
 }
 
+void StreamRef::finish_before_blocking_call(const char* what) const {
+    if (!waits_are_watched()) return;
+    DriverResult code;
+    const auto query = [&] { return code = Driver::existing()->api().cuStreamQuery(native()); };
+    wait_watched(what, query, [&] { return code; });
+}
+
 void StreamRef::wait(EventRef event) const {
     const Driver& driver = Driver::get();
     const ContextGuard context(device_.context());

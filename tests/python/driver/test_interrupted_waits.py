@@ -16,6 +16,9 @@ host = np.asarray(flag)
 host[0] = 0
 stream = bascule.stream()
 out = bascule.to_device(np.zeros(1, "i4"), stream=stream)
+large = bascule.zeros(1 << 21, "u1", stream=stream)
+image = bascule.cuda_array(np.zeros((64, 64), "f4"), stream=stream)
+of_large, of_image = np.ones(1 << 21, "u1"), np.ones((64, 64), "f4")
 kernel.prepare(flag, out)
 bascule.synchronize()
 kernel[1, 1, stream](flag, out)
@@ -44,6 +47,8 @@ wait()
 print(out.copy_to_host())
 """
 WAITS = ["bascule.synchronize()", "stream.synchronize()", "event.synchronize()", "out.copy_to_host()", "out.item()"]
+WAITS += ["large.copy_to_host()", "large.copy_from_host(of_large)"]
+WAITS += ["image.copy_to_host()", "image.copy_from(of_image)"]
 
 
 @pytest.mark.parametrize("wait", WAITS)
@@ -77,3 +82,18 @@ def test_other_threads_wait_in_the_driver():
     print(counts[1] - counts[0], counts[2] - counts[1])
     """
     assert prints(program) == "0 1\n"
+
+
+def test_a_copy_to_the_host_waits_once():
+    """A driver waits inside a copy to pageable memory, where no signal can end it, so the copy comes after the wait. What
+    follows the copy finds the stream idle."""
+    program = """
+    x = bascule.zeros(4, "u1", stream=bascule.stream())
+    x.copy_to_host()
+    count = bascule._bascule._driver_calls
+    names = ["cuStreamQuery", "cuMemcpyDtoHAsync", "cuStreamSynchronize", "cuCtxSynchronize"]
+    before = [count(name) for name in names]
+    copied = x.copy_to_host()
+    print([count(name) - then for name, then in zip(names, before)], copied)
+    """
+    assert prints(program, BASCULE_EMULATED_SCHEDULE="eager") == "[2, 1, 1, 0] [0 0 0 0]\n"
