@@ -111,7 +111,12 @@ namespace bascule {
     FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050)
 
 // Of newer drivers and headers: null where the driver lacks them. The same form.
-#if CUDA_VERSION >= 12040
+#if CUDA_VERSION >= 12050
+#define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION) \
+    FUNCTION(cuKernelGetParamInfo, 12040)           \
+    FUNCTION(cuFuncLoad, 12040)                     \
+    FUNCTION(cuCtxRecordEvent, 12050)
+#elif CUDA_VERSION >= 12040
 #define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION) \
     FUNCTION(cuKernelGetParamInfo, 12040)           \
     FUNCTION(cuFuncLoad, 12040)
@@ -161,7 +166,8 @@ class RelaxedCapture {
 
 /// Functions that are called in the relaxed mode: a capture forbids them; or nobody has recorded that it does not
 /// (tests/gpu/captures.py records it); or they load code, which one driver allows and older ones may not. What belongs to a capture is still captured in that mode, and a question
-/// about a stream or event that is itself captured still fails. cuCtxSynchronize is not here: it ends captures in every mode.
+/// about a stream or event that is itself captured still fails. cuCtxSynchronize and
+/// cuCtxRecordEvent are not here: they end captures in every mode.
 inline constexpr std::string_view forbidden_by_captures[] = {
     "cuArray3DCreate",
     "cuArrayDestroy",

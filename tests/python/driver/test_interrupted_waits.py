@@ -85,8 +85,10 @@ def test_other_threads_wait_in_the_driver():
 
 
 def test_a_copy_to_the_host_waits_once():
-    """A driver waits inside a copy to pageable memory, where no signal can end it, so the copy comes after the wait. What
-    follows the copy finds the stream idle."""
+    """A driver waits inside a copy to pageable memory, where no signal can end it, so the copy comes after the wait.
+
+    What follows the copy finds the stream idle.
+    """
     program = """
     x = bascule.zeros(4, "u1", stream=bascule.stream())
     x.copy_to_host()
@@ -97,3 +99,28 @@ def test_a_copy_to_the_host_waits_once():
     print([count(name) - then for name, then in zip(names, before)], copied)
     """
     assert prints(program, BASCULE_EMULATED_SCHEDULE="eager") == "[2, 1, 1, 0] [0 0 0 0]\n"
+
+
+@pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
+def test_a_wait_for_an_idle_device_needs_no_other_thread(policy):
+    """An event of the whole context tells the end, where the driver has such events (CUDA 12.5)."""
+    program = """
+    calls = bascule._bascule._driver_calls
+    foreign = ctypes.c_void_p()
+    x = bascule.to_device(np.arange(1 << 16, dtype="i4"))
+    assert driver.cuStreamCreate(ctypes.byref(foreign), 1) == 0  # a non-blocking stream that Bascule never sees
+    host = bascule.pinned_array(1 << 16, "i4")
+    where = ctypes.c_void_p(host.__cuda_array_interface__["data"][0])
+    address = ctypes.c_uint64(x.__cuda_array_interface__["data"][0])
+    bascule.synchronize()
+    threads = len(os.listdir("/proc/self/task"))
+    before = calls("cuCtxRecordEvent"), calls("cuCtxSynchronize")
+    for _ in range(8):
+        np.asarray(host)[:] = 0
+        assert driver.cuMemcpyDtoHAsync_v2(where, address, 1 << 18, foreign) == 0
+        bascule.synchronize()
+        print((np.asarray(host) == np.arange(1 << 16)).all(), end=" ")
+    print(len(os.listdir("/proc/self/task")) - threads)
+    print(calls("cuCtxRecordEvent") - before[0], calls("cuCtxSynchronize") - before[1])
+    """
+    assert prints(program, BASCULE_EMULATED_SCHEDULE=policy) == "True " * 8 + "0\n8 8\n"
