@@ -82,7 +82,7 @@ struct Library::JitLog {
         DriverResult result =
             driver.api().cuLibraryLoadData(&library, code.c_str(), options.data(), values.data(),
                                            static_cast<unsigned int>(options.size()), nullptr, nullptr, 0);
-        if (result != CUDA_SUCCESS || text[0] == '\0') return result;
+        if (result != CUDA_SUCCESS || !names_an_error(text.data())) return result;
         // A driver that loads lazily has refused the PTX, says why, and returns that to who looks for a kernel.
         CUkernel none = nullptr;
         result = driver.api().cuLibraryGetKernel(&none, library, "none");

@@ -234,6 +234,24 @@ def test_a_driver_that_cannot_compile_ptx_names_what_it_needs(code: str, part: s
     assert part in said
 
 
+def test_a_log_of_warnings_is_no_refusal(ptx_of_80: str):
+    """Drivers write warnings to the error log too; what else stands there of a load that succeeds is a lazy refusal."""
+    warning = "ptxas warning : Stack size for entry function 'k' cannot be statically determined"
+    loads = {"WRAPPED_CUBIN": ptx_of_80}
+    assert prints_wrapped(run('{"arch": "sm_80"}'), WRAPPED_LOG=warning, **loads) == "True\n"
+    error = f"{warning}\nptxas application ptx input, line 9; error   : Unknown symbol 'x'"
+    refused = prints_wrapped(
+        run('{"arch": "sm_80"}', FAIL.replace("CudaError", "CompileError")).replace("error.code", "'refused'"),
+        WRAPPED_LOG=error,
+        **loads,
+    )
+    assert refused.startswith("refused\n")
+    assert "Unknown symbol 'x'" in refused
+    busy = prints_wrapped(run(text=FAIL), WRAPPED_LOG=warning, WRAPPED_CUBIN="2", WRAPPED_PTX="2")
+    assert busy.startswith("2\n")
+    assert "out of memory" in busy
+
+
 def test_code_of_a_newer_cuda_than_the_driver_says_what_to_install():
     """An NVRTC that the program names itself is taken, whatever the driver is."""
     named = f"bascule.config.nvrtc_library = {bascule._bascule._nvrtc_info()['path']!r}\n"
