@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/link/code.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
@@ -36,6 +37,20 @@ void finish_loading(const Driver& driver, CUkernel kernel, const std::string& do
                     "at {}. Nothing was launched. Please report this with your NVRTC's and driver's "
                     "versions.",
                     kernel.name, parameter.name, parameter.bytes, parameter.offset, bytes, offset));
+}
+
+/// Kernels take 4 KB of parameters, and 32,764 bytes from compute capability 7.0 on with drivers of CUDA 12.1 and newer.
+void check_parameter_bytes(const Driver& driver, const KernelImage& kernel) {
+    constexpr int large_since = 12010;
+    constexpr std::size_t most_before = 4096;
+    const std::vector<Parameter>& parameters = kernel.signature.parameters;
+    if (parameters.empty() || driver.version() >= large_since) return;
+    const std::size_t bytes = parameters.back().offset + parameters.back().bytes;
+    if (bytes <= most_before) return;
+    reject(ErrorKind::not_supported,
+           "the parameters of kernel '{}' are {} bytes, and this driver, of CUDA {}.{}, takes {}. Update the "
+           "driver to CUDA 12.1 or newer, which takes 32764, or put the largest parameter into an array.",
+           kernel.name, bytes, driver.version() / 1000, driver.version() % 1000 / 10, most_before);
 }
 
 /// Where parameters begin in a GPU's constant memory is aligned to so much and no more. The driver's offsets are those of
@@ -180,6 +195,7 @@ Library::~Library() {
 std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Device device) const {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
+    check_parameter_bytes(driver, kernel);
     auto loaded = std::make_unique<LoadedKernel>();
     loaded->library = this;
     loaded->image = &kernel;

@@ -261,6 +261,18 @@ def test_code_of_a_newer_cuda_than_the_driver_says_what_to_install():
     assert "`pip install nvidia-cuda-nvrtc-cu12 nvidia-cuda-runtime-cu12" in said
 
 
+def test_parameters_of_more_than_4_kb_name_the_driver_that_takes_them(ptx_of_80: str):
+    """NVRTC 12.1 and newer compile them, and a driver of CUDA 12.0 loads the machine code of CUDA 12."""
+    program = f"""
+    bascule.config.nvrtc_library = {bascule._bascule._nvrtc_info()["path"]!r}
+    text = "struct Large {{ float values[1025]; }}; extern \\"C\\" __global__ void k(Large x, float* p) {{ *p = x.values[0]; }}"
+    print(refusal(bascule.compile(text, options={{"arch": "sm_80"}}).k.prepare))
+    """
+    said = prints_wrapped(textwrap.dedent(program), BASCULE_EMULATED_DRIVER="12.0", WRAPPED_CUBIN=ptx_of_80)
+    assert "the parameters of kernel 'k' are 4112 bytes, and this driver, of CUDA 12.0, takes 4096" in said
+    assert "Update the driver to CUDA 12.1" in said
+
+
 def test_the_architecture_decides_whether_machine_code_is_tried(ptx_of_80: str):
     says = {"WRAPPED_SAYS": "1", "WRAPPED_CUBIN": ptx_of_80}
     older = run('{"arch": "sm_75"}')
