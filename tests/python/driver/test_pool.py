@@ -258,3 +258,16 @@ def test_copies_behind_a_busy_kernel_wait_for_nothing_and_return_their_pinned_me
     print(pending, kept <= 128, pinned() - before == kept)  # 32 MiB or less
     """
     assert prints(program, BASCULE_EMULATED_SCHEDULE="threads") == "200 True True\n"
+
+
+def test_a_shareable_array_can_be_opened_by_other_processes_and_one_of_the_pool_cannot():
+    """As on an H100: cuIpcGetMemHandle returns CUDA_ERROR_INVALID_VALUE for memory of every pool."""
+    program = """
+    handle = (ctypes.c_char * 64)()
+    for options in ({}, {"shareable": True}):
+        x = bascule.device_array((16, 64), "f4", **options)
+        x.fill(3)
+        address = ctypes.c_uint64(x.__cuda_array_interface__["data"][0])
+        print(driver.cuIpcGetMemHandle(handle, address), set(x.copy_to_host().ravel()))
+    """
+    assert prints(program) == "1 {np.float32(3.0)}\n0 {np.float32(3.0)}\n"

@@ -265,7 +265,8 @@ def test_parameters_of_more_than_4_kb_name_the_driver_that_takes_them(ptx_of_80:
     """NVRTC 12.1 and newer compile them, and a driver of CUDA 12.0 loads the machine code of CUDA 12."""
     program = f"""
     bascule.config.nvrtc_library = {bascule._bascule._nvrtc_info()["path"]!r}
-    text = "struct Large {{ float values[1025]; }}; extern \\"C\\" __global__ void k(Large x, float* p) {{ *p = x.values[0]; }}"
+    text = "struct Large {{ float values[1025]; }};"
+    text += "extern \\"C\\" __global__ void k(Large x, float* p) {{ *p = x.values[0]; }}"
     print(refusal(bascule.compile(text, options={{"arch": "sm_80"}}).k.prepare))
     """
     said = prints_wrapped(textwrap.dedent(program), BASCULE_EMULATED_DRIVER="12.0", WRAPPED_CUBIN=ptx_of_80)
