@@ -274,6 +274,19 @@ def test_parameters_of_more_than_4_kb_name_the_driver_that_takes_them(ptx_of_80:
     assert "Update the driver to CUDA 12.1" in said
 
 
+@pytest.mark.parametrize(("driver", "questions"), [("13.0", 2), ("13.5", 1)])
+def test_no_call_is_refused_where_the_driver_counts_parameters(ptx_of_80: str, driver: str, questions: int):
+    """From CUDA 13.2 on; before, the question past the last parameter is, which compute-sanitizer reports."""
+    program = f"""
+    calls = bascule._bascule._driver_calls
+    calls("cuKernelGetParamInfo")  # counts from now on
+    bascule.compile('{KERNEL}', options={{"arch": "sm_80"}}).k.prepare()
+    print(calls("cuKernelGetParamInfo"))
+    """
+    said = prints_wrapped(program, BASCULE_EMULATED_DRIVER=driver, WRAPPED_CUBIN=ptx_of_80)
+    assert said == f"{questions}\n"
+
+
 def test_the_architecture_decides_whether_machine_code_is_tried(ptx_of_80: str):
     says = {"WRAPPED_SAYS": "1", "WRAPPED_CUBIN": ptx_of_80}
     older = run('{"arch": "sm_75"}')
