@@ -3,7 +3,6 @@
 #include <array>
 #include <cstring>
 #include <mutex>
-#include <ranges>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -47,7 +46,8 @@ void* take_surplus(Device device) noexcept {
     Pool& known = pool();
     const std::lock_guard lock(known.mutex);
     if (known.bytes <= most_kept_staging_bytes) return nullptr;
-    for (auto& free : known.free | std::views::reverse) {
+    for (std::size_t size = sizes.size(); size-- > 0;) {  // the largest first
+        auto& free = known.free[size];
         const auto found = std::ranges::find_if(
             free, [&](void* buffer) { return known.all.find(buffer)->second.device == device; });
         if (found == free.end()) continue;

@@ -147,6 +147,41 @@ def test_an_array_may_outlive_a_stream_that_another_library_destroys(policy):
 
 
 @pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
+@pytest.mark.parametrize("busy", [False, True])
+def test_nothing_asks_about_a_stream_that_another_library_has_destroyed(policy, busy):
+    """On an H100 that is a segmentation fault. What is kept for its work is released by events, or with the device."""
+    program = f"""
+    kernel = bascule.compile("__global__ void k(float* p) {{ p[threadIdx.x] += 1; }}").k
+    x = bascule.zeros(32)
+    def foreign():
+        handle = ctypes.c_void_p()
+        assert driver.cuStreamCreate(ctypes.byref(handle), 1) == 0
+        return handle
+    for operations in (1, 63, 64, 100):
+        handle = foreign()
+        stream = bascule.external_stream(handle.value)
+        for _ in range(operations):
+            kernel[1, 32, stream](Foreign(x.__cuda_array_interface__["data"][0]))
+            bascule.to_device(np.zeros(8), stream=stream)
+        bound = kernel[1, 32, stream].bind(x)
+        bound()
+        if not {busy}:
+            stream.synchronize()
+        assert driver.cuStreamDestroy_v2(handle) == 0
+        del bound, stream
+        gc.collect()
+        for _ in range(100):  # markers, on other streams
+            kernel[1, 32](x)
+        x.copy_to_host()
+    bascule.memory_pool().trim()
+    bascule.synchronize()
+    print(bascule._bascule._owners_held())
+    """
+    options = {"BASCULE_EMULATED_STALE_STREAMS": "1", "BASCULE_EMULATED_SCHEDULE": policy}
+    assert prints(program, **options) == "0\n"
+
+
+@pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
 def test_another_thread_frees_what_a_per_thread_default_stream_uses(policy):
     """Handle 2 is another stream there, which comes after nothing."""
     program = """
