@@ -258,6 +258,36 @@ const EmulatedFunctions& Driver::require_emulated(const char* why_not) const {
     throw LibraryError(why_not, {.library = "emulated device"});
 }
 
+namespace {
+
+/// What to do about an error of NVIDIA's Multi-Process Service, through which this process shares a GPU; empty for others.
+std::string_view mps_advice(CUresult code) noexcept {
+    switch (static_cast<int>(code)) {
+        case CUDA_ERROR_MPS_CONNECTION_FAILED:
+            return "The control daemon of MPS does not answer. Start it (nvidia-cuda-mps-control -d), let "
+                   "CUDA_MPS_PIPE_DIRECTORY name its directory, or run without MPS.";
+        case CUDA_ERROR_MPS_RPC_FAILURE:
+            return "The MPS server broke off the connection. Restart this process; if that does not help, restart "
+                   "MPS (echo quit | nvidia-cuda-mps-control, then nvidia-cuda-mps-control -d).";
+        case CUDA_ERROR_MPS_SERVER_NOT_READY:
+            return "The MPS server is starting, or recovers from the fault of another client. Try again in some "
+                   "seconds.";
+        case CUDA_ERROR_MPS_MAX_CLIENTS_REACHED:
+            return "The MPS server takes no more clients. End other processes that use this GPU, or run fewer at "
+                   "once.";
+        case CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED:
+            return "The MPS server has no more connections to the GPU. Run fewer processes at once, or give each "
+                   "fewer connections (CUDA_DEVICE_MAX_CONNECTIONS=2).";
+        case CUDA_ERROR_MPS_CLIENT_TERMINATED:
+            return "The MPS server ended this process's use of the GPU: another client's kernel faulted, or an "
+                   "administrator ended it. The server's log names the cause.";
+        default:
+            return "";
+    }
+}
+
+}  // namespace
+
 /// Null for a code that the driver does not know.
 const char* Driver::name_of(CUresult code) const noexcept {
     const char* name = nullptr;
@@ -289,18 +319,19 @@ std::string Driver::message_of(DriverResult result, std::string_view doing,
     const std::string error =
         fmt::format("{} ({})", name == nullptr ? "unknown code" : name, static_cast<int>(code));
     const char* description = text == nullptr ? "no description" : text;
-    const auto line = [](const std::string& more) { return more.empty() ? "" : "\n" + more; };
+    const auto line = [](std::string_view more) { return more.empty() ? "" : fmt::format("\n{}", more); };
     const bool has_context = std::string_view(result.call) != "cuInit";
     if (!loses_context(code) || !has_context) {
-        return fmt::format("{} failed: {}: {}.{}", doing, error, description, line(failure.report));
+        return fmt::format("{} failed: {}: {}.{}{}", doing, error, description, line(failure.report),
+                           line(mps_advice(code)));
     }
     // The mistake comes first; the call that noticed it has done nothing wrong.
     const char* const culprit = is_fault_of_kernel(code) ? "an earlier kernel failed" : "the device failed";
     return fmt::format(
-        "{}{}\n{}, noticed while {}. The context is lost: all later calls return this error. Restart the "
+        "{}{}{}\n{}, noticed while {}. The context is lost: all later calls return this error. Restart the "
         "process{}.",
         failure.report.empty() ? fmt::format("{}: {}.", culprit, description) : failure.report,
-        line(failure.launch), error, doing,
+        line(failure.launch), line(mps_advice(code)), error, doing,
         emulated() ? advice(", or call bascule.emulated.reset() and make the arrays again", "") : "");
 }
 

@@ -112,12 +112,25 @@ namespace bascule {
 
 // Of newer drivers and headers: null where the driver lacks them. The same form.
 #if CUDA_VERSION >= 12040
-#define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION) \
-    FUNCTION(cuKernelGetParamInfo, 12040)           \
-    FUNCTION(cuFuncLoad, 12040)
+#define BASCULE_FUNCTIONS_SINCE_12_4(FUNCTION) \
+    FUNCTION(cuKernelGetParamInfo, 12040) FUNCTION(cuFuncLoad, 12040)
 #else
-#define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION)
+#define BASCULE_FUNCTIONS_SINCE_12_4(FUNCTION)
 #endif
+#if CUDA_VERSION >= 12050
+#define BASCULE_FUNCTIONS_SINCE_12_5(FUNCTION) FUNCTION(cuCtxRecordEvent, 12050)
+#else
+#define BASCULE_FUNCTIONS_SINCE_12_5(FUNCTION)
+#endif
+#if CUDA_VERSION >= 13020
+#define BASCULE_FUNCTIONS_SINCE_13_2(FUNCTION) FUNCTION(cuKernelGetParamCount, 13020)
+#else
+#define BASCULE_FUNCTIONS_SINCE_13_2(FUNCTION)
+#endif
+#define BASCULE_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION) \
+    BASCULE_FUNCTIONS_SINCE_12_4(FUNCTION)          \
+    BASCULE_FUNCTIONS_SINCE_12_5(FUNCTION)          \
+    BASCULE_FUNCTIONS_SINCE_13_2(FUNCTION)
 
 /// What a function of the driver returned, and which function it was.
 struct DriverResult {
@@ -161,12 +174,12 @@ class RelaxedCapture {
 
 /// Functions that are called in the relaxed mode: a capture forbids them; or nobody has recorded that it does not
 /// (tests/gpu/captures.py records it); or they load code, which one driver allows and older ones may not. What belongs to a capture is still captured in that mode, and a question
-/// about a stream or event that is itself captured still fails. cuCtxSynchronize is not here: it ends captures in every mode.
+/// about a stream or event that is itself captured still fails. cuCtxSynchronize and
+/// cuCtxRecordEvent are not here: they end captures in every mode.
 inline constexpr std::string_view forbidden_by_captures[] = {
     "cuArray3DCreate",
     "cuArrayDestroy",
     "cuCtxSetLimit",
-    "cuEventElapsedTime",
     "cuEventQuery",
     "cuEventSynchronize",
     "cuFuncLoad",
@@ -174,6 +187,7 @@ inline constexpr std::string_view forbidden_by_captures[] = {
     "cuGraphInstantiateWithFlags",
     "cuKernelGetAttribute",
     "cuKernelGetFunction",
+    "cuKernelGetParamCount",
     "cuKernelGetParamInfo",
     "cuKernelSetAttribute",
     "cuKernelSetCacheConfig",

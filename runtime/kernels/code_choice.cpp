@@ -71,4 +71,15 @@ std::string advice_for_refusal(int refusal, const std::string& nvrtc, int driver
     }
 }
 
+bool names_an_error(std::string_view log) noexcept {
+    while (!log.empty()) {
+        const std::string_view line = log.substr(0, log.find('\n'));
+        log.remove_prefix(std::min(log.size(), line.size() + 1));
+        const auto holds = [&](std::string_view word) { return line.find(word) != std::string_view::npos; };
+        if (line.find_first_not_of(" \t\r") != std::string_view::npos && !holds("warning") && !holds("info"))
+            return true;
+    }
+    return false;
+}
+
 }  // namespace bascule

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <bascule/jit/compile/nvrtc_choice.hpp>
 #include <bascule/jit/text/source.hpp>
@@ -26,5 +27,9 @@ std::string version_conflict(CudaVersion nvrtc, CudaVersion driver);
 /// What to do after the driver refused code with this CUresult, as a sentence; empty where the result says enough. `nvrtc`,
 /// "13.0", wrote the code.
 std::string advice_for_refusal(int refusal, const std::string& nvrtc, int driver);
+
+/// Whether the error log of the driver's assembler or linker says more than warnings and notes, which drivers write there too
+/// about code that they take.
+bool names_an_error(std::string_view log) noexcept;
 
 }  // namespace bascule

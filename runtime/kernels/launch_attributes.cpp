@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/kernels/launch_attributes.hpp>
@@ -41,6 +43,15 @@ void check_priority(Device device, int priority) {
                  priority, range.most_urgent, range.least_urgent);
 }
 
+/// What every GPU with clusters takes.
+constexpr std::uint64_t portable_cluster_blocks = 8;
+
+/// Where the driver refuses this, it refuses the launch too, which says so.
+void allow_large_clusters(const LoadedKernel& kernel, Device device) {
+    const auto set = Driver::get().api().cuKernelSetAttribute;
+    set(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, kernel.native, device.ordinal());
+}
+
 }  // namespace
 
 void check_attributes(const LaunchConfig& config, const LoadedKernel& kernel, Device device) {
@@ -49,6 +60,7 @@ void check_attributes(const LaunchConfig& config, const LoadedKernel& kernel, De
         return Driver::get().attribute_of(device.ordinal(), CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) != 0;
     };
     if (config.cluster.count() != 1 && !has_clusters()) fail_unable("cluster", "clusters of blocks", device);
+    if (config.cluster.count() > portable_cluster_blocks) allow_large_clusters(kernel, device);
     if (config.programmatic && !has_clusters())
         fail_unable("programmatic", "programmatic dependent launch", device);
     if (config.priority) check_priority(device, *config.priority);
@@ -88,18 +100,31 @@ void explain_refusal(CUresult code, const LaunchConfig& config, const LoadedKern
         reject_field(
             ErrorKind::value, "grid",
             "`grid` is {}: kernel '{}' declares its clusters (__cluster_dims__), and the driver takes no grid "
-            "whose extents they do not divide. Make the grid a multiple of them, or give `cluster` where the "
-            "declaration leaves its size open.",
+            "whose extents they do not divide. Make the grid a multiple of them. Give `cluster` too where the "
+            "declaration leaves its size open, or has more than 8 blocks.",
             to_string(config.grid), kernel.image->name);
     }
     if (code == CUDA_ERROR_INVALID_CLUSTER_SIZE ||
         (config.cluster.count() != 1 && code == CUDA_ERROR_INVALID_VALUE)) {
-        reject_field(ErrorKind::value, "cluster",
-                     "`cluster` is {}: the driver takes no clusters of {} blocks of {} threads of kernel "
-                     "'{}'. Eight blocks are what every such GPU takes; make the cluster, the block or its "
-                     "shared memory smaller.",
-                     to_string(config.cluster), config.cluster.count(), config.block.count(),
-                     kernel.image->name);
+        reject_field(
+            ErrorKind::value, "cluster",
+            "`cluster` is {}: the driver takes no clusters of {} blocks of {} threads of kernel "
+            "'{}'. Eight blocks are what every such GPU takes, and some take 16 of small blocks; make "
+            "the cluster, the block or its shared memory smaller.",
+            to_string(config.cluster), config.cluster.count(), config.block.count(), kernel.image->name);
+    }
+    if (code == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE) {
+        reject_field(
+            ErrorKind::value, "grid",
+            "`grid` is {}: a cooperative launch needs all of its blocks on the device at once, and {}. "
+            "Launch fewer blocks and let each do more, or make {} smaller.",
+            to_string(config.grid),
+            config.cluster.count() == 1
+                ? "the driver finds no room for them"
+                : fmt::format("clusters of {} blocks, each of which stays within a part of the device, "
+                              "leave room for fewer of them",
+                              config.cluster.count()),
+            config.cluster.count() == 1 ? "the blocks" : "the clusters");
     }
     if (code == CUDA_ERROR_NOT_SUPPORTED && (config.programmatic || config.cluster.count() != 1)) {
         const char* field = config.programmatic ? "programmatic" : "cluster";

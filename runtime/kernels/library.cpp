@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/link/code.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
@@ -38,6 +39,20 @@ void finish_loading(const Driver& driver, CUkernel kernel, const std::string& do
                     kernel.name, parameter.name, parameter.bytes, parameter.offset, bytes, offset));
 }
 
+/// Kernels take 4 KB of parameters, and 32,764 bytes from compute capability 7.0 on with drivers of CUDA 12.1 and newer.
+void check_parameter_bytes(const Driver& driver, const KernelImage& kernel) {
+    constexpr int large_since = 12010;
+    constexpr std::size_t most_before = 4096;
+    const std::vector<Parameter>& parameters = kernel.signature.parameters;
+    if (parameters.empty() || driver.version() >= large_since) return;
+    const std::size_t bytes = parameters.back().offset + parameters.back().bytes;
+    if (bytes <= most_before) return;
+    reject(ErrorKind::not_supported,
+           "the parameters of kernel '{}' are {} bytes, and this driver, of CUDA {}.{}, takes {}. Update the "
+           "driver to CUDA 12.1 or newer, which takes 32764, or put the largest parameter into an array.",
+           kernel.name, bytes, driver.version() / 1000, driver.version() % 1000 / 10, most_before);
+}
+
 /// Where parameters begin in a GPU's constant memory is aligned to so much and no more. The driver's offsets are those of
 /// PTX up to the first parameter that is aligned to more; from there they depend on the GPU.
 constexpr std::uint32_t alignment_of_all = 16;
@@ -59,7 +74,18 @@ void check_parameters([[maybe_unused]] const Driver& driver, [[maybe_unused]] CU
             fail_parameter(kernel, parameters[i], offset, bytes);
         }
     }
-    if (ask(native, parameters.size(), &offset, &bytes) == CUDA_SUCCESS) {
+    const auto has_more = [&] {
+#if CUDA_VERSION >= 13020
+        if (const auto count = driver.api().cuKernelGetParamCount) {
+            std::size_t all = 0;
+            driver.check(count(native, &all), "counting a kernel's parameters");
+            if (all <= parameters.size()) return false;
+        }
+#endif
+        // A driver that does not tell the number refuses this, which compute-sanitizer reports once a kernel.
+        return ask(native, parameters.size(), &offset, &bytes) == CUDA_SUCCESS;
+    };
+    if (has_more()) {
         Parameter none;
         none.name = "(none)";
         fail_parameter(kernel, none, offset, bytes);
@@ -82,7 +108,7 @@ struct Library::JitLog {
         DriverResult result =
             driver.api().cuLibraryLoadData(&library, code.c_str(), options.data(), values.data(),
                                            static_cast<unsigned int>(options.size()), nullptr, nullptr, 0);
-        if (result != CUDA_SUCCESS || text[0] == '\0') return result;
+        if (result != CUDA_SUCCESS || !names_an_error(text.data())) return result;
         // A driver that loads lazily has refused the PTX, says why, and returns that to who looks for a kernel.
         CUkernel none = nullptr;
         result = driver.api().cuLibraryGetKernel(&none, library, "none");
@@ -180,6 +206,7 @@ Library::~Library() {
 std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Device device) const {
     const Driver& driver = Driver::get();
     const ContextGuard context(device.context());
+    check_parameter_bytes(driver, kernel);
     auto loaded = std::make_unique<LoadedKernel>();
     loaded->library = this;
     loaded->image = &kernel;

@@ -6,6 +6,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/driver/driver.hpp>
+#include <bascule/runtime/kernels/code_choice.hpp>
 #include <bascule/runtime/linking/driver_linker.hpp>
 
 namespace bascule {
@@ -59,10 +60,10 @@ std::string DriverLinker::link(std::span<const Code> codes, Arch arch, const Com
     const auto check = [&](DriverResult result, const std::string& doing) {
         if (result == CUDA_SUCCESS) return;
         const std::string log = options.log.data();
-        if (!log.empty())
+        if (names_an_error(log))
             throw CompileError(fmt::format("{}, by {}: {}", doing, name(), log),
                                {.log = log, .architecture = to_string(arch)});
-        driver.check(result, doing);
+        driver.check(result, log.empty() ? doing : fmt::format("{} (the driver says: {})", doing, log));
     };
     CUlinkState state = nullptr;
     check(driver.api().cuLinkCreate(static_cast<unsigned int>(options.names.size()), options.names.data(),

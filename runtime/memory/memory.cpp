@@ -11,16 +11,16 @@
 #include <bascule/runtime/memory/staging.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
-#include <bascule/runtime/streams/wait_watch.hpp>
 #include <bascule/runtime/trace/ordered_call.hpp>
 
 namespace bascule {
 namespace {
 
 void enqueue_copy(StreamRef stream, std::uint64_t destination, const void* source, std::size_t bytes,
-                  std::span<const Producer> producers) {
+                  std::span<const Producer> producers, bool waits = false) {
     enqueue_in_order(CallKind::copy_to_device, bytes, stream, producers, "copying to the device",
                      [&](const DriverFunctions& api) {
+                         if (waits) stream.finish_before_blocking_call("a copy to the device");
                          return api.cuMemcpyHtoDAsync(destination, source, bytes, stream.native());
                      });
 }
@@ -178,7 +178,7 @@ void copy_to_device(StreamRef stream, std::uint64_t destination, const void* sou
         const OwnersKept copy_kept(stream, of_copy);
         return enqueue_copy(stream, destination, copy.object, bytes, producers);
     }
-    enqueue_copy(stream, destination, source, bytes, producers);
+    enqueue_copy(stream, destination, source, bytes, producers, true);
     stream.synchronize();
     kept.finished();
 }
@@ -190,18 +190,16 @@ bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std
     const ResetWatch resets;
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
-    // Whether the driver fills pageable memory before it returns depends on its version: if it does, this is free.
     const bool waits = driver.memory_type_of(destination) != CU_MEMORYTYPE_HOST;
     if (waits) require_no_capture(stream, "copying to memory that is not pinned");
     enqueue_in_order(CallKind::copy_to_host, bytes, stream, producers, "copying to the host",
                      [&](const DriverFunctions& api) {
-                         // The copy would wait where no signal can end it.
-                         const auto query = [&] { return api.cuStreamQuery(stream.native()); };
-                         if (waits && waits_are_watched()) wait_watched("a copy to the host", query, query);
+                         if (waits) stream.finish_before_blocking_call("a copy to the host");
                          return api.cuMemcpyDtoHAsync(destination, source, bytes, stream.native());
                      });
     if (!waits) return false;
-    stream.synchronize();
+    stream
+        .synchronize();  // whether the driver fills pageable memory before it returns depends on its version
     resets.check("copying to the host");
     kept.finished();
     return true;

@@ -36,10 +36,10 @@ struct StreamObserver {
 };
 
 /// The parts that observe, in the order in which they are told.
-enum class ObservingPart : std::uint8_t { faults, lifetime, memory, trace };
+enum class ObservingPart : std::uint8_t { faults, lifetime, memory, staging, trace };
 
 namespace detail {
-inline constinit std::array<std::atomic<const StreamObserver*>, 4> stream_observers{};
+inline constinit std::array<std::atomic<const StreamObserver*>, 5> stream_observers{};
 }
 
 /// From now on, for the whole process; `observer` lives as long. Thread-safe.

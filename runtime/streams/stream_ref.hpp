@@ -53,6 +53,10 @@ class StreamRef {
     void synchronize() const;
     /// True when everything enqueued so far has finished. Throws: CudaError.
     bool query() const;
+    /// Before a call in which the driver waits for the stream, where no signal can end the wait: where the calling thread's waits
+    /// can be ended (wait_watch.hpp), it waits here instead. `what` is waited for. The context is current. Throws:
+    /// WaitInterrupted.
+    void finish_before_blocking_call(const char* what) const;
     /// Later work here waits for `event`; the host does not. Throws: CudaError.
     void wait(EventRef event) const;
 

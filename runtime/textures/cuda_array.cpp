@@ -131,9 +131,12 @@ Owner owner_of(const std::shared_ptr<T>& object) {
 }
 
 void enqueue(StreamRef stream, const CUDA_MEMCPY3D& copy, CallKind kind, std::span<const Producer> producers,
-             const char* doing) {
+             const char* doing, bool waits = false) {
     enqueue_in_order(kind, copy.WidthInBytes * copy.Height * copy.Depth, stream, producers, doing,
-                     [&](const DriverFunctions& api) { return api.cuMemcpy3DAsync(&copy, stream.native()); });
+                     [&](const DriverFunctions& api) {
+                         if (waits) stream.finish_before_blocking_call("a copy of a CUDA array");
+                         return api.cuMemcpy3DAsync(&copy, stream.native());
+                     });
 }
 
 }  // namespace
@@ -256,9 +259,10 @@ void CudaArray::copy_from_host(StreamRef stream, const void* source, std::span<c
     copy.description.srcMemoryType = CU_MEMORYTYPE_HOST;
     copy.description.srcArray = nullptr;
     copy.description.srcHost = source;
-    const bool captured = capture_of(stream).status == CaptureState::Status::active;
-    enqueue(stream, copy.description, CallKind::copy_to_device, producers, "copying to a CUDA array");
-    if (!captured && Driver::get().memory_type_of(source) != CU_MEMORYTYPE_HOST) stream.synchronize();
+    const bool waits = capture_of(stream).status != CaptureState::Status::active &&
+                       Driver::get().memory_type_of(source) != CU_MEMORYTYPE_HOST;
+    enqueue(stream, copy.description, CallKind::copy_to_device, producers, "copying to a CUDA array", waits);
+    if (waits) stream.synchronize();
 }
 
 void CudaArray::copy_to_host(StreamRef stream, void* destination, std::span<const Producer> producers,
@@ -270,7 +274,7 @@ void CudaArray::copy_to_host(StreamRef stream, void* destination, std::span<cons
     copy.description.dstHost = destination;
     const bool waits = Driver::get().memory_type_of(destination) != CU_MEMORYTYPE_HOST;
     if (waits) require_no_capture(stream, "copying to memory that is not pinned");
-    enqueue(stream, copy.description, CallKind::copy_to_host, producers, "copying from a CUDA array");
+    enqueue(stream, copy.description, CallKind::copy_to_host, producers, "copying from a CUDA array", waits);
     if (!waits) return;
     stream.synchronize();
     resets.check("copying from a CUDA array");

@@ -151,6 +151,10 @@ def costs_of_calls(d: RawDriver) -> None:
         "cuEventSynchronize": (("cuEventSynchronize", event),),
         "cuStreamSynchronize": (("cuStreamSynchronize", own),),
         "cuCtxSynchronize": (("cuCtxSynchronize",),),
+        "cuCtxRecordEvent": (("cuCtxRecordEvent", d.context, event),),
+        "cuCtxRecordEvent, cuEventQuery, cuCtxSynchronize": (
+            *(("cuCtxRecordEvent", d.context, event), ("cuEventQuery", event), ("cuCtxSynchronize",)),
+        ),
         "cuEventElapsedTime": (("cuEventElapsedTime", byref(c_float()), timed, timed_too),),
         "cuEventCreate, cuEventDestroy": (("cuEventCreate", byref(made), 2), ("cuEventDestroy_v2", At(made))),
         "cuStreamCreate, cuStreamDestroy": (

@@ -303,6 +303,7 @@ CALLS: dict[str, Callable[[Scene, Any], int]] = {
     "cuEventSynchronize": lambda s, _: s.d.cuEventSynchronize(s.recorded),
     "cuEventSynchronize of the capture": lambda s, _: s.d.cuEventSynchronize(s.inside),
     "cuCtxSynchronize": lambda s, _: s.d.cuCtxSynchronize(),
+    "cuCtxRecordEvent": lambda s, _: s.d.cuCtxRecordEvent(s.context, s.event),
     # Order
     "cuEventRecord": lambda s, _: s.d.cuEventRecord(s.event, s.stream),
     "cuStreamWaitEvent": lambda s, _: s.d.cuStreamWaitEvent(s.stream, s.recorded, 0),

@@ -11,7 +11,8 @@
 # differs from build/dev, some minutes, and downloads wheels.
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
-programs=(jit_tests runtime_tests file_faults exchange_native bench_native fake_profiler wrapped_driver thread_stacks count_allocations)
+programs=(jit_tests runtime_tests file_faults exchange_native bench_native bench_pybind fake_profiler wrapped_driver
+    thread_stacks count_allocations)
 complete=''
 while [ $# -gt 0 ]; do
     case $1 in

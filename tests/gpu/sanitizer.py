@@ -25,8 +25,8 @@ from collect import replace
 import bascule
 
 SECONDS = 55.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)
-# What the tool reports, one line each; and calls of the driver that fail in every program of Bascule's: it asks for a
-# parameter behind the last to see that there is none.
+# What the tool reports, one line each; and calls drivers before CUDA 13.2 refuse, in every program of Bascule's: it
+# asks for a parameter behind the last to see that there is none.
 REPORT = re.compile(
     r"^=+ ((?:Invalid|Program hit|Error|Uninitialized|Race|Barrier|Misaligned|Leaked)\b.*)", re.MULTILINE
 )

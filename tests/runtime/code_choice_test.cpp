@@ -72,3 +72,12 @@ TEST_CASE("each_code_of_a_refusal_has_its_own_advice") {
               .find("NVIDIA_DRIVER_CAPABILITIES") != std::string::npos);
     CHECK(advice_for_refusal(CUDA_ERROR_INVALID_PTX, "13.5", 12040).empty());
 }
+
+TEST_CASE("a log of warnings and notes names no error") {
+    CHECK_FALSE(names_an_error(""));
+    CHECK_FALSE(names_an_error("ptxas warning : Too big maxrregcount value specified, will be ignored\n"));
+    CHECK_FALSE(names_an_error("info    : 0 bytes gmem\n\nptxas info    : Compiling entry function 'k'\n"));
+    CHECK(names_an_error("ptxas warning : x\nerror   : Undefined reference to 'twice' in 'a.ptx'\n"));
+    CHECK(names_an_error("ptxas fatal   : Ptx assembly aborted due to errors"));
+    CHECK(names_an_error("k.ptx: line 3: an instruction that nobody knows"));
+}

@@ -65,13 +65,18 @@ ArrayObject new_array_of(const py::object& shape, const py::object& dtype, const
     return new_array(kind, shape, dtype, order, stream);
 }
 
+ArrayObject new_device_array(const py::object& shape, const py::object& dtype, const std::string& order,
+                             const py::object& stream, bool shareable) {
+    return new_array(MemoryKind::device, shape, dtype, order, stream, shareable);
+}
+
 }  // namespace
 
 ArrayObject allocate(const ArrayPlan& plan, Device device, const py::object& stream) {
     ArrayView view = planned_view(plan);
     const py::object bound = stream_to_bind(stream, device);
     const std::size_t bytes = view.size * plan.dtype.itemsize;
-    auto buffer = plan.kind == MemoryKind::device
+    auto buffer = plan.kind == MemoryKind::device && !plan.shareable
                       ? allocate_device(bytes, device, bound)
                       : without_gil([&] { return std::make_shared<DeviceBuffer>(bytes, device, plan.kind); });
     view.pointer = buffer->address();
@@ -82,14 +87,15 @@ ArrayObject allocate(const ArrayPlan& plan, Device device, const py::object& str
 }
 
 ArrayObject new_array(MemoryKind kind, const py::object& shape, const py::object& dtype,
-                      const std::string& order, const py::object& stream) {
+                      const std::string& order, const py::object& stream, bool shareable) {
     require_order(order, "CF");
     const py::object element = numpy().attr("dtype")(dtype);
     const ArrayPlan plan{.shape = to_shape(shape),
                          .dtype = dtype_of(element),
                          .layout = numpy_layout(element),
                          .fortran = order == "F",
-                         .kind = kind};
+                         .kind = kind,
+                         .shareable = shareable};
     return allocate(plan, current_device(), stream);
 }
 
@@ -158,14 +164,16 @@ Raises ArgumentError for a dtype that no device has, and CudaError when there is
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.arange(3)).shape
 (3,))");
-    module.def("device_array", &new_array_of<MemoryKind::device>, "shape"_a, "dtype"_a = "float32",
-               py::kw_only(), "order"_a = "C", "stream"_a = py::none(),
+    module.def("device_array", &new_device_array, "shape"_a, "dtype"_a = "float32", py::kw_only(),
+               "order"_a = "C", "stream"_a = py::none(), "shareable"_a = false,
                R"(Create a DeviceArray with undefined contents.
 
 shape : int or tuple of ints.
 dtype : numpy.dtype or anything that makes one.
 order : 'C' or 'F'. Raw pointers take C order only.
 stream : bound to the array; None means the current stream, else the default stream.
+shareable : True for memory that other processes can open (cuIpcGetMemHandle), by an allocation of its own in place of the pool's, or
+    of the allocator that is set. It takes longer, and a free may wait for the device.
 
 >>> import bascule
 >>> bascule.device_array((2, 3), "f8").nbytes

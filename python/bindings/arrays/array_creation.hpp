@@ -15,6 +15,7 @@ struct ArrayPlan {
     std::shared_ptr<const StructLayout> layout{};
     bool fortran = false;
     MemoryKind kind = MemoryKind::device;
+    bool shareable = false;  ///< device memory of an allocation of its own, which other processes can open
 
     /// Device memory for the same elements.
     static ArrayPlan like(const ArrayView& view, bool fortran = false) {
@@ -34,7 +35,7 @@ ArrayObject allocate(const ArrayPlan& plan, Device device, const pybind11::objec
 
 /// From what users pass: anything that NumPy makes a dtype of, and "C" or "F". Throws: as above.
 ArrayObject new_array(MemoryKind kind, const pybind11::object& shape, const pybind11::object& dtype,
-                      const std::string& order, const pybind11::object& stream);
+                      const std::string& order, const pybind11::object& stream, bool shareable = false);
 
 /// With the shape, dtype and order of any array; on the device of a device array. Throws: as above.
 ArrayObject new_array_like(const pybind11::object& array, const pybind11::object& stream);

@@ -186,6 +186,8 @@ Environment read_environment() {
          "1 (devices have memory pools) or 0 (they have none, as some virtual GPUs)");
     read("BASCULE_EMULATED_PAGEABLE", all.pageable, parse_switch,
          "1 (kernels reach any memory of the host, as with HMM) or 0");
+    read("BASCULE_EMULATED_STALE_STREAMS", all.crashes_on_stale_streams, parse_switch,
+         "1 (a call with the handle of a stream that was destroyed ends the process) or 0 (it is refused)");
     read("BASCULE_EMULATED_REPORTS", all.tells_reports, parse_switch,
          "1 (reports that the program does not ask for are written to stderr) or 0");
     read("BASCULE_EMULATED_SCHEDULE", all.schedule, streams::schedule_from,

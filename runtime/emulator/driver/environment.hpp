@@ -29,11 +29,12 @@ struct Environment {
     bool executes = true;            ///< whether kernels run
     bool loads_lazily = false;       ///< kernels and variables at their first use
     bool frees_wait = true;          ///< cuMemFree waits for the device's work, as drivers may do
-    bool has_memory_pools = true;    ///< whether memory can be allocated in stream order
-    bool looks_for_races = false;    ///< memory is always checked
-    bool reports_leaks = false;      ///< of memory that kernels allocate, when a context or the process ends
-    bool tells_reports = false;      ///< on stderr, of faults and races, where the program asks for none
-    unsigned workers = 1;            ///< threads that run blocks; default: one per core
+    bool crashes_on_stale_streams = false;  ///< as drivers do; else the handle is refused
+    bool has_memory_pools = true;           ///< whether memory can be allocated in stream order
+    bool looks_for_races = false;           ///< memory is always checked
+    bool reports_leaks = false;  ///< of memory that kernels allocate, when a context or the process ends
+    bool tells_reports = false;  ///< on stderr, of faults and races, where the program asks for none
+    unsigned workers = 1;        ///< threads that run blocks; default: one per core
     std::uint64_t memory_bytes = std::uint64_t{2} << 30;  ///< of each device
     /// `eager` unless another is asked for: what runs is then on the stack of the call that asked for it, for debuggers
     /// and profilers, and the same program does the same every time.

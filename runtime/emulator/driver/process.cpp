@@ -376,6 +376,20 @@ Context* find_context(CUcontext handle) {
 
 Context* current_context() noexcept { return context_stack().current(); }
 
+namespace {
+
+/// Drivers look behind the handle: on an H100 such a call was a segmentation fault.
+CUresult refuse_stale_stream(CUstream handle) {
+    if (Process::get().environment().crashes_on_stale_streams) {
+        std::fprintf(stderr, "bascule emulated device: %p is not a stream, or was destroyed.\n",
+                     static_cast<const void*>(handle));
+        std::abort();
+    }
+    return CUDA_ERROR_INVALID_HANDLE;
+}
+
+}  // namespace
+
 StreamTarget::StreamTarget(CUstream handle) { state = find(handle); }
 
 CUresult StreamTarget::find(CUstream handle) {
@@ -397,7 +411,7 @@ CUresult StreamTarget::find(CUstream handle) {
         owner = mine;
     } else if (context == nullptr) {
         owner = Process::get().handles().find<Stream>(handle);
-        if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+        if (owner == nullptr) return refuse_stale_stream(handle);
         context = owner->context;
     }
     stream = owner == nullptr ? &context->graph.legacy() : &owner->stream;

@@ -182,6 +182,19 @@ void Graph::record(Event& event, Stream& stream) {
     event.node = stream.tail;
 }
 
+void Graph::record_all(Event& event) {
+    const auto lock = scheduler_.lock();
+    Stream all{.blocking = false, .legacy = false, .tail = {}, .timeline = {}};
+    if (detector_.on()) {
+        for (const Stream* stream : streams_) detector_.join(all.timeline.known, stream->timeline.known);
+        detector_.join(all.timeline.known, legacy_.timeline.known);
+        detector_.join(all.timeline.known, gone_);
+    }
+    mark_now(event, all);
+    append(all, all_unfinished(), nullptr);
+    event.node = all.tail;
+}
+
 void Graph::wait(Stream& stream, Event& event) {
     const auto lock = scheduler_.lock();
     settle(event);

@@ -78,6 +78,8 @@ class Graph {
     void launch(Stream& stream, std::span<const Step> steps, Lanes& lanes);
     /// Marks the end of `stream`; an earlier mark is forgotten.
     void record(Event& event, Stream& stream);
+    /// Marks everything that is enqueued now, on all streams.
+    void record_all(Event& event);
     /// Later work on `stream` runs after what `event` marks now; nothing where it was never recorded.
     void wait(Stream& stream, Event& event);
 

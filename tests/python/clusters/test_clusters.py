@@ -177,10 +177,18 @@ def test_an_address_tells_its_block():
     np.testing.assert_array_equal(out.copy_to_host(), 0xF | np.tile(np.arange(4, dtype="u4"), 2) << 16)
 
 
-def test_more_than_eight_blocks_are_refused():
+def test_sixteen_blocks_need_nothing_but_the_size(emulated):
+    """More than eight are an attribute of the kernel that launches set themselves."""
     out = bascule.to_device(np.zeros(32, "u4"))
-    with pytest.raises(ValueError, match="Eight blocks"):
-        kernels().ranks.launch(32, 32, (out,), cluster=16)
+    kernels().ranks.launch(32, 32, (out,), cluster=16)
+    np.testing.assert_array_equal(out.copy_to_host() >> 16, np.tile(np.arange(16, dtype="u4"), 2))
+    assert kernels().ranks.attributes.non_portable_cluster
+
+
+def test_more_than_sixteen_blocks_are_refused():
+    out = bascule.to_device(np.zeros(32, "u4"))
+    with pytest.raises(ValueError, match="Eight blocks are what every such GPU takes, and some take 16"):
+        kernels().ranks.launch(32, 32, (out,), cluster=32)
 
 
 def test_shared_memory_of_a_block_that_has_ended_is_gone(emulated):

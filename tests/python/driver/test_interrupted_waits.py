@@ -16,6 +16,9 @@ host = np.asarray(flag)
 host[0] = 0
 stream = bascule.stream()
 out = bascule.to_device(np.zeros(1, "i4"), stream=stream)
+large = bascule.zeros(1 << 21, "u1", stream=stream)
+image = bascule.cuda_array(np.zeros((64, 64), "f4"), stream=stream)
+of_large, of_image = np.ones(1 << 21, "u1"), np.ones((64, 64), "f4")
 kernel.prepare(flag, out)
 bascule.synchronize()
 kernel[1, 1, stream](flag, out)
@@ -44,6 +47,8 @@ wait()
 print(out.copy_to_host())
 """
 WAITS = ["bascule.synchronize()", "stream.synchronize()", "event.synchronize()", "out.copy_to_host()", "out.item()"]
+WAITS += ["large.copy_to_host()", "large.copy_from_host(of_large)"]
+WAITS += ["image.copy_to_host()", "image.copy_from(of_image)"]
 
 
 @pytest.mark.parametrize("wait", WAITS)
@@ -77,3 +82,45 @@ def test_other_threads_wait_in_the_driver():
     print(counts[1] - counts[0], counts[2] - counts[1])
     """
     assert prints(program) == "0 1\n"
+
+
+def test_a_copy_to_the_host_waits_once():
+    """A driver waits inside a copy to pageable memory, where no signal can end it, so the copy comes after the wait.
+
+    What follows the copy finds the stream idle.
+    """
+    program = """
+    x = bascule.zeros(4, "u1", stream=bascule.stream())
+    x.copy_to_host()
+    count = bascule._bascule._driver_calls
+    names = ["cuStreamQuery", "cuMemcpyDtoHAsync", "cuStreamSynchronize", "cuCtxSynchronize"]
+    before = [count(name) for name in names]
+    copied = x.copy_to_host()
+    print([count(name) - then for name, then in zip(names, before)], copied)
+    """
+    assert prints(program, BASCULE_EMULATED_SCHEDULE="eager") == "[2, 1, 1, 0] [0 0 0 0]\n"
+
+
+@pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
+def test_a_wait_for_an_idle_device_needs_no_other_thread(policy):
+    """An event of the whole context tells the end, where the driver has such events (CUDA 12.5)."""
+    program = """
+    calls = bascule._bascule._driver_calls
+    foreign = ctypes.c_void_p()
+    x = bascule.to_device(np.arange(1 << 16, dtype="i4"))
+    assert driver.cuStreamCreate(ctypes.byref(foreign), 1) == 0  # a non-blocking stream that Bascule never sees
+    host = bascule.pinned_array(1 << 16, "i4")
+    where = ctypes.c_void_p(host.__cuda_array_interface__["data"][0])
+    address = ctypes.c_uint64(x.__cuda_array_interface__["data"][0])
+    bascule.synchronize()
+    threads = len(os.listdir("/proc/self/task"))
+    before = calls("cuCtxRecordEvent"), calls("cuCtxSynchronize")
+    for _ in range(8):
+        np.asarray(host)[:] = 0
+        assert driver.cuMemcpyDtoHAsync_v2(where, address, 1 << 18, foreign) == 0
+        bascule.synchronize()
+        print((np.asarray(host) == np.arange(1 << 16)).all(), end=" ")
+    print(len(os.listdir("/proc/self/task")) - threads)
+    print(calls("cuCtxRecordEvent") - before[0], calls("cuCtxSynchronize") - before[1])
+    """
+    assert prints(program, BASCULE_EMULATED_SCHEDULE=policy) == "True " * 8 + "0\n8 8\n"

@@ -49,6 +49,43 @@ def test_other_codes_do_not():
     ]
 
 
+def test_errors_of_mps_say_what_to_do():
+    program = """
+    driver.wrapped_lose.argtypes = [ctypes.c_int]
+    stream = bascule.stream()
+    for code in range(805, 811):
+        driver.wrapped_lose(code)
+        try:
+            stream.synchronize()
+        except bascule.CudaError as error:
+            print(str(error).replace("\\n", " "))
+        driver.wrapped_lose(0)
+    """
+    said = prints_wrapped(program).splitlines()
+    advice = ["nvidia-cuda-mps-control -d", "restart MPS", "Try again", "End other processes"]
+    advice += ["CUDA_DEVICE_MAX_CONNECTIONS", "log names the cause"]
+    assert len(said) == len(advice)
+    assert [part for part, line in zip(advice, said, strict=True) if part not in line] == []
+    assert "Restart the process" in said[-1]
+
+
+def test_a_cooperative_grid_for_which_its_clusters_leave_no_room_says_so():
+    program = """
+    driver.wrapped_lose.argtypes = [ctypes.c_int]
+    kernel = bascule.compile("__global__ void k() {}").k
+    kernel.prepare()
+    for cluster in (None, 2):
+        driver.wrapped_lose(720)
+        print(refusal(lambda: kernel.launch(4, 32, (), cooperative=True, cluster=cluster)))
+        driver.wrapped_lose(0)
+    """
+    plain, clusters = prints_wrapped(program, BASCULE_EMULATED_ARCH="90").splitlines()
+    assert "`grid` is (4,)" in plain
+    assert "make the blocks smaller" in plain
+    assert "clusters of 2 blocks" in clusters
+    assert "make the clusters smaller" in clusters
+
+
 def test_the_list_has_every_code_of_which_cuda_h_says_it():
     header = next(
         path

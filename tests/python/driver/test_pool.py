@@ -220,6 +220,41 @@ def test_an_array_may_outlive_a_stream_that_another_library_destroys(policy):
 
 
 @pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
+@pytest.mark.parametrize("busy", [False, True])
+def test_nothing_asks_about_a_stream_that_another_library_has_destroyed(policy, busy):
+    """On an H100 that is a segmentation fault. What is kept for its work is released by events, or with the device."""
+    program = f"""
+    kernel = bascule.compile("__global__ void k(float* p) {{ p[threadIdx.x] += 1; }}").k
+    x = bascule.zeros(32)
+    def foreign():
+        handle = ctypes.c_void_p()
+        assert driver.cuStreamCreate(ctypes.byref(handle), 1) == 0
+        return handle
+    for operations in (1, 63, 64, 100):
+        handle = foreign()
+        stream = bascule.external_stream(handle.value)
+        for _ in range(operations):
+            kernel[1, 32, stream](Foreign(x.__cuda_array_interface__["data"][0]))
+            bascule.to_device(np.zeros(8), stream=stream)
+        bound = kernel[1, 32, stream].bind(x)
+        bound()
+        if not {busy}:
+            stream.synchronize()
+        assert driver.cuStreamDestroy_v2(handle) == 0
+        del bound, stream
+        gc.collect()
+        for _ in range(100):  # markers, on other streams
+            kernel[1, 32](x)
+        x.copy_to_host()
+    bascule.memory_pool().trim()
+    bascule.synchronize()
+    print(bascule._bascule._owners_held())
+    """
+    options = {"BASCULE_EMULATED_STALE_STREAMS": "1", "BASCULE_EMULATED_SCHEDULE": policy}
+    assert prints(program, **options) == "0\n"
+
+
+@pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
 def test_another_thread_frees_what_a_per_thread_default_stream_uses(policy):
     """Handle 2 is another stream there, which comes after nothing."""
     program = """
@@ -301,3 +336,46 @@ def test_arrays_at_the_end_of_the_program_and_in_a_forked_child_are_no_error():
     print(os.waitpid(child, 0)[1])
     """
     assert prints(program) == "0\n"
+
+
+def test_copies_behind_a_busy_kernel_wait_for_nothing_and_return_their_pinned_memory():
+    """The kernel ends only once the host has made all its copies, so a copy that waits would hang."""
+    program = """
+    kernel = bascule.compile("__global__ void k(volatile int* flag) { while (*flag == 0) {} }").k
+    flag = bascule.pinned_array(1, "i4")
+    np.asarray(flag)[0] = 0
+    stream = bascule.stream()
+    x, host = bascule.device_array(1 << 20, "u1", stream=stream), np.zeros(1 << 20, "u1")
+    small = x[: 1 << 18]
+    kernel.prepare(flag)
+    bascule.synchronize()
+    def pinned(): return calls("cuMemHostAlloc") - calls("cuMemFreeHost")
+    before = pinned()
+    kernel[1, 1, stream](flag)
+    for _ in range(100):
+        x.copy_from_host(host)
+        small.copy_from_host(host[: 1 << 18])
+    pending = pinned() - before
+    np.asarray(flag)[0] = 1
+    bascule.synchronize()
+    kept = pinned() - before
+    for _ in range(8):
+        small.copy_from_host(host[: 1 << 18])
+        x.copy_from_host(host)
+        stream.synchronize()
+    print(pending, kept <= 128, pinned() - before == kept)  # 32 MiB or less
+    """
+    assert prints(program, BASCULE_EMULATED_SCHEDULE="threads") == "200 True True\n"
+
+
+def test_a_shareable_array_can_be_opened_by_other_processes_and_one_of_the_pool_cannot():
+    """As on an H100: cuIpcGetMemHandle returns CUDA_ERROR_INVALID_VALUE for memory of every pool."""
+    program = """
+    handle = (ctypes.c_char * 64)()
+    for options in ({}, {"shareable": True}):
+        x = bascule.device_array((16, 64), "f4", **options)
+        x.fill(3)
+        address = ctypes.c_uint64(x.__cuda_array_interface__["data"][0])
+        print(driver.cuIpcGetMemHandle(handle, address), set(x.copy_to_host().ravel()))
+    """
+    assert prints(program) == "1 {np.float32(3.0)}\n0 {np.float32(3.0)}\n"

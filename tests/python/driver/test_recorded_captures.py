@@ -36,11 +36,12 @@ def test_a_call_that_would_invalidate_a_capture_is_noticed(tmp_path):
 
 
 # Functions of the table that no capture minds: they look things up, or belong to captures themselves. cuCtxSynchronize
-# ends a capture in every mode, so callers see to it.
+# and cuCtxRecordEvent end a capture in every mode, so callers see to it.
 HARMLESS = {
     *("cuInit", "cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuDeviceGet", "cuDeviceGetCount"),
     *("cuDeviceGetName", "cuDeviceGetAttribute", "cuDevicePrimaryCtxGetState", "cuCtxSetCurrent", "cuCtxGetDevice"),
-    *("cuCtxSynchronize", "cuLaunchKernelEx", "cuMemcpyDtoDAsync", "cuMemsetD16Async", "cuMemsetD32Async"),
+    *("cuCtxSynchronize", "cuCtxRecordEvent"),
+    *("cuLaunchKernelEx", "cuMemcpyDtoDAsync", "cuMemsetD16Async", "cuMemsetD32Async"),
     *("cuPointerGetAttributes", "cuCtxGetStreamPriorityRange", "cuDeviceCanAccessPeer", "cuStreamGetCaptureInfo"),
     *("cuStreamGetCtx", "cuStreamGetPriority", "cuStreamIsCapturing", "cuStreamBeginCapture", "cuStreamEndCapture"),
     *("cuStreamUpdateCaptureDependencies", "cuThreadExchangeStreamCaptureMode", "cuGraphGetNodes"),

@@ -234,6 +234,24 @@ def test_a_driver_that_cannot_compile_ptx_names_what_it_needs(code: str, part: s
     assert part in said
 
 
+def test_a_log_of_warnings_is_no_refusal(ptx_of_80: str):
+    """Drivers write warnings to the error log too; what else stands there of a load that succeeds is a lazy refusal."""
+    warning = "ptxas warning : Stack size for entry function 'k' cannot be statically determined"
+    loads = {"WRAPPED_CUBIN": ptx_of_80}
+    assert prints_wrapped(run('{"arch": "sm_80"}'), WRAPPED_LOG=warning, **loads) == "True\n"
+    error = f"{warning}\nptxas application ptx input, line 9; error   : Unknown symbol 'x'"
+    refused = prints_wrapped(
+        run('{"arch": "sm_80"}', FAIL.replace("CudaError", "CompileError")).replace("error.code", "'refused'"),
+        WRAPPED_LOG=error,
+        **loads,
+    )
+    assert refused.startswith("refused\n")
+    assert "Unknown symbol 'x'" in refused
+    busy = prints_wrapped(run(text=FAIL), WRAPPED_LOG=warning, WRAPPED_CUBIN="2", WRAPPED_PTX="2")
+    assert busy.startswith("2\n")
+    assert "out of memory" in busy
+
+
 def test_code_of_a_newer_cuda_than_the_driver_says_what_to_install():
     """An NVRTC that the program names itself is taken, whatever the driver is."""
     named = f"bascule.config.nvrtc_library = {bascule._bascule._nvrtc_info()['path']!r}\n"
@@ -241,6 +259,32 @@ def test_code_of_a_newer_cuda_than_the_driver_says_what_to_install():
     assert said.startswith("200\n")
     assert f"The driver is for CUDA 12.4, and loads no code of NVRTC {NEWEST}" in said
     assert "`pip install nvidia-cuda-nvrtc-cu12 nvidia-cuda-runtime-cu12" in said
+
+
+def test_parameters_of_more_than_4_kb_name_the_driver_that_takes_them(ptx_of_80: str):
+    """NVRTC 12.1 and newer compile them, and a driver of CUDA 12.0 loads the machine code of CUDA 12."""
+    program = f"""
+    bascule.config.nvrtc_library = {bascule._bascule._nvrtc_info()["path"]!r}
+    text = "struct Large {{ float values[1025]; }};"
+    text += "extern \\"C\\" __global__ void k(Large x, float* p) {{ *p = x.values[0]; }}"
+    print(refusal(bascule.compile(text, options={{"arch": "sm_80"}}).k.prepare))
+    """
+    said = prints_wrapped(textwrap.dedent(program), BASCULE_EMULATED_DRIVER="12.0", WRAPPED_CUBIN=ptx_of_80)
+    assert "the parameters of kernel 'k' are 4112 bytes, and this driver, of CUDA 12.0, takes 4096" in said
+    assert "Update the driver to CUDA 12.1" in said
+
+
+@pytest.mark.parametrize(("driver", "questions"), [("13.0", 2), ("13.5", 1)])
+def test_no_call_is_refused_where_the_driver_counts_parameters(ptx_of_80: str, driver: str, questions: int):
+    """From CUDA 13.2 on; before, the question past the last parameter is, which compute-sanitizer reports."""
+    program = f"""
+    calls = bascule._bascule._driver_calls
+    calls("cuKernelGetParamInfo")  # counts from now on
+    bascule.compile('{KERNEL}', options={{"arch": "sm_80"}}).k.prepare()
+    print(calls("cuKernelGetParamInfo"))
+    """
+    said = prints_wrapped(program, BASCULE_EMULATED_DRIVER=driver, WRAPPED_CUBIN=ptx_of_80)
+    assert said == f"{questions}\n"
 
 
 def test_the_architecture_decides_whether_machine_code_is_tried(ptx_of_80: str):

@@ -4,6 +4,7 @@
  * WRAPPED_CUBIN   what becomes of machine code: a CUresult, or the path of a PTX file that is loaded in its place
  * WRAPPED_PTX     the same of PTX
  * WRAPPED_ARCHS   compute capabilities of the devices: "80,103"
+ * WRAPPED_LOG     what each load writes to the error log, if it was given one
  * WRAPPED_SAYS    each load is told on standard output: "cubin 0"
  */
 #include <dlfcn.h>
@@ -83,6 +84,7 @@ static CUresult wrapped_load(CUlibrary* library, const void* code, CUjit_option*
         result = load_file(wish, library, o, v, n);
     else
         result = (CUresult)atoi(wish);
+    if (getenv("WRAPPED_LOG") != NULL && o[0] == CU_JIT_ERROR_LOG_BUFFER) strcpy(v[0], getenv("WRAPPED_LOG"));
     if (getenv("WRAPPED_SAYS") != NULL) {
         printf("%s %d\n", is_cubin ? "cubin" : "ptx", (int)result);
         fflush(stdout);

@@ -148,6 +148,13 @@ EMULATED_API(cuKernelGetParamInfo, 12040, CUkernel kernel, std::size_t index, st
     return parameter_info(kernel, index, offset, bytes);
 }
 
+#if CUDA_VERSION >= 13020
+EMULATED_API(cuKernelGetParamCount, 13020, CUkernel kernel, std::size_t* count) {
+    EMULATED_FIND(handle, find_object<KernelHandle>(kernel));
+    return answer(count, handle->kernel->parameters.size());
+}
+#endif
+
 EMULATED_API(cuKernelGetName, 12030, const char** name, CUkernel kernel) { return name_of(name, kernel); }
 
 EMULATED_API(cuFuncGetAttribute, 2020, int* value, CUfunction_attribute which, CUfunction function) {

@@ -65,6 +65,16 @@ EMULATED_STREAM_API(cuEventRecord, 2000, CUevent event, CUstream stream) {
     return cuEventRecordWithFlags(event, stream, 0);
 }
 
+EMULATED_CONTEXT_API(cuCtxRecordEvent, 12050, CUcontext handle, CUevent event_handle) {
+    EMULATED_FIND(context, find_context(handle));
+    EMULATED_FIND(event, find_object<Event>(event_handle));
+    EMULATED_REQUIRE(event->context == context, CUDA_ERROR_INVALID_HANDLE);
+    EMULATED_CHECK(question_now(*context, "cuCtxRecordEvent"));
+    if (event->capture.exists()) streams::Captures::get().forget(event->capture);
+    context->graph.record_all(event->event);
+    return CUDA_SUCCESS;
+}
+
 EMULATED_CONTEXT_API(cuEventQuery, 2000, CUevent handle) {
     EMULATED_FIND(event, find_object<Event>(handle));
     EMULATED_CHECK(question_now(*event, "cuEventQuery"));
