@@ -33,6 +33,7 @@ void wait_for_streams(Device device) {
     for (const LivingStream& each : living) {
         if (each.stream.device() == device) streams.push_back(each.stream);
     }
+    const Bookkeeping bookkeeping(*Driver::existing());
     for (const StreamRef stream : streams) {
         if (!is_capturing(stream)) Driver::existing()->api().cuStreamSynchronize(stream.native());
     }

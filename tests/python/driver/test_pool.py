@@ -226,6 +226,7 @@ def test_nothing_asks_about_a_stream_that_another_library_has_destroyed(policy, 
     program = f"""
     kernel = bascule.compile("__global__ void k(float* p) {{ p[threadIdx.x] += 1; }}").k
     x = bascule.zeros(32)
+    bascule.synchronize()  # other streams may use it
     def foreign():
         handle = ctypes.c_void_p()
         assert driver.cuStreamCreate(ctypes.byref(handle), 1) == 0
