@@ -7,8 +7,8 @@
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/choice/function_choice.hpp>
-#include <bascule/jit/choice/kernel_declaration.hpp>
 #include <bascule/jit/text/lexer.hpp>
+#include <bascule/jit/types/kernel_declaration.hpp>
 
 namespace bascule {
 namespace {
@@ -30,7 +30,8 @@ struct Chooser {
     const ChoiceRequest& request;
 
     Candidate choose() const {
-        if (request.declarations.size() == 1) return sole_instance(request.declarations.front());
+        const KernelDeclaration& first = request.declarations.front();
+        if (request.declarations.size() == 1 && first.is_template) return sole_instance(first);
 
         std::vector<Candidate> candidates;
         std::vector<std::string> refusals;
@@ -380,12 +381,16 @@ void check_weak_integers(const std::string& kernel, const Signature& declared,
 }
 
 std::vector<KernelImage> functions_named(const std::string& name, const Image& image) {
+    const auto has_name = [&](const KernelImage& each) { return each.name == name; };
+    const bool is_exact = std::ranges::any_of(image.kernels, has_name);
     std::vector<KernelImage> found;
     for (const KernelImage& each : image.kernels) {
+        const bool is_it = is_exact ? has_name(each) : last_component(each.name) == name;
         // A declaration and its definition may differ in spelling: they are one function.
         const bool known = std::ranges::any_of(
             found, [&](const KernelImage& other) { return other.lowered_name == each.lowered_name; });
-        if (each.name == name && !known) found.push_back(each);
+        const bool is_other = !found.empty() && found.front().name != each.name;
+        if (is_it && !known && !is_other) found.push_back(each);
     }
     return found;
 }
