@@ -25,13 +25,25 @@ struct Candidate {
     std::vector<int> weak_integers;
 };
 
+/// Whether a macro of the text has a `__global__`, so that it may make overloads that the text does not spell.
+bool makes_kernels(std::string_view text) {
+    for (std::size_t at = text.find("define"); at != text.npos; at = text.find("define", at + 1)) {
+        std::size_t end = std::min(text.find('\n', at), text.size());
+        while (end < text.size() && text.substr(0, end).ends_with('\\'))
+            end = std::min(text.find('\n', end + 1), text.size());
+        if (text.substr(at, end - at).find("__global__") != text.npos) return true;
+    }
+    return false;
+}
+
 /// Chooses once for a list of argument types.
 struct Chooser {
     const ChoiceRequest& request;
 
     Candidate choose() const {
         const KernelDeclaration& first = request.declarations.front();
-        if (request.declarations.size() == 1 && first.is_template) return sole_instance(first);
+        if (request.declarations.size() == 1 && first.is_template && plain_functions().empty())
+            return sole_instance(first);
 
         std::vector<Candidate> candidates;
         std::vector<std::string> refusals;
@@ -68,7 +80,7 @@ struct Chooser {
     std::vector<KernelImage> plain_functions() const {
         const bool any = std::ranges::any_of(request.declarations,
                                              [](const KernelDeclaration& each) { return !each.is_template; });
-        if (!any) return {};
+        if (!any && !makes_kernels(request.source.text)) return {};
         return functions_named(request.name, *request.compile({{}, {}}));
     }
 
@@ -381,16 +393,12 @@ void check_weak_integers(const std::string& kernel, const Signature& declared,
 }
 
 std::vector<KernelImage> functions_named(const std::string& name, const Image& image) {
-    const auto has_name = [&](const KernelImage& each) { return each.name == name; };
-    const bool is_exact = std::ranges::any_of(image.kernels, has_name);
     std::vector<KernelImage> found;
     for (const KernelImage& each : image.kernels) {
-        const bool is_it = is_exact ? has_name(each) : last_component(each.name) == name;
         // A declaration and its definition may differ in spelling: they are one function.
         const bool known = std::ranges::any_of(
             found, [&](const KernelImage& other) { return other.lowered_name == each.lowered_name; });
-        const bool is_other = !found.empty() && found.front().name != each.name;
-        if (is_it && !known && !is_other) found.push_back(each);
+        if (each.name == name && !known) found.push_back(each);
     }
     return found;
 }

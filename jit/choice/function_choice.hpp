@@ -62,8 +62,7 @@ FunctionChoice choose_function(const ChoiceRequest& request);
 void check_weak_integers(const std::string& kernel, const Signature& declared,
                          const std::vector<int>& weak_integers, std::span<const ArgumentValue> arguments);
 
-/// The functions of a name in the text's own image, each once. Without one, those of the first namespace that has some: the
-/// text does not spell it.
+/// The functions of a name in the text's own image, each once.
 std::vector<KernelImage> functions_named(const std::string& name, const Image& image);
 
 /// Whether the template arguments are complete, so that the arguments of a launch add nothing.

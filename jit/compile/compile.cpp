@@ -9,7 +9,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/compile.hpp>
 #include <bascule/jit/compile/compile_plan.hpp>
-#include <bascule/jit/compile/live_lines.hpp>
+#include <bascule/jit/compile/declared_lines.hpp>
 #include <bascule/jit/compile/nvrtc_arguments.hpp>
 #include <bascule/jit/compile/precompiled_header.hpp>
 #include <bascule/jit/compile/prelude.hpp>
@@ -98,7 +98,7 @@ void add_declaration(KernelImage& kernel, const KernelDeclaration& declaration) 
 }
 
 KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_name,
-                        const std::string& reflected, const LiveLines& live) {
+                        const std::string& reflected, const CompilePlan& plan, const DeclaredLines& lines) {
     KernelImage kernel;
     kernel.name = wanted.name;
     kernel.expression = wanted.expression;
@@ -107,7 +107,7 @@ KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_n
     // An instance is called as it was asked for; a cast that picks an overload is not a name.
     const bool is_instance = wanted.expression.starts_with(wanted.name);
     kernel.signature = read_signature(reflected, is_instance ? wanted.expression : wanted.name, {});
-    add_declaration(kernel, live_declaration(wanted, kernel.signature.parameters.size(), live));
+    add_declaration(kernel, declaration_of(wanted, kernel.signature.parameters.size(), plan.found(), lines));
     return kernel;
 }
 
@@ -127,7 +127,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 Image make_image(Nvrtc::Result result, const CompilePlan& plan, const Program& program, const Nvrtc& nvrtc,
-                 const LiveLines& live) {
+                 const DeclaredLines& lines) {
     Image image;
     image.arch = program.arch;
     image.log = std::move(result.log);
@@ -144,7 +144,8 @@ Image make_image(Nvrtc::Result result, const CompilePlan& plan, const Program& p
             image.absent.emplace_back(wanted.expression, "is declared, and the text does not define it");
             continue;
         }
-        image.kernels.push_back(make_kernel(wanted, stride == 2 ? names[0] : "", names[stride - 1], live));
+        image.kernels.push_back(
+            make_kernel(wanted, stride == 2 ? names[0] : "", names[stride - 1], plan, lines));
     }
     if (has_code) {
         image.ptx = std::move(result.ptx);
@@ -287,27 +288,38 @@ std::vector<KernelImage> signatures_of(const std::vector<EntryName>& entries, co
     return kernels;
 }
 
-/// What the text says of kernels that were not asked for by its name. Macros may open a namespace around one: the text means
-/// it if nothing else in the text or in the image has its last component.
+/// Kernels around which a macro opens a namespace get the name that the text has for them, which the compiler did not find,
+/// if nothing else in the text or in the image has its last component.
 void find_in_text(std::span<KernelImage> undeclared, const Image& image,
-                  const std::vector<KernelDeclaration>& found, const LiveLines& live) {
-    for (KernelImage& kernel : undeclared) {
+                  const std::vector<KernelDeclaration>& found) {
+    for (const KernelDeclaration& declaration : found) {
         const auto is_like = [&](const auto& each) {
-            return last_component(each.name) == last_component(kernel.name);
+            return last_component(each.name) == last_component(declaration.name);
         };
-        const auto count = [&](const auto& some) { return std::ranges::count_if(some, is_like); };
-        if (kernel.name.ends_with('>') || count(found) != 1) continue;
-        if (count(undeclared) + count(image.kernels) != 1) continue;
-        const KernelDeclaration& declaration = *std::ranges::find_if(found, is_like);
-        const WantedKernel wanted{declaration.name, declaration.name, {declaration}};
-        kernel.expression = declaration.name;
-        add_declaration(kernel, live_declaration(wanted, kernel.signature.parameters.size(), live));
+        const auto is_namesake = [&](const KernelDeclaration& each) {
+            return is_like(each) && (each.is_template || each.name != declaration.name);
+        };
+        const auto first = std::ranges::find_if(undeclared, is_like);
+        const auto is_absent = [&](const auto& absent) { return absent.first == declaration.name; };
+        if (first == undeclared.end() || !first->name.ends_with("::" + declaration.name) ||
+            std::ranges::none_of(image.absent, is_absent) || std::ranges::any_of(found, is_namesake) ||
+            std::ranges::any_of(image.kernels, is_like))
+            continue;
+        const auto is_other = [&](const KernelImage& each) {
+            return is_like(each) && each.name != first->name;
+        };
+        if (std::ranges::any_of(undeclared, is_other)) continue;
+        for (KernelImage& kernel : undeclared) {
+            if (!is_like(kernel)) continue;
+            if (kernel.expression == kernel.name) kernel.expression = declaration.name;
+            kernel.name = declaration.name;
+        }
     }
 }
 
 /// They come with the image unasked, and without their signatures.
-void add_undeclared_kernels(Image& image, const Program& program, const Nvrtc& nvrtc, const LiveLines& live) {
-    const std::vector<KernelDeclaration> found = find_kernels(program.source.text);
+void add_undeclared_kernels(Image& image, const Program& program, const Nvrtc& nvrtc,
+                            const std::vector<KernelDeclaration>& found) {
     std::vector<std::string> templates;
     for (const KernelDeclaration& declaration : found) {
         if (declaration.is_template) templates.push_back(declaration.name);
@@ -315,7 +327,7 @@ void add_undeclared_kernels(Image& image, const Program& program, const Nvrtc& n
     const std::vector<EntryName> entries = undeclared_entries(image.ptx, lowered_names(image), templates);
     if (entries.empty()) return;
     std::vector<KernelImage> kernels = signatures_of(entries, program, nvrtc);
-    find_in_text(kernels, image, found, live);
+    find_in_text(kernels, image, found);
     std::ranges::move(kernels, std::back_inserter(image.kernels));
 }
 
@@ -343,10 +355,8 @@ Image image_of_kernels(const Program& program, const Nvrtc& nvrtc, const std::ve
     const std::string name = program_name(program.source, program.options);
     const bool has_code = program.purpose == Program::Purpose::code;
     CompilePlan plan(program);
-    const bool asks_for_live_lines = has_code && plan.needs_live_lines();
-    LiveLines live;
-    const std::vector<Nvrtc::Header> headers =
-        headers_for(program, asks_for_live_lines ? marks_of_live_lines(program) : "");
+    DeclaredLines lines;
+    const std::vector<Nvrtc::Header> headers = headers_for(program, question_of_declared_lines(program));
     PrecompiledHeader precompiled(program, nvrtc, options, headers, reached);
     const auto run = [&] {
         const std::vector<std::string> expressions = plan.name_expressions();
@@ -364,16 +374,16 @@ Image image_of_kernels(const Program& program, const Nvrtc& nvrtc, const std::ve
                             fmt::join(arguments, " ")));
         }
         result = with_canonical_places(std::move(result), name, program.source);
-        if (asks_for_live_lines) live = take_live_lines(result.log, program);
+        lines = take_declared_lines(result.log, program, expressions);
         return result;
     };
 
     while (true) {
         Nvrtc::Result result = run();
         if (result.succeeded) {
-            Image image = make_image(std::move(result), plan, program, nvrtc, live);
+            Image image = make_image(std::move(result), plan, program, nvrtc, lines);
             if (!has_code || (!program.instances.empty() && !program.functions_too)) return image;
-            add_undeclared_kernels(image, program, nvrtc, live);
+            add_undeclared_kernels(image, program, nvrtc, plan.found());
             name_sole_kernels(image, program);
             return image;
         }

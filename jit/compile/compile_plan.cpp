@@ -76,25 +76,25 @@ std::vector<WantedKernel> overloads_of(const WantedKernel& kernel) {
 
 }  // namespace
 
-KernelDeclaration live_declaration(const WantedKernel& wanted, std::size_t parameters,
-                                   const LiveLines& live) {
-    const bool names_template = wanted.expression.ends_with(">") || wanted.expression.ends_with(">)");
-    std::vector<const KernelDeclaration*> fitting;
-    for (const KernelDeclaration& declaration : wanted.declarations) {
-        if (declaration.is_conditional && !live.contains(declaration.global_line)) continue;
-        if (!declaration.is_template && names_template) continue;
-        if (takes(declaration, parameters)) fitting.push_back(&declaration);
+KernelDeclaration declaration_of(const WantedKernel& wanted, std::size_t parameters,
+                                 const std::vector<KernelDeclaration>& found, const DeclaredLines& lines) {
+    const auto told = lines.find(without_blanks(signature_expression(wanted.expression)));
+    std::vector<const KernelDeclaration*> meant;
+    for (const KernelDeclaration& declaration : told != lines.end() ? found : wanted.declarations) {
+        const bool is_it = told != lines.end()
+                               ? std::ranges::find(declaration.lines, told->second) != declaration.lines.end()
+                               : !declaration.is_conditional;
+        if (is_it && takes(declaration, parameters)) meant.push_back(&declaration);
     }
-    if (fitting.empty()) return {};
-    KernelDeclaration declaration = *fitting.front();
-    declaration.parameters = parameter_names(fitting, parameters);
+    if (meant.empty()) return {};
+    KernelDeclaration declaration = *meant.front();
+    declaration.parameters = parameter_names(meant, parameters);
     return declaration;
 }
 
 CompilePlan::CompilePlan(const Program& program)
-    : signatures_only_(program.purpose == Program::Purpose::signatures) {
-    const std::vector<KernelDeclaration> found = find_kernels(program.source.text);
-    needs_live_lines_ = std::ranges::any_of(found, &KernelDeclaration::is_conditional);
+    : signatures_only_(program.purpose == Program::Purpose::signatures),
+      found_(find_kernels(program.source.text)) {
     for (const Instance& instance : program.instances) {
         if (instance.is_variable()) {
             variables_.push_back(instance);
@@ -102,12 +102,12 @@ CompilePlan::CompilePlan(const Program& program)
         }
         WantedKernel& kernel =
             wanted_.emplace_back(WantedKernel{instance.kernel, instance.expression, {}, true});
-        for (const KernelDeclaration& declaration : found) {
+        for (const KernelDeclaration& declaration : found_) {
             if (declaration.name == instance.kernel) kernel.declarations.push_back(declaration);
         }
     }
     if (!program.instances.empty() && !program.functions_too) return;
-    for (const KernelDeclaration& declaration : found) {
+    for (const KernelDeclaration& declaration : found_) {
         if (!declaration.is_template) want(declaration);
     }
 }

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <bascule/jit/compile/live_lines.hpp>
+#include <bascule/jit/compile/declared_lines.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/text/program.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
@@ -16,14 +16,15 @@ namespace bascule {
 struct WantedKernel {
     std::string name;                             ///< as declared
     std::string expression;                       ///< the name expression
-    std::vector<KernelDeclaration> declarations;  ///< of that name, live or not
+    std::vector<KernelDeclaration> declarations;  ///< of that name
     bool is_instance = false;                     ///< this expression was asked for: it is not omitted
     bool is_overload = false;                     ///< asked for by its type
 };
 
-/// What the text says of a kernel of this name with so many parameters: the declaration that the compiler saw. Where that
-/// may be several, without the names that they disagree on; where it is none, nothing.
-KernelDeclaration live_declaration(const WantedKernel& wanted, std::size_t parameters, const LiveLines& live);
+/// What the text says of a kernel with so many parameters. Where the compiler has said of which line it is, the declaration
+/// there; else what all declarations of its name that may be meant agree on.
+KernelDeclaration declaration_of(const WantedKernel& wanted, std::size_t parameters,
+                                 const std::vector<KernelDeclaration>& found, const DeclaredLines& lines);
 
 /// Made from a program. The text is read without its macros, so most of the plan is a guess: a compile that fails on name
 /// expressions alone revises it and is run again.
@@ -33,8 +34,8 @@ class CompilePlan {
 
     const std::vector<WantedKernel>& wanted() const noexcept { return wanted_; }
     const std::vector<std::pair<std::string, std::string>>& absent() const noexcept { return absent_; }
-    /// Whether the compiler has to be asked which declarations it sees.
-    bool needs_live_lines() const noexcept { return needs_live_lines_; }
+    /// All kernels that the text spells.
+    const std::vector<KernelDeclaration>& found() const noexcept { return found_; }
 
     /// A kernel's own name, unless only signatures are wanted, and its signature's; in the order of `wanted`. The variables'
     /// come last.
@@ -56,7 +57,7 @@ class CompilePlan {
     void leave_out(const std::string& name, const std::string& reason);
 
     bool signatures_only_;
-    bool needs_live_lines_ = false;
+    std::vector<KernelDeclaration> found_;
     int revisions_ = 0;
     std::vector<WantedKernel> wanted_;
     std::vector<Instance> variables_;  // that the image has whether a kernel uses them or not

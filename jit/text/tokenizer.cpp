@@ -154,7 +154,7 @@ class Finder {
         if (kernel.is_template) kernel.template_parameters = read_template_header(header_tokens());
         bool specialised = kernel.is_template && kernel.template_parameters.empty();
         kernel.is_conditional = !branches_.empty();
-        kernel.global_line = peek().line;
+        kernel.lines.push_back(peek().line);
         ++position_;
         std::string name;
         bool joined = false;  // the last token was "::"
@@ -165,7 +165,8 @@ class Finder {
                 const std::span<const Token> inside = read_parentheses();
                 if (!name.empty() && ends_declarator()) {
                     read_parameters(inside, kernel);
-                    if (is_divided(begin, position_)) forget_names(kernel);
+                    kernel.is_divided = is_divided(begin, position_);
+                    kernel.lines.push_back(kernel.line);
                     kernel.name = qualified(name);
                     finish(std::move(kernel), specialised);
                     return;
@@ -200,18 +201,18 @@ class Finder {
         });
     }
 
-    static void forget_names(KernelDeclaration& kernel) {
-        std::ranges::fill(kernel.parameters, std::string());
+    static void keep_common_names(KernelDeclaration& known, const KernelDeclaration& other) {
+        for (std::size_t i = 0; i < known.parameters.size(); ++i) {
+            if (known.parameters[i] != other.parameters[i]) known.parameters[i].clear();
+        }
     }
 
     /// A specialisation has names of its own for the parameters, and is its template's instance.
     void compare_names(const KernelDeclaration& specialisation) {
         for (KernelDeclaration& known : found_) {
-            if (!known.is_template || known.name != specialisation.name) continue;
-            if (known.parameters.size() != specialisation.parameters.size()) continue;
-            for (std::size_t i = 0; i < known.parameters.size(); ++i) {
-                if (known.parameters[i] != specialisation.parameters[i]) known.parameters[i].clear();
-            }
+            if (known.is_template && known.name == specialisation.name &&
+                known.parameters.size() == specialisation.parameters.size())
+                keep_common_names(known, specialisation);
         }
     }
 
@@ -331,6 +332,13 @@ class Finder {
                               known.is_template == kernel.is_template;
             if (same && !(known.is_definition && kernel.is_definition)) {
                 known.defaults = kernel.defaults = std::max(known.defaults, kernel.defaults);
+                kernel.lines.insert(kernel.lines.end(), known.lines.begin(), known.lines.end());
+                known.lines = kernel.lines;
+                // Either may be one that the compiler does not see.
+                if (known.is_conditional || kernel.is_conditional) {
+                    keep_common_names(kernel, known);
+                    keep_common_names(known, kernel);
+                }
                 if (kernel.is_definition) known = std::move(kernel);
                 return;
             }

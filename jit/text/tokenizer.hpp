@@ -23,7 +23,8 @@ struct KernelDeclaration {
     bool is_definition = false;   ///< has a body
     bool is_conditional = false;  ///< stands inside of an #if: the compiler may not see it
     int line = 1;                 ///< of its name, in the text, from 1
-    int global_line = 1;          ///< of its `__global__`
+    bool is_divided = false;      ///< an #if chooses between some of its parameters: they cannot be read
+    std::vector<int> lines;       ///< of each `__global__` and of each name, of all declarations of it
 };
 
 /// Every __global__ function of the text, in order. Comments, strings, raw strings and preprocessor lines do

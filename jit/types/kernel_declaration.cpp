@@ -30,6 +30,7 @@ ParameterType type_in_text(const std::string& text, const TypePattern& pattern) 
 }  // namespace
 
 bool takes(const KernelDeclaration& declaration, std::size_t arguments) {
+    if (declaration.is_divided) return true;  // how many is not known
     const std::size_t parameters = declaration.parameters.size();
     const bool has_pack = std::ranges::any_of(
         declaration.parameter_types, [](const std::string& type) { return type.find("...") != type.npos; });
@@ -44,6 +45,10 @@ std::vector<std::string> parameter_names(std::span<const KernelDeclaration* cons
         const std::vector<TypePattern> patterns =
             read_patterns(declaration.parameter_types, declaration.template_parameters);
         for (std::size_t i = 0; i < parameters; ++i) {
+            if (declaration.is_divided) {
+                names[i].clear();
+                continue;
+            }
             const auto at = static_cast<std::size_t>(pattern_index(patterns, parameters, i));
             std::string name = declaration.parameters[at];
             if (!name.empty() && patterns[at].is_pack) name += fmt::format("{}", i + 1 - at);
@@ -80,12 +85,13 @@ Signature signature_in_text(std::span<const KernelDeclaration* const> declaratio
     Signature signature;
     signature.kernel = declaration.name;
     for (std::size_t i = 0; i < arguments; ++i) {
-        const auto at = static_cast<std::size_t>(pattern_index(patterns, arguments, i));
-        Parameter parameter;
+        Parameter& parameter = signature.parameters.emplace_back();
         parameter.name = names[i].empty() ? fmt::format("arg{}", i + 1) : names[i];
+        parameter.type.kind = ParameterType::Kind::pointer;
+        if (declaration.is_divided) continue;
+        const auto at = static_cast<std::size_t>(pattern_index(patterns, arguments, i));
         parameter.spelling = declaration.parameter_types[at];
         parameter.type = type_in_text(parameter.spelling, patterns[at]);
-        signature.parameters.push_back(std::move(parameter));
     }
     return signature;
 }

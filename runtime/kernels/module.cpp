@@ -282,6 +282,11 @@ Kernel Module::kernel(const std::string& name) const {
     if (state_->images != nullptr) return kernel_of_images(name);
     if (name.ends_with('>')) return named_instance(split_instance_name(name));
     KernelFamily* family = state_->spelled_family(name);
+    if (family != nullptr && state_->may_have_macros() && family->name != without_global_scope(name)) {
+        // Macros may have made one of the very name.
+        KernelFamily* const exact = undeclared_family(std::string(without_global_scope(name)));
+        if (exact != nullptr && exact->name == without_global_scope(name)) family = exact;
+    }
     if (family == nullptr) family = undeclared_family(std::string(without_global_scope(name)));
     if (family == nullptr) fail_name(state_->source, name, kernel_names());
     return Kernel(*this, family, family->sole, &family->choices);
@@ -341,12 +346,17 @@ KernelFamily* Module::undeclared_family(const std::string& name) const {
 
 KernelFamily* ModuleState::undeclared_family(const std::string& name, const Image& image) {
     std::vector<KernelImage> found;
-    for (const KernelImage& each : image.kernels) {
-        const bool is_it = each.expression == name || each.name == name ||
-                           demangle_kernel(each.lowered_name).name == name ||
-                           (last_component(each.name) == name && name.find('<') == name.npos);
-        if (is_it && (found.empty() || each.name == found.front().name)) found.push_back(each);
-    }
+    const auto find = [&](const auto& is_it) {
+        for (const KernelImage& each : image.kernels) {
+            if (is_it(each) && (found.empty() || each.name == found.front().name)) found.push_back(each);
+        }
+    };
+    find([&](const KernelImage& each) {
+        return each.expression == name || each.name == name ||
+               demangle_kernel(each.lowered_name).name == name;
+    });
+    if (found.empty() && name.find('<') == name.npos)
+        find([&](const KernelImage& each) { return last_component(each.name) == name; });
     if (found.empty()) return nullptr;
     KernelFunction* const sole = found.size() == 1 ? &function({{}, found.front().expression}) : nullptr;
     const std::lock_guard lock(growing);

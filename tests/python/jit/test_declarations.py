@@ -1,10 +1,15 @@
 """Which kernels a text declares is the compiler's to say: #if, macros, overloads, namespaces."""
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
+from child_process import printed_by
 
 import bascule
 
+TREE = Path(__file__).resolve().parents[3]
 DOUBLE = "{ x[threadIdx.x] *= 2; }"
 TEMPLATE = f"template <class T> __global__ void k(T* x) {DOUBLE}"
 OPENED = "#define OPEN namespace a {{ namespace b {{\n#define CLOSE }}}}\nOPEN {} CLOSE"
@@ -48,7 +53,7 @@ UNKNOWN = {
     + "#endif\ntemplate <class T> "
     + RIGHT.replace("int* x", "T* x"),
     "a file of another name": '#line 1 "other.cu"\n#if 1\n' + RIGHT + "#endif\n",
-    "warnings that are suppressed": "#pragma nv_diag_suppress 1097\n#if 1\n" + RIGHT + "#endif\n",
+    "warnings that are suppressed": "#pragma nv_diag_suppress 1444\n#if 1\n" + RIGHT + "#endif\n",
 }
 
 
@@ -78,7 +83,7 @@ def test_the_compilers_own_warnings_stay_and_the_questions_do_not_show():
         bascule.compile(text + "// warned").k.prepare(bascule.zeros(1, "i4"))
     words = " ".join(str(each.message) for each in told)
     assert "unused" in words
-    assert "bascule_live" not in words
+    assert "bascule_declared" not in words
 
 
 def test_warnings_that_are_errors_do_not_meet_the_question():
@@ -109,6 +114,20 @@ def test_overloads_are_those_that_the_compiler_sees(text):
         assert doubles(kernel, dtype), dtype
     with pytest.raises(bascule.ArgumentError):
         kernel[1, 4](bascule.ones(4, "i8"))
+
+
+def test_a_macros_kernel_is_preferred_to_a_template_as_in_cpp():
+    text = f"#define ENTRY __global__ void\n{TEMPLATE.replace('*= 2', '+= 8')}\nENTRY k(float* x) {DOUBLE}"
+    kernel = bascule.compile(text).k
+    assert doubles(kernel, "f4")
+    assert not doubles(kernel, "f8")  # the template's
+
+
+def test_a_name_that_a_macro_makes_is_not_taken_for_one_of_a_namespace():
+    made = f"#define KERNEL(T) __global__ void k(T* x) {DOUBLE}\nKERNEL(float) KERNEL(double)\n"
+    kernel = bascule.compile(made + "namespace a { __global__ void k(float* x) {} }").k
+    assert doubles(kernel, "f4")
+    assert doubles(kernel, "f8")
 
 
 BESIDE = {
@@ -241,3 +260,8 @@ def test_hundreds_of_kernels_that_are_not_there_cost_a_few_compiles():
     assert bascule.cache.stats().nvrtc_calls <= before + 6
     with pytest.raises(bascule.CompileError, match="dead3"):
         module.dead3[1, 1](bascule.ones(4, "f4"))
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to compare with")
+def test_random_texts_have_the_kernels_that_gxx_sees():
+    printed_by(TREE / "tests/jit/declarations/compare.py", "--texts", "40", "--seed", "7")
