@@ -1,6 +1,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <bascule/jit/cache/cache_key.hpp>
 #include <bascule/jit/cache/entry_format.hpp>
 #include <bascule/jit/compile/prelude.hpp>
@@ -30,7 +32,8 @@ std::string entry_format() {
 
 /// Entries hold what this version read from the compiler's names, as it read them, and in its own format.
 const std::string& schema() {
-    static const std::string text = "bascule " BASCULE_VERSION " " + entry_format();
+    static constexpr const char* reading = "2";  // counts up when the same answers are read otherwise
+    static const std::string text = fmt::format("bascule {} {} {}", BASCULE_VERSION, reading, entry_format());
     return text;
 }
 

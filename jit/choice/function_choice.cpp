@@ -7,8 +7,8 @@
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/choice/function_choice.hpp>
-#include <bascule/jit/choice/kernel_declaration.hpp>
 #include <bascule/jit/text/lexer.hpp>
+#include <bascule/jit/types/kernel_declaration.hpp>
 
 namespace bascule {
 namespace {
@@ -25,12 +25,25 @@ struct Candidate {
     std::vector<int> weak_integers;
 };
 
+/// Whether a macro of the text has a `__global__`, so that it may make overloads that the text does not spell.
+bool makes_kernels(std::string_view text) {
+    for (std::size_t at = text.find("define"); at != text.npos; at = text.find("define", at + 1)) {
+        std::size_t end = std::min(text.find('\n', at), text.size());
+        while (end < text.size() && text.substr(0, end).ends_with('\\'))
+            end = std::min(text.find('\n', end + 1), text.size());
+        if (text.substr(at, end - at).find("__global__") != text.npos) return true;
+    }
+    return false;
+}
+
 /// Chooses once for a list of argument types.
 struct Chooser {
     const ChoiceRequest& request;
 
     Candidate choose() const {
-        if (request.declarations.size() == 1) return sole_instance(request.declarations.front());
+        const KernelDeclaration& first = request.declarations.front();
+        if (request.declarations.size() == 1 && first.is_template && plain_functions().empty())
+            return sole_instance(first);
 
         std::vector<Candidate> candidates;
         std::vector<std::string> refusals;
@@ -67,7 +80,7 @@ struct Chooser {
     std::vector<KernelImage> plain_functions() const {
         const bool any = std::ranges::any_of(request.declarations,
                                              [](const KernelDeclaration& each) { return !each.is_template; });
-        if (!any) return {};
+        if (!any && !makes_kernels(request.source.text)) return {};
         return functions_named(request.name, *request.compile({{}, {}}));
     }
 

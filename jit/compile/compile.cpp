@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <iterator>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -7,6 +9,7 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/compile.hpp>
 #include <bascule/jit/compile/compile_plan.hpp>
+#include <bascule/jit/compile/declared_lines.hpp>
 #include <bascule/jit/compile/nvrtc_arguments.hpp>
 #include <bascule/jit/compile/precompiled_header.hpp>
 #include <bascule/jit/compile/prelude.hpp>
@@ -14,8 +17,10 @@
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/process/log.hpp>
 #include <bascule/jit/text/lexer.hpp>
+#include <bascule/jit/types/kernel_declaration.hpp>
 #include <bascule/jit/types/mangled_signature.hpp>
 #include <bascule/jit/types/reflection.hpp>
+#include <bascule/jit/types/specialization.hpp>
 
 namespace bascule {
 namespace {
@@ -80,23 +85,29 @@ void find_images(Signature& signature, const KernelDeclaration& declaration) {
     lay_out(signature);
 }
 
+/// What the text says of a kernel whose parameters are the compiler's.
+void add_declaration(KernelImage& kernel, const KernelDeclaration& declaration) {
+    kernel.line = declaration.line;
+    for (std::size_t i = 0; i < declaration.parameters.size(); ++i) {
+        if (!declaration.parameters[i].empty())
+            kernel.signature.parameters[i].name = declaration.parameters[i];
+    }
+    kernel.signature.defaults = declaration.defaults;
+    find_images(kernel.signature, declaration);
+    refuse_references(kernel.signature);
+}
+
 KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_name,
-                        const std::string& reflected) {
+                        const std::string& reflected, const CompilePlan& plan, const DeclaredLines& lines) {
     KernelImage kernel;
     kernel.name = wanted.name;
     kernel.expression = wanted.expression;
     kernel.lowered_name = lowered_name;
     kernel.reflected = reflected;
-    const std::size_t parameters = read_signature(reflected, wanted.name, {}).parameters.size();
-    const KernelDeclaration& declaration = wanted.fitting(parameters);
-    kernel.line = declaration.line;
     // An instance is called as it was asked for; a cast that picks an overload is not a name.
     const bool is_instance = wanted.expression.starts_with(wanted.name);
-    kernel.signature =
-        read_signature(reflected, is_instance ? wanted.expression : wanted.name, declaration.parameters);
-    kernel.signature.defaults = declaration.defaults;
-    find_images(kernel.signature, declaration);
-    refuse_references(kernel.signature);
+    kernel.signature = read_signature(reflected, is_instance ? wanted.expression : wanted.name, {});
+    add_declaration(kernel, declaration_of(wanted, kernel.signature.parameters.size(), plan.found(), lines));
     return kernel;
 }
 
@@ -115,7 +126,8 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
     return std::ranges::find(names, name) != names.end();
 }
 
-Image make_image(Nvrtc::Result result, const CompilePlan& plan, const Program& program, const Nvrtc& nvrtc) {
+Image make_image(Nvrtc::Result result, const CompilePlan& plan, const Program& program, const Nvrtc& nvrtc,
+                 const DeclaredLines& lines) {
     Image image;
     image.arch = program.arch;
     image.log = std::move(result.log);
@@ -132,7 +144,8 @@ Image make_image(Nvrtc::Result result, const CompilePlan& plan, const Program& p
             image.absent.emplace_back(wanted.expression, "is declared, and the text does not define it");
             continue;
         }
-        image.kernels.push_back(make_kernel(wanted, stride == 2 ? names[0] : "", names[stride - 1]));
+        image.kernels.push_back(
+            make_kernel(wanted, stride == 2 ? names[0] : "", names[stride - 1], plan, lines));
     }
     if (has_code) {
         image.ptx = std::move(result.ptx);
@@ -206,26 +219,30 @@ Nvrtc::Result with_canonical_places(Nvrtc::Result result, const std::string& nam
 struct EntryName {
     std::string name;
     std::string lowered_name;
+    std::string
+        overload;  // the expression that means it among others of its name; empty without parameter types
 };
 
-/// "ns::scale<float>" of "void ns::scale<float>(float*)"; empty where C++ has no name for it.
-std::string name_of_entry(const std::string& entry) {
-    DemangledKernel kernel = demangle_kernel(entry);
+/// Without a name where C++ has none for it.
+EntryName name_of_entry(const std::string& entry) {
+    const DemangledKernel kernel = demangle_kernel(entry);
     const bool is_unnamed = (kernel.name + kernel.parameters).find("(anonymous") != std::string::npos;
-    const bool is_named = kernel.is_typed ? !is_unnamed : !entry.starts_with("_Z");  // extern "C"
-    return is_named ? std::move(kernel.name) : std::string();
+    if (!kernel.is_typed) return {entry.starts_with("_Z") ? "" : entry, entry, ""};  // extern "C"
+    if (is_unnamed) return {"", entry, ""};
+    return {kernel.name, entry, overload_expression(kernel.name, "void (*)(" + kernel.parameters + ")")};
 }
 
-/// The entries of `ptx` that are not among `known`, by their lowered names, and are of none of the kernels that the
-/// text declares. Without those of anonymous namespaces, which no name expression reaches.
+/// The entries of `ptx` that are not among `known`, by their lowered names, and are no instances of these templates. Without
+/// those of anonymous namespaces, which no name expression reaches.
 std::vector<EntryName> undeclared_entries(std::string_view ptx, const std::vector<std::string>& known,
-                                          const std::vector<std::string>& declared) {
+                                          const std::vector<std::string>& templates) {
     std::vector<EntryName> found;
-    for (const std::string& entry : entries_of(ptx)) {
-        if (contains(known, entry)) continue;
-        std::string name = name_of_entry(entry);
-        if (name.empty() || contains(declared, name.substr(0, name.find('<')))) continue;
-        found.push_back({std::move(name), entry});
+    for (const std::string& lowered_name : entries_of(ptx)) {
+        if (contains(known, lowered_name)) continue;
+        EntryName entry = name_of_entry(lowered_name);
+        const std::size_t open = entry.name.find('<');
+        const bool is_instance = open != std::string::npos && contains(templates, entry.name.substr(0, open));
+        if (!entry.name.empty() && !is_instance) found.push_back(std::move(entry));
     }
     return found;
 }
@@ -236,47 +253,110 @@ std::vector<std::string> lowered_names(const Image& image) {
     return names;
 }
 
-/// The signatures of these names, of all that the compiler can give. One name that it refuses fails a compile: then
-/// each is asked for alone.
+/// The signatures of these entries, of all that the compiler can give; overloads are asked for by their types. One name
+/// that it refuses fails a compile: then each is asked for alone, by its name and by its type.
 std::vector<KernelImage> signatures_of(const std::vector<EntryName>& entries, const Program& program,
                                        const Nvrtc& nvrtc) {
     Program asked = program;
     asked.purpose = Program::Purpose::signatures;
-    asked.instances.clear();
     asked.functions_too = false;
-    for (const EntryName& entry : entries) asked.instances.push_back({entry.name, entry.name});
-    try {
-        std::vector<KernelImage> kernels = compile(asked, nvrtc).kernels;
-        for (std::size_t i = 0; i < entries.size(); ++i) kernels[i].lowered_name = entries[i].lowered_name;
-        return kernels;
-    } catch (const CompileError&) {
-        if (entries.size() == 1) return {};
-    }
     std::vector<KernelImage> kernels;
+    const auto ask = [&](std::span<const EntryName> some, const auto& is_by_type) {
+        asked.instances.clear();
+        for (const EntryName& entry : some)
+            asked.instances.push_back({entry.name, is_by_type(entry) ? entry.overload : entry.name});
+        try {
+            std::vector<KernelImage> found = compile(asked, nvrtc).kernels;
+            for (std::size_t i = 0; i < found.size(); ++i) {
+                found[i].lowered_name = some[i].lowered_name;
+                kernels.push_back(std::move(found[i]));
+            }
+            return true;
+        } catch (const CompileError&) {
+            return false;
+        }
+    };
+    const auto is_overload = [&](const EntryName& entry) {
+        return std::ranges::count(entries, entry.name, &EntryName::name) > 1 && !entry.overload.empty();
+    };
+    if (ask(entries, is_overload)) return kernels;
     for (const EntryName& entry : entries) {
-        for (KernelImage& kernel : signatures_of({entry}, program, nvrtc))
-            kernels.push_back(std::move(kernel));
+        const auto as = [](bool by_type) { return [by_type](const EntryName&) { return by_type; }; };
+        if (!ask(std::span(&entry, 1), as(false)) && !entry.overload.empty())
+            ask(std::span(&entry, 1), as(true));
     }
     return kernels;
 }
 
-/// They come with the image unasked, and without their signatures.
-void add_undeclared_kernels(Image& image, const Program& program, const Nvrtc& nvrtc) {
-    std::vector<std::string> declared;
-    for (const KernelDeclaration& declaration : find_kernels(program.source.text))
-        declared.push_back(declaration.name);
-    const std::vector<EntryName> entries = undeclared_entries(image.ptx, lowered_names(image), declared);
-    if (entries.empty()) return;
-    for (KernelImage& kernel : signatures_of(entries, program, nvrtc))
-        image.kernels.push_back(std::move(kernel));
+/// Kernels around which a macro opens a namespace get the name that the text has for them, which the compiler did not find,
+/// if nothing else in the text or in the image has its last component.
+void find_in_text(std::span<KernelImage> undeclared, const Image& image,
+                  const std::vector<KernelDeclaration>& found) {
+    for (const KernelDeclaration& declaration : found) {
+        const auto is_like = [&](const auto& each) {
+            return last_component(each.name) == last_component(declaration.name);
+        };
+        const auto is_namesake = [&](const KernelDeclaration& each) {
+            return is_like(each) && (each.is_template || each.name != declaration.name);
+        };
+        const auto first = std::ranges::find_if(undeclared, is_like);
+        const auto is_absent = [&](const auto& absent) { return absent.first == declaration.name; };
+        if (first == undeclared.end() || !first->name.ends_with("::" + declaration.name) ||
+            std::ranges::none_of(image.absent, is_absent) || std::ranges::any_of(found, is_namesake) ||
+            std::ranges::any_of(image.kernels, is_like))
+            continue;
+        const auto is_other = [&](const KernelImage& each) {
+            return is_like(each) && each.name != first->name;
+        };
+        if (std::ranges::any_of(undeclared, is_other)) continue;
+        for (KernelImage& kernel : undeclared) {
+            if (!is_like(kernel)) continue;
+            if (kernel.expression == kernel.name) kernel.expression = declaration.name;
+            kernel.name = declaration.name;
+        }
+    }
 }
 
-/// In one run of NVRTC after another: each but the last omits a kernel that it refused, or splits one into overloads, which
-/// are not split again.
-Image image_of_kernels(const Program& program, const Nvrtc& nvrtc, const std::vector<Nvrtc::Header>& headers,
-                       const std::vector<std::string>& options, const HeaderManifest* reached) {
+/// They come with the image unasked, and without their signatures.
+void add_undeclared_kernels(Image& image, const Program& program, const Nvrtc& nvrtc,
+                            const std::vector<KernelDeclaration>& found) {
+    std::vector<std::string> templates;
+    for (const KernelDeclaration& declaration : found) {
+        if (declaration.is_template) templates.push_back(declaration.name);
+    }
+    const std::vector<EntryName> entries = undeclared_entries(image.ptx, lowered_names(image), templates);
+    if (entries.empty()) return;
+    std::vector<KernelImage> kernels = signatures_of(entries, program, nvrtc);
+    find_in_text(kernels, image, found);
+    std::ranges::move(kernels, std::back_inserter(image.kernels));
+}
+
+/// A kernel that is the only one of its name, because what it shares it with are functions of the device, is called by it.
+void name_sole_kernels(Image& image, const Program& program) {
+    for (KernelImage& kernel : image.kernels) {
+        const auto is_asked = [&](const Instance& each) { return each.expression == kernel.expression; };
+        const auto is_other = [&](const KernelImage& other) {
+            return other.name == kernel.name && other.lowered_name != kernel.lowered_name;
+        };
+        if (std::ranges::none_of(program.instances, is_asked) &&
+            std::ranges::none_of(image.kernels, is_other) && kernel.expression.starts_with("static_cast<"))
+            kernel.expression = kernel.name;
+    }
+    std::erase_if(image.absent, [&](const auto& absent) {
+        return std::ranges::any_of(image.kernels, [&](const KernelImage& kernel) {
+            return kernel.name == absent.first || kernel.expression == absent.first;
+        });
+    });
+}
+
+/// In one run of NVRTC after another, of which each but the last revises the plan.
+Image image_of_kernels(const Program& program, const Nvrtc& nvrtc, const std::vector<std::string>& options,
+                       const HeaderManifest* reached) {
     const std::string name = program_name(program.source, program.options);
+    const bool has_code = program.purpose == Program::Purpose::code;
     CompilePlan plan(program);
+    DeclaredLines lines;
+    const std::vector<Nvrtc::Header> headers = headers_for(program, question_of_declared_lines(program));
     PrecompiledHeader precompiled(program, nvrtc, options, headers, reached);
     const auto run = [&] {
         const std::vector<std::string> expressions = plan.name_expressions();
@@ -293,12 +373,20 @@ Image image_of_kernels(const Program& program, const Nvrtc& nvrtc, const std::ve
                 fmt::format("NVRTC {} in {:.0f} ms: {}", to_string(nvrtc.version()), result.milliseconds,
                             fmt::join(arguments, " ")));
         }
-        return with_canonical_places(std::move(result), name, program.source);
+        result = with_canonical_places(std::move(result), name, program.source);
+        lines = take_declared_lines(result.log, program, expressions);
+        return result;
     };
 
     while (true) {
         Nvrtc::Result result = run();
-        if (result.succeeded) return make_image(std::move(result), plan, program, nvrtc);
+        if (result.succeeded) {
+            Image image = make_image(std::move(result), plan, program, nvrtc, lines);
+            if (!has_code || (!program.instances.empty() && !program.functions_too)) return image;
+            add_undeclared_kernels(image, program, nvrtc, plan.found());
+            name_sole_kernels(image, program);
+            return image;
+        }
         if (result.bad_option)
             fail(explain_refused_option(result.log, program, nvrtc), program, options, result.log);
         const std::vector<Diagnostic> diagnostics = parse_log(result.log);
@@ -322,12 +410,10 @@ Image compile(const Program& program, const Nvrtc& nvrtc, const HeaderManifest* 
     refuse_nul(program);
     to_arguments(program.options);  // checks the names of all defines
     const std::vector<std::string> options = options_for(program, nvrtc);
-    const std::vector<Nvrtc::Header> headers = headers_for(program);
     if (program.purpose == Program::Purpose::variable)
-        return image_of_variable(program, nvrtc, headers, options);
-    Image image = image_of_kernels(program, nvrtc, headers, options, reached);
+        return image_of_variable(program, nvrtc, headers_for(program), options);
+    Image image = image_of_kernels(program, nvrtc, options, reached);
     if (program.purpose != Program::Purpose::code) return image;
-    if (program.instances.empty() || program.functions_too) add_undeclared_kernels(image, program, nvrtc);
     read_view_layouts(image, program, nvrtc, &compile);
     return image;
 }

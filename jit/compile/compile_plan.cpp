@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
 
 #include <fmt/format.h>
 
 #include <bascule/jit/compile/compile_plan.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
+#include <bascule/jit/types/kernel_declaration.hpp>
 #include <bascule/jit/types/reflection.hpp>
 #include <bascule/jit/types/specialization.hpp>
 
@@ -12,6 +14,7 @@ namespace bascule {
 namespace {
 
 constexpr const char* is_overloaded = "overloaded";
+constexpr int most_revisions = 3;
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
@@ -27,6 +30,12 @@ std::string refusal(const std::string& kernel, const std::vector<Diagnostic>& di
         if (expression != own && expression != signature) continue;
         const std::string& message = diagnostic.message;
         if (contains(message, "overloaded function \"")) return is_overloaded;
+        if (contains(message, "function template \"")) {
+            return fmt::format(
+                "is a template, which a macro of the text makes of it: name an instance, "
+                "name_expressions=[\"{}<...>\"]",
+                kernel);
+        }
         if (contains(message, "is undefined") || contains(message, "has no member")) {
             return "is in the text, but the compiler does not see it: an #if removes it for these options, "
                    "or it is in another namespace than it appears to be";
@@ -49,18 +58,43 @@ const Diagnostic* find_about(std::initializer_list<std::string> expressions,
     return found == diagnostics.end() ? nullptr : &*found;
 }
 
+/// Each asked for by its type, as the text spells it.
+std::vector<WantedKernel> overloads_of(const WantedKernel& kernel) {
+    std::vector<WantedKernel> overloads;
+    for (const KernelDeclaration& declaration : kernel.declarations) {
+        std::string expression =
+            overload_expression(kernel.name, function_pointer(declaration.parameter_types));
+        auto known = std::ranges::find(overloads, expression, &WantedKernel::expression);
+        if (known == overloads.end()) {
+            overloads.push_back({kernel.name, std::move(expression), {}, false, true});
+            known = std::prev(overloads.end());
+        }
+        known->declarations.push_back(declaration);
+    }
+    return overloads;
+}
+
 }  // namespace
 
-const KernelDeclaration& WantedKernel::fitting(std::size_t parameters) const {
-    for (const KernelDeclaration& declaration : declarations) {
-        if (declaration.parameters.size() == parameters) return declaration;
+KernelDeclaration declaration_of(const WantedKernel& wanted, std::size_t parameters,
+                                 const std::vector<KernelDeclaration>& found, const DeclaredLines& lines) {
+    const auto told = lines.find(without_blanks(signature_expression(wanted.expression)));
+    std::vector<const KernelDeclaration*> meant;
+    for (const KernelDeclaration& declaration : told != lines.end() ? found : wanted.declarations) {
+        const bool is_it = told != lines.end()
+                               ? std::ranges::find(declaration.lines, told->second) != declaration.lines.end()
+                               : !declaration.is_conditional;
+        if (is_it && takes(declaration, parameters)) meant.push_back(&declaration);
     }
-    return declarations.front();
+    if (meant.empty()) return {};
+    KernelDeclaration declaration = *meant.front();
+    declaration.parameters = parameter_names(meant, parameters);
+    return declaration;
 }
 
 CompilePlan::CompilePlan(const Program& program)
-    : signatures_only_(program.purpose == Program::Purpose::signatures) {
-    const std::vector<KernelDeclaration> found = find_kernels(program.source.text);
+    : signatures_only_(program.purpose == Program::Purpose::signatures),
+      found_(find_kernels(program.source.text)) {
     for (const Instance& instance : program.instances) {
         if (instance.is_variable()) {
             variables_.push_back(instance);
@@ -68,14 +102,12 @@ CompilePlan::CompilePlan(const Program& program)
         }
         WantedKernel& kernel =
             wanted_.emplace_back(WantedKernel{instance.kernel, instance.expression, {}, true});
-        for (const KernelDeclaration& declaration : found) {
+        for (const KernelDeclaration& declaration : found_) {
             if (declaration.name == instance.kernel) kernel.declarations.push_back(declaration);
         }
-        if (kernel.declarations.empty())
-            kernel.declarations.emplace_back();  // asked for by its name: the compiler decides
     }
     if (!program.instances.empty() && !program.functions_too) return;
-    for (const KernelDeclaration& declaration : found) {
+    for (const KernelDeclaration& declaration : found_) {
         if (!declaration.is_template) want(declaration);
     }
 }
@@ -100,6 +132,7 @@ bool CompilePlan::revise(const std::vector<Diagnostic>& diagnostics) {
     });
     if (refuses_instance || refuses_variable) return false;
     bool changed = false;
+    if (++revisions_ > most_revisions) return ask_for_no_guess();
     std::vector<WantedKernel> kept;
     for (WantedKernel& kernel : wanted_) {
         const std::string reason = refusal(kernel.expression, diagnostics);
@@ -110,13 +143,10 @@ bool CompilePlan::revise(const std::vector<Diagnostic>& diagnostics) {
         changed = true;
         if (reason != is_overloaded) {
             leave_out(kernel.name, reason);
-            continue;
-        }
-        for (const KernelDeclaration& declaration : kernel.declarations) {
-            kept.push_back({kernel.name,
-                            overload_expression(kernel.name, function_pointer(declaration.parameter_types)),
-                            {declaration},
-                            false});
+        } else if (!kernel.is_overload) {
+            std::ranges::move(overloads_of(kernel), std::back_inserter(kept));
+        } else {
+            leave_out(kernel.name, "has no function with the parameters that the text gives it");
         }
     }
     wanted_ = std::move(kept);
@@ -133,6 +163,8 @@ std::string CompilePlan::refused_instance(const std::vector<Diagnostic>& diagnos
         const Diagnostic* const about =
             find_about({kernel.expression, signature_expression(kernel.expression)}, diagnostics);
         if (about == nullptr) continue;
+        if (kernel.expression == kernel.name)
+            return fmt::format("there is no kernel '{}'. {}", kernel.name, reason(*about));
         return fmt::format("kernel '{}' has no instance {}. {}", kernel.name, kernel.expression,
                            reason(*about));
     }
@@ -149,10 +181,14 @@ void CompilePlan::want(const KernelDeclaration& declaration) {
         return !kernel.is_instance && kernel.name == declaration.name;
     });
     if (known == wanted_.end()) {
-        wanted_.push_back({declaration.name, declaration.name, {}, false});
+        wanted_.push_back({declaration.name, declaration.name, {}, false, false});
         known = std::prev(wanted_.end());
     }
     known->declarations.push_back(declaration);
+}
+
+bool CompilePlan::ask_for_no_guess() {
+    return std::erase_if(wanted_, [](const WantedKernel& kernel) { return !kernel.is_instance; }) > 0;
 }
 
 void CompilePlan::leave_out(const std::string& name, const std::string& reason) {

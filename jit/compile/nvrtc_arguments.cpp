@@ -63,9 +63,9 @@ std::vector<std::string> options_for(const Program& program, const Nvrtc& nvrtc)
     return options;
 }
 
-std::vector<Nvrtc::Header> headers_for(const Program& program) {
+std::vector<Nvrtc::Header> headers_for(const Program& program, const std::string& last) {
     std::vector<Nvrtc::Header> headers = {{prelude_name, prelude_for(program)},
-                                          {defines_name, defines_text(program.options)}};
+                                          {defines_name, defines_text(program.options) + last}};
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // NVRTC skips that of the program alone
     for (auto& [name, text] : memory_headers(program.options)) {
         if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());

@@ -11,8 +11,8 @@ namespace bascule {
 
 std::vector<std::string> options_for(const Program& program, const Nvrtc& nvrtc);
 
-/// The prelude, the program's defines, and its headers that are texts.
-std::vector<Nvrtc::Header> headers_for(const Program& program);
+/// The prelude, the program's defines, behind which comes `last`, and its headers that are texts.
+std::vector<Nvrtc::Header> headers_for(const Program& program, const std::string& last = {});
 
 /// Adds the option with which the compiler makes no code, where it has it.
 void make_no_code(std::vector<std::string>& options, const Nvrtc& nvrtc);

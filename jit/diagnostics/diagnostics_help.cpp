@@ -121,6 +121,10 @@ constexpr std::array by_message = {
     MessageRow{"incomplete type", "__shared__",
                "an array without a size is `extern __shared__ T name[];`, its size given at the launch: "
                "shared_bytes."},
+    MessageRow{
+        "is incompatible with previous", "__shared__",
+        "all instances of a program share the one `extern __shared__` array: declare it `extern __shared__ "
+        "__align__(16) unsigned char bytes[];` and write `T* s = reinterpret_cast<T*>(bytes);`."},
     MessageRow{"must have a constant value", "__shared__",
                "the size of a __shared__ array is fixed at compile time: make it a define or a template "
                "parameter, or declare `extern __shared__ T name[];` and give shared_bytes at the launch."},

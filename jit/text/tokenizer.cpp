@@ -153,15 +153,20 @@ class Finder {
         kernel.is_template = statement_is_template_;
         if (kernel.is_template) kernel.template_parameters = read_template_header(header_tokens());
         bool specialised = kernel.is_template && kernel.template_parameters.empty();
+        kernel.is_conditional = !branches_.empty();
+        kernel.lines.push_back(peek().line);
         ++position_;
         std::string name;
         bool joined = false;  // the last token was "::"
         while (peek().kind != Token::Kind::end && !peek().is(";") && !peek().is("{")) {
             const Token& token = peek();
             if (token.is("(")) {
+                const std::size_t begin = position_;
                 const std::span<const Token> inside = read_parentheses();
                 if (!name.empty() && ends_declarator()) {
                     read_parameters(inside, kernel);
+                    kernel.is_divided = is_divided(begin, position_);
+                    kernel.lines.push_back(kernel.line);
                     kernel.name = qualified(name);
                     finish(std::move(kernel), specialised);
                     return;
@@ -189,6 +194,28 @@ class Finder {
         }
     }
 
+    /// Whether an #if chooses between some of these tokens.
+    bool is_divided(std::size_t begin, std::size_t end) const {
+        return std::ranges::any_of(conditionals_, [&](const Conditional& each) {
+            return each.position > begin && each.position < end;
+        });
+    }
+
+    static void keep_common_names(KernelDeclaration& known, const KernelDeclaration& other) {
+        for (std::size_t i = 0; i < known.parameters.size(); ++i) {
+            if (known.parameters[i] != other.parameters[i]) known.parameters[i].clear();
+        }
+    }
+
+    /// A specialisation has names of its own for the parameters, and is its template's instance.
+    void compare_names(const KernelDeclaration& specialisation) {
+        for (KernelDeclaration& known : found_) {
+            if (known.is_template && known.name == specialisation.name &&
+                known.parameters.size() == specialisation.parameters.size())
+                keep_common_names(known, specialisation);
+        }
+    }
+
     /// From behind the parameters to the body or the semicolon.
     void finish(KernelDeclaration kernel, bool specialised) {
         while (peek().kind != Token::Kind::end && !peek().is(";") && !peek().is("{")) {
@@ -200,7 +227,11 @@ class Finder {
             }
         }
         kernel.is_definition = peek().is("{");
-        if (!specialised) add(std::move(kernel));  // its template says what can be asked for
+        if (specialised) {
+            compare_names(kernel);  // its template says what can be asked for
+        } else {
+            add(std::move(kernel));
+        }
     }
 
     std::string qualified(const std::string& name) const {
@@ -301,6 +332,13 @@ class Finder {
                               known.is_template == kernel.is_template;
             if (same && !(known.is_definition && kernel.is_definition)) {
                 known.defaults = kernel.defaults = std::max(known.defaults, kernel.defaults);
+                kernel.lines.insert(kernel.lines.end(), known.lines.begin(), known.lines.end());
+                known.lines = kernel.lines;
+                // Either may be one that the compiler does not see.
+                if (known.is_conditional || kernel.is_conditional) {
+                    keep_common_names(kernel, known);
+                    keep_common_names(known, kernel);
+                }
                 if (kernel.is_definition) known = std::move(kernel);
                 return;
             }

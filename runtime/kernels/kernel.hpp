@@ -119,6 +119,7 @@ class Module {
   private:
     friend class Kernel;
     Instance instance_of(const NamedInstance& wanted) const;
+    Kernel named_instance(const NamedInstance& named) const;
     KernelFamily* undeclared_family(const std::string& name) const;
     Kernel kernel_of_images(const std::string& name) const;
 
@@ -139,6 +140,8 @@ class Kernel {
 
     /// Whether this is one function, so that the members below the next line can be used.
     bool is_function() const noexcept { return function_ != nullptr; }
+    /// Whether nothing that the compiler sees can make `resolve_function` return another one.
+    bool is_resolved() const noexcept;
     /// Whether there is a template among the functions of this name, and none of its instances is chosen.
     bool is_template() const noexcept;
     /// As the text declares it; overloads on lines of their own.

@@ -7,7 +7,7 @@
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/choice/function_choice.hpp>
-#include <bascule/jit/choice/kernel_declaration.hpp>
+#include <bascule/jit/types/kernel_declaration.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 
@@ -56,18 +56,24 @@ Kernel Kernel::for_arguments(std::span<const ArgumentValue> arguments, Device de
 }
 
 Kernel Kernel::resolve_function(Device device) const {
-    if (is_function() || family_->has_templates) return *this;
+    if (is_resolved()) return *this;
     return resolve_function(module_.state_->options.arch.value_or(device.arch()));
 }
 
 Kernel Kernel::resolve_function(Arch arch) const {
-    if (is_function() || family_->has_templates) return *this;
+    if (is_resolved()) return *this;
     ModuleState& module = *module_.state_;
     const auto image = module.main->compile(arch).image;
     const std::vector<KernelImage> functions = functions_named(name(), *image);
-    if (functions.size() > 1) return *this;
-    const std::string expression = functions.empty() ? name() : functions.front().expression;
-    return {module_, family_, &module.function({{}, expression}), nullptr};
+    if (functions.size() > 1) return {module_, family_, nullptr, &family_->choices};
+    if (functions.empty() || is_function()) return *this;
+    return {module_, family_, &module.function({{}, functions.front().expression}), nullptr};
+}
+
+/// A name that the text spells once may have overloads that macros make.
+bool Kernel::is_resolved() const noexcept {
+    if (family_->has_templates || module_.state_->images != nullptr) return true;
+    return is_function() && (function_ != family_->sole || !module_.state_->may_have_macros());
 }
 
 std::optional<Instance> Kernel::instance_for(const TemplateArguments& given) const {
@@ -138,9 +144,14 @@ const Signature& Kernel::declared(std::size_t arguments) const {
         const auto known = choices.declared.find(arguments);
         if (known != choices.declared.end()) return *known->second;
     }
+    std::vector<const KernelDeclaration*> fitting;
     for (const KernelDeclaration& declaration : family_->declarations) {
-        if (!takes(declaration, arguments)) continue;
-        auto signature = std::make_unique<Signature>(signature_in_text(declaration, arguments));
+        if (takes(declaration, arguments)) fitting.push_back(&declaration);
+    }
+    if (!fitting.empty()) {
+        std::ranges::stable_partition(
+            fitting, [](const KernelDeclaration* declaration) { return !declaration->is_divided; });
+        auto signature = std::make_unique<Signature>(signature_in_text(fitting, arguments));
         const std::unique_lock lock(choices.mutex);
         return *choices.declared.emplace(arguments, std::move(signature)).first->second;
     }

@@ -20,19 +20,13 @@
 #include <bascule/jit/choice/function_choice.hpp>
 #include <bascule/jit/text/source.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
+#include <bascule/jit/types/kernel_declaration.hpp>
 #include <bascule/jit/types/specialization.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/kernels/image_source.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 
 namespace bascule {
-
-/// "scale" of "ns::scale<int>".
-inline std::string_view last_component(std::string_view name) noexcept {
-    name = name.substr(0, name.find('<'));
-    const std::size_t colons = name.rfind("::");
-    return colons == std::string_view::npos ? name : name.substr(colons + 2);
-}
 
 /// One image per architecture, loaded once per device: the functions of a text, instances of its templates, or both.
 class Unit {
@@ -146,6 +140,8 @@ struct ModuleState {
     KernelFunction& function(const Instance& which);
     /// The function of this expression, in an image that has these instances together unless it has one already.
     KernelFunction& function(const std::string& expression, const std::vector<Instance>& together);
+    /// The function of this expression, or null.
+    KernelFunction* known_function(const std::string& expression);
     /// Gives each of these instances that has no function yet one in `unit`. `growing` is held.
     void add_functions(const std::vector<Instance>& instances, Unit& unit);
     /// The variable that a name expression means, if it means one.
@@ -164,8 +160,17 @@ struct ModuleState {
 
     /// The templates of included headers, by name. Read when a name is looked up that the text does not have.
     std::deque<KernelFamily>& header_families();
+    /// The one of `some` that a person means by this name, or null. Throws: CompileError where there are several.
+    KernelFamily* family_among(std::deque<KernelFamily>& some, const std::string& name) const;
+    /// The family of this name that the text or one of its headers spells, or null. Throws: CompileError where there are
+    /// several.
+    KernelFamily* spelled_family(const std::string& name);
     /// The family of this kernel, which the image has and the text does not spell, or null.
     KernelFamily* undeclared_family(const std::string& name, const Image& image);
+    /// The family of an instance of a template that the text does not spell.
+    KernelFamily& family_of(const Instance& instance);
+    /// Whether the text may declare what cannot be read in it.
+    bool may_have_macros() const;
 
     std::mutex growing;                   // guards what follows
     std::deque<Unit> units;               // never moved

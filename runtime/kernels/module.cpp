@@ -12,11 +12,12 @@
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/choice/function_choice.hpp>
-#include <bascule/jit/choice/kernel_declaration.hpp>
 #include <bascule/jit/compile/kept_source.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/probes/probed_program.hpp>
+#include <bascule/jit/types/kernel_declaration.hpp>
+#include <bascule/jit/types/mangled_signature.hpp>
 #include <bascule/jit/types/variable.hpp>
 #include <bascule/runtime/driver/driver_limit.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
@@ -97,6 +98,16 @@ KernelDeclaration declaration_of(const KernelImage& kernel) {
     return declaration;
 }
 
+std::string_view without_global_scope(std::string_view name) {
+    return name.starts_with("::") ? name.substr(2) : name;
+}
+
+Instance as_written(const NamedInstance& named) {
+    std::string name(without_global_scope(named.first));
+    std::string expression = fmt::format("{}<{}>", name, fmt::join(named.second.positional, ", "));
+    return {std::move(name), std::move(expression)};
+}
+
 /// A byte order mark is not part of the text: editors put it there, and NVRTC refuses it.
 Source without_mark(Source source) {
     if (source.text.starts_with("\ufeff")) source.text.erase(0, 3);
@@ -134,8 +145,15 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
             continue;
         }
         const NamedInstance named = split_instance_name(expression);
-        const bool is_plain = named.second.empty() && !kernel(named.first).family_->has_templates;
-        if (!is_plain) instances.push_back(instance_of(named));
+        const KernelFamily* const family = state.spelled_family(named.first);
+        const bool names_instance = named.second.empty() ? expression.find('<') != expression.npos : true;
+        if (names_instance || (family != nullptr && family->has_templates)) {
+            instances.push_back(instance_of(named));
+        } else if (family == nullptr) {
+            if (!state.may_have_macros()) fail_name(state.source, expression, kernel_names());
+            const std::string name(without_global_scope(named.first));
+            instances.push_back({name, name});
+        }
     }
     instances = state.without_function(std::move(instances));
     state.main = &state.units.emplace_back(state.source, state.options, cache, instances, true);
@@ -189,7 +207,7 @@ bool Module::is_stateless() const {
     if (image == nullptr || state_->images != nullptr || has_variables(image->ptx)) return false;
     // An instance is an image of its own, which may have variables.
     const auto may_have_template = [](const std::string& text) {
-        return std::ranges::any_of(std::array{"template", "##", "%:", "\\"},
+        return std::ranges::any_of(std::array{"template", "auto", "##", "%:", "\\"},
                                    [&](const char* part) { return text.find(part) != text.npos; });
     };
     return !may_have_template(state_->source.text) &&
@@ -248,23 +266,59 @@ Kernel Module::kernel_of_images(const std::string& wanted) const {
     return Kernel(*this, match, match->sole, &match->choices);
 }
 
+KernelFamily* ModuleState::family_among(std::deque<KernelFamily>& some, const std::string& name) const {
+    const std::string_view wanted = without_global_scope(name);
+    return find_family(
+        some, source, name, [&](const KernelFamily& each) { return each.name == wanted; },
+        [&](const KernelFamily& each) { return last_component(each.name) == wanted; });
+}
+
+KernelFamily* ModuleState::spelled_family(const std::string& name) {
+    KernelFamily* const family = family_among(families, name);
+    return family != nullptr ? family : family_among(header_families(), name);
+}
+
 Kernel Module::kernel(const std::string& name) const {
     if (state_->images != nullptr) return kernel_of_images(name);
-    const std::string wanted = name.rfind("::", 0) == 0 ? name.substr(2) : name;
-    const auto named_so = [&](std::deque<KernelFamily>& families) {
-        return find_family(
-            families, state_->source, name, [&](const KernelFamily& each) { return each.name == wanted; },
-            [&](const KernelFamily& each) { return last_component(each.name) == wanted; });
-    };
-    KernelFamily* family = named_so(state_->families);
-    if (family == nullptr && !wanted.ends_with('>')) family = named_so(state_->header_families());
-    if (family == nullptr) family = undeclared_family(wanted);
-    if (family != nullptr) return Kernel(*this, family, family->sole, &family->choices);
-    if (wanted.ends_with('>')) {
-        const NamedInstance named = split_instance_name(wanted);
-        return kernel(named.first).instantiate(named.second);
+    if (name.ends_with('>')) return named_instance(split_instance_name(name));
+    KernelFamily* family = state_->spelled_family(name);
+    if (family != nullptr && state_->may_have_macros() && family->name != without_global_scope(name)) {
+        // Macros may have made one of the very name.
+        KernelFamily* const exact = undeclared_family(std::string(without_global_scope(name)));
+        if (exact != nullptr && exact->name == without_global_scope(name)) family = exact;
     }
-    fail_name(state_->source, name, kernel_names());
+    if (family == nullptr) family = undeclared_family(std::string(without_global_scope(name)));
+    if (family == nullptr) fail_name(state_->source, name, kernel_names());
+    return Kernel(*this, family, family->sole, &family->choices);
+}
+
+/// Of a template that the text spells, else one that the image has, else of a header's; and else the compiler knows whether
+/// there is one.
+Kernel Module::named_instance(const NamedInstance& named) const {
+    ModuleState& state = *state_;
+    const auto in = [&](KernelFamily* family) {
+        return Kernel(*this, family, family->sole, &family->choices);
+    };
+    const Instance whole = as_written(named);
+    KernelFamily* family = state.family_among(state.families, named.first);
+    if (KernelFunction* const function = state.known_function(whole.expression))
+        return Kernel(*this, family != nullptr ? family : &state.family_of(whole), function, nullptr);
+    if (family != nullptr && (family->has_templates || !state.may_have_macros()))
+        return in(family).instantiate(named.second);
+    if (KernelFamily* const undeclared = undeclared_family(whole.expression)) return in(undeclared);
+    family = state.family_among(state.header_families(), named.first);
+    if (family != nullptr) return in(family).instantiate(named.second);
+    const Instance instance = instance_of(named);
+    const Arch arch = state.options.arch.value_or(Device::current().arch());
+    try {
+        state.cache.image(program_of({state.source, state.options, {instance}}, false, arch));
+    } catch (const CompileError& error) {
+        const std::string_view log = error.details().log;
+        const bool is_unknown = log.find("is undefined") != log.npos || log.find("has no member") != log.npos;
+        if (family == nullptr && is_unknown) fail_name(state.source, named.first, kernel_names());
+        throw;
+    }
+    return Kernel(*this, &state.family_of(instance), &state.function(instance), nullptr);
 }
 
 Kernel Module::kernel(const KernelReference& reference) const {
@@ -283,31 +337,65 @@ KernelFamily* Module::undeclared_family(const std::string& name) const {
     ModuleState& state = *state_;
     if (state.main == nullptr) return nullptr;  // name expressions say what is to be compiled
     std::shared_ptr<const Image> image = state.main->any_compiled();
-    if (image == nullptr) image = compile(state.options.arch.value_or(Device::current().arch())).image;
+    if (image == nullptr) {
+        const Arch arch = state.options.arch.value_or(Device::current().arch());
+        image = name.ends_with('>') ? state.main->compile(arch).image : compile(arch).image;
+    }
     return state.undeclared_family(name, *image);
 }
 
 KernelFamily* ModuleState::undeclared_family(const std::string& name, const Image& image) {
-    const auto has_name = [&](const auto& each) {
-        return each.name == name || (last_component(each.name) == name && name.find('<') == name.npos);
+    std::vector<KernelImage> found;
+    const auto find = [&](const auto& is_it) {
+        for (const KernelImage& each : image.kernels) {
+            if (is_it(each) && (found.empty() || each.name == found.front().name)) found.push_back(each);
+        }
     };
-    const auto in_image = std::find_if(image.kernels.begin(), image.kernels.end(), has_name);
-    if (in_image == image.kernels.end()) return nullptr;
-    KernelFunction& sole = function({{}, in_image->expression});
+    find([&](const KernelImage& each) {
+        return each.expression == name || each.name == name ||
+               demangle_kernel(each.lowered_name).name == name;
+    });
+    if (found.empty() && name.find('<') == name.npos)
+        find([&](const KernelImage& each) { return last_component(each.name) == name; });
+    if (found.empty()) return nullptr;
+    KernelFunction* const sole = found.size() == 1 ? &function({{}, found.front().expression}) : nullptr;
     const std::lock_guard lock(growing);
-    const auto known = std::ranges::find(undeclared, in_image->name, &KernelFamily::name);
+    const std::string& called = found.front().name;
+    const auto known = std::ranges::find_if(
+        undeclared, [&](const KernelFamily& each) { return each.name == called && each.sole == sole; });
     if (known != undeclared.end()) return &*known;
     KernelFamily& family = undeclared.emplace_back();
-    family.name = in_image->name;
-    family.declarations.push_back(declaration_of(*in_image));
-    family.sole = &sole;
+    family.name = called;
+    for (const KernelImage& each : found) family.declarations.push_back(declaration_of(each));
+    family.sole = sole;
     return &family;
+}
+
+KernelFamily& ModuleState::family_of(const Instance& instance) {
+    const std::lock_guard lock(growing);
+    const auto known = std::ranges::find(undeclared, instance.expression, &KernelFamily::name);
+    if (known != undeclared.end()) return *known;
+    KernelFamily& family = undeclared.emplace_back();
+    family.name = instance.expression;
+    family.declarations.emplace_back().name = instance.kernel;
+    return family;
+}
+
+bool ModuleState::may_have_macros() const {
+    return !options.defines.empty() || source.text.find("define") != std::string::npos ||
+           source.text.find("include") != std::string::npos;
 }
 
 std::deque<KernelFamily>& ModuleState::header_families() {
     const std::lock_guard lock(growing);
     if (!std::exchange(headers_are_read, true)) add_families(header_templates(source, options), of_headers);
     return of_headers;
+}
+
+KernelFunction* ModuleState::known_function(const std::string& expression) {
+    const std::lock_guard lock(growing);
+    const auto known = functions.find(expression);
+    return known == functions.end() ? nullptr : known->second.get();
 }
 
 KernelFunction& ModuleState::function(const Instance& which) {
@@ -362,18 +450,35 @@ std::vector<Instance> ModuleState::without_function(std::vector<Instance> wanted
 }
 
 Instance Module::instance_of(const NamedInstance& wanted) const {
-    const Kernel kernel = this->kernel(wanted.first);
-    const std::vector<KernelDeclaration>& declarations = kernel.family_->declarations;
-    if (!kernel.family_->has_templates || declarations.size() > 1) {
-        reject_field(ErrorKind::value, kernel.name(),
-                     "kernel '{}' is {}: only instances of one template can be named.", kernel.name(),
-                     kernel.family_->has_templates ? "overloaded" : "not a template");
+    KernelFamily* const family = state_->spelled_family(wanted.first);
+    const bool is_spelled = family != nullptr && family->has_templates && family->declarations.size() == 1;
+    if (is_spelled) {
+        const Kernel kernel(*this, family, nullptr, &family->choices);
+        if (std::optional<Instance> instance = kernel.instance_for(wanted.second))
+            return *std::move(instance);
+        const KernelDeclaration& declaration = family->declarations.front();
+        if (!declaration.is_conditional && !place_explicit(declaration, wanted.second).complete()) {
+            reject_field(
+                ErrorKind::value, family->name,
+                "the instance of {} needs all of its template arguments, because no launch can add to them "
+                "here.",
+                spell(declaration));
+        }
+    } else if (!state_->may_have_macros()) {
+        if (family == nullptr) fail_name(state_->source, wanted.first, kernel_names());
+        reject_field(ErrorKind::value, family->name,
+                     "kernel '{}' is {}: only instances of one template can be named.", family->name,
+                     family->has_templates ? "overloaded" : "not a template");
     }
-    if (std::optional<Instance> instance = kernel.instance_for(wanted.second)) return *std::move(instance);
-    reject_field(ErrorKind::value, kernel.name(),
-                 "the instance of {} needs all of its template arguments, because no launch can add to them "
-                 "here.",
-                 spell(declarations.front()));
+    if (!wanted.second.named.empty()) {
+        reject_field(
+            ErrorKind::value, wanted.first,
+            "the instance of '{}' is for the compiler to complete, which knows template arguments by "
+            "their places alone.",
+            wanted.first);
+    }
+    // The rest is the compiler's: arguments that have defaults, and what macros make.
+    return as_written({is_spelled ? family->name : wanted.first, wanted.second});
 }
 
 std::vector<Kernel> Module::instantiate(const std::vector<NamedInstance>& wanted, Arch arch) const {
@@ -394,7 +499,8 @@ std::vector<Kernel> Module::instantiate(const std::vector<NamedInstance>& wanted
     }
     std::vector<Kernel> kernels;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-        KernelFamily* family = kernel(wanted[i].first).family_;
+        KernelFamily* family = state_->spelled_family(wanted[i].first);
+        if (family == nullptr) family = &state_->family_of(instances[i]);
         kernels.push_back(Kernel(*this, family, &state_->function(instances[i]), nullptr));
     }
     return kernels;
@@ -405,7 +511,10 @@ std::vector<Kernel> Module::instantiate(const std::vector<NamedInstance>& wanted
 Cache::Lookup Module::compile(Arch arch) const {
     Cache::Lookup lookup = state_->main->compile(arch);
     const bool is_empty = state_->declarations.empty() && lookup.image->kernels.empty();
-    if (is_empty && state_->header_families().empty()) fail_without_kernels(state_->source);
+    const bool may_have_template =
+        state_->may_have_macros() && state_->source.text.find("__global__") != std::string::npos;
+    if (is_empty && !may_have_template && state_->header_families().empty())
+        fail_without_kernels(state_->source);
     return lookup;
 }
 

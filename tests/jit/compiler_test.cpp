@@ -1,6 +1,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "support.hpp"
 
@@ -118,6 +119,17 @@ __global__ void k(float y) {}
     one.options.defines = {{"WIDE", "1"}, {"GONE", ""}};
     CHECK(to_string(compiler().compile(one).find("k")->signature) == "void k(double x, int n)");
     CHECK(compiler().compile(one).find("gone") != nullptr);
+}
+
+TEST_CASE("a text of hundreds of kernels that are not there is compiled a bounded number of times") {
+    std::string text = "#if 0\n";
+    for (int i = 0; i < 400; ++i) text += fmt::format("__global__ void dead{}(int n) {{}}\n", i);
+    text +=
+        "#endif\n__global__ void k(float* x) {}\n__global__ void k(int n) {}\n__device__ void l(int n) {}\n";
+    const Image image = compile(text + "__global__ void l(float* x) {}\n");
+    REQUIRE(image.kernels.size() == 3);
+    CHECK(image.find("l") != nullptr);
+    CHECK(to_string(image.find("l")->signature) == "void l(float* x)");
 }
 
 TEST_CASE("a kernel whose parameters cannot be reflected is left out with NVRTC's words") {

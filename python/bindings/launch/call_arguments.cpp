@@ -51,10 +51,23 @@ std::string place_of_keyword(const std::string& kernel, std::string_view keyword
 
 namespace {
 
+/// Whether a parameter goes by its place, because the text does not tell its name.
+bool lacks_name(const Signature& signature) {
+    for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
+        if (signature.parameters[i].name == fmt::format("arg{}", i + 1)) return true;
+    }
+    return false;
+}
+
 [[noreturn]] void fail_with_keyword(const Signature& signature, const std::string& name) {
-    const std::string place = place_of_keyword(signature.kernel, name);
+    std::string advice = place_of_keyword(signature.kernel, name);
+    if (advice.empty() && lacks_name(signature)) {
+        advice =
+            "A parameter is called arg1, arg2, ... after its place where the text does not give it one name: "
+            "pass its argument by position";
+    }
     reject(ErrorKind::type, {.name = name}, "kernel '{}' has no parameter '{}': {}{}{}", signature.kernel,
-           name, bascule::to_string(signature), place.empty() ? "" : ". ", place);
+           name, bascule::to_string(signature), advice.empty() ? "" : ". ", advice);
 }
 
 /// An unknown keyword is a better explanation of a wrong count than the count.
@@ -69,6 +82,14 @@ void check_count_and_keywords(const Signature& signature, const CallArguments& a
 }
 
 }  // namespace
+
+void check_keywords(const Signature& declared, const Signature& chosen, const CallArguments& arguments) {
+    if (arguments.keywords == nullptr) return;
+    for (const py::handle keyword : py::reinterpret_borrow<py::tuple>(arguments.keywords)) {
+        const std::string name = py::str(keyword);
+        if (chosen.find(name) != declared.find(name)) fail_with_keyword(chosen, name);
+    }
+}
 
 void order_arguments(const Signature& signature, const CallArguments& arguments, std::span<PyObject*> slots) {
     const auto positional = static_cast<std::size_t>(arguments.positional);

@@ -60,6 +60,10 @@ class Slots {
 /// signature.
 void order_arguments(const Signature& signature, const CallArguments& arguments, std::span<PyObject*> slots);
 
+/// Throws ArgumentError where a keyword names another parameter of the function that the arguments chose than of those that
+/// it was chosen from, by which the arguments were ordered.
+void check_keywords(const Signature& declared, const Signature& chosen, const CallArguments& arguments);
+
 /// Where a keyword belongs that is not a parameter of the kernel but that launches take elsewhere, such as `stream`; else
 /// empty.
 std::string place_of_keyword(const std::string& kernel, std::string_view keyword);

@@ -10,7 +10,7 @@
 namespace bascule::python {
 
 Kernel resolve_function(const Kernel& kernel, Device device) {
-    if (kernel.is_function()) return kernel;
+    if (kernel.is_resolved()) return kernel;
     prepare_toolkit();
     const GilReleased released;
     return kernel.resolve_function(device);

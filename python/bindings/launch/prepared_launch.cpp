@@ -118,6 +118,7 @@ void PreparedLaunch::read_and_choose(ArgumentReader& reader, const CallArguments
     prepare_pack(*pack_, state_.plan.options.get());
     const Signature& signature = pack_->signature();
     ArgumentPack::check_count(signature, values.size());
+    check_keywords(declared, signature, arguments);
     for (std::size_t i = 0; i < values.size(); ++i) {
         if (!kernel.is_function())
             reader.check_chosen(objects[i], static_cast<int>(i), signature.parameters[i]);

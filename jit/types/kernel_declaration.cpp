@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <bascule/jit/choice/kernel_declaration.hpp>
+#include <bascule/jit/types/kernel_declaration.hpp>
 #include <bascule/jit/types/specialization.hpp>
 #include <bascule/jit/types/type_pattern.hpp>
 
@@ -30,10 +30,36 @@ ParameterType type_in_text(const std::string& text, const TypePattern& pattern) 
 }  // namespace
 
 bool takes(const KernelDeclaration& declaration, std::size_t arguments) {
+    if (declaration.is_divided) return true;  // how many is not known
     const std::size_t parameters = declaration.parameters.size();
     const bool has_pack = std::ranges::any_of(
         declaration.parameter_types, [](const std::string& type) { return type.find("...") != type.npos; });
     return has_pack ? arguments + 1 >= parameters : arguments == parameters;
+}
+
+std::vector<std::string> parameter_names(std::span<const KernelDeclaration* const> declarations,
+                                         std::size_t parameters) {
+    std::vector<std::string> names(parameters);
+    for (std::size_t d = 0; d < declarations.size(); ++d) {
+        const KernelDeclaration& declaration = *declarations[d];
+        const std::vector<TypePattern> patterns =
+            read_patterns(declaration.parameter_types, declaration.template_parameters);
+        for (std::size_t i = 0; i < parameters; ++i) {
+            if (declaration.is_divided) {
+                names[i].clear();
+                continue;
+            }
+            const auto at = static_cast<std::size_t>(pattern_index(patterns, parameters, i));
+            std::string name = declaration.parameters[at];
+            if (!name.empty() && patterns[at].is_pack) name += fmt::format("{}", i + 1 - at);
+            if (d == 0) {
+                names[i] = std::move(name);
+            } else if (names[i] != name) {
+                names[i].clear();
+            }
+        }
+    }
+    return names;
 }
 
 std::string spell(const KernelDeclaration& declaration) {
@@ -51,20 +77,21 @@ std::string spell(const KernelDeclaration& declaration) {
     return text + ")";
 }
 
-Signature signature_in_text(const KernelDeclaration& declaration, std::size_t arguments) {
+Signature signature_in_text(std::span<const KernelDeclaration* const> declarations, std::size_t arguments) {
+    const KernelDeclaration& declaration = *declarations.front();
+    const std::vector<std::string> names = parameter_names(declarations, arguments);
     const std::vector<TypePattern> patterns =
         read_patterns(declaration.parameter_types, declaration.template_parameters);
     Signature signature;
     signature.kernel = declaration.name;
     for (std::size_t i = 0; i < arguments; ++i) {
+        Parameter& parameter = signature.parameters.emplace_back();
+        parameter.name = names[i].empty() ? fmt::format("arg{}", i + 1) : names[i];
+        parameter.type.kind = ParameterType::Kind::pointer;
+        if (declaration.is_divided) continue;
         const auto at = static_cast<std::size_t>(pattern_index(patterns, arguments, i));
-        Parameter parameter;
-        parameter.name = declaration.parameters[at];
-        if (parameter.name.empty()) parameter.name = fmt::format("arg{}", i + 1);
-        if (patterns[at].is_pack) parameter.name += fmt::format("{}", i + 1 - at);
         parameter.spelling = declaration.parameter_types[at];
         parameter.type = type_in_text(parameter.spelling, patterns[at]);
-        signature.parameters.push_back(std::move(parameter));
     }
     return signature;
 }
