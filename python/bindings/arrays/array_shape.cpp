@@ -8,6 +8,7 @@
 #include "arrays/array_object.hpp"
 #include "arrays/mask.hpp"
 #include "parts.hpp"
+#include "support/integers.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;
@@ -20,7 +21,7 @@ namespace {
 py::object alone_or_all(const py::args& arguments) {
     if (arguments.size() != 1) return arguments;
     const py::object only = arguments[0];
-    return py::isinstance<py::tuple>(only) || py::isinstance<py::list>(only) ? only : py::object(arguments);
+    return is_several(only) ? only : py::object(arguments);
 }
 
 ArrayObject reshaped(const ArrayObject& array, const py::args& shape) {

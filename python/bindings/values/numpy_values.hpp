@@ -18,6 +18,10 @@ pybind11::object numpy();
 /// ArgumentError for elements that have no type on a device.
 DType dtype_of(const pybind11::object& dtype);
 
+/// The numpy.dtype of a ctypes structure, with the fields of its bases; its pointers are 64-bit integers.
+/// `numpy.dtype(type)` knows neither. Throws: ArgumentError for bit-fields.
+pybind11::object ctypes_dtype(const pybind11::handle& type);
+
 /// The layout of a numpy.dtype; null where it has no fields, and where they overlap or are out of order.
 std::shared_ptr<const StructLayout> numpy_layout(const pybind11::object& dtype);
 

@@ -37,8 +37,8 @@ namespace {
 }
 
 std::uint64_t to_extent(const char* what, py::handle object) {
-    if (!is_integer(object)) fail_extents(what, object);
-    const py::object integer = to_int(object);
+    const py::object integer = try_int(object);
+    if (!integer) fail_extents(what, object);
     if (const auto value = to_uint64(integer)) return *value;
     const std::string got = py::str(integer);
     reject_field(ErrorKind::value, what, "`{}` is {}, which is {}.", what, got,
@@ -455,9 +455,10 @@ void refuse_nothing(const char* what, const Dim3& extents, const char* unit) {
 py::tuple to_tuple(const Dim3& size) { return py::make_tuple(size.x, size.y, size.z); }
 
 std::vector<std::uint64_t> to_extents(const char* what, py::handle object) {
-    if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) return {to_extent(what, object)};
+    if (!is_several(object)) return {to_extent(what, object)};
     std::vector<std::uint64_t> extents;
-    for (py::handle item : object) extents.push_back(to_extent(what, item));
+    for (py::handle item : py::tuple(py::reinterpret_borrow<py::object>(object)))
+        extents.push_back(to_extent(what, item));
     if (extents.empty() || extents.size() > 3) fail_extents(what, object);
     return extents;
 }

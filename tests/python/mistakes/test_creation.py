@@ -148,3 +148,37 @@ def test_the_objects_own_words_are_quoted_where_they_help():
             kernel(*arguments)
         assert "says" not in str(caught.value)
         assert "has no attribute" not in str(caught.value)
+
+
+TWO = np.array([2, 3])
+
+
+@pytest.mark.parametrize("shape", [TWO, TWO.astype("u1"), range(2, 4), np.array([[2], [3]])[:, 0], [np.int64(2), 3]])
+def test_a_shape_may_be_any_sequence_of_integers(shape):
+    assert bascule.zeros(shape, "f4").shape == (2, 3)
+    assert bascule.device_array(shape).shape == (2, 3)
+    assert bascule.zeros(6, "f4").reshape(shape).shape == (2, 3)
+    assert bascule.zeros(np.array(4), "f4").shape == (4,)
+    assert bascule.zeros((2, 3)).transpose(np.array([1, 0])).shape == (3, 2)
+
+
+def test_a_grid_and_a_block_may_be_any_sequence_of_integers():
+    kernel = bascule.compile("__global__ void k(int* x) { atomicAdd(x, 1); }").k
+    x = bascule.zeros(1, "i4")
+    config = bascule.LaunchConfig(TWO, np.array([4, 1, 1]))
+    assert (config.grid, config.block) == ((2, 3, 1), (4, 1, 1))
+    kernel[TWO, np.int64(4)](x)
+    kernel[np.ceil(np.array([7, 9]) / 4).astype(int), range(4, 5)](x)
+    kernel[np.array(6), 4](x)
+    assert x.item() == 3 * 24
+
+
+@pytest.mark.parametrize("shape", [np.array([[2, 3]]), np.array([2.0, 3.0]), [[2, 3]], ["2"], "23", 2.5, None, {2: 3}])
+def test_a_shape_of_something_else_is_named(shape):
+    kernel = bascule.compile("__global__ void k(int* x) {}").k
+    x = bascule.zeros(6, "i4")
+    for call in (lambda: bascule.zeros(shape, "f4"), lambda: bascule.device_array(shape), lambda: x.reshape(shape)):
+        with pytest.raises(bascule.ArgumentTypeError, match="`shape` must be an int or a tuple of ints, got"):
+            call()
+    with pytest.raises(bascule.ArgumentTypeError, match="`grid` must be an integer"):
+        kernel[shape, 32]
