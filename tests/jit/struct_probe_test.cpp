@@ -142,7 +142,7 @@ TEST_CASE("four numbers are a float4, in a subarray or in a structure") {
 
 TupleArgument numbers(std::size_t count) {
     TupleArgument tuple;
-    tuple.elements.resize(count);
+    tuple.elements.resize(count, Scalar{});
     return tuple;
 }
 

@@ -7,6 +7,7 @@
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/peer_access.hpp>
+#include <bascule/runtime/faults/failure_details.hpp>
 
 #include "arrays/array_object.hpp"
 #include "arrays/mask.hpp"
@@ -395,6 +396,7 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
         own->plain.set(named_here ? plain_traits(own->view) : not_plain);
     }
     pack.set(index, read(argument, index, parameter));
+    if (argument == Py_None) note_null_argument(pack.signature(), index);
 }
 
 /// Python's error says why.
