@@ -154,12 +154,12 @@ Raises ArgumentError for a dtype that no device has, and CudaError when there is
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.arange(3)).shape
 (3,))");
-    module.def("device_array", &new_array_of<MemoryKind::device>, "shape"_a, "dtype"_a = "float32",
+    module.def("device_array", &new_array_of<MemoryKind::device>, "shape"_a, "dtype"_a = "float64",
                py::kw_only(), "order"_a = "C", "stream"_a = py::none(),
                R"(Create a DeviceArray with undefined contents.
 
 shape : int or tuple of ints.
-dtype : numpy.dtype or anything that makes one.
+dtype : numpy.dtype or anything that makes one; float64, as NumPy's, where it is omitted.
 order : 'C' or 'F'. Raw pointers take C order only.
 stream : bound to the array; None means the current stream, else the default stream.
 
@@ -177,7 +177,7 @@ stream : as for `device_array`.
 >>> bascule.device_array_like(np.zeros((2, 3), order="F")).strides
 (8, 16))");
     module.def(
-        "pinned_array", &new_array_of<MemoryKind::pinned>, "shape"_a, "dtype"_a = "float32", py::kw_only(),
+        "pinned_array", &new_array_of<MemoryKind::pinned>, "shape"_a, "dtype"_a = "float64", py::kw_only(),
         "order"_a = "C", "stream"_a = py::none(),
         R"(Create an array in pinned host memory, which kernels and NumPy access in place; contents are undefined.
 
@@ -190,7 +190,7 @@ used the array first. Copies between it and the device run while the host contin
 >>> x.copy_to_host()
 array([1, 2, 3], dtype=int32))");
     module.def(
-        "managed_array", &new_array_of<MemoryKind::managed>, "shape"_a, "dtype"_a = "float32", py::kw_only(),
+        "managed_array", &new_array_of<MemoryKind::managed>, "shape"_a, "dtype"_a = "float64", py::kw_only(),
         "order"_a = "C", "stream"_a = py::none(),
         R"(Create an array in managed memory, which migrates to the processor that uses it; contents are undefined.
 

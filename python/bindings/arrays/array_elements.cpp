@@ -274,7 +274,7 @@ array([1.5, 1.5, 1.5], dtype=float32))");
 
 void bind_filled_arrays(py::module_& module) {
     module.def(
-        "zeros", &new_constant<true>, "shape"_a, "dtype"_a = "float32", py::kw_only(), "order"_a = "C",
+        "zeros", &new_constant<true>, "shape"_a, "dtype"_a = "float64", py::kw_only(), "order"_a = "C",
         "stream"_a = py::none(),
         R"(Create a DeviceArray of zeros, in the order of `stream`. Does not wait. Parameters as for `device_array`.
 
@@ -282,12 +282,12 @@ void bind_filled_arrays(py::module_& module) {
 >>> bascule.zeros(3, "i4").copy_to_host()
 array([0, 0, 0], dtype=int32))");
     module.def(
-        "ones", &new_constant<false>, "shape"_a, "dtype"_a = "float32", py::kw_only(), "order"_a = "C",
+        "ones", &new_constant<false>, "shape"_a, "dtype"_a = "float64", py::kw_only(), "order"_a = "C",
         "stream"_a = py::none(),
         R"(Create a DeviceArray of ones, in the order of `stream`. Does not wait. Parameters as for `device_array`.
 
 >>> import bascule
->>> bascule.ones(2).copy_to_host()
+>>> bascule.ones(2, "f4").copy_to_host()
 array([1., 1.], dtype=float32))");
     module.def(
         "zeros_like", &zeros_like, "array"_a, py::kw_only(), "stream"_a = py::none(),

@@ -126,8 +126,12 @@ x = bascule.zeros(3, "f4")
 
 @pytest.mark.parametrize(
     ("call", "kernel"),
-    [("module.k[1, 1](x, x.fill(0), 2)", "k"), ("module.t[1, 1](x, None)", "t<float>"), ("module.k[1, 1].bind(x, None, 2)()", "k")],
-)  # fmt: skip
+    [
+        ("module.k[1, 1](x, x.fill(0), 2)", "k"),
+        ("module.t[1, 1](x, None)", "t<float>"),
+        ("module.k[1, 1].bind(x, None, 2)()", "k"),
+    ],
+)
 def test_an_argument_that_was_none_is_named(tmp_path, call, kernel):
     report = report_of(tmp_path, NONE + f"{call}\nreport_of(bascule.synchronize)")
     assert f"Argument 2 'x' of a launch of '{kernel}' was None, which is a null pointer" in report.text

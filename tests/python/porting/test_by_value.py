@@ -323,7 +323,7 @@ def test_numbers_for_a_pointer_are_sent_to_the_device(module):
 
 
 def test_a_template_takes_them_too(module):
-    out = bascule.zeros(1)
+    out = bascule.zeros(1, "f4")
     for value in (np.arange(4.0), [0, 1, 2, 3], (0, 1, 2, 3)):
         out.fill(0)
         module.templated[1, 1](value, out)
@@ -398,7 +398,7 @@ def test_a_ctypes_structure_with_other_fields_names_one(module):
 
 
 def test_a_ctypes_structure_with_a_device_pointer_goes_by_its_bytes(module):
-    x = bascule.zeros(4)
+    x = bascule.zeros(4, "f4")
     address, _ = x.__cuda_array_interface__["data"]
     module.block[1, 1](Block(address, 2))
     assert x.copy_to_host().tolist() == [0, 0, 2, 0]
@@ -493,7 +493,7 @@ def test_a_tuple_of_more_members_than_are_compared_names_the_limit():
 
 
 def test_a_missing_argument_tells_that_default_arguments_are_not_used(module):
-    x = bascule.zeros(1)
+    x = bascule.zeros(1, "f4")
     attempts = itertools.chain(
         (lambda: module.defaults[1, 1](x), lambda: module.defaults[1, 1](x, 4), lambda: module.defaults[1, 1](p=x)),
         (lambda: module.template_defaults[1, 1](x),),

@@ -67,16 +67,40 @@ def test_an_array_in_a_tuple_is_ordered_with_its_stream(module):
 @pytest.mark.parametrize(
     ("value", "error", "says"),
     [
-        (lambda a, b: (a.astype("f8"), 4, b), TypeError, "element 0 (of `Columns`): the kernel declares `const float*`, got a float64 array"),
-        (lambda a, b: (a, 4, 7), TypeError, "element 2 (of `Columns`): the kernel declares `float*`, got 7. Pass a device array, bascule.raw_pointer(address) or None."),
-        (lambda a, b: (np.ones(4, "f4"), 4, b), TypeError, "element 0 (of `Columns`): the kernel declares `const float*`, got 4 numbers. Pass a device array"),
+        (
+            lambda a, b: (a.astype("f8"), 4, b),
+            TypeError,
+            "element 0 (of `Columns`): the kernel declares `const float*`, got a float64",
+        ),
+        (
+            lambda a, b: (a, 4, 7),
+            TypeError,
+            "element 2 (of `Columns`): the kernel declares `float*`, got 7. Pass a device array, bascule.raw",
+        ),
+        (
+            lambda a, b: (np.ones(4, "f4"), 4, b),
+            TypeError,
+            "element 0 (of `Columns`): the kernel declares `const float*`, got 4 numbers. Pass a device array",
+        ),
         (lambda a, b: (a, b, b), TypeError, "element 1 (of `Columns`): the kernel declares `int`, got a float32 array"),
-        (lambda a, b: (a, None, b), TypeError, "element 1 (of `Columns`): the kernel declares `int`, got None. Pass a number."),
-        (lambda a, b: (a, 4, Foreign(b, data=(address(b), True))), ValueError, "element 2 (of `Columns`): the kernel declares `float*`"),
-        (lambda a, b: (a[::2], 4, b), ValueError, "element 0 (of `Columns`): the kernel declares `const float*`, got a float32 array of shape (2,)"),
+        (
+            lambda a, b: (a, None, b),
+            TypeError,
+            "element 1 (of `Columns`): the kernel declares `int`, got None. Pass a number.",
+        ),
+        (
+            lambda a, b: (a, 4, Foreign(b, data=(address(b), True))),
+            ValueError,
+            "element 2 (of `Columns`): the kernel declares `float*`",
+        ),
+        (
+            lambda a, b: (a[::2], 4, b),
+            ValueError,
+            "element 0 (of `Columns`): the kernel declares `const float*`, got a float32 array of shape (2,)",
+        ),
         (lambda a, b: (a, "4", b), TypeError, "got a tuple whose element [1] is an object of type str"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_named_by_its_place(module, value, error, says):
     a, b = bascule.full(4, 5, "f4"), bascule.full(4, 1, "f4")
     with pytest.raises(error, match="argument 1 'c'") as refused:
@@ -181,7 +205,10 @@ __global__ void scale(float (*x)[3][4], const float y[2][3][4], int n) {
         (bascule.zeros((2, 4, 3), "f4"), r"One element is an array of shape \(3, 4\) of float32"),
         (bascule.zeros(24, "f4"), r"One element is an array of shape \(3, 4\) of float32"),
         (bascule.zeros((2, 3, 4), "f8"), r"One element is an array of shape \(3, 4\) of float32"),
-        (bascule.zeros((2, 4, 3), "f4").transpose(0, 2, 1), "axis 1 has a stride of 4 bytes|last axis has a stride of 12"),
+        (
+            bascule.zeros((2, 4, 3), "f4").transpose(0, 2, 1),
+            "axis 1 has a stride of 4 bytes|last axis has a stride of 12",
+        ),
         (bascule.zeros((4, 3, 2), "f4").T, "must lie side by side"),
     ],
 )
