@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/arguments/scalar_conversion.hpp>
 #include <bascule/interface/arguments/tuple_argument.hpp>
@@ -125,8 +124,11 @@ void write_pointer(Value value, const Place& place, const StructMember& member, 
     pointer.bytes = sizeof(std::uint64_t);
     if (value.tuple != nullptr || value.scalar != nullptr) {
         fail(ErrorKind::type, place, pointer.spelling, describe(value),
-             fmt::format("Pass {}{}.", what_to_pass(pointer),
-                         advice(", bascule.raw_pointer(address) or None", "")));
+             member.pointer.element_kind == Element::function
+                 ? advice("Pass bascule.raw_pointer(address) with an address that a kernel wrote, or None.",
+                          "Pass the address that a kernel wrote.")
+                 : advice("Pass a device array, bascule.raw_pointer(address) or None.",
+                          "Pass a device array."));
     }
     if (const auto* array = std::get_if<std::shared_ptr<const ArrayView>>(value.element)) {
         if ((*array)->layout != nullptr && member.pointer.element_kind == Element::structure) {

@@ -99,7 +99,7 @@ std::string geometry(const LaunchState& state) {
     }
     const LaunchConfig& config = chosen ? resolved->target->config() : plan.config;
     return fmt::format("[{}, {}] {} bytes shared", bascule::to_string(config.grid),
-                       bascule::to_string(config.block), config.shared_bytes);
+                       bascule::to_string(config.block), config.shared_bytes.value);
 }
 
 PyObject* repr_of_launcher(PyObject* self) {

@@ -66,7 +66,7 @@ Dim3 to_dim3(const char* what, py::handle object) {
 std::string repr_of(const LaunchConfig& c) {
     std::string text = fmt::format(
         "bascule.LaunchConfig(grid=({}, {}, {}), block=({}, {}, {}), shared_bytes={}, cooperative={}",
-        c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z, c.shared_bytes,
+        c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z, c.shared_bytes.value,
         c.cooperative ? "True" : "False");
     if (c.cluster.count() != 1)
         text += fmt::format(", cluster=({}, {}, {})", c.cluster.x, c.cluster.y, c.cluster.z);
@@ -96,7 +96,7 @@ shared_carveout : int, percent of the on-chip memory to prefer as shared memory;
              "priority"_a = py::none(), "shared_carveout"_a = py::none())
         .def_property_readonly("grid", [](const LaunchConfig& c) { return to_tuple(c.grid); })
         .def_property_readonly("block", [](const LaunchConfig& c) { return to_tuple(c.block); })
-        .def_readonly("shared_bytes", &LaunchConfig::shared_bytes)
+        .def_property_readonly("shared_bytes", [](const LaunchConfig& c) { return c.shared_bytes.value; })
         .def_readonly("cooperative", &LaunchConfig::cooperative)
         .def_property_readonly("cluster", [](const LaunchConfig& c) { return to_tuple(c.cluster); })
         .def_readonly("programmatic", &LaunchConfig::programmatic)
@@ -106,8 +106,9 @@ shared_carveout : int, percent of the on-chip memory to prefer as shared memory;
         .def("__hash__", [](const LaunchConfig& c) { return py::hash(py::str(repr_of(c))); })
         .def(py::pickle(
             [](const LaunchConfig& c) {
-                return py::make_tuple(to_tuple(c.grid), to_tuple(c.block), c.shared_bytes, c.cooperative,
-                                      to_tuple(c.cluster), c.programmatic, c.priority, c.shared_carveout);
+                return py::make_tuple(to_tuple(c.grid), to_tuple(c.block), c.shared_bytes.value,
+                                      c.cooperative, to_tuple(c.cluster), c.programmatic, c.priority,
+                                      c.shared_carveout);
             },
             [](const py::tuple& state) {
                 return to_config(state[0], state[1], state[2], state[3].cast<bool>(), state[4],
