@@ -48,9 +48,12 @@ void refuse_nul(const char* field, const std::string& text) {
 }
 
 void check(const CompileOptions& options) {
-    static constexpr std::array<std::string_view, 3> standards = {"c++17", "c++20", "c++23"};
+    static constexpr std::array<std::string_view, 5> standards = {"c++11", "c++14", "c++17", "c++20",
+                                                                  "c++23"};
     if (std::ranges::find(standards, options.std) == standards.end()) {
-        fail_option("std", options.std, "it must be c++17, c++20, or (from NVRTC 13.3 on) c++23");
+        fail_option(
+            "std", options.std,
+            "it must be c++17, c++20, or (from NVRTC 13.3 on) c++23; c++11 and c++14 are compiled as c++17");
     }
     for (const auto& [name, value] : options.defines) {
         if (!is_macro_name(name)) fail_option("defines", name, "it is not a macro name");
@@ -203,7 +206,8 @@ Arch parse_arch(std::string_view text) {
 
 std::vector<std::string> to_arguments(const CompileOptions& options) {
     check(options);
-    std::vector<std::string> arguments = {"-std=" + options.std};
+    const bool older = options.std == "c++11" || options.std == "c++14";  // the prelude and CCCL need C++17
+    std::vector<std::string> arguments = {"-std=" + (older ? "c++17" : options.std)};
     for (const auto& [name, value] : options.defines) {
         arguments.push_back(value.empty() ? "-D" + name : fmt::format("-D{}={}", name, value));
     }

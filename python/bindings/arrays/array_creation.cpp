@@ -84,7 +84,7 @@ ArrayObject allocate(const ArrayPlan& plan, Device device, const py::object& str
 ArrayObject new_array(MemoryKind kind, const py::object& shape, const py::object& dtype,
                       const std::string& order, const py::object& stream) {
     require_order(order, "CF");
-    const py::object element = numpy().attr("dtype")(dtype);
+    const py::object element = to_dtype(dtype);
     const ArrayPlan plan{.shape = to_shape(shape),
                          .dtype = dtype_of(element),
                          .layout = numpy_layout(element),

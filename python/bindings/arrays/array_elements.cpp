@@ -58,7 +58,7 @@ void enqueue(const py::object& destination, const py::object& source, StreamRef 
 
 py::object as_type(const py::object& self, const py::object& dtype, const py::object& stream) {
     const ArrayObject& array = held(self);
-    const py::object element = numpy().attr("dtype")(dtype);
+    const py::object element = to_dtype(dtype);
     const bool fortran = keeps_fortran(array.view);
     if (element.equal(numpy_dtype(array.view))) return py::cast(packed(self, fortran, stream));
     const DType to = dtype_of(element);
@@ -213,7 +213,7 @@ py::object filled(ArrayObject array, const py::object& value) {
 template <bool is_zero>
 py::object new_constant(const py::object& shape, const py::object& dtype, const std::string& order,
                         const py::object& stream) {
-    const py::object one = numpy().attr(is_zero ? "zeros" : "ones")(py::tuple(), "dtype"_a = dtype);
+    const py::object one = numpy().attr(is_zero ? "zeros" : "ones")(py::tuple(), "dtype"_a = to_dtype(dtype));
     return filled(new_array(MemoryKind::device, shape, dtype, order, stream), one);
 }
 

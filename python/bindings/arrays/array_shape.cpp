@@ -64,7 +64,7 @@ ArrayObject transposed(const ArrayObject& array, const py::args& axes) {
 }
 
 ArrayObject viewed(const ArrayObject& array, const py::object& dtype) {
-    const py::object element = numpy().attr("dtype")(dtype);
+    const py::object element = to_dtype(dtype);
     if (array.mask) {
         reject_field(ErrorKind::not_supported, "dtype",
                      "a view of a masked array as another dtype would lose which elements are valid. Use "

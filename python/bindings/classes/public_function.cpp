@@ -165,6 +165,16 @@ py::object make_public(const py::object& function, const py::object& results) {
     return made;
 }
 
+/// For inspect.signature: of a function of the extension module, by its stub; others have theirs.
+PyObject* signature_of(PyObject* self, void*) {
+    return guarded([&] {
+        if (!reinterpret_cast<PublicFunction*>(self)->is_bound) throw py::attribute_error("__signature__");
+        const py::handle function(self);
+        return py::object(
+            py::module_::import("bascule._call_errors").attr("signature")(function.attr("__qualname__")));
+    });
+}
+
 PyTypeObject* make_function_type() {
     static PyMemberDef members[] = {
         {"__vectorcalloffset__", T_PYSSIZET, offsetof(PublicFunction, vectorcall), READONLY, nullptr},
@@ -173,6 +183,7 @@ PyTypeObject* make_function_type() {
     };
     static PyGetSetDef attributes[] = {
         {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+        {"__signature__", &signature_of, nullptr, nullptr, nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr},
     };
     static PyMethodDef methods[] = {

@@ -137,6 +137,29 @@ std::string struct_text(const py::object& given, const std::string& name) {
 
 py::object numpy() { return py::module_::import("numpy"); }
 
+py::object to_dtype(const py::object& given) {
+    try {
+        return numpy().attr("dtype")(given);
+    } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_TypeError)) throw;
+    }
+    const bool is_name = py::isinstance<py::str>(given);
+    const bool is_format = is_name && dtype_named(given.cast<std::string>()).has_value();
+    if (is_format) {
+        try {
+            return numpy().attr("dtype")(py::module_::import("ml_dtypes").attr(given));
+        } catch (const py::error_already_set& error) {
+            if (!error.matches(PyExc_ImportError) && !error.matches(PyExc_AttributeError)) throw;
+        }
+    }
+    const std::string got = safe_repr(given.ptr());
+    reject(ErrorKind::type, {.field = "dtype", .got = got},
+           "`dtype` is {}, which NumPy does not take as a dtype{}.", got,
+           is_format                   ? ": it is a type of ml_dtypes; pip install ml_dtypes"
+           : PyLong_Check(given.ptr()) ? ": extents of several axes are one tuple, such as zeros((3, 4))"
+                                       : ": pass \"f4\", numpy.float32 and the like");
+}
+
 py::object ctypes_dtype(const py::handle& type) {
     py::list names;
     py::list formats;

@@ -14,6 +14,10 @@ namespace bascule::python {
 /// The module numpy. Throws: ImportError.
 pybind11::object numpy();
 
+/// `numpy.dtype(given)`; names of ml_dtypes' types are found where that is installed. Throws: ArgumentError for what is
+/// not a dtype.
+pybind11::object to_dtype(const pybind11::object& given);
+
 /// The element type of a numpy.dtype: from its typestr, with its ml_dtypes format. Throws:
 /// ArgumentError for elements that have no type on a device.
 DType dtype_of(const pybind11::object& dtype);

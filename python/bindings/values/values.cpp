@@ -221,7 +221,8 @@ struct Option {
 };
 
 constexpr Option compile_options[] = {
-    {"std", "-std --std", false, "'c++17', 'c++20', or from NVRTC 13.3 on 'c++23'",
+    {"std", "-std --std", false,
+     "'c++17', 'c++20', or from NVRTC 13.3 on 'c++23'; 'c++11' and 'c++14' are compiled as 'c++17'",
      [](CompileOptions& options, const char* name, py::handle value) {
          options.std = to_text(name, "a str like 'c++17'", value);
      },

@@ -224,7 +224,7 @@ def test_occupancy_is_drawn_for_each_block_size():
     sizes = range(32, kernel.attributes.max_threads_per_block + 1, 32)
     assert html.count("<rect") == len(sizes)
     for size in sizes:
-        assert f"<title>{size} threads per block: {100 * kernel.occupancy(size).warps:.0f} %</title>" in html
+        assert f"<title>{size} threads per block: {100 * kernel.occupancy(size).ratio:.0f} %</title>" in html
     assert f"{kernel.best_block()} threads per block" in html
     assert html.count("fill-opacity='1'") == 1
 

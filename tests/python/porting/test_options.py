@@ -81,7 +81,7 @@ def test_a_decorator_takes_flags_too() -> None:
         ([3], r"options\[0\] is 3 \(int\); NVRTC's flags are str"),
         (["-D"], "options ends with '-D', which takes a value"),
         (["-maxrregcount=many"], "takes a number of registers, got 'many'"),
-        (["-std=c++14"], "c[+][+]17"),
+        (["-std=c++98"], "c[+][+]17"),
         ({"define": {"N": 4}}, "Did you mean 'defines'"),
         (3.5, "got float"),
     ],
@@ -160,3 +160,15 @@ def test_names_of_files_and_instances_too(bad: str) -> None:
     ):
         with pytest.raises(bascule.ArgumentValueError, match=r"NUL character|half of a character"):
             call()
+
+
+@pytest.mark.parametrize("options", [["-std=c++11"], ["--std", "c++14"], {"std": "c++14"}, ["-std=c++14", "-D N=4"]])
+def test_an_older_standard_is_compiled_as_the_oldest_that_there_is(options: object) -> None:
+    text = "#ifndef N\n#define N 4\n#endif\n" + TEXT
+    out = bascule.zeros(1, "i4")
+    bascule.compile(text, options=options).k[1, 1](out)
+    assert out.item() == 4
+
+
+def test_a_macro_and_its_flag_may_be_one_item() -> None:
+    assert result_of(["-D N=4"]) == 4
