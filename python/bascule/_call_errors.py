@@ -80,17 +80,20 @@ def signature(name: str) -> inspect.Signature:
     ]
     if given.kwarg:
         rows.append((given.kwarg, kind.VAR_KEYWORD, None))
-    written = lambda node: inspect.Parameter.empty if node is None else ast.unparse(node)  # noqa: E731
     parameters = [
         inspect.Parameter(
             each.arg,
             how,
             default=inspect.Parameter.empty if default is None else ast.literal_eval(default),
-            annotation=written(each.annotation),
+            annotation=_source_of(each.annotation),
         )
         for each, how, default in rows
     ]
-    return inspect.Signature(parameters, return_annotation=written(found.returns))
+    return inspect.Signature(parameters, return_annotation=_source_of(found.returns))
+
+
+def _source_of(annotation: ast.expr | None) -> Any:
+    return inspect.Parameter.empty if annotation is None else ast.unparse(annotation)
 
 
 def _problem(parameters: list[_Parameter], positional: list[Any], named: dict[str, Any]) -> tuple[str, str]:

@@ -1,7 +1,6 @@
 // A kernel with a C++ signature: `kernel.typed<void(float, const float*, float*, int)>({"float"})`.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -194,7 +193,9 @@ class TypedKernel<void(Parameters...)> {
                 const Given&... arguments) const {
         ArgumentPack pack(kernel_.signature(stream.device()));
         set(pack, arguments...);
-        if (std::ranges::find(work, std::uint64_t{0}) != work.end()) return;
+        for (const std::uint64_t extent : work) {
+            if (extent == 0) return;
+        }
         kernel_.launch(stream, kernel_.configuration_for(stream.device(), {work.begin(), work.size()}), pack);
     }
 
