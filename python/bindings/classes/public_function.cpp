@@ -252,13 +252,11 @@ PyObject* allocate_or_throw(PyTypeObject* type, Py_ssize_t items) {
 /// tp_new of our classes, of those derived from them, and of the base of all, which has no objects of its own:
 /// pybind11's throws into Python's C code.
 PyObject* new_object(PyTypeObject* type, PyObject*, PyObject*) noexcept {
-    auto* const base = reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base);
-    if (type == base) {
-        PyErr_Format(PyExc_TypeError, "%s is the base of Bascule's classes and has no objects",
-                     type->tp_name);
-        return nullptr;
-    }
     return guarded([&] {
+        if (reinterpret_cast<PyObject*>(type) == py::detail::get_internals().instance_base) {
+            throw py::type_error(
+                fmt::format("{} is the base of Bascule's classes and has no objects", type->tp_name));
+        }
         auto made = owned(PyType_GenericAlloc(type, 0));
         reinterpret_cast<py::detail::instance*>(made.ptr())->allocate_layout();
         return made;

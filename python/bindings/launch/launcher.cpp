@@ -15,6 +15,7 @@
 
 #include "classes/callable_object.hpp"
 #include "context/call_site.hpp"
+#include "context/stream_object.hpp"
 #include "launch/explanation.hpp"
 #include "launch/known_launchers.hpp"
 #include "launch/prepared_launch.hpp"
