@@ -229,9 +229,18 @@ void ArgumentPack::set(int index, const Scalar& scalar) {
             : fmt::format("Pass {}.", what_to_pass(parameter)));
 }
 
-void ArgumentPack::set(int index, const ScalarTuple& tuple) {
+void ArgumentPack::join_arrays(int index, const TupleArgument& tuple) {
+    for (const TupleArgument::Element& element : tuple.elements) {
+        if (const auto* array = std::get_if<std::shared_ptr<const ArrayView>>(&element))
+            join(index, **array, true);
+        if (const auto* inner = std::get_if<TupleArgument>(&element)) join_arrays(index, *inner);
+    }
+}
+
+void ArgumentPack::set(int index, const TupleArgument& tuple) {
     const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
     if (parameter.type.kind == Declared::structure) {
+        join_arrays(index, tuple);
         more().tuple_claims.push_back({index, tuple});
         return;
     }

@@ -42,7 +42,7 @@ struct LayoutClaim {
 /// jit/probes/member_probe.hpp) and passes them to ArgumentPack::set_members.
 struct TupleClaim {
     int argument = 0;
-    ScalarTuple tuple;
+    TupleArgument tuple;
 };
 
 /// What Python may pass for this parameter, for messages: "a device array", "a tuple of 4 numbers".
@@ -125,7 +125,7 @@ class ArgumentPack {
     void set(int index, RawPointer pointer);
     void set(int index, RawBytes bytes);
     /// One number for each lane of a vector type; for a struct, the tuple joins `tuple_claims`.
-    void set(int index, const ScalarTuple& tuple);
+    void set(int index, const TupleArgument& tuple);
     /// Writes a tuple that was claimed.
     void set_members(const TupleClaim& claim, std::span<const StructMember> members);
     void set(int index, const StructuredScalar& structure);
@@ -209,6 +209,7 @@ class ArgumentPack {
     void write(int index, const ArrayView& array);
     void join(int index, const ArrayView& array, bool ordered);
     void join_mask(int index, const MaskView& mask);
+    void join_arrays(int index, const TupleArgument& tuple);
     void add_another(const Producer& producer);
 
     /// What few launches need.

@@ -40,10 +40,12 @@ struct RawBytes {
     std::span<const std::byte> bytes;
 };
 
-/// Numbers for a vector type or a struct: a Python tuple for a float4. Tuples inside are for arrays and structs that
-/// are members.
-struct ScalarTuple {
-    std::vector<std::variant<Scalar, ScalarTuple>> elements;
+/// A Python tuple for a vector type or a struct: numbers; for members that are pointers also arrays, addresses and null
+/// pointers (`std::monostate`). Tuples inside are for arrays and structs that are members.
+struct TupleArgument {
+    using Element =
+        std::variant<std::monostate, Scalar, RawPointer, std::shared_ptr<const ArrayView>, TupleArgument>;
+    std::vector<Element> elements;
 };
 
 /// A structure by value, with what is known of its fields.
@@ -62,7 +64,7 @@ struct ImageArgument {
 
 /// What one argument is, before anything is known of the parameter it is for. `std::monostate` is a null
 /// pointer (Python's None). Bytes are borrowed.
-using ArgumentValue = std::variant<std::monostate, ArrayView, Scalar, RawPointer, RawBytes, ScalarTuple,
+using ArgumentValue = std::variant<std::monostate, ArrayView, Scalar, RawPointer, RawBytes, TupleArgument,
                                    StructuredScalar, ImageArgument>;
 
 }  // namespace bascule

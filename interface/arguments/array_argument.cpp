@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -32,9 +33,17 @@ bool is_complex_of(const ParameterType& declared, DType dtype) noexcept {
            declared.dtype.kind == DType::Kind::floating && dtype.itemsize == 2 * declared.dtype.itemsize;
 }
 
+/// How many of the last axes are one element: that of a vector type, or those of a row of several dimensions.
+int lane_axes(const ParameterType& declared) noexcept {
+    return declared.row.empty() ? 1 : static_cast<int>(declared.row.size());
+}
+
 bool has_lanes(const ParameterType& declared, const ArrayView& array) noexcept {
-    return declared.lanes > 0 && array.ndim() > 0 && array.shape[array.ndim() - 1] == declared.lanes &&
-           accepts(declared, array.dtype);
+    const int axes = lane_axes(declared);
+    if (declared.lanes == 0 || array.ndim() < axes || !accepts(declared, array.dtype)) return false;
+    const std::int64_t* last = array.shape.end() - axes;
+    return declared.row.empty() ? *last == declared.lanes
+                                : std::equal(last, array.shape.end(), declared.row.begin());
 }
 
 bool is_vector_struct(const ParameterType& declared, const ArrayView& array) noexcept {
@@ -48,13 +57,15 @@ std::shared_ptr<const MaskView> without_last_axis(const MaskView& mask) {
     return view;
 }
 
-/// The array as the kernel sees it: a vector type takes the last axis for itself.
-ArrayView without_lanes(const ArrayView& array, int lanes) {
+/// The array as the kernel sees it: a vector type takes the last axis for itself, a row as many as it has.
+ArrayView without_lanes(const ArrayView& array, const ParameterType& declared) {
     ArrayView view = array;
-    view.shape.pop_back();
-    view.strides.pop_back();
-    view.dtype = {DType::Kind::opaque, array.dtype.itemsize * static_cast<std::uint32_t>(lanes)};
-    if (array.mask != nullptr) view.mask = without_last_axis(*array.mask);
+    for (int axes = lane_axes(declared); axes > 0; --axes) {
+        view.shape.pop_back();
+        view.strides.pop_back();
+        if (view.mask != nullptr) view.mask = without_last_axis(*view.mask);
+    }
+    view.dtype = {DType::Kind::opaque, array.dtype.itemsize * static_cast<std::uint32_t>(declared.lanes)};
     return view;
 }
 
@@ -71,6 +82,11 @@ std::string declaration_for(const ParameterType& declared, DType dtype) {
 }
 
 std::string vector_advice(const ParameterType& declared, const ArrayView& array) {
+    if (!declared.row.empty()) {
+        return fmt::format(
+            "One element is an array of shape {} of {}: pass an array whose last axes have that shape.",
+            to_string(Dimensions(declared.row)), to_string(declared.dtype));
+    }
     if (accepts(declared, array.dtype)) {
         return fmt::format("The last axis of the array must have the {} elements of one `{}`.",
                            declared.lanes, declared.element);
@@ -201,12 +217,18 @@ std::string view_declaration(const ParameterType& declared, const ArrayView& arr
 }
 
 void check_lanes(const Parameter& parameter, const ArrayView& array) {
-    const int last = array.ndim() - 1;
-    if (array.empty() || array.shape[last] == 1 || array.strides[last] == array.dtype.itemsize) return;
-    fail(ErrorKind::value, parameter, array,
-         fmt::format("The elements of one `{}` must lie side by side, and the last axis has a stride of {} "
-                     "bytes: pass a contiguous copy.",
-                     parameter.type.element, array.strides[last]));
+    std::int64_t stride = array.dtype.itemsize;
+    for (int d = array.ndim() - 1; d >= array.ndim() - lane_axes(parameter.type) && !array.empty(); --d) {
+        if (array.shape[d] != 1 && array.strides[d] != stride) {
+            fail(ErrorKind::value, parameter, array,
+                 fmt::format(
+                     "The elements of one `{}` must lie side by side, and {} has a stride of {} bytes: pass "
+                     "a contiguous copy.",
+                     parameter.type.element,
+                     d == array.ndim() - 1 ? "the last axis" : fmt::format("axis {}", d), array.strides[d]));
+        }
+        stride *= array.shape[d];
+    }
 }
 
 void check_contiguous(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
@@ -438,7 +460,7 @@ void write_array(const ArrayView& array, const Parameter& parameter, std::byte* 
         return;
     }
     check_lanes(parameter, array);
-    write(without_lanes(array, declared.lanes), array, parameter, out);
+    write(without_lanes(array, declared), array, parameter, out);
 }
 
 }  // namespace bascule

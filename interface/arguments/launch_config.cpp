@@ -11,7 +11,13 @@ namespace {
     reject_field(ErrorKind::value, field, "`{}` {}.", field, why);
 }
 
+[[noreturn]] void fail_beyond(const char* field, std::int64_t given) {
+    fail_config(field, fmt::format("has {}, which is {}", given,
+                                   given < 0 ? "below 0" : "above the limit of every device"));
+}
+
 void check_extents(const char* field, const char* unit, Dim3 extents, Dim3 limit) {
+    if (extents.beyond != 0) fail_beyond(field, extents.beyond);
     const std::uint32_t given[] = {extents.x, extents.y, extents.z};
     const std::uint32_t most[] = {limit.x, limit.y, limit.z};
     for (int d = 0; d < 3; ++d) {
@@ -77,13 +83,14 @@ void check(const LaunchConfig& config, const LaunchLimits& limits) {
             fmt::format("is {}: {} threads are too many, a block of this kernel takes {} on this device{}",
                         to_string(config.block), config.block.count(), limits.threads, reason(limits)));
     }
+    if (config.shared_bytes.beyond != 0) fail_beyond("shared_bytes", config.shared_bytes.beyond);
     if (config.shared_bytes > limits.shared_bytes) {
         const std::uint32_t own = limits.static_shared_bytes;
         fail_config(
             "shared_bytes",
             fmt::format(
                 "is {}: a block of this kernel can have {} bytes of dynamic shared memory on this device{}",
-                config.shared_bytes, limits.shared_bytes,
+                config.shared_bytes.value, limits.shared_bytes,
                 own == 0 ? "" : fmt::format(", besides the {} that it declares itself", own)));
     }
     if (config.has_attributes()) check_attributes(config);

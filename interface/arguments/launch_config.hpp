@@ -10,31 +10,47 @@
 namespace bascule {
 
 /// Extents in x, y and z. It has a constructor so that the braces of {8, 128} are a grid and a block of a LaunchConfig, and
-/// not two extents of its grid. An integer that an extent cannot hold becomes the largest, which no launch can have, and is
-/// not cut; a floating-point number does not compile.
+/// not two extents of its grid. An integer that an extent cannot hold is kept for the message of the launch, which is
+/// refused; a floating-point number does not compile.
 struct Dim3 {
+    std::int64_t beyond = 0;  ///< an extent as it was given that 32 bits do not hold; 0: there is none
     std::uint32_t x, y, z;
     template <std::integral X = int, std::integral Y = int, std::integral Z = int>
     constexpr Dim3(X of_x = 1, Y of_y = 1, Z of_z = 1) noexcept  // NOLINT(google-explicit-constructor)
-        : x(held(of_x)), y(held(of_y)), z(held(of_z)) {}
+        : x(hold(of_x, beyond)), y(hold(of_y, beyond)), z(hold(of_z, beyond)) {}
     bool operator==(const Dim3&) const = default;
     std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
 
-  private:
+    /// The number, or the largest of 32 bits with what was given in `beyond`.
     template <std::integral Number>
-    static constexpr std::uint32_t held(Number extent) noexcept {
+    static constexpr std::uint32_t hold(Number given, std::int64_t& beyond) noexcept {
         constexpr auto largest = std::numeric_limits<std::uint32_t>::max();
-        const bool fits = !(extent < Number{0}) && static_cast<std::uint64_t>(extent) <= largest;
-        return fits ? static_cast<std::uint32_t>(extent) : largest;
+        if (!(given < Number{0}) && static_cast<std::uint64_t>(given) <= largest)
+            return static_cast<std::uint32_t>(given);
+        const bool is_huge = given > Number{0} && static_cast<std::uint64_t>(given) >> 63 != 0;
+        beyond = is_huge ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(given);
+        return largest;
     }
+};
+
+/// A number of bytes, made of any integer. One that 32 bits do not hold is kept for the message of the launch.
+struct ByteCount {
+    std::int64_t beyond = 0;  ///< as in Dim3
+    std::uint32_t value;
+    template <std::integral Number = int>
+    constexpr ByteCount(Number given = 0) noexcept  // NOLINT(google-explicit-constructor)
+        : value(Dim3::hold(given, beyond)) {}
+    constexpr operator std::uint32_t() const noexcept {
+        return value;
+    }  // NOLINT(google-explicit-constructor)
 };
 
 /// One launch's geometry and attributes: {.grid = 8, .block = 128} or {8, 128}, {{8, 8}, {16, 16}}. A value.
 struct LaunchConfig {
-    Dim3 grid{};                     ///< in blocks
-    Dim3 block{};                    ///< in threads
-    std::uint32_t shared_bytes = 0;  ///< dynamic shared memory a block
-    bool cooperative = false;        ///< all blocks resident at once, as grid synchronisation needs
+    Dim3 grid{};               ///< in blocks
+    Dim3 block{};              ///< in threads
+    ByteCount shared_bytes{};  ///< dynamic shared memory a block
+    bool cooperative = false;  ///< all blocks resident at once, as grid synchronisation needs
     /// It may begin before the launch in front of it on the stream has ended: programmatic dependent launch.
     bool programmatic = false;
     Dim3 cluster{};                        ///< in blocks; one block: no clusters

@@ -59,11 +59,13 @@ struct ParameterType {
     Kind kind = Kind::opaque;
     Image image = Image::none;
     Element element_kind = Element::named;
-    DType dtype;             ///< of the scalar, of the elements, of one lane
-    int lanes = 0;           ///< of a vector type or cuda::std::array, by value or as element; 0: not one
-    bool character = false;  ///< plain `char`: takes i1 and u1
-    bool constant = false;   ///< the elements are const: read-only arrays are welcome
-    int rank = 1;            ///< of a view or span
+    DType dtype;    ///< of the scalar, of the elements, of one lane
+    int lanes = 0;  ///< of a vector type or cuda::std::array, by value or as element; 0: not one
+    /// Of a pointer to arrays of several dimensions, `float (*)[3][4]`: their extents, whose product is `lanes`.
+    std::vector<std::int64_t> row{};
+    bool character = false;       ///< plain `char`: takes i1 and u1
+    bool constant = false;        ///< the elements are const: read-only arrays are welcome
+    int rank = 1;                 ///< of a view or span
     std::uint32_t alignment = 1;  ///< of one element, in bytes (pointers, views), or of the value
     std::string element;          ///< the elements' C++ type without const: "Particle"
 

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/arguments/scalar_conversion.hpp>
 #include <bascule/interface/arguments/tuple_argument.hpp>
 #include <bascule/interface/errors/language.hpp>
@@ -12,16 +14,17 @@ namespace bascule {
 namespace {
 
 using Element = ParameterType::Element;
-using TupleElement = std::variant<Scalar, ScalarTuple>;
+using TupleElement = TupleArgument::Element;
 
-/// A number, or a tuple: one of them is null.
+/// An element, or the whole tuple. `scalar` and `tuple` are null where it is something else.
 struct Value {
-    Value(const ScalarTuple& all) : tuple(&all) {}
-    Value(const TupleElement& element)
-        : scalar(std::get_if<Scalar>(&element)), tuple(std::get_if<ScalarTuple>(&element)) {}
+    Value(const TupleArgument& all) : tuple(&all) {}
+    Value(const TupleElement& given)
+        : scalar(std::get_if<Scalar>(&given)), tuple(std::get_if<TupleArgument>(&given)), element(&given) {}
 
     const Scalar* scalar = nullptr;
-    const ScalarTuple* tuple = nullptr;
+    const TupleArgument* tuple = nullptr;
+    const TupleElement* element = nullptr;
 };
 
 /// Where in the argument a value is, for messages. The argument itself has no outer place.
@@ -51,7 +54,22 @@ std::string describe(const Place& place) {
 }
 
 std::string describe(Value value) {
-    return value.scalar != nullptr ? bascule::describe(*value.scalar) : bascule::describe(*value.tuple);
+    if (value.scalar != nullptr) return bascule::describe(*value.scalar);
+    if (value.tuple != nullptr) return bascule::describe(*value.tuple);
+    if (const auto* array = std::get_if<std::shared_ptr<const ArrayView>>(value.element))
+        return bascule::describe(**array);
+    const auto* raw = std::get_if<RawPointer>(value.element);
+    return raw == nullptr ? "None" : fmt::format("the raw pointer {:#x}", raw->address);
+}
+
+/// Does what writes one element; its errors name the place.
+template <class Write>
+void naming_place(const Place& place, const Write& write) {
+    try {
+        write();
+    } catch (const ArgumentError& error) {
+        throw ArgumentError(error.kind(), describe(place) + error.what(), error.details());
+    }
 }
 
 void write_number(Value value, const Place& place, const std::string& declared, const ParameterType& type,
@@ -62,11 +80,7 @@ void write_number(Value value, const Place& place, const std::string& declared, 
     number.type.kind = ParameterType::Kind::scalar;
     number.type.dtype = type.dtype;
     number.bytes = type.dtype.itemsize;
-    try {
-        write_scalar(*value.scalar, number, out);
-    } catch (const ArgumentError& error) {
-        throw ArgumentError(error.kind(), describe(place) + error.what(), error.details());
-    }
+    naming_place(place, [&] { write_scalar(*value.scalar, number, out); });
 }
 
 /// The elements of a tuple that must have so many, which `wanted` says too: "2 numbers".
@@ -103,12 +117,32 @@ std::string spell(const StructMember& member, std::span<const std::int64_t> exte
     return text;
 }
 
-[[noreturn]] void fail_member(const StructMember& member, Value value, const Place& place) {
-    const bool pointer = member.type.element_kind == Element::pointer;
-    fail(ErrorKind::type, place, member.type.element, describe(value),
-         fmt::format("A tuple holds numbers only: pass {} for the whole struct.",
-                     pointer ? advice("a NumPy structured scalar, with the address as a uint64,", "a struct")
-                             : advice("bascule.raw_bytes(...)", "a struct")));
+void write_pointer(Value value, const Place& place, const StructMember& member, std::byte* out) {
+    Parameter pointer;
+    pointer.spelling = member.type.element;
+    pointer.type = member.pointer;
+    pointer.bytes = sizeof(std::uint64_t);
+    if (value.tuple != nullptr || value.scalar != nullptr) {
+        fail(ErrorKind::type, place, pointer.spelling, describe(value),
+             member.pointer.element_kind == Element::function
+                 ? advice("Pass bascule.raw_pointer(address) with an address that a kernel wrote, or None.",
+                          "Pass the address that a kernel wrote.")
+                 : advice("Pass a device array, bascule.raw_pointer(address) or None.",
+                          "Pass a device array."));
+    }
+    if (const auto* array = std::get_if<std::shared_ptr<const ArrayView>>(value.element)) {
+        if ((*array)->layout != nullptr && member.pointer.element_kind == Element::structure) {
+            fail(ErrorKind::not_supported, place, pointer.spelling, describe(value),
+                 fmt::format(
+                     "The fields of an array in a tuple are not compared with the kernel's struct: pass {}.",
+                     advice("bascule.raw_pointer(address)", "bascule::RawPointer{address}")));
+        }
+        naming_place(place, [&] { write_array(**array, pointer, out); });
+    } else {
+        const auto* raw = std::get_if<RawPointer>(value.element);
+        const std::uint64_t address = raw == nullptr ? 0 : raw->address;
+        std::memcpy(out, &address, sizeof address);
+    }
 }
 
 /// An element of the member, or a row of them where it is an array.
@@ -134,40 +168,46 @@ void write_member(Value value, const Place& place, const StructMember& member,
         write_number(value, place, member.type.element, member.type, out);
     } else if (member.type.element_kind == Element::structure) {
         write_structure(value, place, member.type.element, member.members, out);
+    } else if (takes_arrays(member.pointer)) {
+        write_pointer(value, place, member, out);
     } else {
-        fail_member(member, value, place);
+        fail(ErrorKind::type, place, member.type.element, describe(value),
+             fmt::format("A tuple cannot hold a value of this type: pass {} for the whole struct.",
+                         advice("bascule.raw_bytes(...)", "a struct")));
     }
 }
 
 void write_structure(Value value, const Place& place, const std::string& declared,
                      std::span<const StructMember> members, std::byte* out) {
-    if (value.tuple == nullptr && members.empty()) {
-        fail(ErrorKind::type, place, declared, describe(value), "Pass a tuple with a value for each member.");
-    }
-    if (members.size() == 1 && !members[0].extents.empty() && value.tuple != nullptr &&
+    if (value.tuple != nullptr && members.size() == 1 && !members[0].extents.empty() &&
         value.tuple->elements.size() != 1) {
         return write_member(value, place, members[0], members[0].extents, out + members[0].offset);
     }
-    const auto elements = elements_of(value, members.size(), place, declared,
-                                      count_of(members.size(), "value") + ", one for each member");
-    for (std::size_t i = 0; i < members.size(); ++i) {
-        const StructMember& member = members[i];
+    const auto empty = static_cast<std::size_t>(std::ranges::count(members, true, &StructMember::is_empty));
+    const bool skips = value.tuple != nullptr && value.tuple->elements.size() == members.size() - empty;
+    const auto elements = elements_of(
+        value, members.size() - (skips ? empty : 0), place, declared,
+        members.empty() ? "no values, ()" : count_of(members.size(), "value") + ", one for each member");
+    std::size_t i = 0;
+    for (const StructMember& member : members) {
+        if (skips && member.is_empty) continue;
         write_member(elements[i], {&place, i, declared}, member, member.extents, out + member.offset);
+        ++i;
     }
 }
 
 }  // namespace
 
-void write_lanes(const ScalarTuple& tuple, const Parameter& parameter, std::byte* out) {
+void write_lanes(const TupleArgument& tuple, const Parameter& parameter, std::byte* out) {
     write_lanes_at(tuple, {}, parameter.spelling, parameter.type, out);
 }
 
-void write_members(const ScalarTuple& tuple, std::span<const StructMember> members,
+void write_members(const TupleArgument& tuple, std::span<const StructMember> members,
                    const Parameter& parameter, std::byte* out) {
     write_structure(tuple, {}, parameter.spelling, members, out);
 }
 
-std::string describe(const ScalarTuple& tuple) {
+std::string describe(const TupleArgument& tuple) {
     const bool numbers = std::ranges::all_of(
         tuple.elements, [](const TupleElement& each) { return std::holds_alternative<Scalar>(each); });
     return count_of(tuple.elements.size(), numbers ? "number" : "value");

@@ -1,10 +1,14 @@
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <fstream>
 #include <memory>
 #include <random>
+#include <sstream>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <thread>
@@ -16,6 +20,7 @@
 #include <bascule/jit/cache/cache_directory.hpp>
 #include <bascule/jit/files/file_identity.hpp>
 #include <bascule/jit/files/paths.hpp>
+#include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
 
 namespace bascule {
@@ -183,16 +188,62 @@ std::string temporary_name() {
 
 thread_local bool holds_lock = false;
 
-/// Asks again and again, because a wait for the system's answer would have no end.
+/// What /proc says of a process: its state and when it started, which tells it from a later one of its number.
+struct ProcessFacts {
+    char state = 0;  ///< 0: there is none
+    std::string start;
+};
+
+ProcessFacts facts_of_process(const std::string& number) {
+    std::ifstream file("/proc/" + number + "/stat");
+    std::string text;
+    std::getline(file, text);
+    text.erase(0, text.rfind(')') + 1);  // behind the name, which may hold anything
+    std::istringstream words(text);
+    ProcessFacts facts;
+    words >> facts.state;
+    for (int i = 0; i < 19; ++i) words >> facts.start;  // the 22nd field
+    return words ? facts : ProcessFacts{};
+}
+
+/// Writes into a locked file who holds it.
+void sign(int file) {
+    const std::string text = fmt::format("{} {}\n", getpid(), facts_of_process("self").start);
+    if (ftruncate(file, 0) == 0) static_cast<void>(pwrite(file, text.data(), text.size(), 0));
+}
+
+/// The process that has signed the file, if it goes on: one that is stopped or dead, or of another machine, does not.
+int running_holder(int file) {
+    std::array<char, 64> bytes{};
+    if (pread(file, bytes.data(), bytes.size() - 1, 0) <= 0) return 0;
+    std::istringstream words(bytes.data());
+    std::string number;
+    std::string start;
+    words >> number >> start;
+    const ProcessFacts facts = facts_of_process(number);
+    const bool runs =
+        facts.state != 0 && std::string_view("TtZX").find(facts.state) == std::string_view::npos;
+    return runs && facts.start == start ? std::atoi(number.c_str()) : 0;
+}
+
+/// Asks again and again, because a wait for the system's answer would have no end. A lock that outlives its process, which
+/// a child of it may hold, and one of a process that is stopped end the wait after `longest`.
 bool lock_within(int file, std::chrono::milliseconds longest) {
     constexpr std::chrono::milliseconds shortest_pause{1}, longest_pause{20};
-    const auto end = std::chrono::steady_clock::now() + longest;
+    const WaitForProcess wait;
+    auto end = std::chrono::steady_clock::now() + longest;
     auto pause = shortest_pause;
     while (uninterrupted([&] { return flock(file, LOCK_EX | LOCK_NB); }) != 0) {
-        if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() >= end) return false;
+        if (errno != EWOULDBLOCK) return false;
+        if (pause == longest_pause) wait.set_process(running_holder(file));
+        if (std::chrono::steady_clock::now() >= end) {
+            if (running_holder(file) == 0) return false;
+            end += longest;
+        }
         std::this_thread::sleep_for(pause);
         pause = std::min(2 * pause, longest_pause);
     }
+    sign(file);
     return true;
 }
 

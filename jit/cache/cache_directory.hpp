@@ -76,8 +76,8 @@ class CacheDirectory {
         std::string name_;
         int file_;
     };
-    /// Waits until no other process holds `name` locked, at most for `longest`. Nothing after that time, where the
-    /// directory cannot be written or its file system has no locks, in a thread that holds another lock, which might
+    /// Waits until no other process holds `name` locked, as long as the process that does goes on. Nothing where that one
+    /// is stopped, of another machine or dead for `longest`, where the directory cannot be written or its file system has no locks, in a thread that holds another lock, which might
     /// wait for a process that waits for it, and in a forked child, for which the holder may wait.
     std::optional<Lock> lock(const std::string& name, std::chrono::milliseconds longest) const;
 

@@ -35,7 +35,7 @@ class DiskCache {
     /// The entry of `key` that was made from such headers. Notes that it was used, at most once an hour.
     Found load(const CacheKey& key, const WantedHeaders& wanted);
     /// The right to compile `key` among the processes that use the directory, so that others wait for what this one
-    /// stores. Nothing where that cannot be had within half a minute: then two processes compile the same.
+    /// stores, as long as it goes on. Nothing after half a minute where it is stopped: then two processes compile the same.
     std::optional<CacheDirectory::Lock> lock(const CacheKey& key) const;
     /// Why `load` found nothing, for the log; see miss_reason.hpp.
     std::string why_missing(const CacheKey& key, const std::string& source_directory) const;

@@ -33,8 +33,8 @@ void pass_members(R& record, ParameterType& type) {
     record.template choice<ParameterType::Image::surface>(type.image);
     record.template choice<ParameterType::Element::function>(type.element_kind);
     record.template choice<ParameterType::Order::strided>(type.order);
-    record.BASCULE_MEMBERS(type.dtype, type.lanes, type.character, type.constant, type.rank, type.alignment,
-                           type.element, type.index, type.static_extents, type.layout);
+    record.BASCULE_MEMBERS(type.dtype, type.lanes, type.row, type.character, type.constant, type.rank,
+                           type.alignment, type.element, type.index, type.static_extents, type.layout);
 }
 template <class R>
 void pass_members(R& record, Parameter& parameter) {

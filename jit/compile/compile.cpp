@@ -15,6 +15,7 @@
 #include <bascule/jit/compile/prelude.hpp>
 #include <bascule/jit/compile/view_probe.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
+#include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/process/log.hpp>
 #include <bascule/jit/text/lexer.hpp>
 #include <bascule/jit/types/kernel_declaration.hpp>
@@ -399,8 +400,10 @@ Image image_of_kernels(const Program& program, const Nvrtc& nvrtc, const std::ve
         if (!refused.empty()) fail(program.source.name + ": " + refused, program, options, result.log);
         std::vector<Diagnostic> shown = diagnostics;
         if (!only_names) std::erase_if(shown, concerns_name_expression);
-        fail(explain_failure(shown, result.log, program.source, nvrtc.include_paths()), program, options,
-             readable_log(result.log, program.source), at_user_places(shown, program.source));
+        fail(explain_failure(shown, result.log, program.source, nvrtc.include_paths()) +
+                 help_for_directories(shown, program.options),
+             program, options, readable_log(result.log, program.source),
+             at_user_places(shown, program.source));
     }
 }
 

@@ -45,12 +45,13 @@ struct is_bool<bool> {
     enum { value_ = 1 };
 };
 
-/// 0: says its name; enumerations over 1: signed, 2: unsigned integers, 3: bool; 4: trivially copyable class,
+/// 0: says its name; enumerations over 1: signed, 2: unsigned integers, 3: bool; 4: class that is its members' bytes,
 /// 5: union, 6: another class; 7: incomplete, void or a function. Enumerators: static members would be in the
-/// image.
+/// image. An aggregate with a __half2, which has copy constructors, is not trivially copyable.
 template <class T_, bool = __is_enum(T_)>
 struct form_of {
-    enum { value_ = __is_union(T_) ? 5 : !__is_class(T_) ? 0 : __is_trivially_copyable(T_) ? 4 : 6 };
+    enum { is_bytes_ = __is_trivially_copyable(T_) || (__is_aggregate(T_) && __has_trivial_destructor(T_)) };
+    enum { value_ = __is_union(T_) ? 5 : !__is_class(T_) ? 0 : is_bytes_ ? 4 : 6 };
 };
 template <class T_>
 struct form_of<T_, true> {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -37,6 +38,11 @@ constexpr std::string_view in_cuda_std_only =
 
 /// Headers of other libraries that device code has no need of.
 constexpr std::array replaced_headers = {
+    NameRow{"nvfunctional",
+            "NVRTC has no nvstd::function: take a functor as a template parameter, by value."},
+    NameRow{"malloc.h", "leave it out: kernels have malloc and free without it."},
+    NameRow{"ctype.h unistd.h errno.h omp.h sys/* Python.h pthread.h signal.h fcntl.h",
+            "it is for host code: put it, and what uses it, between `#ifndef __CUDACC_RTC__` and `#endif`."},
     NameRow{"pycuda-complex.hpp cupy/complex.cuh cupy/complex/* complex.h",
             "#include <cuda/std/complex> instead: cuda::std::complex<float> has the same layout."},
     NameRow{"pycuda-helpers.hpp",
@@ -92,6 +98,9 @@ constexpr std::string_view host_code_help =
 constexpr std::string_view header_of_host_code_help =
     "a header for host programs: put its #include, and what uses it, between `#ifndef __CUDACC_RTC__` and `#endif`; "
     "a function of yours that kernels call needs `__device__` before it.";
+constexpr std::string_view algorithms_help =
+    "Thrust's algorithms are for host programs: in a kernel write a loop, or use CUB's for a block or a warp, such as "
+    "cub::BlockRadixSort of <cub/block/block_radix_sort.cuh>.";
 constexpr std::string_view texture_references_help =
     "texture and surface references are gone since CUDA 12: take a parameter of type cudaTextureObject_t (or "
     "cudaSurfaceObject_t), read it by tex2D<float>(texture, x, y), and pass bascule.texture(array).";
@@ -106,6 +115,9 @@ constexpr std::array by_message = {
         "A function without execution space annotations", "",
         "write `__device__` before a function that kernels call; put one for the host, such as a launcher, "
         "between `#ifndef __CUDACC_RTC__` and `#endif`."},
+    MessageRow{
+        "incompatible with previous \"atomicAdd\"", "",
+        "CUDA has this function since compute capability 6.0: leave out the definition, or give it another name."},
     MessageRow{"texture is not a template", "", texture_references_help},
     MessageRow{"\"texture\" is undefined", "", texture_references_help},
     MessageRow{"surface is not a template", "", texture_references_help},
@@ -271,8 +283,11 @@ std::string help_for_character(const Diagnostic& diagnostic) {
 std::string help_for_message(const Diagnostic& diagnostic, const Source& source) {
     const bool is_host_code =
         diagnostic.message.starts_with("A function without execution space annotations");
-    if (is_host_code && diagnostic.file != source.name && diagnostic.file != canonical_name(source.text))
-        return std::string(header_of_host_code_help);
+    if (is_host_code && diagnostic.file != source.name && diagnostic.file != canonical_name(source.text)) {
+        const bool has_policy = source.text.find("thrust::seq") != source.text.npos ||
+                                source.text.find("thrust::device,") != source.text.npos;
+        return std::string(has_policy ? algorithms_help : header_of_host_code_help);
+    }
     const auto fitting = std::ranges::find_if(by_message, [&](const MessageRow& row) {
         return diagnostic.message.find(row.message) != std::string::npos &&
                diagnostic.source_line.find(row.source_line) != std::string::npos;
@@ -299,6 +314,20 @@ std::string help_for(const Diagnostic& diagnostic, const Source& source) {
         if (!help.empty()) return help;
     }
     return {};
+}
+
+std::string help_for_directories(const std::vector<Diagnostic>& diagnostics, const CompileOptions& options) {
+    const bool misses_header = std::ranges::any_of(
+        diagnostics, [](const Diagnostic& each) { return !missing_header(each.message).empty(); });
+    std::string text;
+    for (const std::string& path : options.include_paths) {
+        std::error_code error;
+        if (!misses_header || std::filesystem::is_directory(path, error)) continue;
+        const bool is_there = std::filesystem::exists(path, error);
+        text += fmt::format("\nhelp: include_paths has {}, which {}.", path,
+                            is_there ? "is not a directory" : "does not exist");
+    }
+    return text;
 }
 
 bool is_unclosed_string(const Diagnostic& diagnostic) {

@@ -35,6 +35,11 @@ PlaceKind includable_at(const std::string& path) noexcept {
     return faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) == 0 ? kind : PlaceKind::other;
 }
 
+bool is_endless(const std::string& path) noexcept {
+    struct stat status {};
+    return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
 std::optional<std::string> read_file(const std::string& path) {
     // Without O_NONBLOCK a pipe that took the file's place would hold us up.
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -36,6 +36,9 @@ Place place_at(const std::string& path) noexcept;
 /// What a compiler finds that looks for a header there: it passes over a file that it may not read.
 PlaceKind includable_at(const std::string& path) noexcept;
 
+/// Whether reading it may have no end: a pipe, a socket or a device.
+bool is_endless(const std::string& path) noexcept;
+
 /// The content of a regular file to its end, whatever its size says; nothing when it cannot be read,
 /// or has more than 1 GiB.
 std::optional<std::string> read_file(const std::string& path);

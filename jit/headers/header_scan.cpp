@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -10,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include <bascule/interface/errors/error.hpp>
+#include <bascule/interface/errors/language.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/header_facts.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
@@ -228,10 +231,23 @@ class Scan {
         const bool is_file = kind == PlaceKind::file;
         if (is_file && !include.is_probe) add_file(path);
         if (is_file && include.is_probe) add_place(path, PlaceKind::file);
-        if (kind == PlaceKind::other) add_place(path, PlaceKind::other);
+        if (kind == PlaceKind::other) {
+            if (is_endless(path)) refuse_endless(path);
+            add_place(path, PlaceKind::other);
+        }
         if (kind == PlaceKind::missing) add_missing(path);
         if (kind == PlaceKind::unknown) fail(path + " cannot be looked at");
         return is_file;
+    }
+
+    /// NVRTC would open it and wait for its end.
+    [[noreturn]] static void refuse_endless(const std::string& path) {
+        throw FileError(
+            fmt::format("the header {} is a pipe or a device, which may have no end. Make it a file, or pass "
+                        "its text: {}.",
+                        path,
+                        advice("CompileOptions(headers={\"name.h\": text})", "CompileOptions::headers")),
+            path, EINVAL);
     }
 
     PlaceKind kind_of(const std::string& path) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +11,8 @@ namespace bascule {
 namespace {
 
 constexpr std::size_t most_axes = 8;
+constexpr std::size_t most_empty =
+    4;  ///< members of empty classes that a tuple may leave out: each costs a compile
 
 /// A structured binding names the members, however many the tuple has.
 std::string binding_of(std::size_t count) {
@@ -50,7 +54,7 @@ std::vector<MemberExpression> expressions_of(std::size_t count) {
     return members;
 }
 
-[[noreturn]] void fail_count(const std::string& cpp_type, const ScalarTuple& tuple, const char* than) {
+[[noreturn]] void fail_count(const std::string& cpp_type, const TupleArgument& tuple, const char* than) {
     const std::string got = describe(tuple);
     reject(
         ErrorKind::value, {.expected = cpp_type, .got = got},
@@ -62,14 +66,14 @@ std::vector<MemberExpression> expressions_of(std::size_t count) {
 bool has_fewer_members(const std::string& log) { return log.find("too many identifiers") != log.npos; }
 
 [[noreturn]] void explain_binding(const std::string& log, const std::string& cpp_type,
-                                  const ScalarTuple& tuple) {
+                                  const TupleArgument& tuple) {
     if (log.find("more elements than") != log.npos) fail_count(cpp_type, tuple, "more");
     if (has_fewer_members(log)) fail_count(cpp_type, tuple, "fewer");
     if (log.find("no components to bind") != log.npos) {
         reject(
             ErrorKind::type,
-            "the members of the kernel's `{}` have no order that a tuple could follow: it is empty, or some "
-            "are in a base class or a union without a name. Pass {}.",
+            "the members of the kernel's `{}` have no order that a tuple could follow: it is empty, for which () is "
+            "passed, or some are in a base class or a union without a name. Pass {}.",
             cpp_type,
             advice("a NumPy structured scalar with its fields, or bascule.raw_bytes(...)",
                    "the struct itself"));
@@ -77,12 +81,35 @@ bool has_fewer_members(const std::string& log) { return log.find("too many ident
     fail_probe(log, cpp_type);
 }
 
+bool has_more_members(const CompileError& error) {
+    return error.details().log.find("more elements than") != std::string::npos;
+}
+
+/// The members, of which there are as many as the tuple has values or, with those of empty classes that it leaves out, a
+/// few more. Throws: CompileError; ArgumentError.
+std::vector<ProbedMember> bind_members(const ProbedProgram& probed, const std::string& cpp_type,
+                                       const TupleArgument& like) {
+    for (std::size_t more = 0;; ++more) {
+        try {
+            const std::size_t bound = like.elements.size() + more;
+            std::vector<ProbedMember> found =
+                probe_members(probed, cpp_type, binding_of(bound), expressions_of(bound));
+            const auto empty =
+                static_cast<std::size_t>(std::ranges::count(found, true, &ProbedMember::is_empty));
+            if (more > 0 && empty != more) fail_count(cpp_type, like, "more");
+            return found;
+        } catch (const CompileError& error) {
+            if (more == most_empty || !has_more_members(error)) throw;
+        }
+    }
+}
+
 /// The tuple for one element of an array.
-const ScalarTuple* first_element(const std::variant<Scalar, ScalarTuple>& value, std::size_t axes) {
-    const auto* tuple = std::get_if<ScalarTuple>(&value);
+const TupleArgument* first_element(const TupleArgument::Element& value, std::size_t axes) {
+    const auto* tuple = std::get_if<TupleArgument>(&value);
     for (; axes > 0 && tuple != nullptr; --axes) {
         if (tuple->elements.empty()) return nullptr;
-        tuple = std::get_if<ScalarTuple>(&tuple->elements[0]);
+        tuple = std::get_if<TupleArgument>(&tuple->elements[0]);
     }
     return tuple;
 }
@@ -90,9 +117,15 @@ const ScalarTuple* first_element(const std::variant<Scalar, ScalarTuple>& value,
 }  // namespace
 
 std::vector<StructMember> read_members(const ProbedProgram& probed, const std::string& cpp_type,
-                                       const ScalarTuple& like) {
+                                       const TupleArgument& like) {
     const std::size_t count = like.elements.size();
-    if (count == 0) fail_count(cpp_type, like, "more");
+    if (count == 0) {
+        const std::vector<ProbedMember> whole = probe_members(
+            probed, cpp_type, "",
+            {{fmt::format("&{}", probed_object), fmt::format("decltype({})", probed_object), 0}});
+        if (!whole[0].is_empty) fail_count(cpp_type, like, "more");
+        return {};
+    }
     if (count > most_probed_members) {
         reject(ErrorKind::value,
                "a tuple of {} members is too long to be compared with the kernel's `{}`: {} is the limit. {}",
@@ -100,28 +133,30 @@ std::vector<StructMember> read_members(const ProbedProgram& probed, const std::s
     }
     std::vector<ProbedMember> found;
     try {
-        found = probe_members(probed, cpp_type, binding_of(count), expressions_of(count));
+        found = bind_members(probed, cpp_type, like);
     } catch (const CompileError& error) {
         const std::string& log = error.details().log;
         if (count == 1 || !has_fewer_members(log)) explain_binding(log, cpp_type, like);
         // `struct M { float m[3][3]; }` given three rows: the values of its one member.
         std::vector<StructMember> only;
         try {
-            only = read_members(probed, cpp_type, ScalarTuple{{like}});
+            only = read_members(probed, cpp_type, TupleArgument{{like}});
         } catch (const ArgumentError&) {  // it has several members
         }
         if (only.empty() || only[0].extents.empty()) explain_binding(log, cpp_type, like);
         return only;
     }
     std::vector<StructMember> members;
-    for (std::size_t i = 0; i < count; ++i) {
-        StructMember& member = members.emplace_back();
-        member.offset = found[i].offset;
-        member.type = found[i].type;
-        member.extents = found[i].extents;
-        if (member.type.element_kind != ParameterType::Element::structure) continue;
-        if (const ScalarTuple* inner = first_element(like.elements[i], member.extents.size()))
-            member.members = read_members(probed, member.type.element, *inner);
+    const bool skips = found.size() > count;
+    auto value = like.elements.begin();
+    for (const ProbedMember& each : found) {
+        StructMember& member = members.emplace_back(
+            StructMember{each.offset, each.is_empty, each.type, each.pointer, each.extents, {}});
+        if (skips && each.is_empty) continue;
+        const TupleArgument::Element& given = *value++;
+        if (each.type.element_kind != ParameterType::Element::structure) continue;
+        if (const TupleArgument* inner = first_element(given, each.extents.size()))
+            member.members = read_members(probed, each.type.element, *inner);
     }
     return members;
 }

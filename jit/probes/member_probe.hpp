@@ -16,6 +16,6 @@ namespace bascule {
 /// Throws: ArgumentError (type, value) where the struct has another number of members, or members that C++ does
 /// not bind to names (private, bit-fields, in a base besides those of the struct); LibraryError.
 std::vector<StructMember> read_members(const ProbedProgram& probed, const std::string& cpp_type,
-                                       const ScalarTuple& like);
+                                       const TupleArgument& like);
 
 }  // namespace bascule

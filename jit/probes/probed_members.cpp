@@ -15,6 +15,7 @@ constexpr const char* variable = "bascule_probe_object";
 constexpr const char* places = "bascule_probe_places";
 constexpr const char* shapes = "bascule_probe_shapes";
 constexpr const char* kernel = "bascule_probe_members";
+constexpr const char* pointers = "bascule_probe_pointers";
 
 /// Every name ends in an underscore or begins with bascule: the user's macros precede this.
 constexpr std::string_view beginning = R"(
@@ -31,6 +32,9 @@ template <class T_> union holder_<T_, true> {
 };
 template <class T_> struct plain_ { using result_ = T_; };
 template <class T_, decltype(sizeof(0)) N_> struct plain_<T_[N_]> : plain_<T_> {};
+template <class T_> struct pointer_ { using result_ = bool; };
+template <class T_> struct pointer_<T_*> { using result_ = T_*; };
+template <class T_> struct pointer_<T_* const> { using result_ = T_*; };
 template <class T_, int D_> struct extent_ { static constexpr unsigned long long value_ = 0; };
 template <class T_, decltype(sizeof(0)) N_, int D_> struct extent_<T_[N_], D_> : extent_<T_, D_ - 1> {};
 template <class T_, decltype(sizeof(0)) N_> struct extent_<T_[N_], 0> { static constexpr unsigned long long value_ = N_; };
@@ -42,11 +46,15 @@ std::string text_of(const std::string& cpp_type, const std::string& helpers,
     std::vector<std::string> addresses;
     std::vector<std::string> extents;
     std::vector<std::string> parameters;
+    std::vector<std::string> own_types;
     for (const MemberExpression& member : members) {
         addresses.push_back(member.address);
+        extents.push_back(fmt::format("__is_empty(bascule_probe_::plain_<{}>::result_)", member.type));
         for (std::size_t d = 0; d < member.axes; ++d)
             extents.push_back(fmt::format("bascule_probe_::extent_<{}, {}>::value_", member.type, d));
         parameters.push_back(fmt::format("bascule_probe_::plain_<{}>::result_*", member.type));
+        own_types.push_back(fmt::format(
+            "bascule_probe_::pointer_<bascule_probe_::plain_<{}>::result_>::result_", member.type));
     }
     std::string text(beginning);
     text += fmt::format("extern \"C\" {{ __device__ bascule_probe_::holder_<{}> {}; }}\n{}\n", cpp_type,
@@ -55,6 +63,7 @@ std::string text_of(const std::string& cpp_type, const std::string& helpers,
                         fmt::join(addresses, ", "));
     text += fmt::format("extern \"C\" {{ __device__ unsigned long long {}[] = {{{}}}; }}\n", shapes,
                         fmt::join(extents, ", "));
+    text += fmt::format("__global__ void {}({}) {{}}\n", pointers, fmt::join(own_types, ", "));
     return text + fmt::format("__global__ void {}({}) {{}}\n", kernel, fmt::join(parameters, ", "));
 }
 
@@ -68,14 +77,16 @@ std::vector<ProbedMember> probe_members(const ProbedProgram& probed, const std::
                                         const std::string& helpers,
                                         const std::vector<MemberExpression>& members) {
     Program question = probed.program;
-    question.instances = {{kernel, kernel}};
+    question.instances = {{kernel, kernel}, {pointers, pointers}};
     question.functions_too = false;
     question.source.text += text_of(cpp_type, helpers, members);
     const std::shared_ptr<const Image> image = probed.ask(std::move(question));
     const auto addresses = initial_value(image->ptx, places);
     const auto extents = initial_value(image->ptx, shapes);
     const KernelImage* answer = image->find(kernel);
-    if (!addresses || !extents || answer == nullptr || addresses->addresses.size() != members.size()) {
+    const KernelImage* own_types = image->find(pointers);
+    if (!addresses || !extents || answer == nullptr || own_types == nullptr ||
+        addresses->addresses.size() != members.size()) {
         reject(ErrorKind::type,
                "the layout of the kernel's `{}` cannot be read from the compiler's output. {} Please report "
                "this with your NVRTC's version.",
@@ -89,6 +100,9 @@ std::vector<ProbedMember> probe_members(const ProbedProgram& probed, const std::
         member.is_static = place.symbol != variable;
         member.offset = static_cast<std::uint32_t>(place.addend);
         member.type = answer->signature.parameters[i].type;
+        member.pointer = own_types->signature.parameters[i].type;
+        member.is_empty = extents->integer(at, 8) != 0;
+        at += 8;
         for (std::size_t d = 0; d < members[i].axes; ++d, at += 8)
             member.extents.push_back(static_cast<std::int64_t>(extents->integer(at, 8)));
         while (!member.extents.empty() && member.extents.back() == 0) member.extents.pop_back();

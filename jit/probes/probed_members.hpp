@@ -24,8 +24,10 @@ inline constexpr const char* probed_object = "bascule_probe_object.object_";
 /// What the compiler reports of one member.
 struct ProbedMember {
     bool is_static = false;             ///< it is not a part of the object
+    bool is_empty = false;              ///< of a class without members
     std::uint32_t offset = 0;           ///< in the struct, in bytes
     ParameterType type;                 ///< of a pointer to the member, or to the elements of an array
+    ParameterType pointer;              ///< of a member that is a pointer, or of such elements: its own type
     std::vector<std::int64_t> extents;  ///< of a C array, up to `axes`
 };
 

@@ -4,6 +4,8 @@
 #include <system_error>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/jit/process/exit_gate.hpp>
 #include <bascule/jit/process/log.hpp>
@@ -16,6 +18,8 @@ constexpr std::chrono::milliseconds look_interval{50};
 
 std::atomic<const CompileWatch*> current_watch{nullptr};
 thread_local bool on_compile_thread = false;
+/// For which a compile waits that compiles the same; 0: for none. Of several waits one is told.
+std::atomic<int> awaited_process{0};
 
 /// The watch that asks the calling thread, or null.
 const CompileWatch* watch_here() noexcept {
@@ -36,7 +40,9 @@ class Wait {
     bool is_interrupted(const std::string& what) {
         asked_ = true;
         const auto waited = std::chrono::steady_clock::now() - start_;
-        return watch_.is_interrupted(what, std::chrono::duration_cast<std::chrono::milliseconds>(waited));
+        const int process = awaited_process.load(std::memory_order_relaxed);
+        return watch_.is_interrupted(process == 0 ? what : fmt::format("{} (process {} does)", what, process),
+                                     std::chrono::duration_cast<std::chrono::milliseconds>(waited));
     }
 
   private:
@@ -99,6 +105,10 @@ std::shared_ptr<Job> run_on_thread(const std::function<void()>& work) {
 
 void set_compile_watch(const CompileWatch& watch) noexcept {
     current_watch.store(&watch, std::memory_order_release);
+}
+
+void WaitForProcess::set_process(int process) const noexcept {
+    awaited_process.store(process, std::memory_order_relaxed);
 }
 
 bool is_compile_thread() noexcept { return on_compile_thread; }

@@ -37,6 +37,16 @@ bool is_compile_thread() noexcept;
 /// throws; CompileInterrupted.
 void run_watched(const std::string& what, const std::function<void()>& work);
 
+/// While it lives, the calling thread waits for another process, which whoever waits for the thread's compile is told.
+class WaitForProcess {
+  public:
+    WaitForProcess() = default;
+    ~WaitForProcess() { set_process(0); }
+    WaitForProcess(WaitForProcess&&) = delete;
+    /// 0: it is not known which.
+    void set_process(int process) const noexcept;
+};
+
 /// Waits for another thread's compile of `what`. Throws: what it threw; CompileInterrupted.
 void wait_watched(const std::string& what, const std::shared_future<void>& end);
 

@@ -41,26 +41,41 @@ std::string absolute(const std::string& path) {
     return failed ? path : made.lexically_normal().string();
 }
 
+/// NVRTC takes C strings: what follows a NUL would not be read.
+void refuse_nul(const char* field, const std::string& text) {
+    if (text.find('\0') != text.npos)
+        fail_option(field, text, "it has a NUL character, which ends a C string");
+}
+
 void check(const CompileOptions& options) {
-    static constexpr std::array<std::string_view, 3> standards = {"c++17", "c++20", "c++23"};
+    static constexpr std::array<std::string_view, 5> standards = {"c++11", "c++14", "c++17", "c++20",
+                                                                  "c++23"};
     if (std::ranges::find(standards, options.std) == standards.end()) {
-        fail_option("std", options.std, "it must be c++17, c++20, or (from NVRTC 13.3 on) c++23");
+        fail_option(
+            "std", options.std,
+            "it must be c++17, c++20, or (from NVRTC 13.3 on) c++23; c++11 and c++14 are compiled as c++17");
     }
     for (const auto& [name, value] : options.defines) {
         if (!is_macro_name(name)) fail_option("defines", name, "it is not a macro name");
         if (value.find('\n') != value.npos) fail_option("defines", value, "a macro is one line");
+        refuse_nul("defines", name);
+        refuse_nul("defines", value);
     }
     for (const std::string& path : options.include_paths) {
         if (path.empty()) fail_option("include_paths", path, "it is empty; the current directory is \".\"");
+        refuse_nul("include_paths", path);
     }
     for (const auto& [name, text] : options.headers) {
         if (name.empty()) fail_option("headers", name, "a header needs the name by which it is included");
+        refuse_nul("headers", name);
         if (text.find('\0') != text.npos) fail_option("headers", name, "its text contains a NUL character");
     }
     if (options.max_registers && *options.max_registers < 1) {
         fail_option("max_registers", std::to_string(*options.max_registers), "a thread needs at least one");
     }
+    refuse_nul("keep_sources", options.keep_sources);
     for (const std::string& option : options.extra) {
+        refuse_nul("extra", option);
         const std::string why = refusal_of_extra(option);
         if (why.empty()) continue;
         reject(ErrorKind::value, {.field = "extra", .got = option}, "`extra` cannot hold \"{}\": {}.",
@@ -96,6 +111,10 @@ std::optional<LineDirective> line_directive(std::string_view line) {
 }  // namespace
 
 Source read_source(const std::string& path) {
+    if (path.find('\0') != path.npos) {
+        reject(ErrorKind::value, {.field = "file", .got = path},
+               "the name \"{}\" has a NUL character, and no file's name has one.", shortened(path));
+    }
     errno = 0;
     std::ifstream file(path, std::ios::binary);
     // A directory opens; only reading it fails.
@@ -187,7 +206,8 @@ Arch parse_arch(std::string_view text) {
 
 std::vector<std::string> to_arguments(const CompileOptions& options) {
     check(options);
-    std::vector<std::string> arguments = {"-std=" + options.std};
+    const bool older = options.std == "c++11" || options.std == "c++14";  // the prelude and CCCL need C++17
+    std::vector<std::string> arguments = {"-std=" + (older ? "c++17" : options.std)};
     for (const auto& [name, value] : options.defines) {
         arguments.push_back(value.empty() ? "-D" + name : fmt::format("-D{}={}", name, value));
     }

@@ -38,7 +38,7 @@ Arch parse_arch(std::string_view text);
 
 /// How a text is compiled. Everything here but `pch` is part of the cache key, in this order.
 struct CompileOptions {
-    std::string std = "c++17";                                 ///< c++17, c++20, from NVRTC 13.3 on c++23
+    std::string std = "c++17";  ///< c++17 (also c++11, c++14), c++20, from NVRTC 13.3 on c++23
     std::vector<std::pair<std::string, std::string>> defines;  ///< -DNAME=VALUE; an empty value is -DNAME
     std::vector<std::string> include_paths;  ///< relative ones count from the directory of the process
     std::vector<std::pair<std::string, std::string>> headers;  ///< name -> text, found by #include "name"

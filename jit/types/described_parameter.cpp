@@ -213,19 +213,31 @@ bool describe_mdspan(const DemangledType& type, ParameterType& out) {
     return true;
 }
 
-/// `float (*) [4]`, which `float x[][4]` decays to: arrays whose last axis has 4 elements.
+/// The numbers in "[3][4]"; empty where one of them is none.
+std::vector<std::int64_t> extents_in(std::string_view text) {
+    std::vector<std::int64_t> extents;
+    while (text.starts_with('[')) {
+        extents.push_back(std::atoll(std::string(text.substr(1)).c_str()));
+        if (extents.back() <= 0) return {};
+        text.remove_prefix(std::min(text.find(']') + 1, text.size()));
+    }
+    return text.empty() ? extents : std::vector<std::int64_t>{};
+}
+
+/// `float (*) [3][4]`, which `float x[][3][4]` decays to: arrays whose last axes have 3 and 4 elements.
 void describe_rows(const DemangledType& type, std::size_t star, TypeFacts row, ParameterType& out) {
     out.kind = Declared::pointer;
-    const std::string extents = type.name.substr(star + 6);
-    const int length = std::atoi(extents.c_str());
+    const std::vector<std::int64_t> extents = extents_in(std::string_view(type.name).substr(star + 5));
     const DemangledType element = parse_type(std::string_view(type.name).substr(0, star));
-    const bool one_axis = extents.find('[') == extents.npos && length > 0;
-    if (one_axis) {
+    std::int64_t length = 1;
+    for (const std::int64_t extent : extents) length *= extent;
+    if (!extents.empty()) {
         describe_elements(element, {row.bytes / static_cast<std::uint32_t>(length), row.alignment, row.form},
                           out);
     }
-    if (one_axis && out.element_kind == Element::named && out.lanes == 0) {
-        out.lanes = length;
+    if (!extents.empty() && out.element_kind == Element::named && out.lanes == 0) {
+        out.lanes = static_cast<int>(length);
+        if (extents.size() > 1) out.row = extents;
     } else {
         out.element_kind = Element::opaque;
         out.dtype = {DTypeKind::opaque, row.bytes};

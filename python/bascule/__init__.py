@@ -144,3 +144,12 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def _missing_attribute(self: object, name: str) -> Any:
+    from bascule._porting import attribute_error
+
+    raise attribute_error(self, name)
+
+
+Stream.__getattr__ = Device.__getattr__ = _missing_attribute  # type: ignore[attr-defined]

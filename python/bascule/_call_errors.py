@@ -6,6 +6,7 @@ The stub of the extension module is the table of its functions' parameters.
 import ast
 import difflib
 import functools
+import inspect
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -61,6 +62,40 @@ def describe(name: str, positional: list[Any], named: dict[str, Any]) -> _errors
     return error
 
 
+def signature(name: str) -> inspect.Signature:
+    """What `inspect.signature` says of the function with this qualified name. Called by the extension module."""
+    found = _functions().get(name)
+    if found is None:
+        raise AttributeError("__signature__")
+    given, kind = found.args, inspect.Parameter
+    defaults = [None] * (len(given.posonlyargs + given.args) - len(given.defaults)) + list(given.defaults)
+    rows: list[tuple[ast.arg, Any, ast.expr | None]] = [
+        (each, kind.POSITIONAL_ONLY if each in given.posonlyargs else kind.POSITIONAL_OR_KEYWORD, default)
+        for each, default in zip(given.posonlyargs + given.args, defaults, strict=True)
+    ]
+    if given.vararg:
+        rows.append((given.vararg, kind.VAR_POSITIONAL, None))
+    rows += [
+        (each, kind.KEYWORD_ONLY, default) for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    ]
+    if given.kwarg:
+        rows.append((given.kwarg, kind.VAR_KEYWORD, None))
+    parameters = [
+        inspect.Parameter(
+            each.arg,
+            how,
+            default=inspect.Parameter.empty if default is None else ast.literal_eval(default),
+            annotation=_source_of(each.annotation),
+        )
+        for each, how, default in rows
+    ]
+    return inspect.Signature(parameters, return_annotation=_source_of(found.returns))
+
+
+def _source_of(annotation: ast.expr | None) -> Any:
+    return inspect.Parameter.empty if annotation is None else ast.unparse(annotation)
+
+
 def _problem(parameters: list[_Parameter], positional: list[Any], named: dict[str, Any]) -> tuple[str, str]:
     """What is wrong, and with which argument."""
     taken = [parameter for parameter in parameters if not parameter.name.startswith("*")]
@@ -112,17 +147,26 @@ def _written(parameters: list[_Parameter]) -> Iterator[str]:
 @functools.cache
 def _table() -> dict[str, list[_Parameter]]:
     """The parameters by the qualified names of functions; of those with several signatures without the types."""
-    stub = ast.parse(Path(__file__).with_name("_bascule.pyi").read_text(encoding="utf-8"))
     table: dict[str, list[_Parameter]] = {}
+    for name, function in _written_functions():
+        parameters = list(_parameters(function.args))["." in name :]
+        table[name] = [each._replace(types=()) for each in parameters] if name in table else parameters
+    return table
+
+
+@functools.cache
+def _functions() -> dict[str, ast.FunctionDef]:
+    return dict(reversed(list(_written_functions())))  # of several signatures the first
+
+
+def _written_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Those of the stub, by their qualified names."""
+    stub = ast.parse(Path(__file__).with_name("_bascule.pyi").read_text(encoding="utf-8"))
     for owner in stub.body:
         members = owner.body if isinstance(owner, ast.ClassDef) else [owner]
         for function in members:
             if isinstance(function, ast.FunctionDef):
-                is_method = isinstance(owner, ast.ClassDef)
-                name = f"{owner.name}.{function.name}" if isinstance(owner, ast.ClassDef) else function.name
-                parameters = list(_parameters(function.args))[is_method:]
-                table[name] = [each._replace(types=()) for each in parameters] if name in table else parameters
-    return table
+                yield f"{owner.name}.{function.name}" if isinstance(owner, ast.ClassDef) else function.name, function
 
 
 def _parameters(arguments: ast.arguments) -> Iterator[_Parameter]:

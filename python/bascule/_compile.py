@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ def compile(
     options: _bascule.CompileOptions | Mapping[str, Any] | Sequence[str] | None = None,
     *,
     file: str | bytes | os.PathLike[str] | None = None,
-    name_expressions: Sequence[str] = (),
+    name_expressions: Iterable[str] | None = (),
     **others: Any,
 ) -> _bascule.Module:
     """Compile CUDA C++ with NVRTC for the current device, or for `options.arch`.
@@ -135,26 +135,22 @@ def module_at(
     directory: str = "",
 ) -> _bascule.Module:
     """The module of a text whose place is known; not compiled."""
-    try:
-        return make(source, *place, directory, _checked(options), tuple(name_expressions))
-    except UnicodeEncodeError as error:
-        character, text = ord(error.object[error.start]), str(error.object)
-        where = (
-            f"in line {text.count(chr(10), 0, error.start) + 1} of the text" if text is source else f"in {text!a:.80}"
-        )
-        raise _errors.ArgumentValueError(
-            f"U+{character:04X} {where} is half of a character (a lone surrogate), and NVRTC takes UTF-8. "
-            "Decode the text again from what it was read from."
-        ) from None
+    return make(source, *place, directory, _checked(options), tuple(name_expressions))
 
 
-def checked_name_expressions(given: Sequence[str]) -> Sequence[str]:
-    """`name_expressions` as it was given, unless it is something else than a list of str."""
-    if isinstance(given, str) or not all(isinstance(each, str) for each in given):
+def checked_name_expressions(given: Iterable[str] | None) -> tuple[str, ...]:
+    """The elements of `name_expressions`, unless they are something else than str."""
+    if given is None:  # as CuPy's RawModule has it by default
+        return ()
+    listed = tuple(given) if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else (given,)
+    if isinstance(given, str) or not all(isinstance(each, str) for each in listed):
         raise _errors.ArgumentTypeError(
             f'`name_expressions` is a list of str, like ["scale<float>"]; got {given!r:.80}'
         )
-    return given
+    for each in listed:
+        if "\0" in each:
+            raise _errors.ArgumentValueError(f"`name_expressions` has {each!r:.80}: no name has a NUL character")
+    return listed
 
 
 def _text_of(path: str) -> str:

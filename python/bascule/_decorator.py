@@ -6,7 +6,7 @@ import functools
 import sys
 import threading
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bascule import _bascule, _compile, _errors, _places
@@ -19,7 +19,7 @@ def kernel(
     options: _bascule.CompileOptions | Mapping[str, Any] | Sequence[str] | None = None,
     *,
     name: str | None = None,
-    name_expressions: Sequence[str] = (),
+    name_expressions: Iterable[str] | None = (),
 ) -> Callable[[Callable[..., Any]], LaunchRule]:
     """Decorate a launch rule: a function with the kernel's parameters that returns how many threads to launch.
 
@@ -53,7 +53,7 @@ def kernel(
         raise _errors.ArgumentTypeError(
             f"bascule.kernel takes the CUDA C++ text: @bascule.kernel(source); got {type(source).__name__}"
         )
-    instances = tuple(checked_name_expressions(name_expressions))
+    instances = checked_name_expressions(name_expressions)
     sites = _places.sites(sys._getframe(1))
     return lambda rule: LaunchRule(rule, source, name, options, sites, instances)
 

@@ -1,6 +1,8 @@
 """Checks the environment variables that begin with BASCULE_ when the package is imported."""
 
 import os
+import sys
+from pathlib import Path
 
 from bascule import _errors
 
@@ -35,7 +37,22 @@ _VARIABLES = (
 
 
 def check() -> None:
-    """Warn of names that are probably misspelt. Values are checked where they are used, this one only here."""
+    """Warn of names that are probably misspelt. Values are checked where they are used, these only here."""
+    try:
+        _check_values()
+    except _errors.ArgumentError as error:
+        if Path(sys.argv[0]).name == "bascule" or sys.orig_argv[-len(sys.argv) - 1 :][:2] == ["-m", "bascule"]:
+            raise SystemExit(f"error: {error}") from None  # the command has not begun
+        raise
+    for name in os.environ:
+        if name.startswith("BASCULE_") and name not in _VARIABLES:
+            import difflib
+
+            for meant in difflib.get_close_matches(name, _VARIABLES, n=1, cutoff=0.88):  # programs may have their own
+                _errors.warn(f"the environment variable {name} has no effect. Did you mean {meant}?", UserWarning)
+
+
+def _check_values() -> None:
     if (value := os.environ.get("BASCULE_FULL_TRACEBACK", "")) not in ("", "0", "1"):
         raise _errors.ArgumentValueError(
             f"BASCULE_FULL_TRACEBACK is {value!r}: set it to 1 (tracebacks show Bascule's frames) or 0 (they do not), "
@@ -49,9 +66,3 @@ def check() -> None:
         from bascule import _trace_ranges
 
         _trace_ranges.start_for_process(ranges)
-    for name in os.environ:
-        if name.startswith("BASCULE_") and name not in _VARIABLES:
-            import difflib
-
-            for meant in difflib.get_close_matches(name, _VARIABLES, n=1, cutoff=0.88):  # programs may have their own
-                _errors.warn(f"the environment variable {name} has no effect. Did you mean {meant}?", UserWarning)

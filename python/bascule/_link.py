@@ -153,6 +153,6 @@ def _encoded(text: str) -> bytes:
 def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
-    except OSError:
-        _bascule._read_source(path)  # raises FileError with the system's reason
+    except (OSError, ValueError):
+        _bascule._read_source(path)  # raises: FileError with the system's reason, or what is wrong with the name
         raise

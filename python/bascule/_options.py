@@ -79,9 +79,9 @@ def fields_of(flags: list[Any]) -> dict[str, Any]:
 
 
 def _split(flag: str) -> tuple[str, str | None]:
-    """-DN=4 is -D with N=4, as is --define-macro=N=4."""
+    """-DN=4 is -D with N=4, as are --define-macro=N=4, and -D N=4 in one."""
     if flag[:2] in ("-D", "-I") and flag not in _FLAGS:
-        return flag[:2], flag[2:].removeprefix("=")
+        return flag[:2], flag[2:].removeprefix("=").lstrip()
     name, equals, value = flag.partition("=")
     return name, value if equals else None
 

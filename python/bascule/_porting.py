@@ -44,6 +44,40 @@ _SENTENCES = {
     "SurfaceObject": "bascule.surface(array) makes a surface of a bascule.CudaArray",
     "select_device set_device": "`with bascule.device(1):` makes it the current device",
     "get_device": "bascule.current_device()",
+    "sync": "bascule.synchronize() waits for the device, stream.synchronize() for a stream",
+    "cdiv": "(n + block - 1) // block; kernel.forall(n)(...) computes the grid itself",
+    "next_power_of_2": "1 << (n - 1).bit_length()",
+    "autotune": "kernel.best_block() chooses a block, kernel.forall(n)(...) grid and block; bascule.benchmark measures",
+    "memory_info mem_get_info": "bascule.memory_pool() tells used_bytes and reserved_bytes",
     "launch": "kernel[grid, block](x, ...) or kernel[grid, block, stream](x, ...) launches",
 }
+# Attributes of objects, by their classes.
+_ATTRIBUTES = {
+    "Stream": {
+        "sync": "stream.synchronize() waits for it",
+        "ptr": "stream.handle",
+        "use": "`with stream:` makes it the current stream",
+    },
+    "Device": {
+        "attributes": "ATTRIBUTES",
+        "memory_info": "bascule.memory_pool(device) tells used_bytes and reserved_bytes",
+        "sync": "`with device: bascule.synchronize()` waits for it",
+        "synchronize": "`with device: bascule.synchronize()` waits for it",
+        "id": "device.ordinal",
+        "use": "`with device:` makes it the current device",
+    },
+}
+
+
+def attribute_error(self: object, name: str) -> AttributeError:
+    """The error for an attribute that an object of these classes has not: says what there is instead."""
+    kind = type(self).__name__
+    hint = _ATTRIBUTES.get(kind, {}).get(name, "")
+    if hint == "ATTRIBUTES":
+        hint = ", ".join(each for each in dir(self) if not each.startswith("_"))
+    return AttributeError(
+        f"'bascule.{kind}' object has no attribute '{name}'{': ' + hint + '.' if hint else ''}", name=name, obj=self
+    )
+
+
 HINTS = {name: sentence.format(name=name) for names, sentence in _SENTENCES.items() for name in names.split()}

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -66,6 +67,28 @@ std::string next_step(EmulatedFault::Lack lack) {
     return "";
 }
 
+/// The argument of each kernel that was None last: "Argument 2 'x'".
+struct NullArguments {
+    std::mutex mutex;
+    std::map<std::string, std::string> of_kernel;
+};
+
+NullArguments& null_arguments() { return never_destroyed<NullArguments>(); }
+
+/// For a launch that `blamed` describes; empty where no argument of its kernel was None.
+std::string describe_nulls(const std::string& blamed) {
+    NullArguments& all = null_arguments();
+    const std::lock_guard lock(all.mutex);
+    for (const auto& [kernel, described] : all.of_kernel) {
+        if (blamed.find(fmt::format("kernel '{}'", kernel)) == blamed.npos) continue;
+        return fmt::format("\n{} of a launch of '{}' was {}.", described, kernel,
+                           advice("None, which is a null pointer: a function that returns nothing, such as "
+                                  "x.fill(0), gives None",
+                                  "null"));
+    }
+    return {};
+}
+
 FailureDetails details_of(const Driver& driver, CUresult code, std::string report) {
     // A bounds check traps after the kernel has written a record, which says more.
     BoundsReport bounds;
@@ -79,6 +102,7 @@ FailureDetails details_of(const Driver& driver, CUresult code, std::string repor
     details.launch = emulated == nullptr ? blame(current_ordinal(driver), bounds.kernel)
                                          : blame(current_ordinal(driver), fault);
     details.report += next_step(fault.lack);
+    if (code == CUDA_ERROR_ILLEGAL_ADDRESS) details.report += describe_nulls(details.launch);
     return details;
 }
 
@@ -127,6 +151,13 @@ void remember_place(const Source& source, const CompileOptions& options) {
     std::erase_if(all.newest_first, [&](const UserPlace& place) { return place.canonical == canonical; });
     all.newest_first.push_front({canonical, source});
     if (all.newest_first.size() > most_places) all.newest_first.pop_back();
+}
+
+void note_null_argument(const Signature& signature, int index) {
+    const Parameter& parameter = signature.parameters[static_cast<std::size_t>(index)];
+    NullArguments& all = null_arguments();
+    const std::lock_guard lock(all.mutex);
+    all.of_kernel[signature.kernel] = fmt::format("Argument {} '{}'", index + 1, parameter.name);
 }
 
 void describe_failures() noexcept { Driver::set_failure_describer(&details_of); }

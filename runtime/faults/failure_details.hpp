@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include <bascule/interface/arguments/signature.hpp>
 #include <bascule/jit/text/source.hpp>
 
 namespace bascule {
@@ -15,6 +16,10 @@ void remember_place(const Source& source, const CompileOptions& options = {});
 /// A report of the emulated device with "line 2 of /bascule/<hash>.cu" replaced by the user's line, its file and its text.
 /// Thread-safe.
 std::string with_user_places(std::string report);
+
+/// Remembers that the argument `index` of a launch of this kernel was None: the error of an illegal address in it says so.
+/// Thread-safe.
+void note_null_argument(const Signature& signature, int index);
 
 /// From now on every CudaError has these details. Called when the first module is made. Thread-safe.
 void describe_failures() noexcept;

@@ -182,7 +182,12 @@ Global find_global(const Module& module, const std::string& name, Device device)
     const auto& declarations = module.declarations();
     const auto found = std::ranges::find_if(declarations, &KernelDeclaration::is_template);
     const bool named = is_named(module, name);
-    if (found != declarations.end() && !named) {
+    const std::string& text = module.source().text;
+    const std::string bare = name.substr(0, name.find('<'));
+    const bool may_have_it =
+        text.find(bare.substr(bare.rfind(':') + 1)) != text.npos ||  // npos + 1: all of it
+        text.find("include") != text.npos;
+    if (found != declarations.end() && !named && may_have_it) {
         reject_field(ErrorKind::value, "name",
                      "{} has the template '{}', and instances have variables of their own: ask the kernel "
                      "whose '{}' you mean, with kernel.get_global(\"{}\"); an instance is "

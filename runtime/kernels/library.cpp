@@ -32,11 +32,17 @@ void finish_loading(const Driver& driver, CUkernel kernel, const std::string& do
 
 [[noreturn]] void fail_parameter(const KernelImage& kernel, const Parameter& parameter, std::size_t offset,
                                  std::size_t bytes) {
-    throw Error(
-        fmt::format("kernel '{}': the compiler gives parameter '{}' {} bytes at {}, and the driver {} bytes "
-                    "at {}. Nothing was launched. Please report this with your NVRTC's and driver's "
-                    "versions.",
-                    kernel.name, parameter.name, parameter.bytes, parameter.offset, bytes, offset));
+    if (parameter.spelling.find("long double") != parameter.spelling.npos) {
+        throw Error(fmt::format(
+            "kernel '{}' declares parameter '{}' as `{}`, which host and device pass with different "
+            "sizes: devices have no type wider than double. Declare `double`.",
+            kernel.name, parameter.name, parameter.spelling));
+    }
+    throw Error(fmt::format(
+        "kernel '{}': the compiler gives parameter '{}' {} bytes at {}, and the driver {} bytes "
+        "at {}. Nothing was launched. Where its type has a `long double`, declare `double`: devices "
+        "have no wider type. Otherwise please report this with your NVRTC's and driver's versions.",
+        kernel.name, parameter.name, parameter.bytes, parameter.offset, bytes, offset));
 }
 
 /// Kernels take 4 KB of parameters, and 32,764 bytes from compute capability 7.0 on with drivers of CUDA 12.1 and newer.

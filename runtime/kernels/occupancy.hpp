@@ -34,7 +34,7 @@ KernelAttributes attributes_of(const LoadedKernel& kernel, Device device);
 /// Resident blocks and warps per multiprocessor. A value.
 struct Occupancy {
     std::uint32_t blocks = 0;  ///< resident at once on a multiprocessor
-    double warps = 0;          ///< resident warps over the maximum of a multiprocessor, 0 to 1
+    double ratio = 0;          ///< resident warps over the maximum of a multiprocessor, 0 to 1
     std::uint32_t grid = 0;    ///< resident at once on the device: the least grid that fills it
 
     bool operator==(const Occupancy&) const = default;

@@ -145,6 +145,19 @@ class Passed<Image> {
     const ImageArgument* argument_;
 };
 
+/// Never defined: the compiler's error names the argument, counted from 1, the kernel's type and what was passed.
+template <int argument, class KernelDeclares, class GotInstead>
+struct wrong_type_of;
+
+template <int argument, class Parameter, class Given>
+Passed<Parameter> passed(const Given& given) {
+    if constexpr (std::constructible_from<Passed<Parameter>, const Given&>) {
+        return Passed<Parameter>(given);
+    } else {
+        return wrong_type_of<argument, Parameter, Given>::here;
+    }
+}
+
 /// The function that these types mean, checked against them. Throws: as Kernel::typed.
 Kernel choose_typed(const Kernel& kernel, std::vector<std::string> template_arguments,
                     std::span<const HostType> types, Device device);
@@ -162,23 +175,28 @@ class TypedKernel<void(Parameters...)> {
     /// Launches on `stream`. A DeviceArray and an ArrayView are ordered by their own streams. Raw pointers name no
     /// stream: work on other streams that they need is the caller's to wait for. Throws: ArgumentError before the first
     /// operation; CudaError.
-    void operator()(StreamRef stream, const LaunchConfig& config,
-                    const detail::Passed<Parameters>&... arguments) const {
+    template <class... Given>
+    void operator()(StreamRef stream, const LaunchConfig& config, const Given&... arguments) const {
         ArgumentPack pack(kernel_.signature(stream.device()));
-        int index = 0;
-        (arguments.set(pack, index++), ...);
+        set(pack, arguments...);
         kernel_.launch(stream, config, pack);
     }
-    /// The same with at least so many threads, in blocks that fill the device. Throws: ArgumentError for none too.
-    void forall(StreamRef stream, std::uint64_t threads,
-                const detail::Passed<Parameters>&... arguments) const {
+    /// The same with at least so many threads, in blocks that fill the device; none for no work, of which the arguments
+    /// are checked too.
+    template <class... Given>
+    void forall(StreamRef stream, std::uint64_t threads, const Given&... arguments) const {
         forall(stream, {threads}, arguments...);
     }
     /// In two or three dimensions: {x, y, z}.
+    template <class... Given>
     void forall(StreamRef stream, std::initializer_list<std::uint64_t> work,
-                const detail::Passed<Parameters>&... arguments) const {
-        (*this)(stream, kernel_.configuration_for(stream.device(), {work.begin(), work.size()}),
-                arguments...);
+                const Given&... arguments) const {
+        ArgumentPack pack(kernel_.signature(stream.device()));
+        set(pack, arguments...);
+        for (const std::uint64_t extent : work) {
+            if (extent == 0) return;
+        }
+        kernel_.launch(stream, kernel_.configuration_for(stream.device(), {work.begin(), work.size()}), pack);
     }
 
     const Kernel& kernel() const noexcept { return kernel_; }
@@ -186,6 +204,18 @@ class TypedKernel<void(Parameters...)> {
   private:
     friend class Kernel;
     explicit TypedKernel(Kernel kernel) : kernel_(std::move(kernel)) {}
+
+    template <class... Given>
+    static void set(ArgumentPack& pack, const Given&... arguments) {
+        static_assert(sizeof...(Given) == sizeof...(Parameters),
+                      "a launch passes one argument for each parameter of the kernel");
+        int index = 0;
+        [&]<std::size_t... at>(std::index_sequence<at...>) {
+            (detail::passed<static_cast<int>(at) + 1, Parameters>(arguments).set(pack, index++), ...);
+        }
+        (std::index_sequence_for<Given...>());
+    }
+
     Kernel kernel_;
 };
 

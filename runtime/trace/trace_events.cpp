@@ -47,7 +47,7 @@ Json arguments_of(const TraceRecord& record) {
     if (record.config) {
         args["grid"] = to_array(record.config->grid);
         args["block"] = to_array(record.config->block);
-        args["shared_bytes"] = record.config->shared_bytes;
+        args["shared_bytes"] = record.config->shared_bytes.value;
     }
     if (record.bytes) args["bytes"] = *record.bytes;
     if (record.site != LaunchSite{}) args["place"] = record.site.place();

@@ -138,7 +138,7 @@ def numba_cuda() -> Timer:
 
 def context_of_the_driver() -> None:
     """Libraries that expect a current context find one."""
-    bascule.device_array(1)
+    bascule.device_array(1, "f4")
     driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
     context = ctypes.c_void_p()
     driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)

@@ -34,7 +34,7 @@ class Driver:
     """The driver's own calls, with a pool and a stream of its own."""
 
     def __init__(self) -> None:
-        bascule.device_array(1)
+        bascule.device_array(1, "f4")
         self.library = ctypes.CDLL(_bascule._driver_info()["path"])
         context = ctypes.c_void_p()
         self("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)

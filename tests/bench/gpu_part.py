@@ -133,7 +133,7 @@ def main() -> int:
     options = parser.parse_args()
     note = peers.complete_numpy_for_numba() if options.library == "numba-cuda" else ""
     writer = Writer(options.rows, note)
-    bascule.device_array(1)
+    bascule.device_array(1, "f4")
     for topic in TOPICS:
         module = importlib.import_module(topic)
         try:

@@ -526,7 +526,9 @@ def handles_to_memory(d: RawDriver) -> None:
         "a pool with file descriptors": lambda: d.pooled(4 * MIB, d.pool(handle_types=1), own),
         "the default pool": lambda: d.pooled(4 * MIB, default, own),
         "managed memory": lambda: d.made("cuMemAllocManaged", c_size_t(4 * MIB), 1, kind=c_uint64),
-        "bascule.device_array": lambda: c_uint64(keep(bascule.device_array(MIB)).__cuda_array_interface__["data"][0]),
+        "bascule.device_array": lambda: c_uint64(
+            keep(bascule.device_array(MIB, "f4")).__cuda_array_interface__["data"][0]
+        ),
     }
     for name, make in sources.items():
 

@@ -76,7 +76,7 @@ class RawDriver:
         (self.native,) = native("bench_native")
         self.native.use_wall_clock()
         device = bascule.current_device()
-        bascule.device_array(1)
+        bascule.device_array(1, "f4")
         self.library = ctypes.CDLL(bascule._bascule._driver_info()["path"])
         self.emulated = device.emulated or hasattr(self.library, "bascule_emulated_abi")
         self.context = c_void_p()

@@ -322,15 +322,15 @@ def a_python_host_function() -> Facts:
         facts[f"{name}, ms"] = round((time.perf_counter() - start) * 1e3, 3)
 
     held = {
-        "device": bascule.device_array(1 << 20),
-        "pinned": bascule.pinned_array(1 << 16),
-        "managed": bascule.managed_array(1 << 16),
+        "device": bascule.device_array(1 << 20, "f4"),
+        "pinned": bascule.pinned_array(1 << 16, "f4"),
+        "managed": bascule.managed_array(1 << 16, "f4"),
         "code": bascule.compile(SAXPY.replace("*= 2", "*= 3")).twice.prepare(),
     }
     for name in list(held):
         timed(f"drop {name}", lambda name=name: held.pop(name))
     timed("launch", lambda: module.twice[4, 256, busy](x, 1024))
-    timed("allocate", lambda: bascule.device_array(1 << 16))
+    timed("allocate", lambda: bascule.device_array(1 << 16, "f4"))
     timed("100 launches", lambda: [module.twice[4, 256, busy](x, 1024) for _ in range(100)])
     stream.synchronize()
     assert ran == [True]

@@ -92,7 +92,7 @@ OPERATIONS: dict[str, Callable[[Scene], object]] = {
     "copy_from_host": lambda s: s.x.copy_from_host(s.host),
     "to_device of 128 bytes": lambda s: bascule.to_device(s.host),
     "to_device of 2 MiB": lambda s: bascule.to_device(s.large),
-    "device_array": lambda s: bascule.device_array(1000),
+    "device_array": lambda s: bascule.device_array(1000, "f4"),
     "device_array of 256 MiB": lambda s: bascule.device_array(256 * MIB, "u1"),
     "zeros": lambda s: bascule.zeros(1000, "f4"),
     "pinned_array": lambda s: bascule.pinned_array(1000, "f4"),

@@ -148,7 +148,7 @@ def main() -> int:
     parser.add_argument("--smoke", action="store_true", help="a few seconds, with Bascule's arrays alone")
     options = parser.parse_args()
     seconds = 6.0 if options.smoke else options.seconds
-    bascule.device_array(1)
+    bascule.device_array(1, "f4")
     driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
     context = ctypes.c_void_p()
     driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)

@@ -1,11 +1,16 @@
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <fcntl.h>
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include <doctest/doctest.h>
@@ -516,6 +521,81 @@ TEST_CASE("a place with a problem keeps nothing and says so once") {
     CHECK(cache.list(problem).empty());
     CHECK(problem == "it may not be");
     CHECK_FALSE(fs::exists(directory.path() + "/new"));
+}
+
+/// A process that holds a lock as another one of Bascule's would, until it is told or killed.
+class Holder {
+  public:
+    /// `signature` replaces what a holder writes into the file.
+    explicit Holder(const std::string& path, const std::string& signature = "") {
+        int ready[2], end[2];
+        REQUIRE(pipe(ready) == 0);
+        REQUIRE(pipe(end) == 0);
+        process_ = fork();
+        if (process_ == 0) {
+            close(end[1]);
+            const int file = open(path.c_str(), O_RDWR | O_CREAT, 0600);
+            flock(file, LOCK_EX);
+            std::string fields;
+            std::getline(std::ifstream("/proc/self/stat"), fields);
+            std::istringstream words(fields.substr(fields.rfind(')') + 1));
+            std::string start;
+            for (int i = 0; i < 20; ++i) words >> start;
+            const std::string mine = signature.empty() ? fmt::format("{} {}", getpid(), start) : signature;
+            static_cast<void>(!write(file, mine.data(), mine.size()));
+            static_cast<void>(!write(ready[1], "r", 1));
+            char byte = 0;
+            static_cast<void>(!read(end[0], &byte, 1));
+            _exit(0);
+        }
+        char byte = 0;
+        REQUIRE(read(ready[0], &byte, 1) == 1);
+        for (const int each : {ready[0], ready[1], end[0]}) close(each);
+        end_ = end[1];
+    }
+    ~Holder() {
+        kill(process_, SIGKILL);
+        waitpid(process_, nullptr, 0);
+        close(end_);
+    }
+    void send(int signal) const {
+        kill(process_, signal);
+        if (signal == SIGSTOP) waitpid(process_, nullptr, WUNTRACED);
+    }
+    void release() const { static_cast<void>(!write(end_, "e", 1)); }
+
+  private:
+    pid_t process_ = 0;
+    int end_ = -1;
+};
+
+TEST_CASE("a lock is waited for as long as its process goes on, and no longer") {
+    using namespace std::chrono_literals;
+    const TemporaryDirectory temporary;
+    const CacheDirectory directory(temporary.path() + "/cache");
+    REQUIRE(directory.lock("first", 1ms));  // makes the directory
+    const std::string path = temporary.path() + "/cache/held";
+    {
+        const Holder holder(path);
+        holder.send(SIGSTOP);
+        CHECK_FALSE(directory.lock("held", 50ms));
+        holder.send(SIGCONT);
+        std::thread releasing([&] {
+            std::this_thread::sleep_for(300ms);  // several times as long as a wait for a stopped one
+            holder.release();
+        });
+        CHECK(directory.lock("held", 50ms));
+        releasing.join();
+    }
+    for (const char* other : {"1 1", "not a process", "999999999 1"}) {
+        const Holder holder(path, other);
+        CHECK_FALSE(directory.lock("held", 50ms));
+    }
+    {
+        const Holder holder(path);
+        holder.send(SIGKILL);
+        CHECK(directory.lock("held", 10s));  // at once: the system has unlocked it
+    }
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ constexpr Row all_rows[] = {
     {"ns::Hidden*", "ns::Hidden*", Kind::pointer, "|V0", 8, 8, "o"},
     {"Either*", "Either*", Kind::pointer, "|V8", 8, 8, "o"},
     {"rows", "float (*)[4]", Kind::pointer, "<f4", 8, 8, "l4"},
-    {"planes", "float (*)[2][4]", Kind::pointer, "|V32", 8, 8, "o"},
+    {"planes", "float (*)[2][4]", Kind::pointer, "<f4", 8, 8, "l8"},
     {"float**", "float**", Kind::pointer, "<u8", 8, 8, "p"},
     {"const float* const*", "const float* const*", Kind::pointer, "<u8", 8, 8, "cp"},
     {"bascule::array_view<float>", "bascule::array_view<float>", Kind::array_view, "<f4", 24, 8},

@@ -140,16 +140,16 @@ TEST_CASE("four numbers are a float4, in a subarray or in a structure") {
     CHECK(contains(said(field("v", 0, "<i4", {4})), "'v' has the shape () in the kernel's `V` and (4,)"));
 }
 
-ScalarTuple numbers(std::size_t count) {
-    ScalarTuple tuple;
-    tuple.elements.resize(count);
+TupleArgument numbers(std::size_t count) {
+    TupleArgument tuple;
+    tuple.elements.resize(count, Scalar{});
     return tuple;
 }
 
 TEST_CASE("the members of a struct are read in their order, structs inside too") {
-    ScalarTuple like = numbers(4);
-    like.elements[2] = ScalarTuple{{numbers(2), numbers(2)}};
-    const auto read = [&](const std::string& type, const ScalarTuple& tuple) {
+    TupleArgument like = numbers(4);
+    like.elements[2] = TupleArgument{{numbers(2), numbers(2)}};
+    const auto read = [&](const std::string& type, const TupleArgument& tuple) {
         return read_members(probed(text), type, tuple);
     };
     const std::vector<StructMember> members = read("ns::Particle", like);
@@ -161,7 +161,7 @@ TEST_CASE("the members of a struct are read in their order, structs inside too")
     REQUIRE(members[2].members.size() == 2);
     CHECK(members[2].members[1].offset == offsetof(Inner, weight));
     CHECK(members[3].extents == std::vector<std::int64_t>{2, 4});
-    const auto said = [&](const ScalarTuple& tuple) {
+    const auto said = [&](const TupleArgument& tuple) {
         return message_of<ArgumentError>([&] { read("ns::Particle", tuple); });
     };
     CHECK(contains(said(numbers(3)), "more members than the tuple, which has 3 numbers"));

@@ -144,7 +144,7 @@ def test_auto_says_once_that_it_emulates_or_takes_the_gpu():
         import bascule, warnings
         warnings.simplefilter("always")
         d = bascule.current_device()
-        bascule.stream(); bascule.device_array(3)
+        bascule.stream(); bascule.device_array(3, "f4")
         print("emulated" if d.emulated else "gpu")
         """,
         BASCULE_DEVICE="auto",

@@ -90,6 +90,21 @@ TEST_CASE("the braces of a launch are grid and block, as its two numbers are in 
     CHECK(named.grid.count() * named.block.count() == 192);
 }
 
+TEST_CASE("forall over no work launches nothing and checks its arguments") {
+    const TestModule program(typed_text);
+    const Stream stream;
+    const DeviceBuffer x(4 * sizeof(float)), y(4 * sizeof(float));
+    const std::vector<float> start = counting(4);
+    copy_to_device(stream, y.address(), start.data(), y.bytes());
+    const auto saxpy =
+        program.module.kernel("saxpy").typed<void(float, const float*, float*, int)>({"float"});
+    saxpy.forall(stream, 0, 2, pointer<const float>(x), pointer<float>(y), 4);
+    saxpy.forall(stream, {4, 0}, 2, pointer<const float>(x), pointer<float>(y), 4);
+    CHECK(read<float>(y, stream) == start);
+    CHECK_THROWS_AS(saxpy.forall(stream, 0, 2, pointer<const float>(x), pointer<float>(y), 2.5),
+                    ArgumentError);
+}
+
 TEST_CASE("an extent is not cut: a grid of 2^32 + 1 blocks is refused, and so is one of -1") {
     const TestModule program(typed_text);
     const Stream stream;
@@ -101,6 +116,18 @@ TEST_CASE("an extent is not cut: a grid of 2^32 + 1 blocks is refused, and so is
         CHECK_THROWS_WITH_AS((launch(stream, {.grid = 1, .block = {1, blocks}}, pointer<float>(p))),
                              doctest::Contains("`block"), ArgumentError);
     }
+    const auto said = [&](const LaunchConfig& config, const char* words) {
+        CHECK_THROWS_WITH_AS(launch(stream, config, pointer<float>(p)), doctest::Contains(words),
+                             ArgumentError);
+    };
+    said({-1, 1}, "`grid` has -1, which is below 0.");
+    said({{1, 1ll << 40}, 1}, "`grid` has 1099511627776, which is above the limit of every device.");
+    said({1, 1, ~0ull}, "`shared_bytes` has 9223372036854775807, which is above the limit of every device.");
+    const std::size_t g = 1, n = 16;
+    const LaunchConfig sizes{{g, g}, {16, 2}, n * 4};  // without a warning
+    CHECK(sizes.shared_bytes == 64);
+    launch(stream, sizes, pointer<float>(p));
+    said({{g, g}, {16, 2}, n << 40}, "`shared_bytes` has 17592186044416");
     static_assert(Dim3(std::size_t{7}, 2).x == 7);
     static_assert(!std::is_convertible_v<double, Dim3>);
 }

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import shutil
 import signal
 
@@ -45,6 +46,10 @@ def _emulate(arguments: argparse.Namespace) -> int:
         raise UsageError("there is no program to run: bascule emulate -- COMMAND")
     if shutil.which(command[0]) is None:
         raise UsageError(f"there is no program {command[0]}")
+    if arguments.schedule is not None and not re.fullmatch(r"threads|eager|lazy|random:\d+", arguments.schedule):
+        raise UsageError(
+            f"--schedule {arguments.schedule}: it is threads, eager, lazy or random:SEED, such as random:7"
+        )
     from bascule import _stand_ins
 
     variables = _stand_ins.environment(os.environ, arguments.schedule)

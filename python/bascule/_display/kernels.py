@@ -42,7 +42,7 @@ def kernel(kernel: _bascule.Kernel) -> Document:
         try:
             pairs += _loaded(kernel)
             blocks = range(_WARP, kernel.attributes.max_threads_per_block + 1, _WARP)
-            occupied = [(block, kernel.occupancy(block).warps) for block in blocks]
+            occupied = [(block, kernel.occupancy(block).ratio) for block in blocks]
             parts.append(plots.occupancy(occupied, kernel.best_block()))
         except _errors.Error as error:  # after a fault
             pairs.append(("on the device", f"not available: {_first_line(error)}"))

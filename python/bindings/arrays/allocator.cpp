@@ -69,7 +69,9 @@ struct Given {
 std::uint64_t address_of(const py::object& value) {
     py::object number = value;
     if (PyIndex_Check(number.ptr()) == 0 && has_attribute(number, "value")) number = number.attr("value");
-    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Long(number.ptr()));
+    const bool is_float = PyFloat_Check(number.ptr());
+    const auto integer =
+        is_float ? py::object() : py::reinterpret_steal<py::object>(PyNumber_Long(number.ptr()));
     if (!integer) {
         PyErr_Clear();
         reject_field(ErrorKind::type, "allocator",

@@ -89,7 +89,7 @@ ArrayObject allocate(const ArrayPlan& plan, Device device, const py::object& str
 ArrayObject new_array(MemoryKind kind, const py::object& shape, const py::object& dtype,
                       const std::string& order, const py::object& stream, bool shareable) {
     require_order(order, "CF");
-    const py::object element = numpy().attr("dtype")(dtype);
+    const py::object element = to_dtype(dtype);
     const ArrayPlan plan{.shape = to_shape(shape),
                          .dtype = dtype_of(element),
                          .layout = numpy_layout(element),
@@ -164,12 +164,12 @@ Raises ArgumentError for a dtype that no device has, and CudaError when there is
 >>> import numpy as np, bascule
 >>> bascule.to_device(np.arange(3)).shape
 (3,))");
-    module.def("device_array", &new_device_array, "shape"_a, "dtype"_a = "float32", py::kw_only(),
+    module.def("device_array", &new_device_array, "shape"_a, "dtype"_a = "float64", py::kw_only(),
                "order"_a = "C", "stream"_a = py::none(), "shareable"_a = false,
                R"(Create a DeviceArray with undefined contents.
 
 shape : int or tuple of ints.
-dtype : numpy.dtype or anything that makes one.
+dtype : numpy.dtype or anything that makes one; float64, as NumPy's, where it is omitted.
 order : 'C' or 'F'. Raw pointers take C order only.
 stream : bound to the array; None means the current stream, else the default stream.
 shareable : True for memory that other processes can open (cuIpcGetMemHandle), by an allocation of its own in place of the pool's, or
@@ -189,7 +189,7 @@ stream : as for `device_array`.
 >>> bascule.device_array_like(np.zeros((2, 3), order="F")).strides
 (8, 16))");
     module.def(
-        "pinned_array", &new_array_of<MemoryKind::pinned>, "shape"_a, "dtype"_a = "float32", py::kw_only(),
+        "pinned_array", &new_array_of<MemoryKind::pinned>, "shape"_a, "dtype"_a = "float64", py::kw_only(),
         "order"_a = "C", "stream"_a = py::none(),
         R"(Create an array in pinned host memory, which kernels and NumPy access in place; contents are undefined.
 
@@ -202,7 +202,7 @@ used the array first. Copies between it and the device run while the host contin
 >>> x.copy_to_host()
 array([1, 2, 3], dtype=int32))");
     module.def(
-        "managed_array", &new_array_of<MemoryKind::managed>, "shape"_a, "dtype"_a = "float32", py::kw_only(),
+        "managed_array", &new_array_of<MemoryKind::managed>, "shape"_a, "dtype"_a = "float64", py::kw_only(),
         "order"_a = "C", "stream"_a = py::none(),
         R"(Create an array in managed memory, which migrates to the processor that uses it; contents are undefined.
 

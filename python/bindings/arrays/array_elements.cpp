@@ -58,7 +58,7 @@ void enqueue(const py::object& destination, const py::object& source, StreamRef 
 
 py::object as_type(const py::object& self, const py::object& dtype, const py::object& stream) {
     const ArrayObject& array = held(self);
-    const py::object element = numpy().attr("dtype")(dtype);
+    const py::object element = to_dtype(dtype);
     const bool fortran = keeps_fortran(array.view);
     if (element.equal(numpy_dtype(array.view))) return py::cast(packed(self, fortran, stream));
     const DType to = dtype_of(element);
@@ -213,7 +213,7 @@ py::object filled(ArrayObject array, const py::object& value) {
 template <bool is_zero>
 py::object new_constant(const py::object& shape, const py::object& dtype, const std::string& order,
                         const py::object& stream) {
-    const py::object one = numpy().attr(is_zero ? "zeros" : "ones")(py::tuple(), "dtype"_a = dtype);
+    const py::object one = numpy().attr(is_zero ? "zeros" : "ones")(py::tuple(), "dtype"_a = to_dtype(dtype));
     return filled(new_array(MemoryKind::device, shape, dtype, order, stream), one);
 }
 
@@ -274,7 +274,7 @@ array([1.5, 1.5, 1.5], dtype=float32))");
 
 void bind_filled_arrays(py::module_& module) {
     module.def(
-        "zeros", &new_constant<true>, "shape"_a, "dtype"_a = "float32", py::kw_only(), "order"_a = "C",
+        "zeros", &new_constant<true>, "shape"_a, "dtype"_a = "float64", py::kw_only(), "order"_a = "C",
         "stream"_a = py::none(),
         R"(Create a DeviceArray of zeros, in the order of `stream`. Does not wait. Parameters as for `device_array`.
 
@@ -282,12 +282,12 @@ void bind_filled_arrays(py::module_& module) {
 >>> bascule.zeros(3, "i4").copy_to_host()
 array([0, 0, 0], dtype=int32))");
     module.def(
-        "ones", &new_constant<false>, "shape"_a, "dtype"_a = "float32", py::kw_only(), "order"_a = "C",
+        "ones", &new_constant<false>, "shape"_a, "dtype"_a = "float64", py::kw_only(), "order"_a = "C",
         "stream"_a = py::none(),
         R"(Create a DeviceArray of ones, in the order of `stream`. Does not wait. Parameters as for `device_array`.
 
 >>> import bascule
->>> bascule.ones(2).copy_to_host()
+>>> bascule.ones(2, "f4").copy_to_host()
 array([1., 1.], dtype=float32))");
     module.def(
         "zeros_like", &zeros_like, "array"_a, py::kw_only(), "stream"_a = py::none(),

@@ -140,7 +140,7 @@ propagates unchanged (PyTorch raises RuntimeError for a tensor that requires a g
 descriptor are not checked. False for classes.
 
 >>> import bascule
->>> bascule.is_cuda_array(bascule.device_array(4)), bascule.is_cuda_array([1, 2])
+>>> bascule.is_cuda_array(bascule.device_array(4, "f4")), bascule.is_cuda_array([1, 2])
 (True, False))");
 }
 

@@ -8,6 +8,7 @@
 #include "arrays/array_object.hpp"
 #include "arrays/mask.hpp"
 #include "parts.hpp"
+#include "support/integers.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;
@@ -20,7 +21,7 @@ namespace {
 py::object alone_or_all(const py::args& arguments) {
     if (arguments.size() != 1) return arguments;
     const py::object only = arguments[0];
-    return py::isinstance<py::tuple>(only) || py::isinstance<py::list>(only) ? only : py::object(arguments);
+    return is_several(only) ? only : py::object(arguments);
 }
 
 ArrayObject reshaped(const ArrayObject& array, const py::args& shape) {
@@ -63,7 +64,7 @@ ArrayObject transposed(const ArrayObject& array, const py::args& axes) {
 }
 
 ArrayObject viewed(const ArrayObject& array, const py::object& dtype) {
-    const py::object element = numpy().attr("dtype")(dtype);
+    const py::object element = to_dtype(dtype);
     if (array.mask) {
         reject_field(ErrorKind::not_supported, "dtype",
                      "a view of a masked array as another dtype would lose which elements are valid. Use "

@@ -100,11 +100,15 @@ py::object host_values(const py::object& given, const ArrayView& view, Device de
     const py::object host = is_array ? values : cast_values(values, dtype);
     if (!py::object(host.attr("dtype")).equal(dtype) ||
         !py::object(host.attr("shape")).equal(to_tuple(view.shape))) {
-        reject_field(ErrorKind::value, "values",
-                     "`values` must have shape {} and dtype {}, got shape {} and dtype {}. Convert them with "
-                     ".astype(array.dtype), or broadcast them with numpy.broadcast_to(values, array.shape).",
-                     bascule::to_string(view.shape), std::string(py::str(dtype)),
-                     std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype"))));
+        const bool same_dtype = py::object(host.attr("dtype")).equal(dtype);
+        reject_field(
+            ErrorKind::value, "values",
+            "`values` must have shape {} and dtype {}, got shape {} and dtype {}. {}",
+            bascule::to_string(view.shape), std::string(py::str(dtype)),
+            std::string(py::str(host.attr("shape"))), std::string(py::str(host.attr("dtype"))),
+            same_dtype ? "Copy into a part of the array, such as array[:n].copy_from_host(values), or repeat "
+                         "the values with numpy.broadcast_to(values, array.shape)."
+                       : "Convert them with .astype(array.dtype).");
     }
     const bool fortran = keeps_fortran(view);
     if (!flag(host,

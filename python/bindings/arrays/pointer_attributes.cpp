@@ -91,7 +91,7 @@ object : an integer address, or anything with `__cuda_array_interface__` or (in 
 Raises ValueError for memory that no device can use. Does not wait.
 
 >>> import bascule
->>> bascule.pointer_attributes(bascule.pinned_array(4)).kind
+>>> bascule.pointer_attributes(bascule.pinned_array(4, "f4")).kind
 'pinned')");
 }
 

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "classes/callable_object.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/without_gil.hpp"
@@ -164,6 +165,16 @@ py::object make_public(const py::object& function, const py::object& results) {
     return made;
 }
 
+/// For inspect.signature: of a function of the extension module, by its stub; others have theirs.
+PyObject* signature_of(PyObject* self, void*) {
+    return guarded([&] {
+        if (!reinterpret_cast<PublicFunction*>(self)->is_bound) throw py::attribute_error("__signature__");
+        const py::handle function(self);
+        return py::object(
+            py::module_::import("bascule._call_errors").attr("signature")(function.attr("__qualname__")));
+    });
+}
+
 PyTypeObject* make_function_type() {
     static PyMemberDef members[] = {
         {"__vectorcalloffset__", T_PYSSIZET, offsetof(PublicFunction, vectorcall), READONLY, nullptr},
@@ -172,6 +183,7 @@ PyTypeObject* make_function_type() {
     };
     static PyGetSetDef attributes[] = {
         {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+        {"__signature__", &signature_of, nullptr, nullptr, nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr},
     };
     static PyMethodDef methods[] = {
@@ -230,6 +242,27 @@ int refuse_to_make(PyObject* self, PyObject*, PyObject*) noexcept {
     return -1;
 }
 
+/// tp_alloc of our classes: pybind11 uses what it returns without a look.
+PyObject* allocate_or_throw(PyTypeObject* type, Py_ssize_t items) {
+    PyObject* const made = PyType_GenericAlloc(type, items);
+    if (made == nullptr) throw py::error_already_set();
+    return made;
+}
+
+/// tp_new of our classes, of those derived from them, and of the base of all, which has no objects of its own:
+/// pybind11's throws into Python's C code.
+PyObject* new_object(PyTypeObject* type, PyObject*, PyObject*) noexcept {
+    return guarded([&] {
+        if (reinterpret_cast<PyObject*>(type) == py::detail::get_internals().instance_base) {
+            throw py::type_error(
+                fmt::format("{} is the base of Bascule's classes and has no objects", type->tp_name));
+        }
+        auto made = owned(PyType_GenericAlloc(type, 0));
+        reinterpret_cast<py::detail::instance*>(made.ptr())->allocate_layout();
+        return made;
+    });
+}
+
 /// pybind11 asks for the memory of an object without a value.
 void* refuse_memory(std::size_t) {
     throw py::type_error(
@@ -240,6 +273,8 @@ void* refuse_memory(std::size_t) {
 }  // namespace
 
 void describe_call_errors(const py::module_& module) {
+    // Ours alone: PYBIND11_STDLIB keeps us apart from other modules of pybind11's.
+    reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base)->tp_new = &new_object;
     for (const auto& [name, value] : copy_of(module.attr("__dict__"))) {
         describe_errors_of(module, name.cast<std::string>(), value);
         if (!py::isinstance<py::type>(value)) continue;
@@ -247,8 +282,11 @@ void describe_call_errors(const py::module_& module) {
             describe_errors_of(value, member.cast<std::string>(), function);
         }
         auto* const type = reinterpret_cast<PyTypeObject*>(value.ptr());
-        if (py::detail::type_info* info = py::detail::get_type_info(type))
+        if (py::detail::type_info* info = py::detail::get_type_info(type)) {
             info->operator_new = &refuse_memory;
+            type->tp_alloc = &allocate_or_throw;
+            type->tp_new = &new_object;
+        }
         if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) &&
             type->tp_init == &py::detail::pybind11_object_init) {
             type->tp_init = &refuse_to_make;

@@ -176,7 +176,7 @@ The device sets as much memory aside for every thread that it can run at once, a
 
 >>> import bascule
 >>> with bascule.device(0) as device:
-...     bascule.device_array(3).device == device
+...     bascule.device_array(3, "f4").device == device
 True)");
     module.def(
         "device_count", [] { return without_gil([] { return Device::count(); }); },

@@ -346,7 +346,7 @@ priority : lower numbers are more urgent; `bascule.current_device().stream_prior
 
 >>> import bascule
 >>> with bascule.stream() as stream:
-...     bascule.device_array(3).stream == stream
+...     bascule.device_array(3, "f4").stream == stream
 True)");
     module.def("external_stream", &external_stream, "handle"_a,
                "Borrow a stream of another library: an integer handle, or any object that names a stream. "

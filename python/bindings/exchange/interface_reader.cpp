@@ -249,16 +249,38 @@ class Entries {
     KeyValues values_ = {};
 };
 
-/// The entries of whatever mapping it is. A Mapping's own methods are asked once, for a copy.
+/// `mapping[key]` for each of its keys, each asked once: the values that other readers get. `dict(mapping)` would pass
+/// over the `__getitem__` of a subclass of dict, whose `__missing__` may also know a required key.
+py::dict copy_of_mapping(PyObject* mapping) {
+    py::dict copy;
+    const auto read = [&](PyObject* key) {
+        return py::reinterpret_steal<py::object>(into_python([&] { return PyObject_GetItem(mapping, key); }));
+    };
+    for (const py::handle key : owned(into_python([&] { return PyMapping_Keys(mapping); }))) {
+        const py::object value = read(key.ptr());
+        if (!value) throw py::error_already_set();
+        copy[key] = value;
+    }
+    for (unsigned required : {Key::shape, Key::typestr, Key::data, Key::version}) {
+        const py::handle key = detail::key_names[required];
+        if (copy.contains(key)) continue;
+        if (const py::object value = read(key.ptr())) {
+            copy[key] = value;
+        } else {
+            if (PyErr_ExceptionMatches(PyExc_KeyError) == 0) throw py::error_already_set();
+            PyErr_Clear();
+        }
+    }
+    return copy;
+}
+
+/// The entries of whatever mapping it is.
 void take_entries(PyObject* descriptor, Entries& entries) {
     if (PyDict_CheckExact(descriptor)) [[likely]]
         return entries.walk(descriptor);
     if (!PyList_Check(descriptor) && PyMapping_Check(descriptor) != 0 && !PyType_Check(descriptor)) {
-        if (find_attribute(descriptor, py::str("keys").ptr())) {
-            const py::object copy = owned(into_python(
-                [&] { return PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyDict_Type), descriptor); }));
-            return entries.walk(copy.ptr());
-        }
+        if (find_attribute(descriptor, py::str("keys").ptr()))
+            return entries.walk(copy_of_mapping(descriptor).ptr());
     }
     reject(ErrorKind::type,
            {.field = "__cuda_array_interface__", .expected = "a dict", .got = safe_repr(descriptor)},

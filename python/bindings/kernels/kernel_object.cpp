@@ -324,12 +324,12 @@ void bind_kernel_values(py::module_& module) {
         });
     py::class_<Occupancy>(module, "Occupancy", "Occupancy of a kernel with one block size. Does not change.")
         .def_readonly("blocks", &Occupancy::blocks, "Resident blocks per SM.")
-        .def_readonly("warps", &Occupancy::warps, "Resident warps over the most that an SM holds: 0 to 1.")
+        .def_readonly("ratio", &Occupancy::ratio, "Resident warps over the most that an SM holds: 0 to 1.")
         .def_readonly("grid", &Occupancy::grid,
                       "Resident blocks on the device: the least grid that fills it.")
         .def(py::self == py::self)
         .def("__repr__", [](const Occupancy& self) {
-            return fmt::format("Occupancy(blocks={}, warps={}, grid={})", self.blocks, self.warps, self.grid);
+            return fmt::format("Occupancy(blocks={}, ratio={}, grid={})", self.blocks, self.ratio, self.grid);
         });
 }
 

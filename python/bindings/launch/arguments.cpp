@@ -7,6 +7,7 @@
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/peer_access.hpp>
+#include <bascule/runtime/faults/failure_details.hpp>
 
 #include "arrays/array_object.hpp"
 #include "arrays/mask.hpp"
@@ -86,10 +87,11 @@ std::string describe_absence(const std::string& absence) {
            parameter.spelling, got, describe_absence(absence));
 }
 
-[[noreturn]] void fail_unknown(PyObject* object, const Parameter& parameter, const std::string& absence) {
-    const bool is_sequence = PyTuple_Check(object) || PyList_CheckExact(object);
+/// `unread` says what is wrong with a tuple or a list.
+[[noreturn]] void fail_unknown(PyObject* object, const Parameter& parameter, const std::string& absence,
+                               const std::string& unread) {
     const std::string got =
-        is_sequence ? describe_unread(object) : fmt::format("an object of type {}", Py_TYPE(object)->tp_name);
+        !unread.empty() ? unread : fmt::format("an object of type {}", Py_TYPE(object)->tp_name);
     std::string wanted = what_to_pass(parameter);
     const std::string why = takes_arrays(parameter.type) ? describe_absence(absence) : "";
     const bool is_array_like =
@@ -101,6 +103,17 @@ std::string describe_absence(const std::string& absence) {
     if (wanted == "a number") wanted = "a Python or NumPy scalar";
     reject(ErrorKind::type, {.expected = parameter.spelling, .got = got},
            "the kernel declares `{}`, got {}. Pass {}.{}", parameter.spelling, got, wanted, why);
+}
+
+/// A pointer to any elements in the place of a parameter: for arrays that are a part of its value.
+Parameter any_pointer(const Parameter& parameter) {
+    Parameter any;
+    any.name = parameter.name;
+    any.spelling = parameter.spelling;
+    any.bytes = sizeof(std::uint64_t);
+    any.type.kind = ParameterType::Kind::pointer;
+    any.type.element_kind = ParameterType::Element::any;
+    return any;
 }
 
 }  // namespace
@@ -124,15 +137,8 @@ ArgumentValue ArgumentReader::read_void(PyObject* argument) {
     return read_structure(argument, py::handle(argument).attr("dtype"), LayoutSource::dtype);
 }
 
-/// By its fields where NumPy knows them: bit fields it does not.
 ArgumentValue ArgumentReader::read_ctypes(PyObject* argument) {
-    py::object dtype = numpy().attr("dtype")("V1");
-    try {
-        dtype = numpy().attr("dtype")(py::type::handle_of(argument));
-    } catch (const py::error_already_set&) {
-        // Its size is checked.
-    }
-    return read_structure(argument, dtype, LayoutSource::ctypes);
+    return read_structure(argument, ctypes_dtype(py::type::handle_of(argument)), LayoutSource::ctypes);
 }
 
 ArgumentValue ArgumentReader::read_structure(PyObject* argument, const py::object& dtype,
@@ -149,8 +155,30 @@ ArgumentValue ArgumentReader::read_structure(PyObject* argument, const py::objec
     return StructuredScalar{bytes.bytes, layout, source};
 }
 
+/// What a tuple may hold for a pointer. Tuples and host arrays are read by their elements.
+std::optional<TupleArgument::Element> ArgumentReader::read_element(PyObject* element,
+                                                                   const Parameter& parameter) {
+    if (element == Py_None) return std::monostate{};
+    if (Py_TYPE(element) == raw_pointer_type) return RawPointer{py::cast<RawPointerObject&>(element).address};
+    const bool is_array = as_array(element) != nullptr ||
+                          has_attribute(element, names().cuda_array_interface) ||
+                          (has_attribute(element, names().dlpack) && !is_host_array(element));
+    if (!is_array || PyType_Check(element)) return std::nullopt;
+    const ArgumentValue value = read_any(element, any_pointer(parameter));
+    const auto* view = std::get_if<ArrayView>(&value);
+    if (view == nullptr) return std::nullopt;
+    return std::make_shared<const ArrayView>(*view);
+}
+
+std::optional<TupleArgument> ArgumentReader::read_tuple_for(PyObject* argument, const Parameter& parameter,
+                                                            std::string& unread) {
+    return read_tuple(
+        argument, [&](PyObject* element) { return read_element(element, parameter); }, unread);
+}
+
 /// What is passed by value and is not a number.
-std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
+std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument, const Parameter& parameter,
+                                                        std::string& unread) {
     if (Py_TYPE(argument) == raw_pointer_type) {
         return RawPointer{py::cast<RawPointerObject&>(argument).address};
     }
@@ -165,7 +193,7 @@ std::optional<ArgumentValue> ArgumentReader::read_value(PyObject* argument) {
     if (is_ctypes_structure(argument)) return read_ctypes(argument);
     if (auto number = read_ctypes_number(argument)) return number;
     if (PyTuple_Check(argument) || PyList_CheckExact(argument)) {
-        if (auto tuple = read_tuple(argument)) return *std::move(tuple);
+        if (auto tuple = read_tuple_for(argument, parameter, unread)) return *std::move(tuple);
     }
     return std::nullopt;
 }
@@ -242,7 +270,8 @@ ArrayView ArgumentReader::read_array(PyObject* argument, PyObject* descriptor, c
 /// already.
 ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& parameter,
                                            const std::string* absence) {
-    if (auto value = read_value(argument)) return *std::move(value);
+    std::string unread;
+    if (auto value = read_value(argument, parameter, unread)) return *std::move(value);
     ArrayView view;
     if (read_by_table(argument, profile_of(Py_TYPE(argument)), parameter, view)) return view;
     std::string why;
@@ -258,7 +287,7 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
     if (is_host_array(argument)) {
         if (has_attribute(argument, "ndim") && is_void(argument)) return read_void(argument);
         if (!takes_arrays(parameter.type) && parameter.type.kind != ParameterType::Kind::scalar) {
-            if (auto tuple = read_tuple(argument)) return *std::move(tuple);
+            if (auto tuple = read_tuple_for(argument, parameter, unread)) return *std::move(tuple);
         }
         fail_host_array(argument, parameter);
     }
@@ -276,7 +305,7 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
         case DlpackMemory::none:
             break;
     }
-    fail_unknown(argument, parameter, *absence);
+    fail_unknown(argument, parameter, *absence, unread);
 }
 
 /// An array of ours. Where the launch is not ordered with its stream, it may be the first that uses the memory.
@@ -324,12 +353,7 @@ ImageArgument ArgumentReader::read_image(PyObject* argument, const Parameter& pa
             made.array.stream_source = StreamSource::ignored;
         }
     } else {
-        Parameter any;
-        any.name = parameter.name;
-        any.spelling = parameter.spelling;
-        any.bytes = sizeof(std::uint64_t);
-        any.type.kind = ParameterType::Kind::pointer;
-        any.type.element_kind = ParameterType::Element::any;
+        Parameter any = any_pointer(parameter);
         any.type.constant = !made.is_surface;
         const ArgumentValue value = read_any(image.array, any);
         const auto* view = std::get_if<ArrayView>(&value);
@@ -380,6 +404,7 @@ ArgumentValue ArgumentReader::read(PyObject* argument, int index, const Paramete
         own->plain.set(named_here ? plain_traits(own->view) : not_plain);
     }
     pack.set(index, read(argument, index, parameter));
+    if (argument == Py_None) note_null_argument(pack.signature(), index);
 }
 
 /// Python's error says why.

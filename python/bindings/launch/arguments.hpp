@@ -90,7 +90,11 @@ class ArgumentReader {
     ArrayView read_array(PyObject* argument, PyObject* descriptor, const Parameter& parameter);
     void read_mask_for(PyObject* argument, const Parameter& parameter, const pybind11::object& mask,
                        ArrayView& view);
-    std::optional<ArgumentValue> read_value(PyObject* argument);
+    std::optional<ArgumentValue> read_value(PyObject* argument, const Parameter& parameter,
+                                            std::string& unread);
+    std::optional<TupleArgument::Element> read_element(PyObject* element, const Parameter& parameter);
+    std::optional<TupleArgument> read_tuple_for(PyObject* argument, const Parameter& parameter,
+                                                std::string& unread);
     bool read_bytes(PyObject* argument, RawBytes& bytes);
     ArgumentValue read_void(PyObject* argument);
     ArgumentValue read_ctypes(PyObject* argument);

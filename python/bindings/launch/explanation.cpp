@@ -132,7 +132,7 @@ py::object explain_launch(LaunchState& state, const CallArguments& arguments) {
     if (state.launches) {
         facts["grid"] = to_tuple(prepared.config().grid);
         facts["block"] = to_tuple(prepared.config().block);
-        facts["shared_bytes"] = prepared.config().shared_bytes;
+        facts["shared_bytes"] = prepared.config().shared_bytes.value;
     }
     facts["arguments"] =
         arguments_of(pack.signature(), read.objects.span(), read.values.span(), pack.producers(), stream);

@@ -15,6 +15,7 @@
 
 #include "classes/callable_object.hpp"
 #include "context/call_site.hpp"
+#include "context/stream_object.hpp"
 #include "launch/explanation.hpp"
 #include "launch/known_launchers.hpp"
 #include "launch/prepared_launch.hpp"
@@ -99,7 +100,7 @@ std::string geometry(const LaunchState& state) {
     }
     const LaunchConfig& config = chosen ? resolved->target->config() : plan.config;
     return fmt::format("[{}, {}] {} bytes shared", bascule::to_string(config.grid),
-                       bascule::to_string(config.block), config.shared_bytes);
+                       bascule::to_string(config.block), config.shared_bytes.value);
 }
 
 PyObject* repr_of_launcher(PyObject* self) {
@@ -187,6 +188,18 @@ py::object make_launcher_at_site(const Kernel& kernel, LaunchPlan plan, const La
            fmt::join(entries, ", "), entries[0], entries[1]);
 }
 
+/// A stream where grid or block belong.
+void refuse_misplaced_stream(const py::tuple& parts) {
+    for (std::size_t i = 0; i < 2; ++i) {
+        if (!py::isinstance<StreamObject>(parts[i])) continue;
+        reject_field(
+            ErrorKind::type, "stream",
+            "the {} entry in the brackets is the {}, got a stream, which is the third: kernel[grid, block, "
+            "stream].",
+            i == 0 ? "first" : "second", i == 0 ? "grid" : "block");
+    }
+}
+
 /// No stream has an address below this: handles are addresses on the heap, but for those of the default streams.
 constexpr long long lowest_handle = 1 << 18;
 
@@ -232,6 +245,7 @@ py::object launcher_of(const KernelObject& self, const py::object& key) {
     const py::tuple parts = key;
     const py::object stream = parts.size() > 2 ? py::object(parts[2]) : py::none();
     const py::object shared = parts.size() > 3 ? py::object(parts[3]) : py::int_(0);
+    refuse_misplaced_stream(parts);
     if (PyLong_CheckExact(stream.ptr())) require_handle(parts);
     const LaunchConfig config = to_config(parts[0], parts[1], shared);
     const SubscriptSite place = current_subscript();

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/trace/traced_call.hpp>
 
 #include "context/current_stream.hpp"
@@ -123,6 +124,7 @@ void PreparedLaunch::read_and_choose(ArgumentReader& reader, const CallArguments
         if (!kernel.is_function())
             reader.check_chosen(objects[i], static_cast<int>(i), signature.parameters[i]);
         pack_->set(static_cast<int>(i), values[i]);
+        if (objects[i] == Py_None) note_null_argument(signature, static_cast<int>(i));
     }
 }
 

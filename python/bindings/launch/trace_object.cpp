@@ -120,7 +120,7 @@ py::tuple argument_names(const Signature& signature) {
 py::object describe_launch(const py::object& make_record, const LaunchInfo& launch) {
     const Signature& signature = launch.kernel.image->signature;
     return make_record(signature.kernel, to_string(signature), to_tuple(launch.config.grid),
-                       to_tuple(launch.config.block), launch.config.shared_bytes,
+                       to_tuple(launch.config.block), launch.config.shared_bytes.value,
                        StreamObject{nullptr, launch.stream, {}}, argument_names(signature),
                        launch.site.place());
 }

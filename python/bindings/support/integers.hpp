@@ -67,6 +67,28 @@ inline bool is_integer(pybind11::handle object) noexcept {
 /// The int of a number that has `__index__`. Throws: what that raised.
 inline pybind11::object to_int(pybind11::handle number) { return owned(PyNumber_Index(number.ptr())); }
 
+/// The same; null where it is not an integer, as an array of NumPy's of several. Throws: what else was raised.
+inline pybind11::object try_int(pybind11::handle number) {
+    if (!is_integer(number)) return {};
+    auto integer = pybind11::reinterpret_steal<pybind11::object>(PyNumber_Index(number.ptr()));
+    if (!integer) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw pybind11::error_already_set();
+        PyErr_Clear();
+    }
+    return integer;
+}
+
+/// Whether it stands for several integers: a tuple, a list, an array of one dimension, and what else has a length; text
+/// does not.
+inline bool is_several(pybind11::handle object) noexcept {
+    PyObject* const given = object.ptr();
+    if (PyTuple_Check(given) || PyList_Check(given)) return true;
+    if (PySequence_Check(given) == 0 || PyUnicode_Check(given) || PyBytes_Check(given)) return false;
+    if (PyObject_Length(given) >= 0) return true;
+    PyErr_Clear();  // an array without dimensions is a number
+    return false;
+}
+
 /// The value of an int; nothing where it is negative or has more than 64 bits.
 inline std::optional<std::uint64_t> to_uint64(pybind11::handle integer) noexcept {
     const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());

@@ -37,6 +37,10 @@ inline pybind11::str to_readable(std::string_view text) {
 /// KeyboardInterrupt and its like come out.
 std::string safe_repr(PyObject* object);
 
+/// The bytes of a str that has lone surrogates: those that stand for bytes (PEP 383) become these. Throws:
+/// ArgumentError for others.
+pybind11::bytes bytes_of_surrogates(PyObject* text);
+
 /// The text of a str; lone surrogates are escaped.
 std::string escaped(PyObject* text);
 
@@ -61,10 +65,7 @@ struct type_caster<std::string> {
             return true;
         }
         PyErr_Clear();
-        // Other surrogates: UnicodeEncodeError says which and where.
-        return load(
-            bascule::python::owned(PyUnicode_AsEncodedString(source.ptr(), "utf-8", "surrogateescape")),
-            false);
+        return load(bascule::python::bytes_of_surrogates(source.ptr()), false);
     }
     static handle cast(const std::string& text, return_value_policy, handle) {
         return bascule::python::to_str(text).release();

@@ -33,7 +33,7 @@ CudaArrayObject make(const std::vector<std::int64_t>& shape, DType dtype, const 
 CudaArrayObject make_undefined(const py::object& shape, const py::object& dtype, int channels, bool layered,
                                bool cube, bool surface, bool gather, const py::object& stream) {
     const Dimensions extents = to_shape(shape);
-    return make({extents.begin(), extents.end()}, dtype_of(numpy().attr("dtype")(dtype)),
+    return make({extents.begin(), extents.end()}, dtype_of(to_dtype(dtype)),
                 {channels, layered, cube, surface, gather}, current_device(), stream);
 }
 

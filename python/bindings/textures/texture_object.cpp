@@ -188,7 +188,7 @@ Raises ArgumentError, also for options that a driver would ignore, and CudaError
 ...     out[threadIdx.x] = tex2D<float>(image, threadIdx.x + 1.0f, 0.5f);
 ... }''')
 >>> image = bascule.to_device(np.arange(16, dtype="f4").reshape(2, 8))
->>> out = bascule.device_array(4)
+>>> out = bascule.device_array(4, "f4")
 >>> module.half[1, 4](bascule.texture(image, filter="linear"), out)
 >>> out.copy_to_host()
 array([0.5, 1.5, 2.5, 3.5], dtype=float32))");

@@ -106,6 +106,25 @@ bool is_in_order(const std::vector<StructField>& fields) {
     return true;
 }
 
+/// A ctypes type that is an address: `_type_` is a letter for one, or the type that it points to.
+bool is_ctypes_pointer(const py::handle& type) {
+    const py::object pointee = py::getattr(type, "_type_", py::none());
+    if (!py::isinstance<py::str>(pointee)) return !pointee.is_none() || py::hasattr(type, "_restype_");
+    return std::string_view("PzZO").find(pointee.cast<std::string>()) != std::string_view::npos;
+}
+
+/// The format of a field of a ctypes structure, as numpy.dtype takes it.
+py::object format_of_ctypes(const py::handle& type) {
+    if (py::hasattr(type, "_length_"))
+        return numpy().attr("dtype")(
+            py::make_tuple(format_of_ctypes(type.attr("_type_")), type.attr("_length_")));
+    if (py::hasattr(type, "_fields_")) return ctypes_dtype(type);
+    if (is_ctypes_pointer(type)) return numpy().attr("dtype")("u8");
+    const bool is_char = py::str("c").equal(py::getattr(type, "_type_", py::none()));
+    return numpy().attr("dtype")(is_char ? py::object(py::str("i1"))
+                                         : py::reinterpret_borrow<py::object>(type));
+}
+
 std::string struct_text(const py::object& given, const std::string& name) {
     const py::object dtype = numpy().attr("dtype")(given);
     StructLayout layout;
@@ -117,6 +136,54 @@ std::string struct_text(const py::object& given, const std::string& name) {
 }  // namespace
 
 py::object numpy() { return py::module_::import("numpy"); }
+
+py::object to_dtype(const py::object& given) {
+    try {
+        return numpy().attr("dtype")(given);
+    } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_TypeError)) throw;
+    }
+    const bool is_name = py::isinstance<py::str>(given);
+    const bool is_format = is_name && dtype_named(given.cast<std::string>()).has_value();
+    if (is_format) {
+        try {
+            return numpy().attr("dtype")(py::module_::import("ml_dtypes").attr(given));
+        } catch (const py::error_already_set& error) {
+            if (!error.matches(PyExc_ImportError) && !error.matches(PyExc_AttributeError)) throw;
+        }
+    }
+    const std::string got = safe_repr(given.ptr());
+    reject(ErrorKind::type, {.field = "dtype", .got = got},
+           "`dtype` is {}, which NumPy does not take as a dtype{}.", got,
+           is_format                   ? ": it is a type of ml_dtypes; pip install ml_dtypes"
+           : PyLong_Check(given.ptr()) ? ": extents of several axes are one tuple, such as zeros((3, 4))"
+                                       : ": pass \"f4\", numpy.float32 and the like");
+}
+
+py::object ctypes_dtype(const py::handle& type) {
+    py::list names;
+    py::list formats;
+    py::list offsets;
+    const py::tuple bases = type.attr("__mro__");  // fields of a base come first
+    for (std::size_t i = bases.size(); i-- > 0;) {
+        const py::object own = bases[i].attr("__dict__").attr("get")("_fields_", py::tuple());
+        for (const py::handle given : own) {
+            const py::tuple field = py::reinterpret_borrow<py::object>(given);
+            if (field.size() > 2) {
+                reject(
+                    ErrorKind::type,
+                    "field '{}' of the ctypes structure is a bit-field of {} bits, which cannot be compared with "
+                    "the kernel's struct. Pass bascule.raw_bytes(x), of which the size alone is compared.",
+                    std::string(py::str(field[0])), std::string(py::str(field[2])));
+            }
+            names.append(field[0]);
+            formats.append(format_of_ctypes(field[1]));
+            offsets.append(type.attr(py::str(field[0])).attr("offset"));
+        }
+    }
+    return numpy().attr("dtype")(py::dict("names"_a = names, "formats"_a = formats, "offsets"_a = offsets,
+                                          "itemsize"_a = py::module_::import("ctypes").attr("sizeof")(type)));
+}
 
 DType dtype_of(const py::object& dtype) {
     if (const auto known = find_dtype(dtype)) return *known;
@@ -174,13 +241,13 @@ Dimensions to_integers(const py::object& numbers, const char* field) {
     }
     Dimensions result;
     for (const py::handle number : tuple) {
-        if (PyIndex_Check(number.ptr()) == 0) {
+        const py::object integer = PyBool_Check(number.ptr()) ? to_int(number) : try_int(number);
+        if (!integer) {
             const std::string got = safe_repr(number.ptr());
             reject(ErrorKind::type, {.field = field, .expected = "an int or a tuple of ints", .got = got},
                    "`{}` must be an int or a tuple of ints, got {} ({}).", field, got,
                    Py_TYPE(number.ptr())->tp_name);
         }
-        const py::object integer = to_int(number);
         const long long value = PyLong_AsLongLong(integer.ptr());
         if (value == -1 && PyErr_Occurred() != nullptr) {
             PyErr_Clear();
@@ -193,8 +260,7 @@ Dimensions to_integers(const py::object& numbers, const char* field) {
 }
 
 Dimensions to_shape(const py::object& shape) {
-    const bool several = py::isinstance<py::tuple>(shape) || py::isinstance<py::list>(shape);
-    Dimensions extents = to_integers(several ? shape : py::object(py::make_tuple(shape)), "shape");
+    Dimensions extents = to_integers(is_several(shape) ? shape : py::object(py::make_tuple(shape)), "shape");
     for (const std::int64_t extent : extents) {
         if (extent >= 0) continue;
         reject(ErrorKind::value, {.field = "shape", .got = bascule::to_string(extents)},

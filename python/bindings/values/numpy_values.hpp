@@ -14,9 +14,17 @@ namespace bascule::python {
 /// The module numpy. Throws: ImportError.
 pybind11::object numpy();
 
+/// `numpy.dtype(given)`; names of ml_dtypes' types are found where that is installed. Throws: ArgumentError for what is
+/// not a dtype.
+pybind11::object to_dtype(const pybind11::object& given);
+
 /// The element type of a numpy.dtype: from its typestr, with its ml_dtypes format. Throws:
 /// ArgumentError for elements that have no type on a device.
 DType dtype_of(const pybind11::object& dtype);
+
+/// The numpy.dtype of a ctypes structure, with the fields of its bases; its pointers are 64-bit integers.
+/// `numpy.dtype(type)` knows neither. Throws: ArgumentError for bit-fields.
+pybind11::object ctypes_dtype(const pybind11::handle& type);
 
 /// The layout of a numpy.dtype; null where it has no fields, and where they overlap or are out of order.
 std::shared_ptr<const StructLayout> numpy_layout(const pybind11::object& dtype);

@@ -5,12 +5,14 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/tuple_argument.hpp>
+#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/types/dtype.hpp>
 
 #include "support/attributes.hpp"
@@ -89,11 +91,24 @@ Scalar scalar_of_real(PyObject* object) {
     return scalar_of(PyFloat_AS_DOUBLE(owned(PyNumber_Float(object)).ptr()));
 }
 
+/// The scalar, which a finite `numpy.longdouble` beyond the doubles has made infinite without a word.
+Scalar in_range(const Scalar& scalar, PyObject* object) {
+    const bool infinite =
+        std::isinf(scalar.floating) || std::isinf(scalar.complex.real()) || std::isinf(scalar.complex.imag());
+    if (infinite && numpy().attr("isfinite")(py::handle(object)).cast<bool>()) {
+        const std::string got = safe_repr(object);
+        reject(ErrorKind::overflow, {.got = got},
+               "{} is beyond the largest double, {}: devices have no wider floating-point type.", got,
+               std::numeric_limits<double>::max());
+    }
+    return scalar;
+}
+
 std::optional<Scalar> numpy_value(PyObject* object, const std::string& kind) {
     if (kind == "b") return scalar_of(PyObject_IsTrue(object) == 1);
     if (kind == "i" || kind == "u") return scalar_of_index(object);
-    if (kind == "f") return scalar_of_real(object);
-    if (kind == "c") return scalar_of(PyComplex_AsCComplex(object));
+    if (kind == "f") return in_range(scalar_of_real(object), object);
+    if (kind == "c") return in_range(scalar_of(PyComplex_AsCComplex(object)), object);
     if (kind == "M" || kind == "m") {
         return scalar_of_index(py::object(py::handle(object).attr("view")("i8")).ptr());
     }
@@ -134,38 +149,37 @@ py::object elements_of(PyObject* sequence) {
     return owned(PySequence_Tuple(sequence));
 }
 
-/// `room` is how many numbers there may be; those that are read are taken from it.
-std::optional<ScalarTuple> read_numbers(PyObject* sequence, std::size_t& room, int deepest) {
-    const py::object elements = deepest > 0 ? elements_of(sequence) : py::object();
-    if (!elements) return std::nullopt;
-    ScalarTuple tuple;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(elements.ptr()); ++i) {
-        PyObject* element = PyTuple_GET_ITEM(elements.ptr(), i);
-        if (room-- == 0) return std::nullopt;
-        if (const auto scalar = read_scalar(element)) {
-            tuple.elements.emplace_back(*scalar);
-        } else if (auto inner = read_numbers(element, room, deepest - 1)) {
-            tuple.elements.emplace_back(*std::move(inner));
-        } else {
-            return std::nullopt;
-        }
-    }
-    return tuple;
-}
+/// Reads the elements of one tuple, and of those in it.
+struct TupleReader {
+    const ElementReader& read_other;
+    std::size_t room = most_tuple_elements;  ///< how many more elements there may be
+    std::string stranger{};                  ///< "[1][0] is an object of type str": what ended the reading
 
-/// "[1][0] is an object of type str": the first element that is neither a number nor a sequence.
-std::string describe_stranger(PyObject* sequence, int deepest) {
-    const py::object elements = deepest > 0 ? elements_of(sequence) : py::object();
-    for (Py_ssize_t i = 0; elements && i < PyTuple_GET_SIZE(elements.ptr()); ++i) {
-        PyObject* element = PyTuple_GET_ITEM(elements.ptr(), i);
-        if (read_scalar(element)) continue;
-        if (!elements_of(element))
-            return fmt::format("[{}] is an object of type {}", i, Py_TYPE(element)->tp_name);
-        const std::string inner = describe_stranger(element, deepest - 1);
-        if (!inner.empty()) return fmt::format("[{}]{}", i, inner);
+    std::optional<TupleArgument> read(PyObject* sequence, int deepest) {
+        const py::object elements = deepest > 0 ? elements_of(sequence) : py::object();
+        if (!elements) return std::nullopt;
+        TupleArgument tuple;
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(elements.ptr()); ++i) {
+            PyObject* element = PyTuple_GET_ITEM(elements.ptr(), i);
+            if (room-- == 0) return std::nullopt;
+            if (const auto scalar = read_scalar(element)) {
+                tuple.elements.emplace_back(*scalar);
+            } else if (auto other = read_other(element)) {
+                tuple.elements.push_back(*std::move(other));
+            } else if (auto inner = read(element, deepest - 1)) {
+                tuple.elements.emplace_back(*std::move(inner));
+            } else {
+                if (!elements_of(element)) {
+                    stranger = fmt::format("[{}] is an object of type {}", i, Py_TYPE(element)->tp_name);
+                } else if (!stranger.empty()) {
+                    stranger = fmt::format("[{}]{}", i, stranger);
+                }
+                return std::nullopt;
+            }
+        }
+        return tuple;
     }
-    return {};
-}
+};
 
 // --- ctypes
 
@@ -255,16 +269,17 @@ std::optional<Scalar> read_scalar(PyObject* object) {
     return std::nullopt;
 }
 
-std::optional<ScalarTuple> read_tuple(PyObject* sequence) {
-    std::size_t room = most_tuple_elements;
-    return read_numbers(sequence, room, deepest_tuple);
-}
-
-std::string describe_unread(PyObject* sequence) {
-    const std::string place = describe_stranger(sequence, deepest_tuple);
-    if (!place.empty()) return fmt::format("a {} whose element {}", Py_TYPE(sequence)->tp_name, place);
-    return fmt::format("a {} with more than {} numbers, or nested more than {} deep",
-                       Py_TYPE(sequence)->tp_name, most_tuple_elements, deepest_tuple);
+std::optional<TupleArgument> read_tuple(PyObject* sequence, const ElementReader& read_other,
+                                        std::string& unread) {
+    TupleReader reader{read_other};
+    auto tuple = reader.read(sequence, deepest_tuple);
+    if (tuple) return tuple;
+    const char* type = Py_TYPE(sequence)->tp_name;
+    unread = !reader.stranger.empty()
+                 ? fmt::format("a {} whose element {}", type, reader.stranger)
+                 : fmt::format("a {} with more than {} values, or nested more than {} deep", type,
+                               most_tuple_elements, deepest_tuple);
+    return std::nullopt;
 }
 
 std::optional<ArgumentValue> read_ctypes_number(PyObject* object) {

@@ -37,8 +37,8 @@ namespace {
 }
 
 std::uint64_t to_extent(const char* what, py::handle object) {
-    if (!is_integer(object)) fail_extents(what, object);
-    const py::object integer = to_int(object);
+    const py::object integer = try_int(object);
+    if (!integer) fail_extents(what, object);
     if (const auto value = to_uint64(integer)) return *value;
     const std::string got = py::str(integer);
     reject_field(ErrorKind::value, what, "`{}` is {}, which is {}.", what, got,
@@ -66,7 +66,7 @@ Dim3 to_dim3(const char* what, py::handle object) {
 std::string repr_of(const LaunchConfig& c) {
     std::string text = fmt::format(
         "bascule.LaunchConfig(grid=({}, {}, {}), block=({}, {}, {}), shared_bytes={}, cooperative={}",
-        c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z, c.shared_bytes,
+        c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z, c.shared_bytes.value,
         c.cooperative ? "True" : "False");
     if (c.cluster.count() != 1)
         text += fmt::format(", cluster=({}, {}, {})", c.cluster.x, c.cluster.y, c.cluster.z);
@@ -96,7 +96,7 @@ shared_carveout : int, percent of the on-chip memory to prefer as shared memory;
              "priority"_a = py::none(), "shared_carveout"_a = py::none())
         .def_property_readonly("grid", [](const LaunchConfig& c) { return to_tuple(c.grid); })
         .def_property_readonly("block", [](const LaunchConfig& c) { return to_tuple(c.block); })
-        .def_readonly("shared_bytes", &LaunchConfig::shared_bytes)
+        .def_property_readonly("shared_bytes", [](const LaunchConfig& c) { return c.shared_bytes.value; })
         .def_readonly("cooperative", &LaunchConfig::cooperative)
         .def_property_readonly("cluster", [](const LaunchConfig& c) { return to_tuple(c.cluster); })
         .def_readonly("programmatic", &LaunchConfig::programmatic)
@@ -106,8 +106,9 @@ shared_carveout : int, percent of the on-chip memory to prefer as shared memory;
         .def("__hash__", [](const LaunchConfig& c) { return py::hash(py::str(repr_of(c))); })
         .def(py::pickle(
             [](const LaunchConfig& c) {
-                return py::make_tuple(to_tuple(c.grid), to_tuple(c.block), c.shared_bytes, c.cooperative,
-                                      to_tuple(c.cluster), c.programmatic, c.priority, c.shared_carveout);
+                return py::make_tuple(to_tuple(c.grid), to_tuple(c.block), c.shared_bytes.value,
+                                      c.cooperative, to_tuple(c.cluster), c.programmatic, c.priority,
+                                      c.shared_carveout);
             },
             [](const py::tuple& state) {
                 return to_config(state[0], state[1], state[2], state[3].cast<bool>(), state[4],
@@ -220,7 +221,8 @@ struct Option {
 };
 
 constexpr Option compile_options[] = {
-    {"std", "-std --std", false, "'c++17', 'c++20', or from NVRTC 13.3 on 'c++23'",
+    {"std", "-std --std", false,
+     "'c++17', 'c++20', or from NVRTC 13.3 on 'c++23'; 'c++11' and 'c++14' are compiled as 'c++17'",
      [](CompileOptions& options, const char* name, py::handle value) {
          options.std = to_text(name, "a str like 'c++17'", value);
      },
@@ -455,9 +457,10 @@ void refuse_nothing(const char* what, const Dim3& extents, const char* unit) {
 py::tuple to_tuple(const Dim3& size) { return py::make_tuple(size.x, size.y, size.z); }
 
 std::vector<std::uint64_t> to_extents(const char* what, py::handle object) {
-    if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) return {to_extent(what, object)};
+    if (!is_several(object)) return {to_extent(what, object)};
     std::vector<std::uint64_t> extents;
-    for (py::handle item : object) extents.push_back(to_extent(what, item));
+    for (py::handle item : py::tuple(py::reinterpret_borrow<py::object>(object)))
+        extents.push_back(to_extent(what, item));
     if (extents.empty() || extents.size() > 3) fail_extents(what, object);
     return extents;
 }

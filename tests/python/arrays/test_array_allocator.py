@@ -231,7 +231,7 @@ def test_none_restores_and_memory_still_goes_back_where_it_came_from(counting):
 
 
 def test_empty_pinned_and_managed_arrays_ask_nobody(counting):
-    arrays = bascule.device_array(0), bascule.pinned_array(3), bascule.managed_array(3)
+    arrays = bascule.device_array(0, "f4"), bascule.pinned_array(3, "f4"), bascule.managed_array(3, "f4")
     assert counting.given == []
     assert len(arrays) == 3
 
@@ -240,7 +240,7 @@ def test_the_allocator_lives_as_long_as_its_memory():
     resource = RmmResource()
     alive = weakref.ref(resource)
     bascule.set_allocator(resource)
-    x = bascule.device_array(10)
+    x = bascule.device_array(10, "f4")
     bascule.set_allocator(None)
     del resource
     gc.collect()
@@ -280,7 +280,7 @@ def test_a_failure_to_give_back_is_reported_and_not_raised(monkeypatch):
         raise RuntimeError("cannot")
 
     bascule.set_allocator((lambda nbytes, stream: memory.take(nbytes, 0), fail))
-    x = bascule.device_array(10)
+    x = bascule.device_array(10, "f4")
     del x
     gc.collect()
     assert [str(error) for error in reported] == ["cannot"]

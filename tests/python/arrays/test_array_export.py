@@ -51,16 +51,16 @@ def test_every_version_is_read_back_the_same(version, scale):
 
 
 def test_by_default_the_stream_is_named_and_never_0():
-    assert bascule.device_array(3).__cuda_array_interface__["stream"] == 1
-    assert bascule.device_array(3, stream=0).__cuda_array_interface__["stream"] == 1
-    assert bascule.device_array(3, stream=2).__cuda_array_interface__["stream"] == 2
-    x = bascule.device_array(3, stream=bascule.stream())
+    assert bascule.device_array(3, "f4").__cuda_array_interface__["stream"] == 1
+    assert bascule.device_array(3, "f4", stream=0).__cuda_array_interface__["stream"] == 1
+    assert bascule.device_array(3, "f4", stream=2).__cuda_array_interface__["stream"] == 2
+    x = bascule.device_array(3, "f4", stream=bascule.stream())
     assert x.export().__cuda_array_interface__ == x.__cuda_array_interface__
     assert x.export(stream=None).__cuda_array_interface__["stream"] is None
 
 
 def test_a_wrong_export_is_named():
-    x = bascule.device_array(3)
+    x = bascule.device_array(3, "f4")
     for version in (-1, 4):
         with pytest.raises(ValueError, match=rf"`version` must be 0, 1, 2 or 3, got {version}"):
             x.export(version=version)
@@ -93,7 +93,7 @@ def test_the_exported_stream_outlives_its_exporter(derive, scale):
 
 def test_a_view_keeps_its_owner_alive_and_takes_over_its_stream():
     stream = bascule.stream()
-    array = bascule.device_array(8, stream=stream)
+    array = bascule.device_array(8, "f4", stream=stream)
     foreign = ForeignArray(array)
     view = bascule.as_cuda_array(foreign)
     unordered = bascule.as_cuda_array(foreign, sync=False)
@@ -156,7 +156,7 @@ class Raises:
 
 
 def test_is_cuda_array_reads_the_attribute_as_the_parser_does():
-    x = bascule.device_array(3)
+    x = bascule.device_array(3, "f4")
     assert bascule.is_cuda_array(x)
     assert bascule.is_cuda_array(ForeignArray(x))
     assert bascule.is_cuda_array(x.export(version=0))
@@ -192,7 +192,7 @@ def test_pointer_attributes_tell_kind_addresses_and_extent():
 
 def test_memory_of_no_device_is_an_error():
     host = np.zeros(1000)
-    for nothing in (host, host.ctypes.data, 64, bascule.device_array(0)):
+    for nothing in (host, host.ctypes.data, 64, bascule.device_array(0, "f4")):
         with pytest.raises(ValueError, match="no device can use the memory"):
             bascule.pointer_attributes(nothing)
     for wrong in ("x", 1.5, True):
@@ -203,7 +203,7 @@ def test_memory_of_no_device_is_an_error():
 
 
 def test_pool_memory_is_told_apart(emulated):
-    bascule.device_array(1)
+    bascule.device_array(1, "f4")
     driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
     address = ctypes.c_uint64()
     assert driver.cuMemAllocAsync(ctypes.byref(address), ctypes.c_size_t(4096), ctypes.c_void_p(1)) == 0

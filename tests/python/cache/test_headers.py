@@ -1,5 +1,6 @@
 """A header that changes is never missed, in memory and on disk; one that is as it was is a hit."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,3 +106,15 @@ def test_a_probe_of_a_system_header_is_not_taken_for_a_text_that_reads_no_file(t
             assert out.copy_to_host()[1] == value
     finally:
         bascule.config.include_paths = before
+
+
+@pytest.mark.parametrize("include", ["#include <pipe.h>", '#include "pipe.h"', "#if __has_include(<pipe.h>)\n#endif"])
+def test_a_pipe_as_a_header_is_an_error_and_no_hang(tmp_path: Path, include: str) -> None:
+    os.mkfifo(tmp_path / "pipe.h")
+    with pytest.raises(bascule.FileError, match="pipe.h is a pipe or a device, which may have no end"):
+        bascule.compile(include + KERNEL, {"include_paths": [str(tmp_path)]})
+
+
+def test_a_device_as_a_header_is_an_error() -> None:
+    with pytest.raises(bascule.FileError, match="/dev/zero is a pipe or a device"):
+        bascule.compile('#include "/dev/zero"' + KERNEL)

@@ -71,7 +71,7 @@ def test_what_is_compiled_once_is_on_disk_the_second_time(bascule_command, direc
     assert "kernels.py: 0 compiled, 2 on disk before, 1 skipped; " in again.stdout
     program = (
         "import bascule, kernels, numpy as np\n"
-        "x, out = bascule.to_device(np.ones(4, 'f4')), bascule.zeros(1)\n"
+        "x, out = bascule.to_device(np.ones(4, 'f4')), bascule.zeros(1, 'f4')\n"
         "kernels.scale(x, 2, 4)\n"
         "kernels.sums.sum[1, 1](x, out)\n"
         "print(out.copy_to_host()[0], bascule.cache.stats().compiled)\n"

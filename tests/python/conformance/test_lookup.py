@@ -237,3 +237,55 @@ def test_an_array_that_uses_itself_while_it_is_read_is_a_recursion_error(kernels
     x = bascule.to_device(np.zeros(4, "f4"))
     kernels.increment[1, 4](x)
     assert x.copy_to_host().tolist() == [1] * 4
+
+
+class Computed(dict):
+    """A dict whose values are computed when they are asked for, as a library that allocates late would do it."""
+
+    def __init__(self, stored: dict[str, object], **computed: object) -> None:
+        super().__init__(stored)
+        self.computed = computed
+        self.asked: list[str] = []
+
+    def __getitem__(self, key: str) -> object:
+        self.asked.append(key)
+        return self.computed[key] if key in self.computed else super().__getitem__(key)
+
+
+class Missing(Computed):
+    def __missing__(self, key: str) -> object:
+        raise KeyError(key)
+
+
+class Lacking(dict):
+    """Knows its address by `__missing__` alone."""
+
+    def __missing__(self, key: str) -> object:
+        return self["_data"] if key == "data" else dict.__getitem__({}, key)
+
+
+@pytest.mark.parametrize("kind", [Computed, Missing])
+def test_a_dict_subclass_is_read_by_its_own_getitem(kind):
+    kernel = bascule.compile("__global__ void k(const int* p, int* o) { *o = p[0]; }").k
+    a, b, out = (bascule.to_device(np.array([i], "i4")) for i in (1, 2, 0))
+    data = b.__cuda_array_interface__["data"]
+
+    class Array:
+        __cuda_array_interface__ = kind(a.__cuda_array_interface__, data=data)
+
+    kernel[1, 1](Array(), out)
+    assert out.item() == 2
+    asked = Array.__cuda_array_interface__.asked
+    assert len(asked) == len(set(asked))
+    assert bascule.as_cuda_array(Array()).item() == 2
+    assert bascule.from_cuda_array_interface(Array.__cuda_array_interface__, owner=b).item() == 2
+
+
+def test_a_dict_subclass_may_know_a_key_by_missing():
+    b = bascule.to_device(np.array([2], "i4"))
+    fields = dict(b.__cuda_array_interface__)
+    fields["_data"] = fields.pop("data")
+    assert bascule.from_cuda_array_interface(Lacking(fields), owner=b).item() == 2
+    fields.pop("shape")
+    with pytest.raises(bascule.ArgumentKeyError, match="has no 'shape'"):
+        bascule.from_cuda_array_interface(Lacking(fields), owner=b)

@@ -28,7 +28,7 @@ class HostMemory:
 
     def __init__(self, values: np.ndarray, *, managed: bool = False) -> None:
         driver = _driver()
-        bascule.device_array(1)  # leaves the device's context current in this thread
+        bascule.device_array(1, "f4")  # leaves the device's context current in this thread
         address = ctypes.c_uint64()
         size = ctypes.c_size_t(max(1, values.nbytes))
         if managed:

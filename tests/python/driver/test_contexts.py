@@ -52,7 +52,7 @@ def test_entering_a_device_makes_no_context_and_an_array_there_makes_one():
     program = """
     with bascule.device(1):
         print(contexts())
-        bascule.device_array(3)
+        bascule.device_array(3, "f4")
     print(contexts())
     """
     assert prints(program, uses=(1,)) == "[]\n[1]\n"
@@ -131,7 +131,7 @@ def test_imports_ask_where_memory_is_without_making_a_context():
 def test_a_fault_is_reported_without_a_context_elsewhere():
     program = """
     kernel = bascule.compile("__global__ void k(float* p) { p[1ll << 40] = 1; }").k
-    x = bascule.device_array(8)
+    x = bascule.device_array(8, "f4")
     try:
         kernel[1, 1](x)
         bascule.synchronize()
@@ -162,7 +162,7 @@ def test_an_exclusive_device_is_left_alone_by_those_who_use_another():
 
 
 def test_an_exclusive_device_that_is_used_is_refused_with_what_to_do():
-    ended = run_on_driver("bascule.device_array(3)", uses=(), BASCULE_EMULATED_BUSY="0")
+    ended = run_on_driver("bascule.device_array(3, 'f4')", uses=(), BASCULE_EMULATED_BUSY="0")
     assert ended.returncode == 1
     said = ended.stderr.splitlines()[-1]
     assert "CUDA_ERROR_DEVICE_UNAVAILABLE (46)" in said

@@ -30,9 +30,9 @@ CURE = "pycuda.autoprimaryctx"
         "kernel[1, 32](new(driver.cuMemAlloc_v2))",
         "kernel[1, 32].bind(new(driver.cuMemAlloc_v2))",
         "bascule.as_cuda_array(new(driver.cuMemAlloc_v2))",
-        "kernel[1, 32, stream.value](bascule.device_array(32))",
+        "kernel[1, 32, stream.value](bascule.device_array(32, 'f4'))",
         "bascule.external_stream(stream.value)",
-        "bascule.device_array(32, stream=stream.value)",
+        "bascule.device_array(32, 'f4', stream=stream.value)",
     ],
 )
 def test_what_is_of_another_context_is_refused_with_the_cure(call):
@@ -129,8 +129,8 @@ LAUNCHES = "kernel[1, 32](named)", "template[1, 32](named)"
     [
         *LAUNCHES,
         "bascule.as_cuda_array(named)",
-        "bascule.device_array(32).__setitem__(slice(None), named)",
-        "kernel[1, 32, {number}](bascule.device_array(32))",
+        "bascule.device_array(32, 'f4').__setitem__(slice(None), named)",
+        "kernel[1, 32, {number}](bascule.device_array(32, 'f4'))",
         "bascule.external_stream({number})",
     ],
 )

@@ -85,7 +85,7 @@ def test_who_issues_more_operations_than_the_queue_holds_waits() -> None:
             """
                 stream = bascule.stream()
                 kernel = bascule.compile("__global__ void hold(volatile int* go) { while (*go == 0) {} }").hold
-                go, x = bascule.pinned_array(1, "i4"), bascule.zeros(32)
+                go, x = bascule.pinned_array(1, "i4"), bascule.zeros(32, "f4")
                 np.asarray(go)[0] = 0
                 bascule.synchronize()
                 kernel[1, 1, stream](go)
@@ -210,37 +210,37 @@ def kernels():
     float(module.add.get_global("table")[1])
 
 def memory():
-    x = bascule.zeros((4, 4))
+    x = bascule.zeros((4, 4), "f4")
     x[1:3, ::2] = 3
     x.copy(order="F"), x.astype("f8"), x.fill(1), x.T.copy(), repr(x), x.item(2, 2)
     x.copy_from_host(np.ones((4, 4), "f4"))
     for kind in bascule.pinned_array, bascule.managed_array:
-        y = kind((4, 4))
+        y = kind((4, 4), "f4")
         x.copy_to_host(out=y)
         x.copy_to_host(out=y, stream=bascule.stream())
         bascule.synchronize()
         bascule.pointer_attributes(y)
         bascule.to_device(y.T)
-    bascule.device_array_like(x), bascule.ones(3), bascule.full(3, 2.0)
+    bascule.device_array_like(x), bascule.ones(3, "f4"), bascule.full(3, 2.0)
     try:
-        bascule.device_array(1 << 50)
+        bascule.device_array(1 << 50, "f4")
     except bascule.OutOfMemoryError:
         pass
     try:
         bascule.pointer_attributes(8)
     except ValueError:
         pass
-    pool = bascule.zeros(1024)
+    pool = bascule.zeros(1024, "f4")
     def allocate(nbytes, stream):
         return pool.__cuda_array_interface__["data"][0]
     bascule.set_allocator((allocate, lambda address, nbytes, stream: None))
-    bascule.zeros(32)
+    bascule.zeros(32, "f4")
     bascule.set_allocator(None)
 
 def streams():
     stream, event, end = bascule.stream(priority=-1), bascule.event(), bascule.event()
     event.record(stream)
-    add[1, 32, stream](bascule.zeros(32), 1.0)
+    add[1, 32, stream](bascule.zeros(32, "f4"), 1.0)
     end.record(stream)
     bascule.default_stream().wait(event)
     bascule.external_stream(stream.handle).wait_event(event)
@@ -254,7 +254,7 @@ def streams():
         pass
 
 def graphs():
-    x, y, stream = bascule.zeros(32), bascule.zeros(32, stream=bascule.stream()), bascule.stream()
+    x, y, stream = bascule.zeros(32, "f4"), bascule.zeros(32, "f4", stream=bascule.stream()), bascule.stream()
     twice.prepare(x)
     with bascule.Graph() as graph:
         add[1, 32](x, 1.0)
@@ -280,7 +280,7 @@ def exchange():
         def __init__(self, array):
             self.array = array
             self.__cuda_array_interface__ = array.__cuda_array_interface__
-    x, pinned = bascule.zeros(32), bascule.pinned_array(32)
+    x, pinned = bascule.zeros(32, "f4"), bascule.pinned_array(32, "f4")
     add[1, 32](Foreign(x), 1.0)
     add[1, 32](Foreign(pinned), 1.0)
     bascule.as_cuda_array(Foreign(x)).copy_to_host()
@@ -308,7 +308,7 @@ def test_no_path_calls_the_driver_with_the_gil(device: str) -> None:
 def test_a_launch_lets_a_host_function_take_the_gil() -> None:
     printed = prints(
         host_function("""
-            kernel, x = bascule.compile(source).k, bascule.zeros(32)
+            kernel, x = bascule.compile(source).k, bascule.zeros(32, "f4")
             for launch in (lambda: kernel[1, 32](x)), kernel[1, 32].bind(x):
                 called = []
                 function = call(called.append)
@@ -326,9 +326,9 @@ def test_a_launch_lets_a_host_function_take_the_gil() -> None:
 @pytest.mark.parametrize(
     "last",
     [
-        "x = bascule.zeros(32)",
-        "x = bascule.pinned_array(32)",
-        "x = bascule.managed_array(32)",
+        "x = bascule.zeros(32, 'f4')",
+        "x = bascule.pinned_array(32, 'f4')",
+        "x = bascule.managed_array(32, 'f4')",
         "x = bascule.stream()",
         "x = bascule.event()",
         "x = bascule.compile(source)\nx.k.prepare()",

@@ -11,9 +11,9 @@ from .place import prints, run_on_driver
 NOT_AT_ONCE = {"BASCULE_EMULATED_CONCURRENT_MANAGED": "0", "BASCULE_EMULATED_SCHEDULE": "threads"}
 
 PENDING = """
-x = bascule.managed_array(8)
+x = bascule.managed_array(8, "f4")
 np.asarray(x)[:] = 1
-other = bascule.device_array(8)
+other = bascule.device_array(8, "f4")
 kernel = bascule.compile("__global__ void k(float* p) { p[threadIdx.x] += 1; }").k
 kernel[1, 8, bascule.stream()](other)  # has nothing to do with x
 """
@@ -44,7 +44,7 @@ def test_copies_from_views_of_managed_memory_are_the_devices():
     kernel[1, 8](other)
     print(bascule.to_device(view[::2]).copy_to_host().sum())  # the host must rearrange it
     kernel[1, 8](other)
-    bascule.ones(8).copy_to_host(out=view)
+    bascule.ones(8, "f4").copy_to_host(out=view)
     bascule.synchronize()
     print(view.sum())
     """

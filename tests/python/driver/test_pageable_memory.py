@@ -48,7 +48,7 @@ def test_kernels_read_and_write_what_the_host_has_mapped():
 )
 def test_an_address_that_nobody_has_mapped_is_refused(memory):
     program = f"""
-bascule.device_array(3)
+bascule.device_array(3, "f4")
 {memory}
 print(refusal(lambda: kernel[4, 256](claims(address))))
 """
@@ -84,7 +84,7 @@ def test_a_source_may_be_changed_as_soon_as_to_device_returns(schedule, count):
     source = np.ones({count}, "f4")
     x = bascule.to_device(source, stream=stream)
     source[:] = 7
-    y = bascule.device_array({count}, stream=stream)
+    y = bascule.device_array({count}, "f4", stream=stream)
     source[:] = 2
     y.copy_from_host(source)
     source[:] = 7
@@ -104,7 +104,7 @@ def test_elements_scalars_and_variables_are_read_before_the_call_returns():
     values = np.arange(4, dtype="f4")
     table.copy_from_host(values)
     values[:] = 9
-    x = bascule.device_array(4)
+    x = bascule.device_array(4, "f4")
     x[1:3] = np.array([5, 6], "f4")
     pair = np.array((1, 2), dtype=[("a", "f4"), ("b", "f4")])
     x.fill(3)

@@ -9,7 +9,7 @@ import pytest
 from .place import prints as prints_on_driver
 
 COUNTING = """
-bascule.device_array(1)  # from now on the thread has a context
+bascule.device_array(1, "f4")  # from now on the thread has a context
 driver.bascule_emulated_implicit_synchronizations.restype = ctypes.c_uint64
 driver.bascule_emulated_call_count.restype = ctypes.c_uint64
 waits = driver.bascule_emulated_implicit_synchronizations

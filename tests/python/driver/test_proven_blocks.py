@@ -96,7 +96,7 @@ def test_a_tensor_that_names_its_device_is_taken_at_its_word_only_where_the_bloc
     program = """
     x = bascule.as_cuda_array(Foreign(allocate(driver.cuMemAlloc_v2, 0)))
     with bascule.device(1):
-        y = bascule.device_array(32)
+        y = bascule.device_array(32, "f4")
     launch(x), launch(y)
     print(x.copy_to_host().sum(), y.copy_to_host().sum())
     """

@@ -27,7 +27,7 @@ with bascule.emulated.trace() as operations:
     graph.launch(c)
     y.fill(1)
     y.copy()
-    pinned, managed = bascule.pinned_array(8), bascule.managed_array(8)
+    pinned, managed = bascule.pinned_array(8, "f4"), bascule.managed_array(8, "f4")
     event = bascule.event()
     event.record(p)
     c.wait(event)

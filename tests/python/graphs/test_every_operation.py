@@ -74,7 +74,7 @@ def dropped(make: Callable[[], object]) -> None:
 
 def shared_and_dropped() -> None:
     for _ in range(70):  # more than are freed at once
-        _ = bascule.device_array(1 << 10).__cuda_array_interface__
+        _ = bascule.device_array(1 << 10, "f4").__cuda_array_interface__
 
 
 def captured_in_a_graph(w: World) -> None:
@@ -92,7 +92,7 @@ OPERATIONS: dict[str, Callable[[World], Any]] = {
     "current_stream": lambda w: bascule.current_stream(),
     "default_stream": lambda w: bascule.default_stream(),
     "device": lambda w: bascule.device(0).__enter__().__exit__(None, None, None),
-    "device_array": lambda w: dropped(lambda: bascule.device_array(100)),
+    "device_array": lambda w: dropped(lambda: bascule.device_array(100, "f4")),
     "device_array: larger than the pool": lambda w: dropped(lambda: bascule.device_array(48 << 20, "u1")),
     "device_array: shared and dropped": lambda w: shared_and_dropped(),
     "device_array_like": lambda w: bascule.device_array_like(w.x),
@@ -109,11 +109,11 @@ OPERATIONS: dict[str, Callable[[World], Any]] = {
     "legacy_default_stream": lambda w: bascule.legacy_default_stream(),
     "link": lambda w: bascule.link([w.new_text(), "__device__ int other;"], options=w.ptx_only),
     "load_module": lambda w: bascule.load_module(w.kernel.ptx),
-    "managed_array": lambda w: dropped(lambda: bascule.managed_array(100)),
+    "managed_array": lambda w: dropped(lambda: bascule.managed_array(100, "f4")),
     "memory_pool": lambda w: repr(bascule.memory_pool()),
-    "ones": lambda w: bascule.ones(8),
+    "ones": lambda w: bascule.ones(8, "f4"),
     "per_thread_default_stream": lambda w: bascule.per_thread_default_stream(),
-    "pinned_array": lambda w: dropped(lambda: bascule.pinned_array(100)),
+    "pinned_array": lambda w: dropped(lambda: bascule.pinned_array(100, "f4")),
     "pointer_attributes": lambda w: bascule.pointer_attributes(w.x),
     "raw_pointer": lambda w: bascule.raw_pointer(w.x.__cuda_array_interface__["data"][0]),
     "set_allocator": lambda w: bascule.set_allocator(None),
@@ -124,7 +124,7 @@ OPERATIONS: dict[str, Callable[[World], Any]] = {
     "to_device": lambda w: bascule.to_device(w.host),
     "to_device: 2 MiB": lambda w: bascule.to_device(w.big),
     "trace": lambda w: traced(w),
-    "zeros": lambda w: bascule.zeros(8),
+    "zeros": lambda w: bascule.zeros(8, "f4"),
     "zeros_like": lambda w: bascule.zeros_like(w.x),
     "BitMask.copy_to_host": lambda w: w.bits.mask.copy_to_host(),
     "BoundLaunch": lambda w: w.bound(),

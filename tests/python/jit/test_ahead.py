@@ -101,7 +101,7 @@ def test_one_failure_stops_no_other_and_says_which_and_why(text):
     assert "scale<float>:" not in message
     assert caught.value.name_expression == "scale<nothing>, scale<void*>"
     before = calls()
-    module.scale[1, 1](bascule.zeros(1), 2)
+    module.scale[1, 1](bascule.zeros(1, "f4"), 2)
     assert calls() == before
 
 

@@ -94,7 +94,7 @@ def test_kernels_of_different_needs_get_different_blocks(kernels):
     blocks = {name: launched_block(kernel) for name, kernel in kernels.items()}
     for name, block in blocks.items():
         sizes = range(32, kernels[name].attributes.max_threads_per_block + 1, 32)
-        assert kernels[name].occupancy(block).warps == max(kernels[name].occupancy(size).warps for size in sizes)
+        assert kernels[name].occupancy(block).ratio == max(kernels[name].occupancy(size).ratio for size in sizes)
     assert kernels["many"].attributes.registers > 64  # of 64 K at most: a block of 1024 threads cannot have them
     assert blocks["bounded"] <= 96 < blocks["many"] < blocks["few"]
 

@@ -93,7 +93,7 @@ def test_a_variable_with_such_a_value_is_refused_in_a_sentence(name):
     if b"EMULATED" in name and not bascule.current_device().emulated:
         pytest.skip("only the emulated device reads it")
     done = subprocess.run(
-        [sys.executable, "-c", "import bascule; bascule.zeros(1)"],
+        [sys.executable, "-c", "import bascule; bascule.zeros(1, 'f4')"],
         env={**os.environb, name: b"caf\xe9"},
         capture_output=True,
         check=False,

@@ -143,6 +143,8 @@ def test_what_cannot_be_instantiated_is_refused_and_the_rest_still_works(wanted,
     [
         ("scale<float>", TypeError, ["name_expressions", "list"]),
         ([3], TypeError, ["name_expressions", "3"]),
+        (3, TypeError, ["name_expressions", "got 3"]),
+        (b"scale<float>", TypeError, ["name_expressions", "list"]),
         (["scale<float"], ValueError, ["scale<float", "`>`"]),
         (["scale"], ValueError, ["scale", "all of its template arguments"]),
         (["plain<float>"], ValueError, ["plain", "not a template"]),
@@ -155,3 +157,10 @@ def test_name_expressions_that_name_nothing_are_refused(names, kind, parts):
         bascule.compile(TEXT, name_expressions=names)
     for part in parts:
         assert part in str(error.value)
+
+
+def test_name_expressions_may_be_none_or_any_iterable():
+    constant = "__constant__ float c[2]; template <class T> __global__ void t(T* x) { *x = c[0]; }"
+    assert bascule.compile(constant, name_expressions=None).kernels == bascule.compile(constant).kernels
+    for names in (("t<float>", "c"), iter(["t<float>", "c"]), {"t<float>": 0, "c": 1}, map(str, ["t<float>", "c"])):
+        assert bascule.compile(constant, name_expressions=names).get_global("c").shape == (2,)

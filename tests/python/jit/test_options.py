@@ -79,7 +79,7 @@ def test_c17_c20_and_what_each_lacks():
 REFUSED = [
     ({"fastmath": True}, TypeError, ["fastmath", "Did you mean 'fast_math'"]),
     ({"nothing_like_it": 1}, TypeError, ["nothing_like_it", "max_registers"]),
-    ({"std": "c++14"}, ValueError, ["std", "c++17", "c++20"]),
+    ({"std": "c++98"}, ValueError, ["std", "c++17", "c++20"]),
     ({"std": 17}, TypeError, ["std", "17"]),
     ({"extra": "-G"}, TypeError, ["extra", "list", "'-G'"]),
     ({"extra": [3]}, TypeError, ["extra", "3"]),

@@ -67,7 +67,7 @@ def test_a_warning_turned_into_an_error_does_not_lose_the_kernel():
         with pytest.raises(bascule.CompileWarning, match="made_an_error"):
             bascule.compile(text)
         module = bascule.compile(text)
-    x = bascule.device_array(1)
+    x = bascule.device_array(1, "f4")
     module.k[1, 1](x)
     assert x.copy_to_host()[0] == 7
     assert bascule.cache.stats().compiled - before == 1

@@ -170,9 +170,9 @@ def test_occupancy_is_what_threads_blocks_and_shared_memory_allow(kernels, emula
     by_shared = 164 * 1024 // (shared_bytes + 1024)
     expected = min(32, 2048 // threads, by_shared)
     assert occupancy.blocks == expected
-    assert occupancy.warps == expected * threads / 2048
+    assert occupancy.ratio == expected * threads / 2048
     assert occupancy.grid == expected * bascule.current_device().multiprocessors
-    assert repr(occupancy) == f"Occupancy(blocks={expected}, warps={occupancy.warps:g}, grid={occupancy.grid})"
+    assert repr(occupancy) == f"Occupancy(blocks={expected}, ratio={occupancy.ratio:g}, grid={occupancy.grid})"
 
 
 def test_a_block_that_cannot_be_has_no_occupancy(kernels):
@@ -184,8 +184,8 @@ def test_the_best_block_has_the_most_active_warps(kernels):
     for kernel, shared_bytes in ((kernels.add, 0), (kernels.bounded, 0), (kernels.shared, 0), (kernels.add, 30000)):
         best = kernel.best_block(shared_bytes)
         sizes = range(32, kernel.attributes.max_threads_per_block + 1, 32)
-        most = max(kernel.occupancy(size, shared_bytes).warps for size in sizes)
-        assert kernel.occupancy(best, shared_bytes).warps == most
+        most = max(kernel.occupancy(size, shared_bytes).ratio for size in sizes)
+        assert kernel.occupancy(best, shared_bytes).ratio == most
 
 
 @pytest.mark.parametrize("limit", [32, 100, 256, 2000])
@@ -193,7 +193,7 @@ def test_the_best_block_up_to_a_limit(kernels, limit):
     best = kernels.add.best_block(limit=limit)
     assert best <= limit
     sizes = range(32, min(limit, 1024) + 1, 32)
-    assert kernels.add.occupancy(best).warps == max(kernels.add.occupancy(size).warps for size in sizes)
+    assert kernels.add.occupancy(best).ratio == max(kernels.add.occupancy(size).ratio for size in sizes)
 
 
 @pytest.mark.parametrize("limit", [None, 96, 277])
@@ -208,7 +208,7 @@ def test_the_best_block_where_shared_memory_depends_on_it(kernels, limit):
 
     best = kernels.add.best_block(shared_bytes, limit=limit)
     sizes = {*range(32, (limit or 1024) + 1, 32), limit or 1024}
-    warps = {size: kernels.add.occupancy(size, shared_bytes(size)).warps for size in sizes}
+    warps = {size: kernels.add.occupancy(size, shared_bytes(size)).ratio for size in sizes}
     assert warps[best] == max(warps.values())
     assert kernels.add.best_block() > 256
     if kernels.add.occupancy(256).blocks * 256 > 1024:  # else one block of 1024 threads fills the multiprocessor, too

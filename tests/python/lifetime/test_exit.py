@@ -118,7 +118,7 @@ PROGRAMS = {
     "arrays that C extensions hold": """
         x = array()
         kernel[1, 256](x, 256)
-        lent = np.asarray(bascule.pinned_array(8))
+        lent = np.asarray(bascule.pinned_array(8, "f4"))
         tensor = x.__dlpack__()
         import ctypes
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))

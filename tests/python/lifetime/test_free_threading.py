@@ -86,7 +86,7 @@ def rounds(at_least: int = 10) -> Iterator[int]:
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has the GIL")
 def test_importing_bascule_leaves_the_gil_off() -> None:
-    program = "import sys, bascule; bascule.device_array(1); print(sys._is_gil_enabled())"
+    program = "import sys, bascule; bascule.device_array(1, 'f4'); print(sys._is_gil_enabled())"
     ended = run_python("-W", "error", "-c", program, PYTHON_GIL=None)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "False\n", "")
 

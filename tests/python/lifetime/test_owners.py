@@ -267,7 +267,7 @@ class StreamOfOthers:
     """A stream of another library, which destroys it whenever it likes."""
 
     def __init__(self) -> None:
-        bascule.device_array(1)  # a context is current in this thread
+        bascule.device_array(1, "f4")  # a context is current in this thread
         self.driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
         handle = ctypes.c_void_p()
         assert self.driver.cuStreamCreate(ctypes.byref(handle), 1) == 0

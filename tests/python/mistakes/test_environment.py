@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from child_process import run_python
 
-USE = "import bascule; bascule.device_array(3)"
+USE = "import bascule; bascule.device_array(3, 'f4')"
 
 
 def run(program: str = USE, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -114,3 +114,31 @@ report_of(other.synchronize)
     report = report_of(tmp_path, PAST + program, BASCULE_EMULATED_SCHEDULE="lazy")
     assert "nothing orders before this" in report.headline
     assert "It was" not in report.text
+
+
+NONE = '''
+module = bascule.compile("""
+__global__ void k(float* out, const float* x, int n) { out[0] = x[n]; }
+template <class T> __global__ void t(T* out, const T* x) { out[0] = x[1]; }""")
+x = bascule.zeros(3, "f4")
+'''
+
+
+@pytest.mark.parametrize(
+    ("call", "kernel"),
+    [
+        ("module.k[1, 1](x, x.fill(0), 2)", "k"),
+        ("module.t[1, 1](x, None)", "t<float>"),
+        ("module.k[1, 1].bind(x, None, 2)()", "k"),
+    ],
+)
+def test_an_argument_that_was_none_is_named(tmp_path, call, kernel):
+    report = report_of(tmp_path, NONE + f"{call}\nreport_of(bascule.synchronize)")
+    assert f"Argument 2 'x' of a launch of '{kernel}' was None, which is a null pointer" in report.text
+
+
+def test_a_fault_of_another_kernel_does_not_speak_of_none(tmp_path):
+    program = (
+        "module.t[1, 1](x, None) if False else None\nmodule.k[1, 1](x, x, 1 << 20)\nreport_of(bascule.synchronize)"
+    )
+    assert "None" not in report_of(tmp_path, NONE + program).text

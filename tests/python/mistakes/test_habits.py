@@ -140,7 +140,7 @@ def test_a_copy_is_a_copy(x):
 
 def test_options_go_by_position():
     text = "__global__ void k(float* p) { *p = N; }"
-    y = bascule.zeros(1)
+    y = bascule.zeros(1, "f4")
     for number, options in ((3, ["-DN=3"]), (4, bascule.CompileOptions(defines={"N": "4"}))):
         bascule.compile(text, options).k[1, 1](y)
         assert y.copy_to_host()[0] == number
@@ -148,7 +148,7 @@ def test_options_go_by_position():
 
 def test_the_options_of_a_decorator_go_by_position_too():
     rule = bascule.kernel("__global__ void k(float* p) { *p = N; }", ["-DN=5"])(lambda p: 1)
-    y = bascule.zeros(1)
+    y = bascule.zeros(1, "f4")
     rule(y)
     assert y.copy_to_host()[0] == 5
 
@@ -308,7 +308,7 @@ def test_the_encoding_of_a_file_is_guessed(tmp_path):
 
 
 def test_a_byte_order_mark_of_a_header_that_is_a_text_is_no_part_of_it():
-    y = bascule.zeros(1)
+    y = bascule.zeros(1, "f4")
     text = '#include "four.h"\n__global__ void k(float* p) { *p = FOUR; }'
     bascule.compile(text, {"headers": {"four.h": "\ufeff#define FOUR 4\n"}}).k[1, 1](y)
     assert y.copy_to_host()[0] == 4
@@ -318,7 +318,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
     text = "\ufeff__global__ void k(float* p) { *p = 1; }"
     (tmp_path / "k.cu").write_text(text, encoding="utf-8")
     for module in (bascule.compile(text), bascule.compile(file=tmp_path / "k.cu")):
-        y = bascule.zeros(1)
+        y = bascule.zeros(1, "f4")
         module.k[1, 1](y)
         assert y.copy_to_host()[0] == 1
 

@@ -15,14 +15,14 @@ BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "a
 
 @pytest.fixture
 def x() -> bascule.DeviceArray:
-    return bascule.zeros(3)
+    return bascule.zeros(3, "f4")
 
 
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("other", [1, 2.5, np.ones(3), [1, 2, 3], "own"], ids=repr)
 def test_operators_name_what_has_them_on_either_side_and_in_place(name, other, x):
     if isinstance(other, str):
-        other = bascule.ones(3)
+        other = bascule.ones(3, "f4")
     library = r"x\.copy_to_host\(\) and NumPy"
     if not x.device.emulated:  # there the one that is installed
         library += r"|cupy\.asarray\(x\), which views .*|torch\.as_tensor\(x, device='cuda'\), which views .*"
@@ -50,7 +50,7 @@ def test_the_other_operators_say_what_to_use(x):
     with pytest.raises(TypeError, match="`in` is not supported"):
         1 in x  # noqa: B015
     assert {x: 1}[x] == 1
-    assert x in [bascule.ones(1), x][1:]
+    assert x in [bascule.ones(1, "f4"), x][1:]
 
 
 def test_help_shows_what_an_array_can_do_and_no_refusal():

@@ -134,7 +134,7 @@ def test_a_templates_signature_is_as_the_text_has_it(module):
 
 
 def test_a_bound_launch_takes_nothing_more(module):
-    assert signature_text(module.scale[1, 1].bind(bascule.zeros(1), 2, 1)) == "() -> None"
+    assert signature_text(module.scale[1, 1].bind(bascule.zeros(1, "f4"), 2, 1)) == "() -> None"
 
 
 def test_a_signature_binds_as_a_launch_does(module):
@@ -177,7 +177,7 @@ def test_a_launch_rule_keeps_its_defaults():
 
     expected = "(p: 'float*', by: 'float' = 1, n: 'int' = 4) -> None"
     assert signature_text(add) == expected
-    add(bascule.zeros(4))
+    add(bascule.zeros(4, "f4"))
     assert signature_text(add) == expected
     assert add.__doc__ == "Adds."
 

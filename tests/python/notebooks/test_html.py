@@ -135,7 +135,7 @@ def test_a_hostile_dtype_is_escaped():
 
 def test_hostile_values_of_a_bound_launch_are_escaped():
     module = bascule.compile("__global__ void k(float* p, int n) {}")
-    x = bascule.zeros(4)
+    x = bascule.zeros(4, "f4")
     foreign = type(HOSTILE, (), {"__cuda_array_interface__": x.__cuda_array_interface__})()
     assert SAFE in html_of(module.k[1, 1].bind(foreign, 1))
 
@@ -225,7 +225,7 @@ def test_occupancy_is_drawn_for_each_block_size():
     sizes = range(32, kernel.attributes.max_threads_per_block + 1, 32)
     assert html.count("<rect") == len(sizes)
     for size in sizes:
-        assert f"<title>{size} threads per block: {100 * kernel.occupancy(size).warps:.0f} %</title>" in html
+        assert f"<title>{size} threads per block: {100 * kernel.occupancy(size).ratio:.0f} %</title>" in html
     assert f"{kernel.best_block()} threads per block" in html
     assert html.count("fill-opacity='1'") == 1
 
@@ -246,7 +246,7 @@ def test_overloads_are_shown_with_their_lines():
     text = _display.text(module.twice)
     assert "void twice(float* p)" in text
     assert "void twice(int* p, int n)" in text
-    module.twice[1, 1](bascule.zeros(1))
+    module.twice[1, 1](bascule.zeros(1, "f4"))
     assert "instances so far" in _display.text(module.twice)
 
 
@@ -281,7 +281,7 @@ def test_a_launcher_shows_its_configuration(scale):
 
 
 def test_a_bound_launch_shows_its_arguments(scale):
-    x = bascule.zeros(8)
+    x = bascule.zeros(8, "f4")
     text = words(_display.text(scale[1, 8].bind(x, n=8, f=2.5)))
     assert "p float* float32 array of shape (8,)" in text
     assert "f float 2.5" in text
@@ -291,8 +291,8 @@ def test_a_bound_launch_shows_its_arguments(scale):
 def test_an_explanation_draws_two_arrows_for_each_stream():
     module = bascule.compile(SOURCE)
     a, b = bascule.stream(), bascule.stream()
-    x, y = bascule.zeros(4, stream=a), bascule.zeros(4, stream=b)
-    waiting = html_of(module.blend[1, 4].explain(bascule.zeros(4), x, y, 4))
+    x, y = bascule.zeros(4, "f4", stream=a), bascule.zeros(4, "f4", stream=b)
+    waiting = html_of(module.blend[1, 4].explain(bascule.zeros(4, "f4"), x, y, 4))
     assert waiting.count("<polygon") == 4
     assert f"{a.handle:#x}" in waiting
     assert f"{b.handle:#x}" in waiting
@@ -332,7 +332,7 @@ def test_an_array_is_shown_after_its_streams_work(scale):
 
 
 def test_a_capture_is_left_alone(scale):
-    x = bascule.zeros(4)
+    x = bascule.zeros(4, "f4")
     scale.prepare()
     with bascule.Graph() as graph:
         scale[1, 32](x, 3, 4)

@@ -77,7 +77,7 @@ def shown() -> dict[str, object]:
         "an array": y,
         "a view": x[::2, ::-1].T,
         "a masked array": bascule.to_device(masked),
-        "which streams wait": module.blend[1, 256].explain(bascule.zeros(4096), y, z, 4096),
+        "which streams wait": module.blend[1, 256].explain(bascule.zeros(4096, "f4"), y, z, 4096),
         "no stream waits": module.scale[1, 256].explain(y, 2, 4096),
         "statistics": bascule.cache.stats(),
         "programs on disk": bascule.cache.list(),

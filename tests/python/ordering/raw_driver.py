@@ -12,7 +12,7 @@ import bascule
 
 @functools.cache
 def driver() -> ctypes.CDLL:
-    bascule.device_array(1)  # a context is current in this thread
+    bascule.device_array(1, "f4")  # a context is current in this thread
     return ctypes.CDLL(bascule._bascule._driver_info()["path"])
 
 

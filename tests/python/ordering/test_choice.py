@@ -100,9 +100,9 @@ def test_new_arrays_are_bound_to_the_current_stream():
     x = ones()
     with bascule.stream() as current:
         made = [
-            bascule.device_array(3),
-            bascule.pinned_array(3),
-            bascule.managed_array(3),
+            bascule.device_array(3, "f4"),
+            bascule.pinned_array(3, "f4"),
+            bascule.managed_array(3, "f4"),
             ones(),
             bascule.from_dlpack(x),
             bascule.as_cuda_array(ForeignArray(x, stream=None)),
@@ -112,7 +112,7 @@ def test_new_arrays_are_bound_to_the_current_stream():
         assert [array.stream for array in made] == [current] * len(made)
         assert bascule.current_stream() is current
     assert bascule.current_stream() is None
-    assert bascule.device_array(3).stream == bascule.default_stream()
+    assert bascule.device_array(3, "f4").stream == bascule.default_stream()
 
 
 def test_two_arrays_on_two_streams_are_copied_on_the_default_stream_in_either_order():
@@ -230,7 +230,7 @@ def test_a_bound_launch_keeps_its_arrays_until_every_stream_that_it_ran_on_is_do
     freed: list[int] = []
     before = bascule.set_allocator((lambda size, _stream: _take(size), lambda address, _n, _s: freed.append(address)))
     try:
-        arrays = [bascule.device_array(32) for _ in range(3)]
+        arrays = [bascule.device_array(32, "f4") for _ in range(3)]
     finally:
         bascule.set_allocator(before)
     bound = add[1, 32].bind(*arrays)
@@ -258,7 +258,7 @@ def test_the_default_stream_is_configured(add, per_thread):
     assert used("launch", lambda: add[1, 32](*arrays)) == [2]
     assert used("launch", lambda: add[1, 32, 0](*arrays)) == [2]
     assert used("launch", lambda: add[1, 32, 1](*arrays)) == [1]
-    assert bascule.device_array(3).stream.handle == 2
+    assert bascule.device_array(3, "f4").stream.handle == 2
     with pytest.raises(ValueError, match="per-thread"):
         bascule.config.default_stream = "per_thread"
     assert bascule.config.default_stream == "per-thread"

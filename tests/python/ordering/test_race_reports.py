@@ -97,7 +97,7 @@ import bascule
 
 module = bascule.compile("__global__ void one(float* p) { p[threadIdx.x] = 1; }")
 p, c = bascule.stream(), bascule.stream()
-x = bascule.zeros(8, stream=p)
+x = bascule.zeros(8, "f4", stream=p)
 with bascule.emulated.checks(races=True):
     module.one[1, 8, p].options(sync=False)(x)
     module.one[1, 8, c].options(sync=False)(x)

@@ -91,16 +91,16 @@ def test_a_foreign_array_is_assigned_after_its_own_stream():
 
 def test_a_pinned_array_that_is_filled_from_a_device_array_is_ordered_with_its_own_stream():
     p, q, c = bascule.stream(), bascule.stream(), bascule.stream()
-    x, out = array(p), bascule.pinned_array(COUNT, stream=q)
+    x, out = array(p), bascule.pinned_array(COUNT, "f4", stream=q)
     assert ordering(lambda: x.copy_to_host(out=out, stream=c)) == ordered(c, p, q, kind="copy")
     assert ordering(lambda: x.copy_to_host(out=out, stream=q)) == ordered(q, p, kind="copy")
-    same = bascule.pinned_array(COUNT, stream=p)
+    same = bascule.pinned_array(COUNT, "f4", stream=p)
     assert ordering(lambda: x.copy_to_host(out=same)) == [("copy", p.handle)]
 
 
 def test_a_pinned_array_that_is_copied_to_the_device_is_read_after_its_own_stream():
     p, q = bascule.stream(), bascule.stream()
-    x, values = array(p), bascule.pinned_array(COUNT, stream=q)
+    x, values = array(p), bascule.pinned_array(COUNT, "f4", stream=q)
     assert ordering(lambda: x.copy_from_host(values)) == ordered(p, q, kind="copy")
     with p:
         assert ordering(lambda: bascule.to_device(values)) == ordered(p, q, kind="copy")
@@ -108,7 +108,7 @@ def test_a_pinned_array_that_is_copied_to_the_device_is_read_after_its_own_strea
 
 def test_what_a_kernel_still_writes_to_pinned_memory_is_what_is_copied(kernels):
     p, q = bascule.stream(), bascule.stream()
-    x, pinned = array(p), bascule.pinned_array(COUNT, stream=q)
+    x, pinned = array(p), bascule.pinned_array(COUNT, "f4", stream=q)
     np.asarray(pinned)[:] = -1
     kernels.write[1, COUNT, q](pinned, 7)
     x.copy_from_host(pinned)
@@ -119,7 +119,7 @@ def test_what_a_kernel_still_writes_to_pinned_memory_is_what_is_copied(kernels):
 
 def test_numpy_rearranges_pinned_memory_only_after_its_stream(kernels):
     p, q = bascule.stream(), bascule.stream()
-    pinned = bascule.pinned_array((8, 8), stream=q)
+    pinned = bascule.pinned_array((8, 8), "f4", stream=q)
     np.asarray(pinned)[:] = -1
     kernels.write[1, COUNT, q](pinned.ravel(), 9)
     assert (bascule.to_device(pinned[:, ::2], stream=p).copy_to_host() == 9).all()
@@ -131,7 +131,7 @@ def test_numpy_rearranges_pinned_memory_only_after_its_stream(kernels):
 
 def test_what_reads_pinned_memory_is_done_before_it_is_filled(kernels):
     p, q = bascule.stream(), bascule.stream()
-    x, out, read = array(p, 5), bascule.pinned_array(COUNT, stream=q), bascule.device_array(COUNT, stream=q)
+    x, out, read = array(p, 5), bascule.pinned_array(COUNT, "f4", stream=q), bascule.device_array(COUNT, "f4", stream=q)
     np.asarray(out)[:] = 3
     kernels.keep[1, COUNT, q](out, read)
     x.copy_to_host(out=out, stream=p)
@@ -152,7 +152,7 @@ def test_values_on_their_way_to_a_strided_array_arrive_in_order(rng):
 
 def test_a_refused_argument_leaves_the_trace_empty():
     p, c = bascule.stream(), bascule.stream()
-    x, y = array(p), bascule.device_array(3, stream=c)
+    x, y = array(p), bascule.device_array(3, "f4", stream=c)
 
     def refused() -> None:
         with pytest.raises(ValueError, match="shape"):
@@ -186,7 +186,7 @@ class Memory:
     def array(self, stream: bascule.Stream) -> bascule.DeviceArray:
         before = bascule.set_allocator((self.allocate, self.deallocate))
         try:
-            return bascule.device_array(COUNT, stream=stream)
+            return bascule.device_array(COUNT, "f4", stream=stream)
         finally:
             bascule.set_allocator(before)
 

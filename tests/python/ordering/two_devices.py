@@ -91,9 +91,9 @@ def new_things_are_made_on_the_device_that_was_entered() -> None:  # a case
         assert bascule.event().device == second
         assert bascule.default_stream().device == second
         assert bascule.to_device(np.zeros(3)).device == second
-        assert bascule.device_array(3).device == second
+        assert bascule.device_array(3, "f4").device == second
         with bascule.device(0):
-            assert bascule.device_array(3).device == first
+            assert bascule.device_array(3, "f4").device == first
         assert bascule.current_device() == second
     assert bascule.current_device() == first
 
@@ -101,13 +101,13 @@ def new_things_are_made_on_the_device_that_was_entered() -> None:  # a case
 def a_stream_that_is_entered_brings_its_device() -> None:  # a case
     stream = stream_of(second)
     with stream:
-        x = bascule.device_array(3)
+        x = bascule.device_array(3, "f4")
         assert (x.device, x.stream) == (second, stream)
         with first:
-            y = bascule.device_array(3)
+            y = bascule.device_array(3, "f4")
             assert (y.device, y.stream) == (first, bascule.default_stream())
             with second:  # the stream of this device that was entered last
-                assert bascule.device_array(3).stream == stream
+                assert bascule.device_array(3, "f4").stream == stream
 
 
 def the_context_of_the_thread_stays_what_it_was() -> None:  # a case
@@ -170,7 +170,7 @@ def a_stream_and_an_array_of_two_devices_are_refused_with_both_named() -> None: 
     with refused(NAMES[0], NAMES[1]):
         bascule.from_dlpack(x, stream=p)
     with second, refused(NAMES[0], NAMES[1]):
-        bascule.device_array(3, stream=p)
+        bascule.device_array(3, "f4", stream=p)
 
 
 def a_current_stream_of_another_device_than_the_arrays_is_refused_too() -> None:  # a case

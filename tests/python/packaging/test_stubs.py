@@ -59,7 +59,7 @@ import bascule
 
 bascule.compile(4)
 bascule.to_device([1], streams=None)
-size: str = bascule.zeros(4).size
+size: str = bascule.zeros(4, "f4").size
 """
 
 

@@ -11,7 +11,7 @@ import bascule
 
 def launch(kernel, _=None):
     """The process, what `offset` makes of zeros, and how often NVRTC was called here."""
-    x = bascule.zeros(4)
+    x = bascule.zeros(4, "f4")
     kernel[1, 4](x, 3, 4)
     return os.getpid(), x.copy_to_host().tolist(), bascule.cache.stats().nvrtc_calls
 

@@ -30,7 +30,7 @@ ERRORS = {
     ),
     "key": lambda: raised(lambda: bascule.from_cuda_array_interface({"version": 3})),
     "file": lambda: raised(lambda: bascule.compile(file="/nowhere/k.cu")),
-    "index": lambda: raised(lambda: bascule.zeros(3)[5]),
+    "index": lambda: raised(lambda: bascule.zeros(3, "f4")[5]),
     "overflow": lambda: raised(lambda: bascule.compile("__global__ void k(char c) {}").k[1, 1](1000)),
 }
 

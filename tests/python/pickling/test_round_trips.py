@@ -69,7 +69,7 @@ def test_a_module_is_compiled_from_the_cache(through, module):
         lambda module: module.offset,
         lambda module: module.offset.instantiate("float"),
         lambda module: module["offset<float>"],
-        lambda module: module.offset.prepare(bascule.zeros(1), 1, 1),
+        lambda module: module.offset.prepare(bascule.zeros(1, "f4"), 1, 1),
         lambda module: module.instantiate({"offset": ["float", "int"]})["offset"][0],
         lambda module: bascule.compile(rules.TEXT, name_expressions=["offset<float>"])["offset<float>"],
         lambda module: bascule.compile(rules.TEXT, name_expressions=["offset<float>"]).offset,
@@ -126,15 +126,15 @@ def test_unpickled_kernels_of_one_program_share_a_module(module):
 
 def test_a_launcher_launches_as_before(module):
     for launcher in (module.offset[2, 2], module.offset.forall(4), module.offset[bascule.LaunchConfig(1, 4)]):
-        x = bascule.zeros(4)
+        x = bascule.zeros(4, "f4")
         pickle.loads(pickle.dumps(launcher))(x, 2, 4)
         assert x.copy_to_host().tolist() == [2] * 4
 
 
 def test_a_launchers_options_are_kept(module):
     found = pickle.loads(pickle.dumps(module.negate[1, 4].options(sync=False)))
-    assert "not waited for" in str(found.explain(bascule.zeros(4))) or "sync=False" in str(
-        found.explain(bascule.zeros(4))
+    assert "not waited for" in str(found.explain(bascule.zeros(4, "f4"))) or "sync=False" in str(
+        found.explain(bascule.zeros(4, "f4"))
     )
 
 
@@ -158,7 +158,7 @@ def test_a_rule_of_the_program_itself_travels_with_cloudpickle(monkeypatch):
     found = pickle.loads(by_value)
     assert found is not namespace["offset"]
     assert (found.__name__, found.__qualname__) == ("offset", "offset")
-    x = bascule.zeros(4)
+    x = bascule.zeros(4, "f4")
     found(x, 3, 4)
     assert x.copy_to_host().tolist() == [3] * 4
 
@@ -166,7 +166,7 @@ def test_a_rule_of_the_program_itself_travels_with_cloudpickle(monkeypatch):
 def test_a_rule_without_a_name_needs_cloudpickle():
     rule = rules.make_rule(1)
     found = pickle.loads(cloudpickle.dumps(rule))
-    x = bascule.zeros(4)
+    x = bascule.zeros(4, "f4")
     found(x, 3, 4)
     assert x.copy_to_host().tolist() == [3] * 4
     with pytest.raises((pickle.PicklingError, AttributeError), match="local object"):
@@ -196,11 +196,11 @@ def test_a_copy_of_what_does_not_change_is_the_object_itself(module):
 @pytest.mark.parametrize(
     ("make", "instead"),
     [
-        (lambda: bascule.zeros(3), "copy_to_host"),
+        (lambda: bascule.zeros(3, "f4"), "copy_to_host"),
         (bascule.stream, "bascule.stream()"),
         (bascule.event, "bascule.event()"),
         (bascule.Graph, "Capture it"),
-        (lambda: bascule.compile(rules.TEXT).negate[1, 1].bind(bascule.zeros(1)), "bind it"),
+        (lambda: bascule.compile(rules.TEXT).negate[1, 1].bind(bascule.zeros(1, "f4")), "bind it"),
         (lambda: bascule.compile(rules.TEXT).negate[1, 1, bascule.stream()], "kernel[config, stream]"),
     ],
     ids=["array", "stream", "event", "graph", "bound launch", "launcher with a stream"],

@@ -23,7 +23,7 @@ def own_text(request):
 
 def test_a_pool_of_spawned_processes_finds_what_the_parent_compiled(own_text):
     kernel = bascule.compile(own_text).offset
-    kernel.prepare(bascule.zeros(1), 1, 1)
+    kernel.prepare(bascule.zeros(1, "f4"), 1, 1)
     with spawn.Pool(2) as pool:
         outcomes = pool.starmap_async(tasks.launch, [(kernel, i) for i in range(4)]).get(timeout=120)
         by_rule = pool.starmap_async(tasks.call, [(rules.offset, i) for i in range(2)]).get(timeout=120)

@@ -248,13 +248,13 @@ def test_a_bound_launch_keeps_the_tuple(module):
             "element [0][8] (of `Matrix`): the kernel declares `float`, got the c",
         ),
         ("matrix", (np.zeros(9), "n"), TypeError, "a tuple whose element [1] is an object of type str"),
-        ("matrix", [np.zeros(9), [3, None]], TypeError, "a list whose element [1][1] is an object of type NoneType"),
+        ("matrix", [np.zeros(9), [3, object()]], TypeError, "a list whose element [1][1] is an object of type object"),
         ("matrix", 5, TypeError, "a tuple with a value for each member"),
         (
             "block_bytes",
             (1, 2),
             TypeError,
-            "element 0 (of `Block`): the kernel declares `float*`, got 1. A tuple holds",
+            "element 0 (of `Block`): the kernel declares `float*`, got 1. Pass a device array, bascule",
         ),
         ("derived", (1, 2), TypeError, "the members of the kernel's `Derived` have no order that a tuple could follow"),
         ("closed", (1, 2), TypeError, "the kernel's `Closed` has private members"),
@@ -323,7 +323,7 @@ def test_numbers_for_a_pointer_are_sent_to_the_device(module):
 
 
 def test_a_template_takes_them_too(module):
-    out = bascule.zeros(1)
+    out = bascule.zeros(1, "f4")
     for value in (np.arange(4.0), [0, 1, 2, 3], (0, 1, 2, 3)):
         out.fill(0)
         module.templated[1, 1](value, out)
@@ -398,10 +398,69 @@ def test_a_ctypes_structure_with_other_fields_names_one(module):
 
 
 def test_a_ctypes_structure_with_a_device_pointer_goes_by_its_bytes(module):
-    x = bascule.zeros(4)
+    x = bascule.zeros(4, "f4")
     address, _ = x.__cuda_array_interface__["data"]
     module.block[1, 1](Block(address, 2))
     assert x.copy_to_host().tolist() == [0, 0, 2, 0]
+
+
+class Bits(ctypes.Structure):
+    _fields_ = (("mass", ctypes.c_float), ("count", ctypes.c_int, 4), ("rest", ctypes.c_int, 28))
+
+
+class Outer(ctypes.Structure):
+    _fields_ = (("bits", Bits * 2), ("n", ctypes.c_int))
+
+
+class Derived(Block):
+    _fields_ = (("next", ctypes.POINTER(ctypes.c_int)), ("tag", ctypes.c_char * 4))
+
+
+class Reversed(ctypes.Structure):
+    _fields_ = (("n", ctypes.c_int), ("data", ctypes.c_void_p))
+
+
+@pytest.mark.parametrize("value", [Bits(1.0, 1), Outer()])
+def test_bit_fields_of_ctypes_are_refused_with_their_names(module, value):
+    text = str(refused(module.body, value))
+    assert "field 'count' of the ctypes structure is a bit-field of 4 bits" in text
+    assert "Pass bascule.raw_bytes(x)" in text
+    with pytest.raises(bascule.ArgumentValueError, match="exactly 32 bytes"):
+        module.body[1, 1](bascule.raw_bytes(value), bascule.zeros(64, "u1"))
+
+
+def test_a_ctypes_structure_with_pointers_is_compared_field_by_field():
+    module = bascule.compile("""
+struct Block { float* data; int n; };
+struct Chain : Block { int* next; char tag[4]; };
+__global__ void block(Block b) { b.data[b.n] = b.n; }
+__global__ void chain(Chain c) { c.data[c.n] = c.tag[1]; }""")
+    x = bascule.zeros(4, "f4")
+    address, _ = x.__cuda_array_interface__["data"]
+    with pytest.raises(
+        bascule.ArgumentTypeError, match="field 'n' lies at byte 0 in the ctypes structure and at byte 8"
+    ):
+        module.block[1, 1](Reversed(2, address))
+    module.chain[1, 1](Derived(address, 2, None, b"ab"))
+    assert x.copy_to_host().tolist() == [0, 0, 98, 0]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.longdouble("1e4000"), np.longdouble("-1e4000"), np.clongdouble(complex(1, 0)) * np.longdouble("1e4000")],
+)
+def test_a_long_double_beyond_the_doubles_is_refused(value):
+    kind = "cuda::std::complex<double>" if np.iscomplexobj(value) else "double"
+    kernel = bascule.compile(
+        f"#include <cuda/std/complex>\n__global__ void put({kind}* out, {kind} value) {{ *out = value; }}"
+    ).put
+    out = bascule.zeros(1, "c16" if np.iscomplexobj(value) else "f8")
+    with pytest.raises(OverflowError, match="argument 2 'value': .* is beyond the largest double"):
+        kernel[1, 1](out, value)
+    kernel[1, 1](out, type(value)(np.inf))
+    assert np.isinf(out.copy_to_host()[0])
+    kernel[1, 1](out, type(value)(0.1))
+    assert out.copy_to_host()[0] == 0.1
 
 
 def test_a_ctypes_union_names_raw_bytes(module):
@@ -434,7 +493,7 @@ def test_a_tuple_of_more_members_than_are_compared_names_the_limit():
 
 
 def test_a_missing_argument_tells_that_default_arguments_are_not_used(module):
-    x = bascule.zeros(1)
+    x = bascule.zeros(1, "f4")
     attempts = itertools.chain(
         (lambda: module.defaults[1, 1](x), lambda: module.defaults[1, 1](x, 4), lambda: module.defaults[1, 1](p=x)),
         (lambda: module.template_defaults[1, 1](x),),

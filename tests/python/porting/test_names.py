@@ -35,7 +35,9 @@ def test_zeros_ones_and_full_are_numpys(shape, dtype, order):
 def test_the_dtype_of_full_is_that_of_the_value_and_of_the_others_float32():
     assert bascule.full(2, 1.5).dtype == np.full(2, 1.5).dtype
     assert bascule.full(2, np.float32(1)).dtype == np.float32
-    assert bascule.zeros(2).dtype == bascule.ones(2).dtype == bascule.device_array(2).dtype == np.float32
+    assert (
+        bascule.zeros(2, "f4").dtype == bascule.ones(2, "f4").dtype == bascule.device_array(2, "f4").dtype == np.float32
+    )
     with pytest.raises(TypeError, match="same_kind"):
         bascule.full(2, 1.5, "i4")
     with pytest.raises(ValueError, match=r"one value, got an array of shape \(3,\).*x\[\.\.\.\] = values"):
@@ -65,7 +67,7 @@ def test_arrays_like_another_have_its_shape_dtype_and_order(host, where):
 def test_new_arrays_are_filled_on_the_stream_that_they_are_bound_to():
     stream = bascule.stream()
     with bascule.stream(), traced() as operations:
-        x = bascule.zeros(8, stream=stream)
+        x = bascule.zeros(8, "f4", stream=stream)
     assert x.stream == stream
     assert [(o.kind, o.stream) for o in operations if o.kind == "fill"] == [("fill", stream.handle)]
 
@@ -130,7 +132,7 @@ def test_a_wrong_field_is_named():
     with pytest.raises(
         IndexError, match=r'x\["mass"\] selects a field of structures, and a float32 array .* no fields'
     ):
-        bascule.zeros(3)["mass"]
+        bascule.zeros(3, "f4")["mass"]
 
 
 def test_streams_and_events_have_the_names_of_other_libraries():

@@ -81,7 +81,7 @@ def test_a_decorator_takes_flags_too() -> None:
         ([3], r"options\[0\] is 3 \(int\); NVRTC's flags are str"),
         (["-D"], "options ends with '-D', which takes a value"),
         (["-maxrregcount=many"], "takes a number of registers, got 'many'"),
-        (["-std=c++14"], "c[+][+]17"),
+        (["-std=c++98"], "c[+][+]17"),
         ({"define": {"N": 4}}, "Did you mean 'defines'"),
         (3.5, "got float"),
     ],
@@ -123,3 +123,52 @@ def test_a_name_with_template_arguments_is_an_instance() -> None:
     assert module["k<double, 3>"].signature == module["ns::k"].instantiate("double", 3).signature
     with pytest.raises(bascule.CompileError, match="has no kernel 'q'"):
         module["q<float>"]
+
+
+TEXT_OF_ONE = "__global__ void k(int* out) { out[0] = 1; }"
+STRINGS = {
+    "defines": lambda text: {"A": text},
+    "include_paths": lambda text: [f"/tmp/{text}"],
+    "headers": lambda text: {f"{text}.h": ""},
+    "extra": lambda text: [f"-w{text}"],
+    "keep_sources": lambda text: f"/tmp/{text}",
+    "std": lambda text: f"c++17{text}",
+    "arch": lambda text: f"sm_90{text}",
+}
+
+
+@pytest.mark.parametrize("field", STRINGS)
+def test_a_nul_in_an_option_is_an_error_that_names_it(field: str) -> None:
+    """NVRTC takes C strings: "1\\0 + 2" would be 1."""
+    with pytest.raises(bascule.ArgumentValueError, match=f"{field}.*NUL|the option `{field}` is .*must be"):
+        bascule.compile(TEXT_OF_ONE, options={field: STRINGS[field]("1\0 + 2")})
+
+
+@pytest.mark.parametrize("field", STRINGS)
+def test_half_a_character_in_an_option_is_an_error_of_bascule(field: str) -> None:
+    with pytest.raises(bascule.ArgumentValueError, match=r"U\+D800 in '.*\\ud800.*' is half of a character"):
+        bascule.compile(TEXT_OF_ONE, options={field: STRINGS[field]("\ud800")})
+
+
+@pytest.mark.parametrize("bad", ["\0", "\ud800"])
+def test_names_of_files_and_instances_too(bad: str) -> None:
+    for call in (
+        lambda: bascule.compile(file=f"/tmp/{bad}.cu"),
+        lambda: bascule.load_module(f"/tmp/{bad}.ptx"),
+        lambda: bascule.link([f"/tmp/{bad}.cu"]),
+        lambda: bascule.compile(TEXT_OF_ONE, name_expressions=[f"k{bad}"]),
+    ):
+        with pytest.raises(bascule.ArgumentValueError, match=r"NUL character|half of a character"):
+            call()
+
+
+@pytest.mark.parametrize("options", [["-std=c++11"], ["--std", "c++14"], {"std": "c++14"}, ["-std=c++14", "-D N=4"]])
+def test_an_older_standard_is_compiled_as_the_oldest_that_there_is(options: object) -> None:
+    text = "#ifndef N\n#define N 4\n#endif\n" + TEXT
+    out = bascule.zeros(1, "i4")
+    bascule.compile(text, options=options).k[1, 1](out)
+    assert out.item() == 4
+
+
+def test_a_macro_and_its_flag_may_be_one_item() -> None:
+    assert result_of(["-D N=4"]) == 4

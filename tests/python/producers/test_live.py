@@ -73,7 +73,7 @@ def test_live_objects_export_the_committed_dicts_and_go_through_kernels_in_both_
 def test_a_library_may_refuse_of_ours_what_it_is_known_to_refuse_in_its_words():
     refusing = {"consume": "[][0]", "refuses": {"columns": "list index"}}
     library = replace(read_library(DIRECTORY / "numba.json"), imports="", **refusing)
-    ours = bascule.zeros(1)
+    ours = bascule.zeros(1, "f4")
     assert Session(library).problem_of_consuming("columns", ours, np.zeros(1)) is None
     for case, refuses in (("whole", library.refuses), ("columns", {"columns": "other words"})):
         with pytest.raises(IndexError):

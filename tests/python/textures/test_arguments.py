@@ -80,7 +80,7 @@ def test_a_plain_integer_takes_integers_and_textures(module) -> None:
 
 
 def test_templates_are_chosen_beside_a_texture_and_by_one(module) -> None:
-    texture, out = bascule.texture(image(2)), bascule.device_array(32)
+    texture, out = bascule.texture(image(2)), bascule.device_array(32, "f4")
     module.read_as[1, 32](texture, out)
     assert (out.copy_to_host() == 2).all()
     module.read_any[1, 32](bascule.texture(image(4)), out)

@@ -32,7 +32,7 @@ __global__ void rotate(float* output, int width, int height, float theta, cudaTe
     output[y * width + x] = tex2D<float>(tex, tu + 0.5f, tv + 0.5f);
 }""").rotate
     texture = bascule.texture(bascule.cuda_array(photo), address="wrap", filter="linear", normalized=True)
-    out = bascule.device_array((HEIGHT, WIDTH))
+    out = bascule.device_array((HEIGHT, WIDTH), "f4")
     rotate[GRID, BLOCK](out, WIDTH, HEIGHT, 0.5, texture)
     y, x = np.meshgrid(np.arange(HEIGHT), np.arange(WIDTH), indexing="ij")
     u, v = x - WIDTH / 2, y - HEIGHT / 2
@@ -77,7 +77,7 @@ __global__ void bicubic(cudaTextureObject_t tex, float* out, int width, float tx
             (g0x * tex2D<float>(tex, px + h0x, py + h0y) + g1x * tex2D<float>(tex, px + h1x, py + h0y)) +
         (w2(fy) + w3(fy)) * (g0x * tex2D<float>(tex, px + h0x, py + h1y) + g1x * tex2D<float>(tex, px + h1x, py + h1y));
 }""").bicubic
-    out = bascule.device_array((HEIGHT, WIDTH))
+    out = bascule.device_array((HEIGHT, WIDTH), "f4")
     texture = bascule.texture(bascule.cuda_array(photo), filter="linear")
     bicubic[GRID, BLOCK](texture, out, WIDTH, 3.3, 5.7, 0.7)
 
@@ -158,7 +158,7 @@ __global__ void march(float4* out, int w, int h, cudaTextureObject_t volume, cud
     volume = random.integers(0, 256, (8, 8, 8), "u1")
     transfer = random.random((9, 4), "f4")
     steps = 20
-    out = bascule.device_array((HEIGHT, WIDTH, 4))
+    out = bascule.device_array((HEIGHT, WIDTH, 4), "f4")
     march[GRID, BLOCK](
         out,
         WIDTH,
@@ -205,7 +205,7 @@ __global__ void cube(float* g_odata, int width, cudaTextureObject_t tex) {
     }
 }""")
     layers = np.random.default_rng(10).random((5, 32, 32), "f4")
-    out = bascule.device_array((5, 32, 32))
+    out = bascule.device_array((5, 32, 32), "f4")
     texture = bascule.texture(
         bascule.cuda_array(layers, layered=True), address="wrap", filter="linear", normalized=True
     )
@@ -213,7 +213,7 @@ __global__ void cube(float* g_odata, int width, cudaTextureObject_t tex) {
         module.layered[(2, 2), (16, 16)](out, 32, 32, layer, texture)
     np.testing.assert_allclose(out.copy_to_host(), np.arange(5)[:, None, None] - layers, rtol=1e-6)
     faces = np.random.default_rng(11).random((6, 64, 64), "f4")
-    out = bascule.device_array((6, 64, 64))
+    out = bascule.device_array((6, 64, 64), "f4")
     texture = bascule.texture(bascule.cuda_array(faces, cube=True), address="wrap", filter="linear")
     module.cube[(4, 4), (16, 16)](out, 64, texture)
     np.testing.assert_allclose(out.copy_to_host(), -faces, atol=1e-6)
@@ -242,7 +242,7 @@ __global__ void blur(cudaSurfaceObject_t from, cudaSurfaceObject_t to) {
 }""")
     array = bascule.CudaArray((HEIGHT, WIDTH), surface=True)
     module.surface_write[GRID, BLOCK](bascule.to_device(photo), WIDTH, HEIGHT, bascule.surface(array))
-    out = bascule.device_array((WIDTH, HEIGHT))
+    out = bascule.device_array((WIDTH, HEIGHT), "f4")
     module.transform[(HEIGHT // 16, WIDTH // 16), (16, 16)](out, HEIGHT, WIDTH, bascule.texture(array))
     y, x = np.meshgrid(np.arange(WIDTH), np.arange(HEIGHT), indexing="ij")
     np.testing.assert_array_equal(out.copy_to_host(), photo[x, np.clip(WIDTH - y - 1, 0, WIDTH - 1)])

@@ -44,7 +44,7 @@ def faults(match: str, kernel, *arguments) -> str:
 
 
 def test_another_geometry(module) -> None:
-    out = bascule.device_array(1)
+    out = bascule.device_array(1, "f4")
     image = bascule.zeros((4, 32), "f4")
     text = faults(
         r"reads the texture by tex\.3d, and it is of two dimensions", module.read3, bascule.texture(image), out
@@ -55,12 +55,15 @@ def test_another_geometry(module) -> None:
 
 def test_linear_memory_is_not_sampled(module) -> None:
     faults(
-        "read at integers: tex1Dfetch", module.read1, bascule.texture(bascule.zeros(64, "f4")), bascule.device_array(1)
+        "read at integers: tex1Dfetch",
+        module.read1,
+        bascule.texture(bascule.zeros(64, "f4")),
+        bascule.device_array(1, "f4"),
     )
 
 
 def test_numbers_and_integers_are_not_mixed(module) -> None:
-    out = bascule.device_array(1)
+    out = bascule.device_array(1, "f4")
     faults(
         "reads floating-point numbers, and the texture gives integers",
         module.read2,
@@ -81,24 +84,24 @@ def test_gathers_need_an_array_that_was_made_for_them(module) -> None:
         "tex2Dgather needs a CUDA array",
         module.gather,
         bascule.texture(bascule.cuda_array(np.zeros((4, 4), "f4"))),
-        bascule.device_array(1),
+        bascule.device_array(1, "f4"),
     )
 
 
 def test_a_number_is_not_a_texture(module) -> None:
-    faults("0x10 is not a texture object", module.by_number, 16, bascule.device_array(1))
+    faults("0x10 is not a texture object", module.by_number, 16, bascule.device_array(1, "f4"))
 
 
 def test_a_texture_that_was_destroyed(module) -> None:
     texture = bascule.texture(bascule.zeros((4, 32), "f4"))
     handle = texture.handle
     del texture
-    faults("was destroyed before the kernel had finished", module.by_number, handle, bascule.device_array(1))
+    faults("was destroyed before the kernel had finished", module.by_number, handle, bascule.device_array(1, "f4"))
 
 
 def test_a_surface_is_not_a_texture(module) -> None:
     surface = bascule.surface(bascule.CudaArray((4, 4), surface=True))
-    faults("uses a surface object as a texture", module.by_number, surface.handle, bascule.device_array(1))
+    faults("uses a surface object as a texture", module.by_number, surface.handle, bascule.device_array(1, "f4"))
     bascule.emulated.reset()
     texture = bascule.texture(bascule.zeros((4, 32), "f4"))
     faults("uses a texture object as a surface", module.write_number, texture.handle)
@@ -112,7 +115,7 @@ def test_a_texture_whose_memory_is_freed(module) -> None:
     handle = texture.handle
     del address, described
     bascule.synchronize()
-    out = bascule.device_array(1)
+    out = bascule.device_array(1, "f4")
     text = faults("kernel 'by_number'", module.by_number, handle, out)
     assert "freed" in text
 

@@ -101,7 +101,7 @@ def test_surfaces_are_copied_element_by_element(module, kernel, shape, options, 
 
 def test_reads_outside_are_clamped_or_zero(module) -> None:
     values = np.random.default_rng(2).normal(size=(5, 8)).astype("f4")
-    clamped, zeros = bascule.device_array((9, 16)), bascule.device_array((9, 16))
+    clamped, zeros = bascule.device_array((9, 16), "f4"), bascule.device_array((9, 16), "f4")
     module.around[9, 16](bascule.surface(bascule.cuda_array(values, surface=True)), clamped, zeros)
     y, x = np.meshgrid(np.arange(9) - 2, np.arange(16) - 4, indexing="ij")
     nearest = values[np.clip(y, 0, 4), np.clip(x, 0, 7)]
