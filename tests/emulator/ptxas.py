@@ -1,12 +1,15 @@
 """Where ptxas refuses a PTX text, the emulated device refuses it; where both take it, nothing crashes.
 
-    python tests/emulator/ptxas.py                      the recorded verdicts: needs no ptxas
+    python tests/emulator/ptxas.py                      against ptxas_verdicts.tsv: needs no ptxas
+    python tests/emulator/ptxas.py --record             writes the verdicts of that file anew, by the ptxas of this machine
     python tests/emulator/ptxas.py --mutants 100000     so many mutants of real PTX, judged by the ptxas of this machine
-    python tests/emulator/ptxas.py --record             judges the lines of ptxas_verdicts.tsv anew
 
-A mutant is a kernel of tests/emulator/ptx with a few changes of one kind: by token, operand, type or structure. The same
---seed makes the same mutants. What ptxas takes and the device refuses must be in UNSUPPORTED.md, so those are counted
-by their reason; what ptxas refuses and the device takes is a failure.
+A line of the file has a text and, for each of its variants, `r` where ptxas refuses it, `t` where both take it, and `u`
+where ptxas takes it and the device does not, which UNSUPPORTED.md must say. The text is a module without its header, a
+body of a kernel, or one instruction, whose variants have another operand each.
+
+A mutant is a kernel of tests/emulator/ptx with a few changes of one kind: by token, operand, type, modifier or structure.
+The same --seed makes the same mutants. What ptxas refuses and the device takes is a failure, and so is a crash.
 """
 
 from __future__ import annotations
@@ -26,6 +29,21 @@ HERE = Path(__file__).resolve().parent
 PROGRAM = HERE.parent.parent / "build" / "dev" / "tests" / "emulator" / "emulator_verdicts"
 RECORD = HERE / "ptxas_verdicts.tsv"
 TAKEN = "taken"
+
+# What stands around the texts of the record.
+HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
+FRAME = (
+    HEAD + ".global .align 16 .b32 g[4]; .shared .align 16 .b64 sh[4]; .const .b32 cc[4];\n"
+    ".func (.param .b32 r) f(.param .b32 a) { .reg .b32 %r<3>; ld.param.b32 %r1, [a]; st.param.b32 [r], %r1; ret; }\n"
+    ".visible .entry k(.param .u64 p, .param .align 8 .b8 q[16])\n{\n"
+    ".reg .pred %p<5>; .reg .b16 %h<5>; .reg .u16 %uh<5>; .reg .f16 %fh<5>; .reg .b32 %r<9>; .reg .u32 %u<5>; .reg .s32 %s<5>;\n"
+    ".reg .f32 %f<9>; .reg .f16x2 %fx<5>; .reg .b64 %rd<9>; .reg .u64 %ud<5>; .reg .f64 %fd<5>; .reg .b128 %q<3>;\n"
+    "TEXT\nL: ret;\n}\n"
+)
+SUBSTITUTES = (
+    "%p2 !%p2 %h2 %uh2 %fh2 %r2 -%r2 %u2 %s2 %f2 %fx2 %rd2 %ud2 %fd2 %q2 %tid.x %clock64 1 -1 0xfffffffff 1.5 0f3F800000 "
+    "0d3FF0000000000000 g sh+4 L _ [%rd2] [%r2] [g] [sh] [p] {%r1,%r2} {%f1,%f2} {%h1,%h2} %r1|%p1 %none"
+).split()
 
 BODY = re.compile(r"^(?:\.visible |\.weak )?\.(entry|func)\b[^{;]*?\b(\w+) *\([^{;]*\{.*?^}\n", re.S | re.M)
 TOKEN = re.compile(
@@ -219,6 +237,62 @@ def verdict_of_ptxas(text: str, ptxas: str, directory: str) -> str:
     return f"CRASH {done.returncode}"
 
 
+def variants(kind: str, text: str) -> list[str]:
+    """The whole modules that a line of the record stands for."""
+    if kind == "module":
+        return [HEAD + text + "\n"]
+    texts = [text]
+    if kind == "operands":
+        name, _, rest = text.partition(" ")
+        operands = re.findall(r"\{[^}]*\}|\[[^]]*\]|[^,\s][^,]*", rest.rstrip(";"))
+        for at in range(len(operands)):
+            for new in SUBSTITUTES:
+                texts.append(f"{name} {', '.join([*operands[:at], new, *operands[at + 1 :]])};")
+        texts += [f"{name} {', '.join(operands[:-1])};", f"{name} {', '.join([*operands, operands[-1]])};"]
+    return [FRAME.replace("TEXT", each) for each in texts]
+
+
+def recorded() -> list[tuple[str, str, str]]:
+    """(kind, text, verdicts)"""
+    lines = RECORD.read_text(encoding="utf-8").splitlines()
+    return [(kind, text, verdicts) for kind, text, verdicts in (line.split("\t") for line in lines)]
+
+
+def check_record(program: Path) -> int:
+    wrong = count = 0
+    record = recorded()
+    texts = [variants(kind, text) for kind, text, _ in record]
+    ours = iter(verdicts_of_device([each for group in texts for each in group], program))
+    for (kind, text, verdicts), group in zip(record, texts, strict=True):
+        for number, verdict in enumerate(verdicts):
+            count += 1
+            mine = next(ours)
+            if mine.startswith("CRASH") or (mine == TAKEN) != (verdict == "t"):
+                wrong += 1
+                line = group[number].splitlines()[-3] if kind != "module" else text
+                print(f"{'ptxas refuses' if verdict == 'r' else 'ptxas takes'} {line!r}; the device: {mine}")
+        assert len(verdicts) == len(group), f"run --record: {text}"
+    print(f"{count} texts with a recorded verdict, {wrong} wrong")
+    return wrong
+
+
+def write_record(program: Path, ptxas: str) -> None:
+    record = recorded()
+    texts = [variants(kind, text) for kind, text, _ in record]
+    every = [each for group in texts for each in group]
+    with tempfile.TemporaryDirectory() as directory, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        theirs = list(pool.map(lambda each: verdict_of_ptxas(each, ptxas, directory), every))
+    letters = iter(
+        "r" if judged != TAKEN else "t" if mine == TAKEN else "u"
+        for judged, mine in zip(theirs, verdicts_of_device(every, program), strict=True)
+    )
+    lines = [
+        f"{kind}\t{text}\t{''.join(next(letters) for _ in group)}"
+        for (kind, text, _), group in zip(record, texts, strict=True)
+    ]
+    RECORD.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def compare(texts: list[tuple[str, str]], program: Path, ptxas: str, keep: Path | None) -> int:
     with tempfile.TemporaryDirectory() as directory, concurrent.futures.ThreadPoolExecutor(2) as pool:
         judged = pool.map(lambda each: verdict_of_ptxas(each[1], ptxas, directory), texts)
@@ -251,12 +325,18 @@ def main() -> int:
     parser.add_argument("--program", type=Path, default=PROGRAM)
     parser.add_argument("--ptxas", default=shutil.which("ptxas"))
     parser.add_argument("--mutants", type=int)
+    parser.add_argument("--record", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="a folder for five examples of each disagreement")
     arguments = parser.parse_args()
-    if arguments.mutants and not arguments.ptxas:
+    if not arguments.mutants and not arguments.record:
+        return 1 if check_record(arguments.program) else 0
+    if not arguments.ptxas:
         print("ptxas was not found: install a CUDA toolkit, or name it with --ptxas")
         return 77
+    if arguments.record:
+        write_record(arguments.program, arguments.ptxas)
+        return 0
     texts = kernels()
     mutator, chance = Mutator(texts), random.Random(arguments.seed)
     mutants = [mutator.mutant(chance.choice(texts), chance) for _ in range(arguments.mutants)]

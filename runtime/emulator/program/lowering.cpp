@@ -222,13 +222,21 @@ Step& Lowering::by_letters(const ptx::Instruction& instruction, const Opcode& op
         if (letter == 'u') results.push_back(result(given, Type::u32));
         if (letter == 'b') results.push_back(result(given, Type::b32));
         if (letter == 'P') results.push_back(result(given, Type::pred));
-        if (letter == 'V') {
-            results.push_back(result(is_pair ? given.parts[0] : given, Type::b32));
+        if (letter == 'V' || letter == 'v') {
+            if (is_pair && opcode.flags.has(Flag::any)) unsupported(instruction);
+            const Type type = letter == 'v' ? Type::u32 : Type::b32;
+            const ptx::Operand& first = is_pair ? given.parts[0] : given;
+            results.push_back(is_pair && letter == 'v' ? result_or_sink(first, type) : result(first, type));
             results.push_back(is_pair ? result_or_sink(given.parts[1], Type::pred) : temporary(0));
         }
         if (letter == 'A') sources.push_back(is_pred ? predicate(given) : source(given, opcode.type));
         if (letter == 'a') sources.push_back(source(given, twice_as_wide(opcode.type)));
         if (letter == 'U') sources.push_back(source(given, Type::u32));
+        if (letter == 'C') {
+            sources.push_back(source(given, Type::u32));
+            if (given.kind == OperandKind::integer && given.bits > 255)
+                refuse("a constant must be below 256 here");
+        }
         if (letter == 'B') sources.push_back(source(given, Type::b32));
         if (letter == 'W') sources.push_back(source(given, Type::u64));
         if (letter == 'Q') sources.push_back(predicate(given));
@@ -236,7 +244,7 @@ Step& Lowering::by_letters(const ptx::Instruction& instruction, const Opcode& op
         if (letter == 'I' && given.kind != OperandKind::integer)
             refuse("an operand must be an integer constant here");
         if (letter == 'M') {
-            sources.push_back(whole_address(given));
+            sources.push_back(whole_address(given, opcode.flags & every_space));
             if (opcode.flags.has(Flag::shared_cluster)) bits = Instruction::in_cluster;
         }
         if (letter == '*') unsupported(instruction);

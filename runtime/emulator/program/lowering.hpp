@@ -94,6 +94,7 @@ class Lowering {
     void reducing_barrier(const ptx::Instruction& instruction, const Opcode& opcode);
     /// `spaces`: of an instruction that names the space of its address.
     Address address(const ptx::Operand& operand, const FlagSet& spaces = {});
+    ptx::Space space_of(const ptx::Operand& operand) const;
     void require_space(const ptx::Operand& base, const FlagSet& spaces) const;
     Step& access(Step& step, const Address& where);
 
@@ -105,7 +106,7 @@ class Lowering {
     void move_rows(const ptx::Instruction& instruction, const Opcode& opcode);
 
     // lower_async.cpp: asynchronous copies, barriers in shared memory, clusters
-    Ref whole_address(const ptx::Operand& given);
+    Ref whole_address(const ptx::Operand& given, const FlagSet& spaces);
     std::size_t count_without_policy(const ptx::Instruction& instruction, const Opcode& opcode);
     void copy_async(const ptx::Instruction& instruction, const Opcode& opcode);
     void copy_group(const ptx::Instruction& instruction, const Opcode& opcode);

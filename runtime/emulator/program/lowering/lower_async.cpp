@@ -6,8 +6,8 @@
 namespace emulated::program {
 
 // The address as one 64-bit value.
-Ref Lowering::whole_address(const ptx::Operand& given) {
-    Address where = address(given, every_space);
+Ref Lowering::whole_address(const ptx::Operand& given, const FlagSet& spaces) {
+    Address where = address(given, spaces);
     if (where.narrow) {
         const Ref wide = temporary(8);
         emit({Operation::cvt, Type::u64, Type::u32}, {wide}, {where.base});
@@ -49,8 +49,8 @@ void Lowering::copy_async(const ptx::Instruction& instruction, const Opcode& opc
             valid = source(part, Type::u32);
         }
     }
-    const Ref to = whole_address(operand(instruction, 0));
-    const Ref from = whole_address(operand(instruction, 1));
+    const Ref to = whole_address(operand(instruction, 0), {Flag::shared});
+    const Ref from = whole_address(operand(instruction, 1), {Flag::global});
     Step& step = emit({Operation::copy_async}, {}, {to, from, valid});
     step.immediate = static_cast<std::int64_t>(bytes);
     step.memory = true;
@@ -77,7 +77,8 @@ void Lowering::write_remotely(const ptx::Instruction& instruction, const Opcode&
     const Parts parts = parts_of(instruction.operands[1], instruction, opcode, "source");
     std::vector<Ref> values;
     for (const ptx::Operand& part : parts.operands) values.push_back(source(part, opcode.type));
-    const Ref to = whole_address(instruction.operands[0]), barrier = whole_address(instruction.operands[2]);
+    const Ref to = whole_address(instruction.operands[0], every_space),
+              barrier = whole_address(instruction.operands[2], every_space);
     Step& step = emit(stores ? Key{Operation::store_async} : key_of(opcode), {}, {to, barrier});
     step.immediate = bytes;
     step.list = std::move(values);
@@ -94,11 +95,12 @@ void Lowering::bulk_copy(const ptx::Instruction& instruction, const Opcode& opco
     const std::size_t count = count_without_policy(instruction, opcode);
     const std::size_t wanted = !to_shared ? 3 : multicast ? 5 : 4;
     expect_operands(instruction, count, wanted, wanted);
-    std::vector<Ref> sources{whole_address(instruction.operands[0]), whole_address(instruction.operands[1]),
+    std::vector<Ref> sources{whole_address(instruction.operands[0], every_space),
+                             whole_address(instruction.operands[1], every_space),
                              source(instruction.operands[2], Type::u32)};
     std::uint16_t bits = 0;
     if (to_shared) {
-        sources.push_back(whole_address(instruction.operands[3]));
+        sources.push_back(whole_address(instruction.operands[3], every_space));
         bits |= Instruction::to_shared;
         if (to_cluster) bits |= Instruction::in_cluster;
     }
@@ -128,9 +130,9 @@ void Lowering::mbarrier(const ptx::Instruction& instruction, const Opcode& opcod
         functions_.layout().may_spin();
         expect_operands(instruction, count, 3, flags.has(Flag::try_wait) ? 4 : 3);
         if (count == 4) source(instruction.operands[3], Type::u32);  // how long to wait at most: not at all
-        const Ref where = whole_address(instruction.operands[1]);
+        const Ref where = whole_address(instruction.operands[1], opcode.flags & every_space);
         const bool parity = flags.has(Flag::parity);
-        const Ref phase = source(instruction.operands[2], parity ? Type::u32 : Type::b64);
+        const Ref phase = source(instruction.operands[2], parity ? Type::u32 : Type::u64);
         emit({Operation::mbarrier, Type::u64, Type::none, flags & FlagSet{Flag::parity}},
              {result(instruction.operands[0], Type::pred)}, {where, phase});
     } else {
@@ -158,7 +160,7 @@ void Lowering::elect(const ptx::Instruction& instruction, const Opcode&) {
 // Before a generic access that may only reach the cluster's shared memory.
 void Lowering::require_cluster_address(const ptx::Operand& given, const Opcode& opcode, unsigned bytes) {
     if (!opcode.flags.has(Flag::shared_cluster)) return;
-    const Ref where = whole_address(given);
+    const Ref where = whole_address(given, every_space);
     emit({Operation::in_cluster}, {}, {where}).immediate = bytes;
 }
 

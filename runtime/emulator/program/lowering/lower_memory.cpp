@@ -10,7 +10,7 @@ namespace emulated::program {
 namespace {
 
 // Only the space selects the handler; constants lie in global memory. No flag: generic.
-FlagSet space_of(const FlagSet& flags) {
+FlagSet handled_space(const FlagSet& flags) {
     if (flags.has(Flag::global) || flags.has(Flag::constant)) return {Flag::global};
     return flags & FlagSet{Flag::shared, Flag::local, Flag::param};
 }
@@ -29,26 +29,28 @@ std::uint16_t strength_of(const Opcode& opcode) {
 
 }  // namespace
 
+// Of a variable that an operand names.
+ptx::Space Lowering::space_of(const ptx::Operand& operand) const {
+    if (operand.kind == OperandKind::variable) return function_.variable(operand.index).space;
+    const auto& globals = functions_.symbols().variables;
+    const auto found = operand.kind == OperandKind::symbol ? globals.find(operand.name) : globals.end();
+    return found == globals.end() ? ptx::Space::generic : found->second->space;
+}
+
 // A variable that an address names lies in the space that the instruction names, if it names one.
 void Lowering::require_space(const ptx::Operand& base, const FlagSet& spaces) const {
-    const ptx::Variable* variable = nullptr;
-    if (base.kind == OperandKind::variable) variable = &function_.variable(base.index);
-    const auto& globals = functions_.symbols().variables;
-    if (const auto found = globals.find(base.name);
-        base.kind == OperandKind::symbol && found != globals.end())
-        variable = found->second;
-    if (variable == nullptr) refuse(fmt::format("'{}' is not a variable", base.name));
     static constexpr std::pair<ptx::Space, Flag> pairs[] = {{ptx::Space::global, Flag::global},
                                                             {ptx::Space::constant, Flag::constant},
                                                             {ptx::Space::shared, Flag::shared},
                                                             {ptx::Space::local, Flag::local},
                                                             {ptx::Space::param, Flag::param}};
-    const auto* own = std::ranges::find(pairs, variable->space, [](const auto& each) { return each.first; });
-    const bool generic = spaces.empty();
-    const bool shared = variable->space == ptx::Space::shared && spaces.has(Flag::shared_cluster);
-    if (own == std::end(pairs) || (generic ? own->second == Flag::param || own->second == Flag::constant
-                                           : !spaces.has(own->second) && !shared))
-        refuse(fmt::format("'{}' does not lie in the memory that the instruction accesses", variable->name));
+    const ptx::Space space = space_of(base);
+    const auto* own = std::ranges::find(pairs, space, [](const auto& each) { return each.first; });
+    const bool shared = space == ptx::Space::shared && spaces.has(Flag::shared_cluster);
+    if (own == std::end(pairs) ||
+        (spaces.empty() ? own->second == Flag::param || own->second == Flag::constant
+                        : !spaces.has(own->second) && !shared))
+        refuse("the variable of an address does not lie in the memory that the instruction accesses");
 }
 
 Lowering::Address Lowering::address(const ptx::Operand& given, const FlagSet& spaces) {
@@ -120,7 +122,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     for (const ptx::Operand& part : parts)
         results.push_back(lanes > 1 ? result_or_sink(part, opcode.type, wide)
                                     : result(part, opcode.type, wide));
-    Key key{Operation::ld, memory_type(opcode.type, wide), register_type(wide), space_of(opcode.flags)};
+    Key key{Operation::ld, memory_type(opcode.type, wide), register_type(wide), handled_space(opcode.flags)};
 
     // Parameters by name: of a kernel the same for all lanes, of a call in the register file.
     if (const ptx::Variable* variable = argument_variable(from)) {
@@ -171,7 +173,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
     std::vector<Ref> values;
     values.reserve(parts.size());
     for (const ptx::Operand& part : parts) values.push_back(source(part, opcode.type, wide));
-    Key key{Operation::st, unsigned_of(bytes), register_type(wide), space_of(opcode.flags)};
+    Key key{Operation::st, unsigned_of(bytes), register_type(wide), handled_space(opcode.flags)};
 
     if (const ptx::Variable* variable = argument_variable(to)) {
         require_space(to.parts[0], opcode.flags & every_space);

@@ -46,8 +46,7 @@ bool is_workspace(std::string_view name) { return name == "%envreg1" || name == 
 // Whether a register of the second type may stand where an instruction has the first.
 bool agree(Type wanted, Type given) {
     if (ptx::is_bits(wanted) || ptx::is_bits(given)) return true;
-    // An integer may lie in a register of two halves, and not the other way round.
-    return wanted == given || (ptx::is_integer(wanted) && (ptx::is_integer(given) || given == Type::f16x2));
+    return wanted == given || (ptx::is_integer(wanted) && ptx::is_integer(given));
 }
 
 // Which constants an instruction of the type takes: a float's bits are those of a register of its size.

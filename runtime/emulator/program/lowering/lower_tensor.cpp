@@ -117,6 +117,7 @@ void Lowering::multiply_matrices(const ptx::Instruction& instruction, const Opco
 // wmma.load.a d, [p] {, stride}; wmma.store.d [p], d {, stride}.
 void Lowering::move_matrix(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool loads = opcode.row->operation == Operation::load_matrix;
+    expect_operands(instruction, instruction.operands.size(), 2, 3);
     Flag matrix = Flag::d;
     for (const Flag each : {Flag::a, Flag::b, Flag::c}) {
         if (opcode.flags.has(each)) matrix = each;
@@ -148,6 +149,7 @@ void Lowering::move_matrix(const ptx::Instruction& instruction, const Opcode& op
 // ldmatrix r, [p]; stmatrix [p], r: up to four matrices of 8 x 8 halves, a row at the address of each lane.
 void Lowering::move_rows(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool loads = opcode.row->operation == Operation::ldmatrix;
+    expect_operands(instruction, 2);
     const std::size_t count = opcode.flags.has(Flag::x4) ? 4 : opcode.flags.has(Flag::x2) ? 2 : 1;
     const FlagSet spaces = opcode.flags & every_space;
     const Address where = address(operand(instruction, loads ? 1 : 0), spaces.empty() ? every_space : spaces);

@@ -10,7 +10,7 @@ void Lowering::move(const ptx::Instruction& instruction, const Opcode& opcode) {
     const ptx::Operand& to = operand(instruction, 0);
     const ptx::Operand& from = operand(instruction, 1);
     if (opcode.type == Type::pred) {
-        if (from.kind == OperandKind::special) {  // %is_explicit_cluster
+        if (from.kind == OperandKind::special && from.name == "%is_explicit_cluster") {
             const Ref word = special(from, 4);
             emit({Operation::setp, Type::u32, Type::none, {Flag::ne}}, {result(to, Type::pred)},
                  {word, functions_.layout().constant(0, 4)});
@@ -53,6 +53,11 @@ void Lowering::move(const ptx::Instruction& instruction, const Opcode& opcode) {
         step.list = std::move(list);
         return;
     }
+    const bool is_symbol = from.kind == OperandKind::symbol || from.kind == OperandKind::variable;
+    const bool is_sum = from.kind == OperandKind::sum, converts = opcode.row->operation == Operation::cvta;
+    if (converts &&
+        (from.kind == OperandKind::special || ((is_symbol || is_sum) && opcode.flags.has(Flag::to))))
+        refuse("an address to convert must be a register, or a variable that becomes generic");
     if (from.kind == OperandKind::special &&
         (from.name.starts_with("%clock") || from.name.starts_with("%globaltimer"))) {
         require_special(from, opcode.type);
@@ -63,11 +68,11 @@ void Lowering::move(const ptx::Instruction& instruction, const Opcode& opcode) {
              {result(to, opcode.type)}, {});
         return;
     }
-    const bool is_symbol = from.kind == OperandKind::symbol || from.kind == OperandKind::variable;
-    const bool is_sum = from.kind == OperandKind::sum, converts = opcode.row->operation == Operation::cvta;
-    if (converts &&
-        (from.kind == OperandKind::special || ((is_symbol || is_sum) && opcode.flags.has(Flag::to))))
-        refuse("an address to convert must be a register, or a variable that becomes generic");
+    if ((is_symbol || is_sum) && bytes < 8) {
+        const ptx::Space space = space_of(is_sum ? from.parts[0] : from);
+        if (space != ptx::Space::shared && space != ptx::Space::local && space != ptx::Space::param)
+            refuse("an address in global memory has 64 bits");
+    }
     if ((is_symbol || is_sum) && ptx::is_float(opcode.type))
         refuse("an address is not a floating-point number");
     const Ref value = is_symbol ? symbol_address(from, bytes, 0)

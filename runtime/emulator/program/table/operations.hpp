@@ -108,6 +108,7 @@ class TypeSet {
 ///   u  result .u32                  U  source .u32                 S  result of the type, or _
 ///   b  result .b32                  B  source .b32                 I  an integer constant that means nothing here
 ///   V  result .b32, perhaps d|p     W  source .u64                 M  source: the address of [a]
+///   v  result .u32, perhaps d|p     C  source .u32, a constant below 256
 ///   P  result predicate             Q  source predicate
 // clang-format on
 struct Row {
