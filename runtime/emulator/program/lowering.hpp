@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -128,11 +129,15 @@ class Lowering {
 
     // lower_calls.cpp: calls, and frames of functions that may be entered again
     void enter_function();
+    void enter_frame(const std::set<std::int32_t>& copied);
+    std::set<std::int32_t> parameters_with_addresses() const;
+    void copy_parameter(std::int32_t parameter);
     void leave_function();
     void stack(const ptx::Instruction& instruction, const Opcode& opcode);
     void keep_frame(Operation operation);
     const ptx::Variable* argument_variable(const ptx::Operand& operand) const;
-    bool is_formal(std::int32_t variable) const;
+    bool is_passed(std::int32_t variable) const;
+    bool is_returned(std::int32_t variable) const;
     void require_inside(const ptx::Variable& variable, std::uint64_t offset, std::uint64_t bytes,
                         unsigned alignment) const;
     std::uint32_t argument_place(std::int32_t variable);

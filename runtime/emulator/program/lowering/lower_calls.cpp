@@ -25,11 +25,17 @@ void Lowering::enter_function() {
             emit({Operation::stack_save}, {saved_stack_}, {functions_.layout().special(Special::stack)});
         }
     }
+    const std::set<std::int32_t> copied =
+        function_.is_entry ? std::set<std::int32_t>{} : parameters_with_addresses();
     reenters_ = !function_.is_entry && functions_.can_reenter(function_);
-    if (!reenters_) return;
+    if (reenters_) enter_frame(copied);
+    for (const std::int32_t parameter : copied) copy_parameter(parameter);
+}
+
+void Lowering::enter_frame(const std::set<std::int32_t>& copied) {
     for (std::size_t i = 0; i < function_.variables.size(); ++i) {
         const ptx::Variable& variable = function_.variables[i];
-        if (variable.space != ptx::Space::local) continue;
+        if (variable.space != ptx::Space::local && !copied.contains(static_cast<std::int32_t>(i))) continue;
         const std::uint64_t alignment = std::max(variable.alignment, 4u);
         frame_bytes_ = (frame_bytes_ + alignment - 1) / alignment * alignment;
         addresses_[static_cast<std::int32_t>(i)] = frame_bytes_;
@@ -41,6 +47,40 @@ void Lowering::enter_function() {
     frame_ = temporary(8);
     emit({Operation::enter_frame}, {frame_}, {functions_.layout().special(Special::stack)}).immediate =
         static_cast<std::int64_t>(frame_bytes_);
+}
+
+// The parameters that something but a load by name uses: structures that are passed by value and indexed.
+std::set<std::int32_t> Lowering::parameters_with_addresses() const {
+    std::set<std::int32_t> made;
+    for (const ptx::Instruction& instruction : function_.body) {
+        for (const ptx::Operand& given : instruction.operands) {
+            const ptx::Operand& name = given.kind == OperandKind::sum ? given.parts[0] : given;
+            if (name.kind == OperandKind::variable && is_passed(name.index)) made.insert(name.index);
+        }
+    }
+    return made;
+}
+
+// Arguments lie in the register file, which has no addresses: the function copies one to local memory.
+void Lowering::copy_parameter(std::int32_t parameter) {
+    const ptx::Variable& variable = function_.variable(parameter);
+    ptx::Operand name;
+    name.kind = OperandKind::variable;
+    name.index = parameter;
+    const Ref base = symbol_address(name, 8, 0);
+    for (std::uint64_t at = 0; at < variable.bytes;) {
+        unsigned bytes = std::clamp(variable.alignment, 4u, 8u);
+        while (bytes > variable.bytes - at) bytes /= 2;
+        const Ref value = temporary(bytes);
+        Step& load = emit({Operation::load_argument, unsigned_of(bytes), register_type(bytes)}, {value},
+                          {{Ref::Kind::fixed, argument_place(parameter)}});
+        load.immediate = static_cast<std::int64_t>(at);
+        load.extra = Functions::stride(variable);
+        access(
+            emit({Operation::st, unsigned_of(bytes), register_type(bytes), {Flag::local}}, {}, {value, base}),
+            {base, static_cast<std::int64_t>(at)});
+        at += bytes;
+    }
 }
 
 void Lowering::leave_function() {
@@ -112,12 +152,13 @@ const ptx::Variable* Lowering::argument_variable(const ptx::Operand& given) cons
     return variable.space == ptx::Space::param ? &variable : nullptr;
 }
 
-// Whether the function itself is called with the variable, or returns it.
-bool Lowering::is_formal(std::int32_t variable) const {
-    const auto contains = [&](const std::vector<std::int32_t>& list) {
-        return std::ranges::find(list, variable) != list.end();
-    };
-    return contains(function_.parameters) || contains(function_.results);
+// Whether the function itself is called with the variable.
+bool Lowering::is_passed(std::int32_t variable) const {
+    return std::ranges::find(function_.parameters, variable) != function_.parameters.end();
+}
+
+bool Lowering::is_returned(std::int32_t variable) const {
+    return std::ranges::find(function_.results, variable) != function_.results.end();
 }
 
 // An access of a parameter by name: no address is checked when it runs.
@@ -157,7 +198,7 @@ std::vector<Code::Place> Lowering::arguments_of(const ptx::Operand* list) {
         }
         const bool is_variable = part.kind == OperandKind::variable;
         if (!is_variable || function_.variable(part.index).space != ptx::Space::param ||
-            is_formal(part.index))
+            is_passed(part.index) || is_returned(part.index))
             refuse("an argument of a call is a .param variable that is declared in the body");
         made.push_back({argument_place(part.index), Functions::stride(function_.variable(part.index))});
     }

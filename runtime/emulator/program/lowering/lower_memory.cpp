@@ -128,7 +128,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     if (const ptx::Variable* variable = argument_variable(from)) {
         require_space(from.parts[0], opcode.flags & every_space);
         const std::int32_t index = from.parts[0].index;
-        if (std::ranges::find(function_.results, index) != function_.results.end())
+        if (is_returned(index))
             refuse(fmt::format("'{}' is what this function returns and cannot be loaded", variable->name));
         require_inside(*variable, from.bits, static_cast<unsigned>(std::bit_width(used)), bytes);
         bool of_kernel = false;
@@ -177,7 +177,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
 
     if (const ptx::Variable* variable = argument_variable(to)) {
         require_space(to.parts[0], opcode.flags & every_space);
-        if (std::ranges::find(function_.parameters, to.parts[0].index) != function_.parameters.end())
+        if (is_passed(to.parts[0].index))
             refuse(fmt::format("'{}' is passed to this function and cannot be stored to", variable->name));
         require_inside(*variable, to.bits, std::uint64_t{bytes} * lanes, bytes);
         key.operation = Operation::store_argument;

@@ -328,7 +328,8 @@ Ref Lowering::symbol_address(const ptx::Operand& operand, unsigned bytes, std::i
     };
     if (operand.kind == OperandKind::variable) {
         const ptx::Variable& variable = function_.variable(operand.index);
-        if (variable.space == ptx::Space::local) {
+        const bool is_copied = !function_.is_entry && is_passed(operand.index);
+        if (variable.space == ptx::Space::local || is_copied) {
             const auto found = addresses_.find(operand.index);
             if (reenters_) return frame_address(found->second + plus, bytes);
             const std::uint64_t address = found != addresses_.end()
