@@ -221,7 +221,12 @@ def load_variants(nvrtc: Nvrtc, result: Result) -> None:
     for script in (variants, random_programs):
         # 12.4 writes internal complaints to stderr by itself: shown only when something failed.
         ended = subprocess.run(
-            [sys.executable, *script], cwd=ROOT, env=nvrtc.environment(), capture_output=True, text=True, errors="replace"
+            [sys.executable, *script],
+            cwd=ROOT,
+            env=nvrtc.environment(),
+            capture_output=True,
+            text=True,
+            errors="replace",
         )
         print(ended.stdout, flush=True)
         if ended.returncode:

@@ -1,15 +1,15 @@
 """Where ptxas refuses a PTX text, the emulated device refuses it; where both take it, nothing crashes.
 
     python tests/emulator/ptxas.py                      against ptxas_verdicts.tsv: needs no ptxas
-    python tests/emulator/ptxas.py --record             writes the verdicts of that file anew, by the ptxas of this machine
-    python tests/emulator/ptxas.py --mutants 100000     so many mutants of real PTX, judged by the ptxas of this machine
+    python tests/emulator/ptxas.py --record             writes the verdicts of that file anew, by this machine's ptxas
+    python tests/emulator/ptxas.py --mutants 100000     so many mutants of real PTX, judged by this machine's ptxas
 
 A line of the file has a text and, for each of its variants, `r` where ptxas refuses it, `t` where both take it, and `u`
 where ptxas takes it and the device does not, which UNSUPPORTED.md must say. The text is a module without its header, a
 body of a kernel, or one instruction, whose variants have another operand each.
 
-A mutant is a kernel of tests/emulator/ptx with a few changes of one kind: by token, operand, type, modifier or structure.
-The same --seed makes the same mutants. What ptxas refuses and the device takes is a failure, and so is a crash.
+A mutant is a kernel of tests/emulator/ptx with one or two changes of a kind: by token, operand, type, modifier or
+structure. The same --seed makes the same mutants. What ptxas refuses and the device takes is a failure, and a crash is.
 """
 
 from __future__ import annotations
@@ -36,23 +36,33 @@ FRAME = (
     HEAD + ".global .align 16 .b32 g[4]; .shared .align 16 .b64 sh[4]; .const .b32 cc[4];\n"
     ".func (.param .b32 r) f(.param .b32 a) { .reg .b32 %r<3>; ld.param.b32 %r1, [a]; st.param.b32 [r], %r1; ret; }\n"
     ".visible .entry k(.param .u64 p, .param .align 8 .b8 q[16])\n{\n"
-    ".reg .pred %p<5>; .reg .b16 %h<5>; .reg .u16 %uh<5>; .reg .f16 %fh<5>; .reg .b32 %r<9>; .reg .u32 %u<5>; .reg .s32 %s<5>;\n"
+    ".reg .pred %p<5>; .reg .b16 %h<5>; .reg .u16 %uh<5>; .reg .f16 %fh<5>; .reg .b32 %r<9>;\n"
+    ".reg .u32 %u<5>; .reg .s32 %s<5>;\n"
     ".reg .f32 %f<9>; .reg .f16x2 %fx<5>; .reg .b64 %rd<9>; .reg .u64 %ud<5>; .reg .f64 %fd<5>; .reg .b128 %q<3>;\n"
     "TEXT\nL: ret;\n}\n"
 )
-SUBSTITUTES = (
-    "%p2 !%p2 %h2 %uh2 %fh2 %r2 -%r2 %u2 %s2 %f2 %fx2 %rd2 %ud2 %fd2 %q2 %tid.x %clock64 1 -1 0xfffffffff 1.5 0f3F800000 "
-    "0d3FF0000000000000 g sh+4 L _ [%rd2] [%r2] [g] [sh] [p] {%r1,%r2} {%f1,%f2} {%h1,%h2} %r1|%p1 %none"
-).split()
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+SUBSTITUTES = words(
+    "%p2 !%p2 %h2 %uh2 %fh2 %r2 -%r2 %u2 %s2 %f2 %fx2 %rd2 %ud2 %fd2 %q2 %tid.x %clock64 1 -1 0xfffffffff 1.5 "
+    "0f3F800000 0d3FF0000000000000 g sh+4 L _ [%rd2] [%r2] [g] [sh] [p] {%r1,%r2} {%f1,%f2} {%h1,%h2} %r1|%p1 %none"
+)
 
 BODY = re.compile(r"^(?:\.visible |\.weak )?\.(entry|func)\b[^{;]*?\b(\w+) *\([^{;]*\{.*?^}\n", re.S | re.M)
 TOKEN = re.compile(
-    r"""//[^\n]*|"[^"\n]*"|0[fFdD][0-9a-fA-F]+|0x[0-9a-fA-F]+U?|\d+\.\d+|\d+U?|[%$\w]+(?:(?:\.|::)[\w:]+)*|\.[\w:]+|\s+|.""", re.S
+    r"""//[^\n]*|"[^"\n]*"|0[fFdD][0-9a-fA-F]+|0x[0-9a-fA-F]+U?|\d+\.\d+|\d+U?|[%$\w]+(?:(?:\.|::)[\w:]+)*|\.[\w:]+|\s+|.""",
+    re.S,
 )
-TYPES = ".pred .b8 .b16 .b32 .b64 .b128 .u8 .u16 .u32 .u64 .s8 .s16 .s32 .s64 .f16 .f16x2 .bf16 .bf16x2 .f32 .f64".split()
-SPACES = ".global .shared .local .param .const .reg".split()
-SPECIALS = "%tid.x %ntid.y %laneid %clock64 %lanemask_lt %envreg3 %nwarpid %tid %smid %dynamic_smem_size".split()
-CONSTANTS = "0 1 -1 7 0x7fffffff 0xffffffffff 0f3F800000 0d3FF0000000000000 1.5 -2.5 WARP_SZ 3U ~1 !0 (1+2)".split()
+TYPES = words(
+    ".pred .b8 .b16 .b32 .b64 .b128 .u8 .u16 .u32 .u64 .s8 .s16 .s32 .s64 .f16 .f16x2 .bf16 .bf16x2 .f32 .f64"
+)
+SPACES = words(".global .shared .local .param .const .reg")
+SPECIALS = words("%tid.x %ntid.y %laneid %clock64 %lanemask_lt %envreg3 %nwarpid %tid %smid %dynamic_smem_size")
+CONSTANTS = words("0 1 -1 7 0x7fffffff 0xffffffffff 0f3F800000 0d3FF0000000000000 1.5 -2.5 WARP_SZ 3U ~1 !0 (1+2)")
 
 
 def split(text: str) -> list[str]:
@@ -137,7 +147,9 @@ class Mutator:
                 lambda: chance.choice(labels),
                 lambda: "_",
                 lambda: f"[{chance.choice(declared)}1{chance.choice(('', '+4', '+-8', '+1'))}]",
-                lambda: "{" + ", ".join(chance.choice(declared) + "1" for _ in range(chance.choice((1, 2, 3, 4)))) + "}",
+                lambda: (
+                    "{" + ", ".join(chance.choice(declared) + "1" for _ in range(chance.choice((1, 2, 3, 4)))) + "}"
+                ),
                 lambda: chance.choice(declared) + "1|" + chance.choice(declared) + "2",
                 lambda: chance.choice("-!~") + chance.choice(declared) + "1",
             )
@@ -304,13 +316,19 @@ def compare(texts: list[tuple[str, str]], program: Path, ptxas: str, keep: Path 
             elif theirs.startswith(("CRASH", "TIMEOUT")) or (theirs == TAKEN) == (mine == TAKEN):
                 agreed += 1
             elif mine == TAKEN:
-                found["2 ptxas refuses, taken here", re.sub(r"line \d+; |'[^']*'", "_", theirs)].append((kind, text, theirs))
+                found["2 ptxas refuses, taken here", re.sub(r"line \d+; |'[^']*'", "_", theirs)].append(
+                    (kind, text, theirs)
+                )
             else:
-                found["3 ptxas takes, refused here", re.sub(r"line \d+:? ?|'[^']*'|[\d%]\w*", "_", mine)].append((kind, text, mine))
+                found["3 ptxas takes, refused here", re.sub(r"line \d+:? ?|'[^']*'|[\d%]\w*", "_", mine)].append(
+                    (kind, text, mine)
+                )
     if keep is not None:
         shutil.rmtree(keep, ignore_errors=True)
         keep.mkdir(parents=True)
-    for number, ((what, reason), examples) in enumerate(sorted(found.items(), key=lambda item: (item[0][0], -len(item[1])))):
+    for number, ((what, reason), examples) in enumerate(
+        sorted(found.items(), key=lambda item: (item[0][0], -len(item[1])))
+    ):
         print(f"{what}: {len(examples):6} {reason}")
         if keep is not None:
             for index, (kind, text, verdict) in enumerate(examples[:5]):

@@ -2,11 +2,14 @@
 
     python tests/emulator/random_cpp.py [--programs N] [--seed N]     by default the NVRTC that Bascule finds
 
-The programs are about memory: structures by value with padding, nested ones, unions, bit-fields, arrays with indices that
-are known at run time, volatile variables, functions that are not inlined, 64-bit multiply-high, branches, loops and
-switches. They have one thread's semantics, and no undefined behaviour. What this cannot make: shared memory, atomics and
-whatever threads do together (emulator_random_programs does), floating point that is not exact, recursion, templates,
+The programs are about memory: structures by value with padding, nested ones, unions, bit-fields, arrays with indices
+that are known at run time, volatile variables, functions that are not inlined, 64-bit multiply-high, branches, loops
+and switches. They have one thread's semantics and no undefined behaviour. What this cannot make: shared memory, atomics
+and what threads do together (emulator_random_programs does), floating point that is not exact, recursion, templates,
 classes with virtual functions, and pointers to functions.
+
+A difference may be the compiler's: of seed 1465 NVRTC 13.0 and 13.5 and nvcc 13.0 copy a structure after it has
+changed, as the PTX shows, and nvcc -G does not.
 """
 
 from __future__ import annotations
@@ -19,11 +22,21 @@ import sys
 import tempfile
 from pathlib import Path
 
-import bascule
 import numpy as np
 
+import bascule
+
 THREADS = 64
-SCALARS = ("signed char", "unsigned char", "short", "unsigned short", "int", "unsigned", "long long", "unsigned long long")
+SCALARS = (
+    "signed char",
+    "unsigned char",
+    "short",
+    "unsigned short",
+    "int",
+    "unsigned",
+    "long long",
+    "unsigned long long",
+)
 PROLOGUE = """
 typedef unsigned long long u64;
 #ifdef __CUDACC__
@@ -39,7 +52,10 @@ FN u64 mix(u64 h, u64 x) { h = (h ^ x) * 0x9E3779B97F4A7C15ull; return h ^ h >> 
 """
 EPILOGUE = """
 #ifdef __CUDACC__
-extern "C" __global__ void k(const unsigned* in, u64* out) { unsigned t = blockIdx.x * blockDim.x + threadIdx.x; out[t] = run(in[t]); }
+extern "C" __global__ void k(const unsigned* in, u64* out) {
+  unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+  out[t] = run(in[t]);
+}
 #else
 extern "C" void k(unsigned n, const unsigned* in, u64* out) { for (unsigned t = 0; t < n; ++t) out[t] = run(in[t]); }
 #endif
@@ -77,7 +93,9 @@ class Program:
                 count = chance.choice((0, 0, 2))
                 members += f"  {inner} {member}{f'[{count}]' if count else ''};\n"
                 for path, length, floats in self.types[inner]:
-                    paths += [(f"{member}{f'[{i}]' if count else ''}.{path}", length, floats) for i in range(count or 1)]
+                    paths += [
+                        (f"{member}{f'[{i}]' if count else ''}.{path}", length, floats) for i in range(count or 1)
+                    ]
             elif kind == 1:
                 length = chance.choice((2, 4, 8, 16))
                 members += f"  {scalar} {member}[{length}];\n"
@@ -89,7 +107,9 @@ class Program:
                     paths.append((f"{member}_{part}", 0, False))
             elif kind == 3:
                 members += f"  union {{ unsigned w; unsigned char b[4]; unsigned short h[2]; }} {member};\n"
-                paths.append(chance.choice(((f"{member}.w", 0, False), (f"{member}.b", 4, False), (f"{member}.h", 2, False))))
+                paths.append(
+                    chance.choice(((f"{member}.w", 0, False), (f"{member}.b", 4, False), (f"{member}.h", 2, False)))
+                )
                 paths.append((f"{member}.w", 0, False))
             elif kind == 4:
                 members += f"  {chance.choice(('float', 'double'))} {member};\n"
@@ -121,7 +141,8 @@ class Program:
         name = self.chance.choice(list(self.types))
         self.functions[number] = name
         body = "".join(self.statement(name, 2) for _ in range(self.chance.randint(2, 8)))
-        self.text += f"FN {name} f{number}({name} s, unsigned x, u64 y) {{\n  volatile unsigned v = x;\n  {name} c = s;\n{body}  return s;\n}}\n"
+        self.text += f"FN {name} f{number}({name} s, unsigned x, u64 y) {{\n  volatile unsigned v = x;\n"
+        self.text += f"  {name} c = s;\n{body}  return s;\n}}\n"
 
     def place(self, name: str) -> tuple[str, bool]:
         path, length, floats = self.chance.choice(self.types[name])
@@ -133,7 +154,13 @@ class Program:
         if depth == 0 or chance.randrange(4) == 0:
             path, floats = self.place(name)
             return chance.choice(
-                (f"(u64){'(long long)' if floats else ''}{path}", "y", "(u64)x", "(u64)v", f"{chance.getrandbits(64)}ull")
+                (
+                    f"(u64){'(long long)' if floats else ''}{path}",
+                    "y",
+                    "(u64)x",
+                    "(u64)v",
+                    f"{chance.getrandbits(64)}ull",
+                )
             )
         a, b = self.value(name, depth - 1), self.value(name, depth - 1)
         return chance.choice(
@@ -159,7 +186,8 @@ class Program:
         if kind == 6:
             return f"  for (unsigned i = 0; i < {chance.choice(('3u', '(x & 7u)', '(v & 3u)'))}; ++i) {{\n{inner}  }}\n"
         if kind == 7:
-            return f"  switch ((unsigned)({self.value(name, 1)} & 3u)) {{ case 0: {inner} case 1: v = v + 1u; break; default: y += 5u; }}\n"
+            cases = f"case 0: {inner} case 1: v = v + 1u; break; default: y += 5u;"
+            return f"  switch ((unsigned)({self.value(name, 1)} & 3u)) {{ {cases} }}\n"
         other = "".join(self.statement(name, depth - 1) for _ in range(chance.randint(0, 2)))
         return f"  if ({self.value(name, 2)} & 1u) {{\n{inner}  }} else {{\n{other}  }}\n"
 
@@ -167,7 +195,19 @@ class Program:
 def on_host(text: str, given: np.ndarray, directory: Path) -> np.ndarray:
     source, library = directory / "program.cpp", directory / "program.so"
     source.write_text(text, encoding="utf-8")
-    command = ["g++", "-O1", "-w", "-std=c++17", "-fwrapv", "-ffp-contract=off", "-shared", "-fPIC", source, "-o", library]
+    command = [
+        "g++",
+        "-O1",
+        "-w",
+        "-std=c++17",
+        "-fwrapv",
+        "-ffp-contract=off",
+        "-shared",
+        "-fPIC",
+        source,
+        "-o",
+        library,
+    ]
     subprocess.run(command, check=True, timeout=120)
     out = np.zeros(len(given), np.uint64)
     handle = ctypes.CDLL(str(library))
