@@ -200,6 +200,7 @@ TEST_CASE("a kernel that requires a block runs with no other one") {
     CHECK(launch(8, 4, 2) == CUDA_ERROR_INVALID_VALUE);
     CHECK(launch(8, 2, 1) == CUDA_ERROR_INVALID_VALUE);
     CHECK(device.api.report().find("requires blocks of (8, 4, 1) threads") != std::string::npos);
+    CHECK(device.api.cuCtxSynchronize() == CUDA_SUCCESS);
     CHECK(device.api.cuModuleUnload(module) == CUDA_SUCCESS);
 }
 

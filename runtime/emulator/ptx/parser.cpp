@@ -346,6 +346,7 @@ class Parser {
             return;
         }
         const unsigned bytes = bytes_of(variable.type);
+        if (bytes > 8) fail("initial values of 128 bits are written as two of .b64");
         std::uint64_t bits = 0;
         if (peek().kind == TokenKind::word) {
             Variable::Reference reference;
