@@ -215,13 +215,23 @@ def read_report(report: Path, result: Result) -> None:
 
 
 def load_variants(nvrtc: Nvrtc, result: Result) -> None:
-    script = [sys.executable, "tests/nvrtc_variants.py", str(nvrtc.library), *map(str, nvrtc.include_paths)]
-    # 12.4 writes internal complaints to stderr by itself: shown only when something failed.
-    ended = subprocess.run(script, cwd=ROOT, env=nvrtc.environment(), capture_output=True, text=True, errors="replace")
-    print(ended.stdout, flush=True)
-    if ended.returncode:
-        print(ended.stderr[-2000:], flush=True)
-    result.variants = "failed" if ended.returncode else "loaded"
+    variants = ["tests/nvrtc_variants.py", str(nvrtc.library), *map(str, nvrtc.include_paths)]
+    random_programs = ["tests/emulator/random_cpp.py", "--programs", "100"]
+    result.variants = "loaded"
+    for script in (variants, random_programs):
+        # 12.4 writes internal complaints to stderr by itself: shown only when something failed.
+        ended = subprocess.run(
+            [sys.executable, *script],
+            cwd=ROOT,
+            env=nvrtc.environment(),
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
+        print(ended.stdout, flush=True)
+        if ended.returncode:
+            print(ended.stderr[-2000:], flush=True)
+            result.variants = "failed"
 
 
 def of_wheels(version: str) -> Nvrtc:

@@ -184,6 +184,26 @@ TEST_CASE("a launch that no device could run is refused before anything runs") {
     CHECK(device.read(x) == 0.0F);
 }
 
+TEST_CASE("a kernel that requires a block runs with no other one") {
+    Device device;
+    CUmodule module = nullptr;
+    const char* text =
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() .reqntid 8, 4 { ret; }\n";
+    REQUIRE(device.api.cuModuleLoadDataEx(&module, text, 0, nullptr, nullptr) == CUDA_SUCCESS);
+    CUfunction kernel = nullptr;
+    REQUIRE(device.api.cuModuleGetFunction(&kernel, module, "k") == CUDA_SUCCESS);
+    const auto launch = [&](unsigned x, unsigned y, unsigned z) {
+        return device.api.cuLaunchKernel(kernel, 2, 1, 1, x, y, z, 0, nullptr, nullptr, nullptr);
+    };
+    CHECK(launch(8, 4, 1) == CUDA_SUCCESS);
+    CHECK(launch(4, 8, 1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(launch(8, 4, 2) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(launch(8, 2, 1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(device.api.report().find("requires blocks of (8, 4, 1) threads") != std::string::npos);
+    CHECK(device.api.cuCtxSynchronize() == CUDA_SUCCESS);
+    CHECK(device.api.cuModuleUnload(module) == CUDA_SUCCESS);
+}
+
 TEST_CASE("more shared memory than 48 KB has to be asked for, up to what an sm_80 has") {
     Device device;
     CUdeviceptr x = device.floats(1, 0.0F);

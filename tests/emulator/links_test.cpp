@@ -111,6 +111,30 @@ TEST_CASE("several PTX texts link to one, in either order, and local names stay 
     }
 }
 
+TEST_CASE("a weak definition gives way to another text's, and the newest header counts") {
+    const std::string weak = text(R"(
+.weak .func (.param .b32 r) which () { st.param.b32 [r], 1; ret; }
+.visible .entry asks(.param .u64 p) {
+  .reg .b32 %r<2>; .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [p];
+  { .param .b32 a; call.uni (a), which, (); ld.param.b32 %r1, [a]; }
+  st.global.u32 [%rd1], %r1;
+  ret;
+}
+)");
+    const std::string strong =
+        ".version 8.3\n.target sm_80\n.visible .func (.param .b32 r) which () { .reg .b128 %q; st.param.b32 [r], 2; ret; }";
+    for (const bool weak_first : {true, false}) {
+        Device device;
+        Linking linking(device);
+        CHECK(linking.add(weak_first ? weak : strong, "first") == CUDA_SUCCESS);
+        CHECK(linking.add(weak_first ? strong : weak, "second") == CUDA_SUCCESS);
+        CHECK(linking.word_after("asks", 0) == 2);
+        CHECK(std::string(static_cast<const char*>(linking.image))
+                  .starts_with(".version 8.3\n.target sm_80\n"));
+    }
+}
+
 // "optionValues must remain valid for the life of the CUlinkState": cuda.core before 1.2 does not keep them.
 TEST_CASE("a link without an error writes an empty log when it is created, and nothing later") {
     Device device;

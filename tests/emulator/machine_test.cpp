@@ -345,6 +345,27 @@ TEST_CASE("bytes that count may lie apart, inside one value, or in a signed one"
     REQUIRE(run_masked({"ld.global.u32 %r1, [%in];", "4", 2}, out));
 }
 
+TEST_CASE("a masked load reads the other bytes too, where they are memory") {
+    std::vector<std::uint32_t> out;
+    const std::string four = "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%in];";
+    REQUIRE_FALSE(run_masked({four, "0x1", 14}, out));
+    for (std::size_t t = 0; t < 32; ++t) {
+        CHECK(out[4 * t] == 0x84838281);
+        CHECK(out[4 * t + 2] == 0x8c8b8a89);
+        CHECK((out[4 * t + 3] & 0xffff) == 0x8e8d);
+    }
+    Device device(
+        ".version 8.3\n.target sm_80\n.address_size 64\n.entry k(.param .u64 pout, .param .align 16 .b8 p[16]) {"
+        ".reg .b64 %out; .reg .b32 %r<5>; ld.param.u64 %out, [pout];\n"
+        ".pragma \"used_bytes_mask 0xf\"; ld.param.v4.u32 {%r1, %r2, %r3, %r4}, [p]; st.global.u32 [%out], %r4; ret; }");
+    struct {
+        std::uint32_t value[4] = {11, 22, 33, 44};
+    } given;
+    out.assign(1, 0);
+    REQUIRE_FALSE(device.launch("k", {1}, {1}, device.array(out), given));
+    CHECK(out[0] == 44);
+}
+
 TEST_CASE("a masked load is aligned as a whole") {
     std::vector<std::uint32_t> out;
     const auto fault = run_masked({"ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%in];", "0xff", 32, 8}, out);

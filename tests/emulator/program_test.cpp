@@ -183,7 +183,7 @@ TEST_CASE("the order of modifiers does not matter") {
 TEST_CASE("a register of the wrong width is refused") {
     CHECK(refusal_of("add.s32 %r1, %r2, %d1;").find("64 bits where the instruction needs 32") !=
           std::string::npos);
-    CHECK(refusal_of("add.s64 %r1, %d2, %d1;").find("32 bits where the instruction writes 64") !=
+    CHECK(refusal_of("add.s64 %r1, %d2, %d1;").find("32 bits where the instruction needs 64") !=
           std::string::npos);
 }
 

@@ -110,7 +110,7 @@ class Device {
         if (!kernel->refusal.empty()) throw std::runtime_error(kernel->refusal);
         if (sizeof...(arguments) != kernel->parameters.size())
             throw std::runtime_error("wrong number of arguments");
-        std::vector<std::byte> parameters(kernel->parameter_bytes);
+        std::vector<std::byte> parameters(kernel->parameter_bytes + 7);
         std::size_t at = 0;
         [[maybe_unused]] const auto put = [&](const void* from, std::size_t bytes) {
             const auto& parameter = kernel->parameters[at++];

@@ -83,7 +83,7 @@ TEST_CASE("initialisers may be short, negative, floating, symbols and sums") {
         .global .align 4 .b32 a[8] = {1, -2, 0x10};
         .const .f32 f[2] = {0f3F800000, -1.5};
         .global .f64 d = 0d4000000000000000;
-        .global .u64 p[3] = {generic(a)+8, a, d-4};)";
+        .global .u64 p[3] = {generic(a)+8, a, d+-4};)";
     const Module module = parse(text);
     REQUIRE(module.variables.size() == 4);
     CHECK(module.variables[0].bytes == 32);
@@ -154,7 +154,7 @@ TEST_CASE("syntax errors name their line and what to do") {
     CHECK(std::string(error_of(testing::sm_80_prologue + ".entry k() { ret;").what()).find("never closed") !=
           std::string::npos);
     CHECK(error_of(testing::sm_80_prologue + "/* never").line == 4);
-    CHECK(std::string(error_of(testing::sm_80_prologue + ".address_size 32").what()).find("64") !=
+    CHECK(std::string(error_of(".version 8.0\n.target sm_80\n.address_size 32").what()).find("64") !=
           std::string::npos);
     for (const char* version : {"7", "0d3FF0000000000000", "x.y"}) {
         CHECK(std::string(error_of(".version " + std::string(version)).what()).find("MAJOR.MINOR") !=

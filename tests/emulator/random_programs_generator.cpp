@@ -58,9 +58,10 @@ class Generator {
         if (letter == 'i') return number(below(256));
         if (type == Type::pred) return any_predicate();
         const unsigned bytes = vectors::register_bytes(type);
-        if (chance(5) && (emulated::ptx::is_float(type) ? type == Type::f32 || type == Type::f64 : true)) {
+        const bool is_whole = emulated::ptx::is_integer(type) || emulated::ptx::is_bits(type);
+        if (chance(5) && (is_whole || type == Type::f32 || type == Type::f64)) {
             const Bits value = vectors::some_value(type, random_);
-            if (!emulated::ptx::is_float(type)) return number(value);
+            if (is_whole) return number(value);
             char text[40];
             std::snprintf(text, sizeof text, type == Type::f32 ? "0f%08llX" : "0d%016llX",
                           static_cast<unsigned long long>(value));

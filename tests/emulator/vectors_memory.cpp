@@ -46,8 +46,7 @@ std::string base_of(const Access& a, std::string_view space, std::string_view na
 }
 
 std::string address_of(const Access& a) {
-    return std::string("[") + (a.narrow ? "%near" : "%at") + (a.displacement < 0 ? "" : "+") +
-           std::to_string(a.displacement) + "]";
+    return std::string("[") + (a.narrow ? "%near" : "%at") + "+" + std::to_string(a.displacement) + "]";
 }
 
 // An L2 policy: any number serves.
@@ -183,7 +182,7 @@ Access access_of(const std::string& spelling, const Opcode& opcode, Flag home, R
     if (!is_float(opcode.type) && random() % 2) {
         while (a.registers < 8 && random() % 2) a.registers *= 2;
     }
-    a.narrow = home != Flag::global && home != Flag::constant && random() % 2;
+    a.narrow = home != Flag::global && home != Flag::constant && !a.generic && random() % 2;
     a.guarded = random() % 4 == 0;
     a.displacement = static_cast<std::int32_t>(random() % 3) * 16 - 16;
     return a;

@@ -381,11 +381,22 @@ const Instruction* load_together(Lanes& s, const Instruction* i) {
         });
 }
 
-// Reads the bytes that count of an access of every lane; the others are 0.
+// Reads an access of every lane, where bytes that do not count need not be memory: those are 0. NVRTC's mask omits bytes
+// that its kernel uses, and a GPU reads all of them.
 __attribute__((noinline)) bool read_used(Lanes& s, const Instruction* i, Space space, u32 access,
                                          std::byte (*values)[32]) {
     read_addresses(s, i, i->operand[1]);
     if (!aligned(s, space, access, access, false)) return false;
+    bool read_only = false;
+    const auto copy = [&](unsigned l, u32 first, u32 bytes) {
+        const u64 place = place_of(s, space, l, s.offset[l] + first, bytes, false, read_only);
+        if (place != 0) std::memcpy(values[l] + first, reinterpret_cast<const void*>(place), bytes);
+        return place != 0;
+    };
+    for (u32 left = s.mask; left; left &= left - 1) {
+        const auto l = static_cast<unsigned>(__builtin_ctz(left));
+        for (u32 first = copy(l, 0, access) ? access : 0; first < access; ++first) copy(l, first, 1);
+    }
     const u64 used = i->operand.back();
     for (u32 first = 0; used >> first != 0;) {
         first += static_cast<u32>(__builtin_ctzll(used >> first));
@@ -395,13 +406,9 @@ __attribute__((noinline)) bool read_used(Lanes& s, const Instruction* i, Space s
         if (s.log != nullptr && (space == Space::global || space == Space::generic))
             note_lanes(s, i, addresses, bytes, false);
         u32 wrong = 0;
-        for (unsigned l = 0; l < 32; ++l) {
-            bool read_only = false;
-            const u64 place = place_of(s, space, l, addresses[l], bytes, false, read_only);
-            if (place == 0)
-                wrong |= (1u << l) & s.mask;
-            else
-                std::memcpy(values[l] + first, reinterpret_cast<const void*>(place), bytes);
+        for (u32 left = s.mask; left; left &= left - 1) {
+            const auto l = static_cast<unsigned>(__builtin_ctz(left));
+            if (place_of(s, space, l, addresses[l], bytes, false, read_only) == 0) wrong |= 1u << l;
         }
         if (wrong != 0) {
             return fail(s, LaneFault::What::out_of_bounds, wrong, addresses[__builtin_ctz(wrong)], bytes,

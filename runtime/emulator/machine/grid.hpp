@@ -51,7 +51,7 @@ struct LaunchRequest {
     std::uint32_t dynamic_shared_bytes = 0;
     /// Per thread, for recursion (CU_LIMIT_STACK_SIZE); a small one is made larger.
     std::uint64_t stack_bytes = 0;
-    const std::byte* parameters = nullptr;  ///< kernel->parameter_bytes of them
+    const std::byte* parameters = nullptr;  ///< kernel->parameter_bytes of them, and room for 7 more
     /// The address of each of the module's globals, by index.
     const memory::DeviceAddress* globals = nullptr;
     const memory::Memory* memory = nullptr;

@@ -33,6 +33,7 @@ Kernel kernel_of(const ptx::Module& module, const ptx::Function& entry, const Sy
     Kernel made;
     made.name = entry.name;
     made.max_threads = entry.max_threads == 0 ? 1024 : std::min(entry.max_threads, 1024u);
+    made.required_block = entry.required_block;
     made.max_registers = entry.max_registers;
     made.min_blocks = entry.min_blocks;
     made.bound_threads = entry.max_threads;

@@ -92,6 +92,7 @@ void Lowering::instruction(const ptx::Instruction& instruction) {
 }
 
 void Lowering::branch(const ptx::Instruction& instruction) {
+    expect_operands(instruction, 1);
     const ptx::Operand& target = operand(instruction, 0);
     if (target.kind != OperandKind::label) {
         refuse(fmt::format("the label '{}' is not defined in this function", target.name));
@@ -108,7 +109,8 @@ void Lowering::branch(const ptx::Instruction& instruction) {
 
 // A binary search for the index among runs of equal targets.
 void Lowering::indexed_branch(const ptx::Instruction& instruction, const Opcode&) {
-    const Ref index = source(operand(instruction, 0), 4);
+    expect_operands(instruction, 2);
+    const Ref index = source(operand(instruction, 0), Type::u32);
     const ptx::Operand& list = operand(instruction, 1);
     const bool is_label = list.kind == OperandKind::label;
     const std::size_t at = is_label ? function_.labels[static_cast<std::size_t>(list.index)].at : 0;
@@ -194,45 +196,55 @@ void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcod
         if (rule.first <= operation && operation <= rule.last)
             return (this->*rule.lower)(instruction, opcode);
     }
-    if (operation == Operation::ret) return leave_function();
-    // One worker runs a block from start to end and host stores are not reordered against each other for long: a fence
-    // is a compiler's matter, and the interpreter is opaque to it. Operands only say what is prefetched.
-    if (operation == Operation::fence)
-        emit({Operation::fence}, {}, {});
-    else
-        by_letters(instruction, opcode, opcode.row->operands);
+    if (operation == Operation::ret) {
+        expect_operands(instruction, 0);
+        return leave_function();
+    }
+    by_letters(instruction, opcode, opcode.row->operands);
 }
 
 Step& Lowering::by_letters(const ptx::Instruction& instruction, const Opcode& opcode,
                            std::string_view letters) {
-    if (instruction.operands.size() != letters.size() && opcode.row->neutral.has(Flag::sync) &&
-        !opcode.flags.has(Flag::sync))
+    const std::size_t count = count_without_policy(instruction, opcode);
+    if (count != letters.size() && opcode.row->neutral.has(Flag::sync) && !opcode.flags.has(Flag::sync))
         refuse(fmt::format("{} without .sync is not supported: compile for compute_70 or newer",
                            opcode.row->name));
-    expect_operands(instruction, letters.size());
-    const unsigned bytes = ptx::bytes_of(opcode.type);
+    expect_operands(instruction, count, letters.size(), letters.size());
     std::vector<Ref> results, sources;
     std::uint16_t bits = 0;
     for (std::size_t i = 0; i < letters.size(); ++i) {
         const ptx::Operand& given = instruction.operands[i];
         const bool is_pred = opcode.type == Type::pred, is_pair = given.kind == OperandKind::pair;
         const char letter = letters[i];
-        if (letter == 'D') results.push_back(result(given, is_pred ? 0 : bytes));
-        if (letter == 'd') results.push_back(result(given, 2 * bytes));
-        if (letter == 'u') results.push_back(result(given, 4));
-        if (letter == 'P') results.push_back(result(given, 0));
-        if (letter == 'V') {
-            results.push_back(result(is_pair ? given.parts[0] : given, 4));
-            results.push_back(is_pair ? result(given.parts[1], 0) : temporary(0));
+        if (letter == 'D') results.push_back(result(given, opcode.type));
+        if (letter == 'S') results.push_back(result_or_sink(given, opcode.type));
+        if (letter == 'd') results.push_back(result(given, twice_as_wide(opcode.type)));
+        if (letter == 'u') results.push_back(result(given, Type::u32));
+        if (letter == 'b') results.push_back(result(given, Type::b32));
+        if (letter == 'P') results.push_back(result(given, Type::pred));
+        if (letter == 'V' || letter == 'v') {
+            if (is_pair && opcode.flags.has(Flag::any)) unsupported(instruction);
+            const Type type = letter == 'v' ? Type::u32 : Type::b32;
+            const ptx::Operand& first = is_pair ? given.parts[0] : given;
+            results.push_back(is_pair && letter == 'v' ? result_or_sink(first, type) : result(first, type));
+            results.push_back(is_pair ? result_or_sink(given.parts[1], Type::pred) : temporary(0));
         }
-        if (letter == 'A') sources.push_back(is_pred ? predicate(given) : source(given, bytes, opcode.type));
-        if (letter == 'a') sources.push_back(source(given, 2 * bytes));
-        if (letter == 'U') sources.push_back(source(given, 4));
-        if (letter == 'W') sources.push_back(source(given, 8));
+        if (letter == 'A') sources.push_back(is_pred ? predicate(given) : source(given, opcode.type));
+        if (letter == 'a') sources.push_back(source(given, twice_as_wide(opcode.type)));
+        if (letter == 'U') sources.push_back(source(given, Type::u32));
+        if (letter == 'C') {
+            sources.push_back(source(given, Type::u32));
+            if (given.kind == OperandKind::integer && given.bits > 255)
+                refuse("a constant must be below 256 here");
+        }
+        if (letter == 'B') sources.push_back(source(given, Type::b32));
+        if (letter == 'W') sources.push_back(source(given, Type::u64));
         if (letter == 'Q') sources.push_back(predicate(given));
-        if (letter == 'F') sources.push_back(source(given, ptx::bytes_of(opcode.second), opcode.second));
+        if (letter == 'F') sources.push_back(source(given, opcode.second));
+        if (letter == 'I' && given.kind != OperandKind::integer)
+            refuse("an operand must be an integer constant here");
         if (letter == 'M') {
-            sources.push_back(whole_address(given));
+            sources.push_back(whole_address(given, opcode.flags & every_space));
             if (opcode.flags.has(Flag::shared_cluster)) bits = Instruction::in_cluster;
         }
         if (letter == '*') unsupported(instruction);

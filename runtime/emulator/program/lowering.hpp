@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,7 +50,7 @@ class Lowering {
     void move(const ptx::Instruction& instruction, const Opcode& opcode);
     void compare(const ptx::Instruction& instruction, const Opcode& opcode);
     void compare_packed(const ptx::Instruction& instruction, const Opcode& opcode);
-    std::array<Ref, 2> unpacked(const ptx::Operand& operand);
+    std::array<Ref, 2> unpacked(const ptx::Operand& operand, Type type);
     Ref compared(const ptx::Instruction& instruction, const Opcode& opcode, Type type, Ref a, Ref b);
     void compare_to_value(const ptx::Instruction& instruction, const Opcode& opcode);
     void convert(const ptx::Instruction& instruction, const Opcode& opcode);
@@ -92,7 +93,10 @@ class Lowering {
     void vote(const ptx::Instruction& instruction, const Opcode& opcode);
     void barrier(const ptx::Instruction& instruction, const Opcode& opcode);
     void reducing_barrier(const ptx::Instruction& instruction, const Opcode& opcode);
-    Address address(const ptx::Operand& operand);
+    /// `spaces`: of an instruction that names the space of its address.
+    Address address(const ptx::Operand& operand, const FlagSet& spaces = {});
+    ptx::Space space_of(const ptx::Operand& operand) const;
+    void require_space(const ptx::Operand& base, const FlagSet& spaces) const;
     Step& access(Step& step, const Address& where);
 
     // lower_tensor.cpp: matrices of a warp
@@ -103,7 +107,7 @@ class Lowering {
     void move_rows(const ptx::Instruction& instruction, const Opcode& opcode);
 
     // lower_async.cpp: asynchronous copies, barriers in shared memory, clusters
-    Ref whole_address(const ptx::Operand& given);
+    Ref whole_address(const ptx::Operand& given, const FlagSet& spaces);
     std::size_t count_without_policy(const ptx::Instruction& instruction, const Opcode& opcode);
     void copy_async(const ptx::Instruction& instruction, const Opcode& opcode);
     void copy_group(const ptx::Instruction& instruction, const Opcode& opcode);
@@ -125,11 +129,20 @@ class Lowering {
 
     // lower_calls.cpp: calls, and frames of functions that may be entered again
     void enter_function();
+    void enter_frame(const std::set<std::int32_t>& copied);
+    std::set<std::int32_t> parameters_with_addresses() const;
+    void copy_parameter(std::int32_t parameter);
     void leave_function();
     void stack(const ptx::Instruction& instruction, const Opcode& opcode);
     void keep_frame(Operation operation);
     const ptx::Variable* argument_variable(const ptx::Operand& operand) const;
+    bool is_passed(std::int32_t variable) const;
+    bool is_returned(std::int32_t variable) const;
+    void require_inside(const ptx::Variable& variable, std::uint64_t offset, std::uint64_t bytes,
+                        unsigned alignment) const;
     std::uint32_t argument_place(std::int32_t variable);
+    void require_prototype(const ptx::Function& callee, const std::vector<std::int32_t>& formals,
+                           const ptx::Operand* given) const;
     std::vector<Code::Place> arguments_of(const ptx::Operand* list);
     void call(const ptx::Instruction& instruction, const Opcode& opcode);
     void call_through_pointer(const ptx::Operand* results, const ptx::Operand& target,
@@ -144,9 +157,17 @@ class Lowering {
                          std::size_t most) const;
     const ptx::Operand& operand(const ptx::Instruction& instruction, std::size_t index) const;
     unsigned width(const ptx::Operand& operand) const;  ///< of a register; 0 for a predicate
-    Ref source(const ptx::Operand& operand, unsigned bytes, Type type = Type::none);
+    void require_register_of(const ptx::Operand& operand, Type type, unsigned bytes) const;
+    void require_alike(const std::vector<ptx::Operand>& elements) const;
+    /// A register or a constant of the type, or a register of `bytes` bytes where those may be wider.
+    Ref source(const ptx::Operand& operand, Type type, unsigned bytes = 0);
+    void require_special(const ptx::Operand& operand, Type type, unsigned bytes = 0) const;
+    void require_barrier(const ptx::Operand& number, const ptx::Operand* threads) const;
+    /// As `source`, and a special register: of mov and cvt.
+    Ref source_or_special(const ptx::Operand& operand, Type type, unsigned bytes = 0);
     Ref predicate(const ptx::Operand& operand);
-    Ref result(const ptx::Operand& operand, unsigned bytes);
+    Ref result(const ptx::Operand& operand, Type type, unsigned bytes = 0);
+    Ref result_or_sink(const ptx::Operand& operand, Type type, unsigned bytes = 0);
     Ref register_of(const ptx::Operand& operand) const;
     Ref symbol_address(const ptx::Operand& operand, unsigned bytes, std::int64_t addend);
     Ref frame_address(std::uint64_t offset, unsigned bytes);
@@ -176,6 +197,8 @@ class Lowering {
     std::map<std::pair<std::string_view, std::uint32_t>, std::uint32_t> places_;  ///< of call arguments
 };
 
+inline const FlagSet every_space{Flag::global, Flag::constant, Flag::shared,
+                                 Flag::local,  Flag::param,    Flag::shared_cluster};
 /// What a vector has, or the operand itself.
 std::vector<ptx::Operand> elements_of(const ptx::Operand& operand);
 /// The type that stands for all types with the same handler: `.b32` and `.s32` add like `.u32`.
@@ -187,6 +210,7 @@ Key untyped_key(const Opcode& opcode) noexcept;
 /// `key_of` an opcode of this row.
 Key machine_key(const Row& row, Type type, Type second, const FlagSet& flags) noexcept;
 Type unsigned_of(unsigned bytes) noexcept;
+Type twice_as_wide(Type type) noexcept;
 Type register_type(unsigned bytes) noexcept;  ///< b16, b32 or b64
 
 }  // namespace emulated::program

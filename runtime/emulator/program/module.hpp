@@ -44,6 +44,8 @@ struct Kernel {
     std::uint32_t local_bytes = 0;  ///< per thread, the deepest known call chain included where it is known
     std::uint32_t registers = 0;    ///< per thread: what is alive at once, in 32-bit registers
     std::uint32_t max_threads = 1024;  ///< per block, from .maxntid
+    /// The block that every launch must have, from .reqntid; 0 where the text does not say.
+    std::array<std::uint32_t, 3> required_block{};
     /// What the text asks of the assembler, 0 where it does not: at most so many registers, at least so many
     /// blocks per multiprocessor, room for blocks of so many threads.
     std::uint32_t max_registers = 0, min_blocks = 0, bound_threads = 0;

@@ -1,6 +1,7 @@
 #include "ptx/join.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -116,10 +117,14 @@ class Statements {
 /// What all texts declare, and what earlier ones have.
 struct Known {
     struct Definition {
-        Statement::Linkage linkage;
+        const Statement* statement;
         std::string_view text;  // its name
     };
-    std::map<std::string, Definition> defined;
+    std::map<std::string, Definition> defined;  // the one of several weak ones that stays
+    /// The largest of all headers, as the texts write them.
+    double version = 0;
+    int architecture = -1;
+    std::string_view version_text, target_text;
     std::set<std::string> names;     // local ones too
     std::uint64_t largest_file = 0;  // index of a .file
     /// Of functions that a text declares with results. A linker looks at names alone: where the definition has none, as
@@ -132,9 +137,11 @@ class Joined {
   public:
     Joined(const Text& text, std::size_t number, Known& known)
         : text_(text), tokens_(tokenize(text.ptx)), number_(number), known_(known) {
+        header();
         for (const Statement& each : statements_) {
             if (each.linkage == Statement::Linkage::external && !each.results.empty())
                 known_.declared_results.try_emplace(each.name, each.results);
+            if (each.defines && each.linkage != Statement::Linkage::local) define(each);
         }
     }
 
@@ -147,7 +154,8 @@ class Joined {
             own.insert(each.name);
             if (each.linkage == Statement::Linkage::local && known_.names.contains(each.name))
                 renamed_[each.name] = fmt::format("{}${}", each.name, number_);
-            if (each.defines && !define(each)) dropped.push_back(&each);
+            const bool is_shared = each.defines && each.linkage != Statement::Linkage::local;
+            if (is_shared && known_.defined.at(each.name).statement != &each) dropped.push_back(&each);
             const auto declared = known_.declared_results.find(each.name);
             if (each.is_function && each.defines && each.results.empty() &&
                 declared != known_.declared_results.end())
@@ -157,7 +165,7 @@ class Joined {
         std::string out;
         std::size_t next_dropped = 0;
         const std::uint64_t offset = known_.largest_file;
-        for (std::size_t i = 0; tokens_[i].kind != Token::Kind::end; ++i) {
+        for (std::size_t i = body_; tokens_[i].kind != Token::Kind::end; ++i) {
             if (next_dropped < dropped.size() && dropped[next_dropped]->first == i) {
                 copy_until(tokens_[i], out);
                 i = dropped[next_dropped++]->last - 1;
@@ -182,21 +190,46 @@ class Joined {
     }
 
   private:
-    /// False where it is one more weak definition.
-    bool define(const Statement& statement) {
+    // .version MAJOR.MINOR .target NAME {, OPTION} .address_size 64, which one text has once.
+    void header() {
+        std::size_t at = 0;
+        const auto number = [](std::string_view text, auto value) {
+            const std::size_t first = std::min(text.find_first_of("0123456789"), text.size());
+            std::from_chars(text.data() + first, text.data() + text.size(), value);
+            return value;
+        };
+        if (tokens_[0].is(".version") && tokens_[1].kind != Token::Kind::end) {
+            const double version = number(tokens_[1].text, 0.0);
+            if (version > known_.version) {
+                known_.version = version;
+                known_.version_text = tokens_[1].text;
+            }
+            at = 2;
+        }
+        while (tokens_[at].is(".target") && tokens_[at + 1].kind != Token::Kind::end) {
+            const int architecture = number(tokens_[at + 1].text, 0);
+            if (architecture > known_.architecture) {
+                known_.architecture = architecture;
+                known_.target_text = tokens_[at + 1].text;
+            }
+            for (at += 2; tokens_[at].is(",") && tokens_[at + 1].kind != Token::Kind::end;) at += 2;
+        }
+        if (tokens_[at].is(".address_size") && tokens_[at + 1].is("64")) at += 2;
+        if (at > 0) skip_past(tokens_[at - 1]);
+        body_ = at;
+    }
+
+    void define(const Statement& statement) {
         using Linkage = Statement::Linkage;
-        if (statement.linkage == Linkage::local) return true;
         const auto [found, added] =
-            known_.defined.try_emplace(statement.name, Known::Definition{statement.linkage, text_.name});
-        if (added) return true;
-        if (statement.linkage == Linkage::weak) return false;
-        if (found->second.linkage != Linkage::weak) {
+            known_.defined.try_emplace(statement.name, Known::Definition{&statement, text_.name});
+        if (added || statement.linkage == Linkage::weak) return;
+        if (found->second.statement->linkage != Linkage::weak) {
             throw SyntaxError(tokens_[statement.first].line,
                               fmt::format("'{}' is defined in '{}' and in '{}'", demangled(statement.name),
                                           found->second.text, text_.name));
         }
-        found->second = {statement.linkage, text_.name};  // what is parsed last counts
-        return true;
+        found->second = {&statement, text_.name};
     }
 
     std::size_t place_of(const Token& token) const {
@@ -219,7 +252,7 @@ class Joined {
     std::size_t number_;
     Known& known_;
     std::map<std::string, std::string> renamed_;
-    std::size_t copied_ = 0;
+    std::size_t copied_ = 0, body_ = 0;  // the first token behind the header
 };
 
 }  // namespace
@@ -230,7 +263,8 @@ std::string join(std::span<const Text> texts) {
     std::deque<Joined> all;  // in place: a text's tokens are views
     for (const Text& text : texts) all.emplace_back(text, all.size(), known);
     for (Joined& each : all) joined += each.write();
-    return joined;
+    return fmt::format(".version {}\n.target {}\n.address_size 64\n{}", known.version_text, known.target_text,
+                       joined);
 }
 
 }  // namespace emulated::ptx

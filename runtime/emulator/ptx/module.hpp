@@ -42,6 +42,7 @@ struct Operand {
         variable,    ///< of the function: `index`
         symbol,      ///< of the module: `name`
         label,       ///< `index`
+        sum,         ///< parts[0], a name, + `bits`
         address,     ///< parts[0] + `bits`; no parts: an absolute address
         vector,      ///< {parts}
         list,        ///< (parts), of a call
@@ -85,8 +86,9 @@ struct Function {
     std::vector<std::int32_t> results, parameters;  ///< indices into variables
     std::vector<Label> labels;
     std::vector<Instruction> body;
-    std::uint32_t max_threads = 0;           ///< from .maxntid or .reqntid; 0 when not given
-    std::uint32_t max_registers = 0;         ///< from .maxnreg; 0 when not given
+    std::uint32_t max_threads = 0;                  ///< from .maxntid or .reqntid; 0 when not given
+    std::array<std::uint32_t, 3> required_block{};  ///< threads, from .reqntid; 0 when not given
+    std::uint32_t max_registers = 0;                ///< from .maxnreg; 0 when not given
     std::uint32_t min_blocks = 0;            ///< a multiprocessor, from .minnctapersm; 0 when not given
     std::array<std::uint32_t, 3> cluster{};  ///< blocks, from .reqnctapercluster; 0 when not given
     bool explicit_cluster = false;           ///< from .explicitcluster: it is launched in clusters alone

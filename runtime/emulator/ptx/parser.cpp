@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -52,7 +53,12 @@ class Parser {
         : tokens_(tokenize(text)), newest_architecture_(newest_architecture) {}
 
     Module run() {
-        if (!peek().is(".version")) fail("PTX begins with a .version directive: is this PTX text?");
+        if (!accept(".version")) fail("PTX begins with a .version directive: is this PTX text?");
+        version();
+        if (!peek().is(".target")) fail("a .target directive such as '.target sm_80' must follow .version");
+        while (accept(".target")) target();
+        if (accept(".address_size") && integer("32 or 64") != 64)
+            fail("only .address_size 64 is supported: compile for a 64-bit target");
         while (peek().kind != TokenKind::end) top_level();
         return std::move(module_);
     }
@@ -112,18 +118,10 @@ class Parser {
         if (token.kind == TokenKind::word && at_ > 0 && token.text.starts_with("$")) {  // stray label
             fail("a label outside of a function");
         }
-        if (accept(".version")) return version();
-        if (accept(".target")) return target();
-        if (accept(".address_size")) {
-            if (integer("32 or 64") != 64)
-                fail("only .address_size 64 is supported: compile for a 64-bit target");
-            return;
-        }
         if (accept(".file")) return file();
         if (accept(".section")) return section();
         if (accept(".loc")) return loc();
         if (accept(".pragma")) return skip_past(";");
-        if (accept(";")) return;
         is_extern_ = false;
         while (accept(".visible") || accept(".weak") || accept(".common") || peek().is(".extern")) {
             if (accept(".extern")) is_extern_ = true;
@@ -131,6 +129,8 @@ class Parser {
         if (accept(".entry")) return function(true);
         if (accept(".func")) return function(false);
         if (accept(".alias")) return skip_past(";");
+        if (peek().is(".param") || peek().is(".local"))
+            fail(fmt::format("a {} variable is declared in a function", peek().text));
         if (const auto space = variable_space()) return variables(*space, module_.variables, nullptr);
         fail("'" + std::string(peek().text) + "' is not allowed at module scope");
     }
@@ -146,6 +146,8 @@ class Parser {
 
     void target() {
         module_.target = word("a target such as sm_80");
+        if (!module_.target.starts_with("sm_"))
+            fail(fmt::format("'{}' is not a target such as sm_80", module_.target));
         const std::size_t number =
             std::min(module_.target.find_first_of("0123456789"), module_.target.size());
         std::from_chars(module_.target.data() + number, module_.target.data() + module_.target.size(),
@@ -223,7 +225,11 @@ class Parser {
     Type type() {
         if (peek().kind != TokenKind::directive) fail("expected a type such as .b32");
         const auto found = type_named(peek().text.substr(1));
-        if (!found) fail("the type " + std::string(peek().text) + " is not supported");
+        // The others are types of instructions.
+        const bool declarable =
+            found && (*found == Type::pred || is_bits(*found) || is_integer(*found) || *found == Type::f16 ||
+                      *found == Type::f16x2 || *found == Type::f32 || *found == Type::f64);
+        if (!declarable) fail(fmt::format("a variable cannot have the type {}", peek().text));
         take();
         return *found;
     }
@@ -267,6 +273,7 @@ class Parser {
         }
         in_ptr_ = false;
         if (!typed) fail("this variable has no type: write for example .b32 before its name");
+        if (variable.type == Type::pred) fail("a predicate is a register: declare it with .reg");
         element_bytes_ = bytes_of(variable.type) * lanes;
         variable.alignment = std::max(alignment, element_bytes_ == 0 ? 1u
                                                  : alignment         ? alignment
@@ -302,15 +309,27 @@ class Parser {
             if (accept("<"))  // .param .b32 p<4>: used by hand-written code only
                 fail(fmt::format("parameterised variable names are for registers only ({} asked)",
                                  integer("a count")));
+            const bool is_array = peek().is("[");
             dimensions(variable);
             if (accept("=")) {
+                if (space != Space::global && space != Space::constant)
+                    fail(fmt::format(
+                        "'{}' cannot have an initial value: only .global and .const variables can",
+                        variable.name));
+                if (peek().is("{") != is_array) fail("an array is initialised by { }, and nothing else is");
                 initializer(variable);
                 if (variable.unsized) {
                     variable.bytes = variable.initial.size();
                     variable.unsized = false;
                 }
             }
-            if (scope) scope->variables[variable.name] = static_cast<std::int32_t>(into.size());
+            if (variable.bytes == 0 && !variable.is_extern)
+                fail(fmt::format("'{}' has no size: only .extern variables may be declared without one",
+                                 variable.name));
+            if (scope)
+                declare(scope->variables, variable.name, into.size());
+            else
+                declare_in_module(variable.name, !variable.is_extern);
             into.push_back(std::move(variable));
         } while (accept(","));
         expect(";");
@@ -327,6 +346,7 @@ class Parser {
             return;
         }
         const unsigned bytes = bytes_of(variable.type);
+        if (bytes > 8) fail("initial values of 128 bits are written as two of .b64");
         std::uint64_t bits = 0;
         if (peek().kind == TokenKind::word) {
             Variable::Reference reference;
@@ -343,6 +363,8 @@ class Parser {
             if (bytes != 8) fail("an address needs 8 bytes: mask() initialisers are not supported");
             variable.references.push_back(reference);
         } else if (is_float(variable.type)) {
+            if (peek().kind == TokenKind::integer)
+                fail("a floating-point variable begins with a floating-point number");
             bits = float_constant(variable.type);
         } else {
             bits = constant();
@@ -425,12 +447,33 @@ class Parser {
             expect(";");
         }
         function_ = nullptr;
+        declare_in_module(made.name, made.has_body);
         // A declaration may come before or after the definition: the definition stays.
         const auto [known, is_new] = functions_.try_emplace(made.name, module_.functions.size());
         if (is_new)
             module_.functions.push_back(std::move(made));
         else if (made.has_body)
             module_.functions[known->second] = std::move(made);
+    }
+
+    // --- names ---------------------------------------------------------------------------------------------
+
+    [[noreturn]] void fail_duplicate(std::string_view name) const {
+        fail(fmt::format("'{}' is defined twice", name));
+    }
+
+    void declare_in_module(std::string_view name, bool defines) {
+        if (defines && !defined_.insert(name).second) fail_duplicate(name);
+    }
+
+    // In the innermost block. `names` is one of its maps.
+    void declare(std::unordered_map<std::string_view, std::int32_t>& names, std::string_view name,
+                 std::size_t index) {
+        const Scope& scope = scopes_.back();
+        if (scope.registers.contains(name) || scope.variables.contains(name) || scope.labels.contains(name) ||
+            find_in_range(scope, name) >= 0)
+            fail_duplicate(name);
+        names[name] = static_cast<std::int32_t>(index);
     }
 
     std::vector<std::int32_t> parameters() {
@@ -442,36 +485,53 @@ class Parser {
                 fail("functions that pass registers are not supported: pass .param variables");
             expect(".param");
             Variable variable = declared(Space::param);
+            if (variable.type == Type::f16x2) fail("a parameter cannot have the type .f16x2");
             variable.name = word("a parameter's name");
             dimensions(variable);
-            const auto index = static_cast<std::int32_t>(function_->variables.size());
-            scopes_.back().variables[variable.name] = index;
+            declare(scopes_.back().variables, variable.name, function_->variables.size());
+            indices.push_back(static_cast<std::int32_t>(function_->variables.size()));
             function_->variables.push_back(std::move(variable));
-            indices.push_back(index);
         } while (accept(","));
         expect(")");
         return indices;
     }
 
+    // What stands between a function's parameters and its body.
     void attribute(Function& made) {
+        static constexpr struct {
+            std::string_view name;
+            std::uint32_t Function::*bound;  ///< is the product of at most `most` numbers
+            std::array<std::uint32_t, 3> Function::*extents;
+            std::size_t most;
+        } rows[] = {
+            {".maxntid", &Function::max_threads, nullptr, 3},
+            {".reqntid", &Function::max_threads, &Function::required_block, 3},
+            {".reqnctapercluster", nullptr, &Function::cluster, 3},
+            {".maxnreg", &Function::max_registers, nullptr, 1},
+            {".minnctapersm", &Function::min_blocks, nullptr, 1},
+            {".maxclusterrank", &Function::max_cluster_rank, nullptr, 1},
+        };
         const Token& token = take();
         if (token.is(".pragma")) return skip_past(";");
-        if (token.is(".explicitcluster")) made.explicit_cluster = true;
-        if (token.is(".noreturn") || token.is(".explicitcluster")) return;
-        std::uint64_t product = 1;
-        std::array<std::uint32_t, 3> extents{1, 1, 1};
-        for (std::size_t axis = 0; peek().kind == TokenKind::integer; ++axis) {
-            const std::uint64_t extent = take().bits;
-            product *= extent;
-            if (axis < extents.size()) extents[axis] = static_cast<std::uint32_t>(extent);
-            if (!accept(",")) break;
+        if (token.is(".noreturn") && !made.is_entry) return;
+        if (made.is_entry && token.is(".explicitcluster")) {
+            made.explicit_cluster = true;
+            return;
         }
-        if (token.is(".reqnctapercluster")) made.cluster = extents;
-        const auto bound = static_cast<std::uint32_t>(product);
-        if (token.is(".maxntid") || token.is(".reqntid")) made.max_threads = bound;
-        if (token.is(".maxnreg")) made.max_registers = bound;
-        if (token.is(".minnctapersm")) made.min_blocks = bound;
-        if (token.is(".maxclusterrank")) made.max_cluster_rank = bound;
+        const auto* row = std::ranges::find(rows, token.text, [](const auto& each) { return each.name; });
+        if (row == std::end(rows) || !made.is_entry)
+            fail(fmt::format("'{}' is not a directive of a {}", token.text,
+                             made.is_entry ? "kernel" : "function"));
+        std::array<std::uint32_t, 3> extents{1, 1, 1};
+        std::uint64_t product = 1;
+        for (std::size_t axis = 0; axis < row->most && (axis == 0 || accept(",")); ++axis) {
+            extents[axis] = static_cast<std::uint32_t>(integer("a number"));
+            product *= extents[axis];
+        }
+        if (product == 0) fail(fmt::format("the numbers of {} are positive", token.text));
+        if (row->bound != nullptr)
+            made.*row->bound = static_cast<std::uint32_t>(std::min<std::uint64_t>(product, UINT32_MAX));
+        if (row->extents != nullptr) made.*row->extents = extents;
     }
 
     // After "{": statements until the "}" of the function. Inner blocks are scopes, opened and closed here.
@@ -507,9 +567,7 @@ class Parser {
 
     void statement() {
         const Token& token = peek();
-        if (accept(";")) return;
         if (accept(".loc")) return loc();
-        if (accept(".file")) return file();
         if (accept(".pragma")) return pragma();
         if (accept(".reg")) return registers();
         if (token.is(branch_targets)) return instruction();
@@ -523,7 +581,7 @@ class Parser {
             fail("'" + std::string(token.text) + "' is not allowed in a function");
         }
         if (token.kind == TokenKind::word && peek(1).is(":")) {
-            scopes_.back().labels[token.text] = static_cast<std::int32_t>(function_->labels.size());
+            declare(scopes_.back().labels, token.text, function_->labels.size());
             function_->labels.push_back({token.text, function_->body.size()});
             take();
             take();
@@ -551,14 +609,15 @@ class Parser {
         const Type kind = type();
         do {
             const std::string_view name = word("a register's name");
-            const auto first = static_cast<std::int32_t>(function_->registers.size());
+            const std::size_t first = function_->registers.size();
             std::uint64_t count = 1;
             if (accept("<")) {
                 count = integer("a count");
                 expect(">");
-                scopes_.back().ranges[name] = {first, static_cast<std::uint32_t>(count)};
+                const Scope::Range range{static_cast<std::int32_t>(first), static_cast<std::uint32_t>(count)};
+                if (!scopes_.back().ranges.try_emplace(name, range).second) fail_duplicate(name);
             } else {
-                scopes_.back().registers[name] = first;
+                declare(scopes_.back().registers, name, first);
             }
             if (count > most_registers - registers_)
                 fail("this module declares more than " + std::to_string(most_registers) + " registers");
@@ -568,19 +627,23 @@ class Parser {
         expect(";");
     }
 
-    std::int32_t find_register(std::string_view name) const {
-        std::size_t digits = name.size();
-        while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+    static std::int32_t find_in_range(const Scope& scope, std::string_view name) {
+        if (scope.ranges.empty()) return -1;
+        const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+        if (digits == name.size()) return -1;
         std::uint32_t number = 0;
         std::from_chars(name.data() + digits, name.data() + name.size(), number);
+        const auto range = scope.ranges.find(name.substr(0, digits));
+        return range != scope.ranges.end() && number < range->second.count
+                   ? range->second.first + static_cast<std::int32_t>(number)
+                   : -1;
+    }
+
+    std::int32_t find_register(std::string_view name) const {
         for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
             if (const auto found = scope->registers.find(name); found != scope->registers.end())
                 return found->second;
-            if (digits == name.size()) continue;
-            const auto range = scope->ranges.find(name.substr(0, digits));
-            if (range != scope->ranges.end() && number < range->second.count) {
-                return range->second.first + static_cast<std::int32_t>(number);
-            }
+            if (const std::int32_t index = find_in_range(*scope, name); index >= 0) return index;
         }
         return -1;
     }
@@ -597,7 +660,8 @@ class Parser {
         if (accept("@")) {
             made.guard_negated = accept("!");
             made.guard = find_register(word("a predicate register"));
-            if (made.guard < 0) fail("the guard of this instruction is not a declared register");
+            if (made.guard < 0 || function_->registers[static_cast<std::size_t>(made.guard)] != Type::pred)
+                fail("the guard of an instruction is a register of type .pred");
         }
         made.opcode = accept(branch_targets) ? branch_targets : word("an instruction");
         made.used_bytes = std::exchange(used_bytes_, ~0u);
@@ -609,7 +673,9 @@ class Parser {
                 scopes_.back().forward.push_back(
                     {function_->body.size(), made.operands.size() - 1, name, made.line});
             }
-            if (!accept(",") && !peek().is(";")) {
+            if (accept(",")) {
+                if (peek().is(";")) fail_before("an operand");
+            } else if (!peek().is(";")) {
                 fail("expected ',' or ';' before '" + std::string(peek().text) +
                      "': is a semicolon missing?");
             }
@@ -650,26 +716,16 @@ class Parser {
         if (peek().kind == TokenKind::word && !peek().is("WARP_SZ")) {
             made = named();
             if (made.kind != Operand::Kind::reg && made.kind != Operand::Kind::special &&
-                (peek().is("+") || peek().is("-"))) {  // mov.u64 %rd1, table+8
+                accept("+")) {  // mov.u64 %rd1, table+8
                 Operand sum;
-                sum.kind = Operand::Kind::address;
-                sum.bits = constant_tail();
+                sum.kind = Operand::Kind::sum;
+                sum.bits = constant();
                 sum.parts.push_back(std::move(made));
                 return sum;
             }
             return made;
         }
         return number();
-    }
-
-    std::uint64_t constant_tail() {
-        std::uint64_t value = 0;
-        while (peek().is("+") || peek().is("-")) {
-            const bool minus = take().is("-");
-            const std::uint64_t term = primary_constant();
-            value += minus ? 0 - term : term;
-        }
-        return value;
     }
 
     Operand number() {
@@ -737,7 +793,7 @@ class Parser {
         made.kind = Operand::Kind::address;
         if (peek().kind == TokenKind::word) {
             made.parts.push_back(named());
-            made.bits = constant_tail();
+            if (accept("+")) made.bits = constant();
         } else {
             made.bits = constant();
         }
@@ -752,6 +808,7 @@ class Parser {
     Module module_;
     Function* function_ = nullptr;
     std::unordered_map<std::string_view, std::size_t> functions_;  ///< by name: the index in the module
+    std::unordered_set<std::string_view> defined_;                 ///< of the module
     std::vector<Scope> scopes_;
     std::size_t depth_ = 0;           ///< of Level
     std::size_t registers_ = 0;       ///< of the module so far

@@ -39,6 +39,8 @@ inline constexpr TypeName type_names[] = {
 
 constexpr unsigned bytes_of(Type type) { return type_names[static_cast<unsigned>(type)].bytes; }
 constexpr bool is_signed(Type type) { return type >= Type::s8 && type <= Type::s64; }
+constexpr bool is_integer(Type type) { return type >= Type::u8 && type <= Type::s64; }
+constexpr bool is_bits(Type type) { return (type >= Type::b8 && type <= Type::b64) || type == Type::b128; }
 constexpr bool is_float(Type type) { return type >= Type::f16 && type <= Type::f64; }
 
 /// `name` without its dot.

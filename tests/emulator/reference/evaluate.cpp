@@ -112,7 +112,6 @@ Bits clamped(Type type, Wide value) {
     if (value > greatest_of(type)) value = greatest_of(type);
     return wrapped(type, value);
 }
-bool is_integer(Type type) { return type >= Type::u8 && type <= Type::s64; }
 
 mpfr_rnd_t rounding_of(const FlagSet& flags) {
     if (flags.has(Flag::rz)) return MPFR_RNDZ;

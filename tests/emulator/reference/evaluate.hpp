@@ -80,7 +80,7 @@ Bits wrapped(Type type, Wide value);
 Wide least_of(Type type);
 Wide greatest_of(Type type);
 Bits clamped(Type type, Wide value);
-bool is_integer(Type type);
+using emulated::ptx::is_integer;
 mpfr_rnd_t rounding_of(const FlagSet& flags);
 Bits saturated(Type type, Bits bits);  ///< into [0, 1]; NaN and -0 become +0
 

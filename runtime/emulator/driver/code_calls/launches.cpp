@@ -19,6 +19,7 @@
 #include "driver/own_operation.hpp"
 #include "machine/grids/launch.hpp"
 #include "program/code.hpp"
+#include "ptx/names.hpp"
 #include "report/report.hpp"
 
 namespace emulated::driver {
@@ -36,6 +37,17 @@ bool fits(const CUlaunchConfig& config, const KernelHandle& handle, int device) 
            within(config.blockDimY, limits::block_y) && within(config.blockDimZ, limits::block_z) &&
            threads <= handle.kernel->max_threads &&
            config.sharedMemBytes <= static_cast<unsigned>(shared_limit);
+}
+
+CUresult check_required_block(const CUlaunchConfig& config, const program::Kernel& kernel) {
+    const auto& [x, y, z] = kernel.required_block;
+    if (x == 0 || kernel.required_block == std::array{config.blockDimX, config.blockDimY, config.blockDimZ})
+        return CUDA_SUCCESS;
+    return refuse(
+        CUDA_ERROR_INVALID_VALUE,
+        "kernel '{}' requires blocks of ({}, {}, {}) threads (.reqntid, in CUDA C++ __block_size__), and was "
+        "launched with ({}, {}, {}): launch it with that block",
+        ptx::demangled(kernel.name), x, y, z, config.blockDimX, config.blockDimY, config.blockDimZ);
 }
 
 /// What a launch attribute asks of us.
@@ -126,7 +138,7 @@ CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& hand
 /// The parameter buffer: one pointer per parameter, or the whole buffer in `extra`.
 CUresult pack(std::vector<std::byte>& buffer, const program::Kernel& kernel, void** parameters,
               void** extra) {
-    buffer.resize(kernel.parameter_bytes);
+    buffer.resize(kernel.parameter_bytes + 7);  // a load of which some bytes count may end so far behind
     if (kernel.parameters.empty()) return CUDA_SUCCESS;
     if (parameters != nullptr) {
         for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
@@ -143,8 +155,8 @@ CUresult pack(std::vector<std::byte>& buffer, const program::Kernel& kernel, voi
         if (*entry == CU_LAUNCH_PARAM_BUFFER_POINTER) bytes = entry[1];
         if (*entry == CU_LAUNCH_PARAM_BUFFER_SIZE) size = *static_cast<std::size_t*>(entry[1]);
     }
-    if (bytes == nullptr || size < buffer.size()) return CUDA_ERROR_INVALID_VALUE;
-    std::memcpy(buffer.data(), bytes, buffer.size());
+    if (bytes == nullptr || size < kernel.parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(buffer.data(), bytes, kernel.parameter_bytes);
     return CUDA_SUCCESS;
 }
 
@@ -327,6 +339,7 @@ CUresult pretend(const CUlaunchConfig& config, CUfunction function) {
             EMULATED_CHECK(stream->context->error.load(std::memory_order_relaxed));
         }
         EMULATED_REQUIRE(fits(config, *handle, context->device), CUDA_ERROR_INVALID_VALUE);
+        EMULATED_CHECK(check_required_block(config, *handle->kernel));
         EMULATED_CHECK(check_attributes(config, *handle, context->device));
         trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, handle->kernel->name);
         return CUDA_SUCCESS;
@@ -345,6 +358,7 @@ CUresult prepare(std::optional<Job>& job, const CUlaunchConfig& config, std::sha
                  Context& context, void** parameters, void** extra) {
     EMULATED_REQUIRE(handle->context == nullptr || handle->context == &context, CUDA_ERROR_INVALID_HANDLE);
     EMULATED_REQUIRE(fits(config, *handle, context.device), CUDA_ERROR_INVALID_VALUE);
+    EMULATED_CHECK(check_required_block(config, *handle->kernel));
     EMULATED_CHECK(check_attributes(config, *handle, context.device));
     load_kernel(*handle, context);
     auto instance = instance_of(*handle->library, context);

@@ -6,8 +6,8 @@
 namespace emulated::program {
 
 // The address as one 64-bit value.
-Ref Lowering::whole_address(const ptx::Operand& given) {
-    Address where = address(given);
+Ref Lowering::whole_address(const ptx::Operand& given, const FlagSet& spaces) {
+    Address where = address(given, spaces);
     if (where.narrow) {
         const Ref wide = temporary(8);
         emit({Operation::cvt, Type::u64, Type::u32}, {wide}, {where.base});
@@ -25,7 +25,7 @@ std::size_t Lowering::count_without_policy(const ptx::Instruction& instruction, 
     const std::size_t count = instruction.operands.size();
     if (!opcode.flags.has(Flag::policy)) return count;
     if (count < 2) refuse(fmt::format("{} needs a cache policy", instruction.opcode));
-    source(instruction.operands.back(), 8);
+    source(instruction.operands.back(), Type::b64);
     return count - 1;
 }
 
@@ -46,11 +46,11 @@ void Lowering::copy_async(const ptx::Instruction& instruction, const Opcode& opc
             valid = temporary(4);
             emit({Operation::selp, Type::u32}, {valid}, {layout.constant(0, 4), all, predicate(part)});
         } else {
-            valid = source(part, 4);
+            valid = source(part, Type::u32);
         }
     }
-    const Ref to = whole_address(operand(instruction, 0));
-    const Ref from = whole_address(operand(instruction, 1));
+    const Ref to = whole_address(operand(instruction, 0), {Flag::shared});
+    const Ref from = whole_address(operand(instruction, 1), {Flag::global});
     Step& step = emit({Operation::copy_async}, {}, {to, from, valid});
     step.immediate = static_cast<std::int64_t>(bytes);
     step.memory = true;
@@ -76,8 +76,9 @@ void Lowering::write_remotely(const ptx::Instruction& instruction, const Opcode&
     if (opcode.flags.has(Flag::v4) && bytes == 8) unsupported(instruction);
     const Parts parts = parts_of(instruction.operands[1], instruction, opcode, "source");
     std::vector<Ref> values;
-    for (const ptx::Operand& part : parts.operands) values.push_back(source(part, bytes, opcode.type));
-    const Ref to = whole_address(instruction.operands[0]), barrier = whole_address(instruction.operands[2]);
+    for (const ptx::Operand& part : parts.operands) values.push_back(source(part, opcode.type));
+    const Ref to = whole_address(instruction.operands[0], every_space),
+              barrier = whole_address(instruction.operands[2], every_space);
     Step& step = emit(stores ? Key{Operation::store_async} : key_of(opcode), {}, {to, barrier});
     step.immediate = bytes;
     step.list = std::move(values);
@@ -94,18 +95,19 @@ void Lowering::bulk_copy(const ptx::Instruction& instruction, const Opcode& opco
     const std::size_t count = count_without_policy(instruction, opcode);
     const std::size_t wanted = !to_shared ? 3 : multicast ? 5 : 4;
     expect_operands(instruction, count, wanted, wanted);
-    std::vector<Ref> sources{whole_address(instruction.operands[0]), whole_address(instruction.operands[1]),
-                             source(instruction.operands[2], 4)};
+    std::vector<Ref> sources{whole_address(instruction.operands[0], every_space),
+                             whole_address(instruction.operands[1], every_space),
+                             source(instruction.operands[2], Type::u32)};
     std::uint16_t bits = 0;
     if (to_shared) {
-        sources.push_back(whole_address(instruction.operands[3]));
+        sources.push_back(whole_address(instruction.operands[3], every_space));
         bits |= Instruction::to_shared;
         if (to_cluster) bits |= Instruction::in_cluster;
     }
     if (!from_global) bits |= Instruction::from_shared;
     if (multicast) {
         const Ref mask = temporary(4);
-        emit({Operation::cvt, Type::u32, Type::u16}, {mask}, {source(instruction.operands[4], 2)});
+        emit({Operation::cvt, Type::u32, Type::u16}, {mask}, {source(instruction.operands[4], Type::u16)});
         sources.push_back(mask);
         bits |= Instruction::multicast;
     }
@@ -122,17 +124,17 @@ void Lowering::mbarrier(const ptx::Instruction& instruction, const Opcode& opcod
         const ptx::Operand& state = instruction.operands[0];
         if (flags.has(Flag::shared_cluster) && state.kind != OperandKind::sink)
             refuse(fmt::format("{} returns no state: its result must be _", instruction.opcode));
-        Step& step = by_letters(instruction, opcode, count == 3 ? "DMU" : "DM");
+        Step& step = by_letters(instruction, opcode, count == 3 ? "SMU" : "SM");
         if (count == 2) step.sources.push_back(functions_.layout().constant(1, 4));
     } else if (flags.has(Flag::test_wait) || flags.has(Flag::try_wait)) {
         functions_.layout().may_spin();
         expect_operands(instruction, count, 3, flags.has(Flag::try_wait) ? 4 : 3);
-        if (count == 4) source(instruction.operands[3], 4);  // how long to wait at most: not at all
-        const Ref where = whole_address(instruction.operands[1]);
+        if (count == 4) source(instruction.operands[3], Type::u32);  // how long to wait at most: not at all
+        const Ref where = whole_address(instruction.operands[1], opcode.flags & every_space);
         const bool parity = flags.has(Flag::parity);
-        const Ref phase = source(instruction.operands[2], parity ? 4 : 8);
+        const Ref phase = source(instruction.operands[2], parity ? Type::u32 : Type::u64);
         emit({Operation::mbarrier, Type::u64, Type::none, flags & FlagSet{Flag::parity}},
-             {result(instruction.operands[0], 0)}, {where, phase});
+             {result(instruction.operands[0], Type::pred)}, {where, phase});
     } else {
         const bool counts = !flags.has(Flag::inval);
         by_letters(instruction, opcode, flags.has(Flag::pending_count) ? "uA" : counts ? "MU" : "M");
@@ -150,14 +152,15 @@ void Lowering::cluster_barrier(const ptx::Instruction& instruction, const Opcode
 void Lowering::elect(const ptx::Instruction& instruction, const Opcode&) {
     const ptx::Operand& to = operand(instruction, 0);
     if (to.kind != OperandKind::pair) refuse("elect.sync needs a register and a predicate: d|p");
-    const Ref members = source(operand(instruction, 1), 4);
-    emit({Operation::elect}, {result(to.parts[0], 4), result(to.parts[1], 0)}, {members});
+    const Ref members = source(operand(instruction, 1), Type::u32);
+    emit({Operation::elect}, {result_or_sink(to.parts[0], Type::u32), result(to.parts[1], Type::pred)},
+         {members});
 }
 
 // Before a generic access that may only reach the cluster's shared memory.
 void Lowering::require_cluster_address(const ptx::Operand& given, const Opcode& opcode, unsigned bytes) {
     if (!opcode.flags.has(Flag::shared_cluster)) return;
-    const Ref where = whole_address(given);
+    const Ref where = whole_address(given, every_space);
     emit({Operation::in_cluster}, {}, {where}).immediate = bytes;
 }
 

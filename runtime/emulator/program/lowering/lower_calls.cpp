@@ -25,11 +25,17 @@ void Lowering::enter_function() {
             emit({Operation::stack_save}, {saved_stack_}, {functions_.layout().special(Special::stack)});
         }
     }
+    const std::set<std::int32_t> copied =
+        function_.is_entry ? std::set<std::int32_t>{} : parameters_with_addresses();
     reenters_ = !function_.is_entry && functions_.can_reenter(function_);
-    if (!reenters_) return;
+    if (reenters_) enter_frame(copied);
+    for (const std::int32_t parameter : copied) copy_parameter(parameter);
+}
+
+void Lowering::enter_frame(const std::set<std::int32_t>& copied) {
     for (std::size_t i = 0; i < function_.variables.size(); ++i) {
         const ptx::Variable& variable = function_.variables[i];
-        if (variable.space != ptx::Space::local) continue;
+        if (variable.space != ptx::Space::local && !copied.contains(static_cast<std::int32_t>(i))) continue;
         const std::uint64_t alignment = std::max(variable.alignment, 4u);
         frame_bytes_ = (frame_bytes_ + alignment - 1) / alignment * alignment;
         addresses_[static_cast<std::int32_t>(i)] = frame_bytes_;
@@ -41,6 +47,40 @@ void Lowering::enter_function() {
     frame_ = temporary(8);
     emit({Operation::enter_frame}, {frame_}, {functions_.layout().special(Special::stack)}).immediate =
         static_cast<std::int64_t>(frame_bytes_);
+}
+
+// The parameters that something but a load by name uses: structures that are passed by value and indexed.
+std::set<std::int32_t> Lowering::parameters_with_addresses() const {
+    std::set<std::int32_t> made;
+    for (const ptx::Instruction& instruction : function_.body) {
+        for (const ptx::Operand& given : instruction.operands) {
+            const ptx::Operand& name = given.kind == OperandKind::sum ? given.parts[0] : given;
+            if (name.kind == OperandKind::variable && is_passed(name.index)) made.insert(name.index);
+        }
+    }
+    return made;
+}
+
+// Arguments lie in the register file, which has no addresses: the function copies one to local memory.
+void Lowering::copy_parameter(std::int32_t parameter) {
+    const ptx::Variable& variable = function_.variable(parameter);
+    ptx::Operand name;
+    name.kind = OperandKind::variable;
+    name.index = parameter;
+    const Ref base = symbol_address(name, 8, 0);
+    for (std::uint64_t at = 0; at < variable.bytes;) {
+        unsigned bytes = std::clamp(variable.alignment, 4u, 8u);
+        while (bytes > variable.bytes - at) bytes /= 2;
+        const Ref value = temporary(bytes);
+        Step& load = emit({Operation::load_argument, unsigned_of(bytes), register_type(bytes)}, {value},
+                          {{Ref::Kind::fixed, argument_place(parameter)}});
+        load.immediate = static_cast<std::int64_t>(at);
+        load.extra = Functions::stride(variable);
+        access(
+            emit({Operation::st, unsigned_of(bytes), register_type(bytes), {Flag::local}}, {}, {value, base}),
+            {base, static_cast<std::int64_t>(at)});
+        at += bytes;
+    }
 }
 
 void Lowering::leave_function() {
@@ -84,18 +124,18 @@ void Lowering::stack(const ptx::Instruction& instruction, const Opcode& opcode) 
     };
     const ptx::Operand& first = operand(instruction, 0);
     if (operation == Operation::stack_restore) {
-        emit({operation}, {}, {widened(source(first, bytes)), top});
+        emit({operation}, {}, {widened(source(first, opcode.type)), top});
         return;
     }
     std::vector<Ref> sources{top};
     std::uint64_t alignment = 8;
     if (operation == Operation::stack_allocate) {
-        sources.push_back(widened(source(operand(instruction, 1), bytes)));
+        sources.push_back(widened(source(operand(instruction, 1), opcode.type)));
         if (instruction.operands.size() > 2) alignment = instruction.operands[2].bits;
         const bool fits = std::has_single_bit(alignment) && alignment >= 8 && alignment <= (1u << 23);
         if (!fits) refuse("the alignment of alloca is a power of two from 8 to 2^23");
     }
-    const Ref given = result(first, bytes);
+    const Ref given = result(first, opcode.type);
     const Ref address = bytes == 8 ? given : temporary(8);
     emit({operation}, {address}, std::move(sources)).immediate = static_cast<std::int64_t>(alignment);
     if (bytes != 8) emit({Operation::cvt, Type::u32, Type::u64}, {given}, {address});
@@ -110,6 +150,25 @@ const ptx::Variable* Lowering::argument_variable(const ptx::Operand& given) cons
         return nullptr;
     const ptx::Variable& variable = function_.variable(given.parts[0].index);
     return variable.space == ptx::Space::param ? &variable : nullptr;
+}
+
+// Whether the function itself is called with the variable.
+bool Lowering::is_passed(std::int32_t variable) const {
+    return std::ranges::find(function_.parameters, variable) != function_.parameters.end();
+}
+
+bool Lowering::is_returned(std::int32_t variable) const {
+    return std::ranges::find(function_.results, variable) != function_.results.end();
+}
+
+// An access of a parameter by name: no address is checked when it runs.
+void Lowering::require_inside(const ptx::Variable& variable, std::uint64_t offset, std::uint64_t bytes,
+                              unsigned alignment) const {
+    if (bytes > variable.bytes || offset > variable.bytes - bytes)
+        refuse(fmt::format("{} bytes at offset {} are not within '{}', which has {} bytes", bytes,
+                           static_cast<std::int64_t>(offset), variable.name, variable.bytes));
+    if (offset % alignment != 0)
+        refuse(fmt::format("offset {} of '{}' is not a multiple of {}", offset, variable.name, alignment));
 }
 
 // Where a .param variable of a call lies. Those of equal name and size share a place: no two calls overlap.
@@ -137,10 +196,29 @@ std::vector<Code::Place> Lowering::arguments_of(const ptx::Operand* list) {
             made.push_back({});
             continue;
         }
-        if (part.kind != OperandKind::variable) refuse("arguments of a call must be .param variables");
+        const bool is_variable = part.kind == OperandKind::variable;
+        if (!is_variable || function_.variable(part.index).space != ptx::Space::param ||
+            is_passed(part.index) || is_returned(part.index))
+            refuse("an argument of a call is a .param variable that is declared in the body");
         made.push_back({argument_place(part.index), Functions::stride(function_.variable(part.index))});
     }
     return made;
+}
+
+void Lowering::require_prototype(const ptx::Function& callee, const std::vector<std::int32_t>& formals,
+                                 const ptx::Operand* given) const {
+    const std::size_t count = given == nullptr ? 0 : given->parts.size();
+    if (count != formals.size())
+        refuse(fmt::format("'{}' has {} parameters or results where the call has {}",
+                           ptx::demangled(callee.name), formals.size(), count));
+    for (std::size_t i = 0; i < count; ++i) {
+        if (given->parts[i].kind != OperandKind::variable) continue;
+        const ptx::Variable &argument = function_.variable(given->parts[i].index),
+                            &formal = callee.variable(formals[i]);
+        if (argument.bytes != formal.bytes || ptx::bytes_of(argument.type) != ptx::bytes_of(formal.type))
+            refuse(fmt::format("'{}' of a call of '{}' has another type than its parameter", argument.name,
+                               ptx::demangled(callee.name)));
+    }
 }
 
 // --- calls -------------------------------------------------------------------------------------------------
@@ -151,23 +229,23 @@ void Lowering::call(const ptx::Instruction& instruction, const Opcode&) {
     if (operands.target->kind == OperandKind::reg)
         return call_through_pointer(operands.results, *operands.target, operands.arguments);
     const auto found = functions_.symbols().functions.find(operands.target->name);
-    if (found == functions_.symbols().functions.end() || !found->second->has_body) {
-        return call_external(operands.target->name, operands.results, operands.arguments);
-    }
+    if (found == functions_.symbols().functions.end())
+        refuse(fmt::format("the function '{}' is called and not declared",
+                           ptx::demangled(operands.target->name)));
     const ptx::Function& callee = *found->second;
+    require_prototype(callee, callee.results, operands.results);
+    require_prototype(callee, callee.parameters, operands.arguments);
+    if (!callee.has_body) return call_external(callee.name, operands.results, operands.arguments);
+    if (callee.is_entry) refuse(fmt::format("'{}' is a kernel: a call needs a .func", callee.name));
     const std::size_t index = functions_.require(callee);
     const std::vector<Code::Place> results = arguments_of(operands.results);
     const std::vector<Code::Place> arguments = arguments_of(operands.arguments);
 
     const auto copies = [&](const std::vector<Code::Place>& given, const std::vector<std::int32_t>& formals,
                             std::size_t first, bool to_callee) {
-        if (given.size() != formals.size())
-            refuse(fmt::format("'{}' is called with {} arguments", callee.name, given.size()));
         for (std::size_t i = 0; i < given.size(); ++i) {
             if (given[i].bytes == 0) continue;
             const std::uint32_t stride = Functions::stride(callee.variable(formals[i]));
-            if (stride != given[i].bytes)
-                refuse(fmt::format("an argument of '{}' has another size than its parameter", callee.name));
             Ref to{Ref::Kind::fixed, functions_.at(index).argument_places[first + i]};
             Ref from{Ref::Kind::fixed, given[i].offset};
             if (!to_callee) std::swap(to, from);
@@ -244,6 +322,7 @@ void Lowering::call_external(std::string_view name, const ptx::Operand* results,
         if (!arguments || i >= arguments->parts.size() || arguments->parts[i].kind != OperandKind::variable)
             refuse(fmt::format("'{}' is called with too few arguments", name));
         const std::int32_t index = arguments->parts[i].index;
+        require_inside(function_.variable(index), 0, bytes, 1);
         sources.push_back(temporary(bytes));
         emit({Operation::load_argument, unsigned_of(bytes), register_type(bytes)}, {sources.back()},
              {{Ref::Kind::fixed, argument_place(index)}})
@@ -259,6 +338,7 @@ void Lowering::call_external(std::string_view name, const ptx::Operand* results,
         results->parts[0].kind != OperandKind::variable)
         return;
     const std::int32_t index = results->parts[0].index;
+    require_inside(function_.variable(index), 0, bytes, 1);
     emit({Operation::store_argument, unsigned_of(bytes), register_type(bytes)}, {},
          {{Ref::Kind::fixed, argument_place(index)}, returned[0]})
         .extra = Functions::stride(function_.variable(index));

@@ -10,7 +10,7 @@ namespace emulated::program {
 namespace {
 
 // Only the space selects the handler; constants lie in global memory. No flag: generic.
-FlagSet space_of(const FlagSet& flags) {
+FlagSet handled_space(const FlagSet& flags) {
     if (flags.has(Flag::global) || flags.has(Flag::constant)) return {Flag::global};
     return flags & FlagSet{Flag::shared, Flag::local, Flag::param};
 }
@@ -29,15 +29,46 @@ std::uint16_t strength_of(const Opcode& opcode) {
 
 }  // namespace
 
-Lowering::Address Lowering::address(const ptx::Operand& given) {
+// Of a variable that an operand names.
+ptx::Space Lowering::space_of(const ptx::Operand& operand) const {
+    if (operand.kind == OperandKind::variable) return function_.variable(operand.index).space;
+    const auto& globals = functions_.symbols().variables;
+    const auto found = operand.kind == OperandKind::symbol ? globals.find(operand.name) : globals.end();
+    return found == globals.end() ? ptx::Space::generic : found->second->space;
+}
+
+// A variable that an address names lies in the space that the instruction names, if it names one.
+void Lowering::require_space(const ptx::Operand& base, const FlagSet& spaces) const {
+    static constexpr std::pair<ptx::Space, Flag> pairs[] = {{ptx::Space::global, Flag::global},
+                                                            {ptx::Space::constant, Flag::constant},
+                                                            {ptx::Space::shared, Flag::shared},
+                                                            {ptx::Space::local, Flag::local},
+                                                            {ptx::Space::param, Flag::param}};
+    const ptx::Space space = space_of(base);
+    const auto* own = std::ranges::find(pairs, space, [](const auto& each) { return each.first; });
+    const bool shared = space == ptx::Space::shared && spaces.has(Flag::shared_cluster);
+    if (own == std::end(pairs) ||
+        (spaces.empty() ? own->second == Flag::param || own->second == Flag::constant
+                        : !spaces.has(own->second) && !shared))
+        refuse("the variable of an address does not lie in the memory that the instruction accesses");
+}
+
+Lowering::Address Lowering::address(const ptx::Operand& given, const FlagSet& spaces) {
     if (given.kind != OperandKind::address || given.parts.size() > 1)
         refuse("this kind of address is not supported");
     const auto offset = static_cast<std::int64_t>(given.bits);
+    if (given.parts.empty() && !spaces.has(Flag::local)) refuse("a constant address is one of local memory");
     if (given.parts.empty()) return {functions_.layout().constant(0, 8), offset, false};
     const ptx::Operand& base = given.parts[0];
-    if (base.kind != OperandKind::reg) return {symbol_address(base, 8, 0), offset, false};
+    if (base.kind != OperandKind::reg) {
+        require_space(base, spaces);
+        return {symbol_address(base, 8, 0), offset, false};
+    }
     const unsigned bytes = width(base);
     if (bytes != 4 && bytes != 8) refuse("an address register has 32 or 64 bits");
+    require_register_of(base, bytes == 4 ? Type::u32 : Type::u64, bytes);
+    if (bytes == 4 && (spaces.empty() || spaces == FlagSet{Flag::global}))
+        refuse("addresses of global memory have 64 bits");
     return {register_of(base), offset, bytes == 4};
 }
 
@@ -62,6 +93,7 @@ Lowering::Parts Lowering::parts_of(const ptx::Operand& given, const ptx::Instruc
     for (const ptx::Operand& part : made.operands) {
         if (part.kind == OperandKind::reg) made.wide = width(part);
     }
+    require_alike(made.operands);
     return made;
 }
 
@@ -69,13 +101,17 @@ Lowering::Parts Lowering::parts_of(const ptx::Operand& given, const ptx::Instruc
 void Lowering::take_policy(const ptx::Instruction& instruction, const Opcode& opcode, std::size_t operands) {
     const bool has_policy = opcode.flags.has(Flag::policy);
     expect_operands(instruction, operands + (has_policy ? 1 : 0));
-    if (has_policy) source(instruction.operands[operands], 8);
+    if (has_policy) source(instruction.operands[operands], Type::b64);
 }
 
 void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     take_policy(instruction, opcode, 2);
     const ptx::Operand& to = operand(instruction, 0);
     const ptx::Operand& from = operand(instruction, 1);
+    const bool shared_with_others =
+        !(opcode.flags & FlagSet{Flag::is_volatile, Flag::relaxed, Flag::acquire, Flag::mmio}).empty();
+    if (shared_with_others && (opcode.flags.has(Flag::param) || opcode.flags.has(Flag::constant)))
+        refuse(fmt::format("{} is not supported: nobody writes that memory meanwhile", instruction.opcode));
     const auto [parts, lanes, bytes, wide] = parts_of(to, instruction, opcode, "destination");
     if (wide < bytes) refuse("the destination register is narrower than what is loaded");
     // .pragma "used_bytes_mask N": bytes that do not count need not be memory.
@@ -83,14 +119,18 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     const std::uint32_t used = instruction.used_bytes & all;
     std::vector<Ref> results;
     results.reserve(parts.size());
-    for (const ptx::Operand& part : parts) results.push_back(result(part, wide));
-    Key key{Operation::ld, memory_type(opcode.type, wide), register_type(wide), space_of(opcode.flags)};
+    for (const ptx::Operand& part : parts)
+        results.push_back(lanes > 1 ? result_or_sink(part, opcode.type, wide)
+                                    : result(part, opcode.type, wide));
+    Key key{Operation::ld, memory_type(opcode.type, wide), register_type(wide), handled_space(opcode.flags)};
 
     // Parameters by name: of a kernel the same for all lanes, of a call in the register file.
     if (const ptx::Variable* variable = argument_variable(from)) {
+        require_space(from.parts[0], opcode.flags & every_space);
         const std::int32_t index = from.parts[0].index;
-        const std::uint64_t end = from.bits + static_cast<unsigned>(std::bit_width(used));
-        if (end > variable->bytes) refuse(fmt::format("{} reads past the parameter", instruction.opcode));
+        if (is_returned(index))
+            refuse(fmt::format("'{}' is what this function returns and cannot be loaded", variable->name));
+        require_inside(*variable, from.bits, static_cast<unsigned>(std::bit_width(used)), bytes);
         bool of_kernel = false;
         std::int64_t offset = static_cast<std::int64_t>(from.bits);
         for (std::size_t i = 0; function_.is_entry && i < function_.parameters.size(); ++i) {
@@ -101,7 +141,9 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
         key.operation = of_kernel ? Operation::load_parameter : Operation::load_argument;
         key.flags = {};
         for (std::size_t i = 0; i < results.size(); ++i) {
-            if ((used >> (i * bytes) & ((1u << bytes) - 1)) == 0) continue;
+            if (from.bits + (i + 1) * bytes > variable->bytes &&
+                (used >> (i * bytes) & ((1u << bytes) - 1)) == 0)
+                continue;
             Step& step = emit(key, {results[i]}, {});
             step.immediate = offset + static_cast<std::int64_t>(i * bytes);
             if (of_kernel) continue;
@@ -110,10 +152,9 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
         }
         return;
     }
-    const FlagSet shared_with_others{Flag::is_volatile, Flag::relaxed, Flag::acquire, Flag::mmio};
-    if (!(opcode.flags & shared_with_others).empty()) functions_.layout().may_spin();
+    if (shared_with_others) functions_.layout().may_spin();
     require_cluster_address(from, opcode, bytes);
-    const Address where = address(from);
+    const Address where = address(from, opcode.flags & every_space);
     if (used != all) key.operation = Operation::ld_used;
     Step& step = access(lanes == 1 ? emit(key, results, {where.base}) : emit(key, {}, {where.base}), where);
     step.bits |= strength_of(opcode);
@@ -131,13 +172,14 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
     if (wide < bytes) refuse("the source register is narrower than what is stored");
     std::vector<Ref> values;
     values.reserve(parts.size());
-    for (const ptx::Operand& part : parts) values.push_back(source(part, wide, opcode.type));
-    Key key{Operation::st, unsigned_of(bytes), register_type(wide), space_of(opcode.flags)};
+    for (const ptx::Operand& part : parts) values.push_back(source(part, opcode.type, wide));
+    Key key{Operation::st, unsigned_of(bytes), register_type(wide), handled_space(opcode.flags)};
 
     if (const ptx::Variable* variable = argument_variable(to)) {
-        if (to.bits + std::uint64_t{bytes} * lanes > variable->bytes) {
-            refuse(fmt::format("{} writes past the parameter", instruction.opcode));
-        }
+        require_space(to.parts[0], opcode.flags & every_space);
+        if (is_passed(to.parts[0].index))
+            refuse(fmt::format("'{}' is passed to this function and cannot be stored to", variable->name));
+        require_inside(*variable, to.bits, std::uint64_t{bytes} * lanes, bytes);
         key.operation = Operation::store_argument;
         key.flags = {};
         const std::uint32_t place = argument_place(to.parts[0].index);
@@ -150,7 +192,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
     }
     if (opcode.flags.has(Flag::param)) refuse("a kernel's parameters cannot be stored to");
     require_cluster_address(to, opcode, bytes);
-    const Address where = address(to);
+    const Address where = address(to, opcode.flags & every_space);
     Step& step =
         access(lanes == 1 ? emit(key, {}, {values[0], where.base}) : emit(key, {}, {where.base}), where);
     step.bits |= strength_of(opcode);
@@ -165,11 +207,11 @@ void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode)
     const unsigned bytes = ptx::bytes_of(opcode.type);
     const FlagSet flags = (opcode.flags & opcode.row->selecting).minus({Flag::shared_cluster});
     const bool cas = flags.has(Flag::cas);
-    const Ref d = reduces ? temporary(bytes) : result(operand(instruction, 0), bytes);
+    const Ref d = reduces ? temporary(bytes) : result_or_sink(operand(instruction, 0), opcode.type);
     require_cluster_address(operand(instruction, first), opcode, bytes);
-    const Address where = address(operand(instruction, first));
-    const Ref b = source(operand(instruction, first + 1), bytes, opcode.type);
-    const Ref c = cas ? source(operand(instruction, first + 2), bytes, opcode.type) : b;
+    const Address where = address(operand(instruction, first), opcode.flags & every_space);
+    const Ref b = source(operand(instruction, first + 1), opcode.type);
+    const Ref c = cas ? source(operand(instruction, first + 2), opcode.type) : b;
     take_policy(instruction, opcode, first + (cas ? 3 : 2));
     const Type type = canonical(Operation::atom, opcode.type, flags);
     access(emit({Operation::atom, type, Type::none, flags}, {d}, {where.base, b, c}), where).bits |=
@@ -188,12 +230,12 @@ void Lowering::atomic_vector(const ptx::Instruction& instruction, const Opcode& 
     const bool fits =
         values.parts.size() == lanes && (reduces || instruction.operands[0].parts.size() == lanes);
     if (lanes == 0 || lanes * bytes > 16 || !fits) unsupported(instruction);
-    const Address where = address(instruction.operands[first]);
+    const Address where = address(instruction.operands[first], opcode.flags & every_space);
     FlagSet selecting = flags & FlagSet{Flag::add, Flag::min, Flag::max};
     if (flags.has(Flag::global)) selecting.add(Flag::global);
     std::vector<Ref> results;
     for (std::size_t lane = 0; lane < lanes; ++lane) {
-        const Ref value = source(values.parts[lane], bytes, opcode.type);
+        const Ref value = source(values.parts[lane], opcode.type);
         results.push_back(temporary(bytes));
         Step& step = access(emit({Operation::atom, opcode.type, Type::none, selecting}, {results.back()},
                                  {where.base, value, value}),
@@ -205,8 +247,8 @@ void Lowering::atomic_vector(const ptx::Instruction& instruction, const Opcode& 
     }
     if (reduces) return;
     for (std::size_t lane = 0; lane < lanes; ++lane)
-        emit({Operation::mov, unsigned_of(bytes)}, {result(instruction.operands[0].parts[lane], bytes)},
-             {results[lane]});
+        emit({Operation::mov, unsigned_of(bytes)},
+             {result_or_sink(instruction.operands[0].parts[lane], opcode.type)}, {results[lane]});
 }
 
 // atom.exch.b128 d, [a], b and atom.cas.b128 d, [a], b, c.
@@ -216,13 +258,14 @@ void Lowering::atomic_wide(const ptx::Instruction& instruction, const Opcode& op
     take_policy(instruction, opcode, cas ? 4 : 3);
     const ptx::Operand d = halves_of(instruction.operands[0]), b = halves_of(instruction.operands[2]),
                        c = cas ? halves_of(instruction.operands[3]) : b;
-    const Address where = address(instruction.operands[1]);
+    const Address where = address(instruction.operands[1], opcode.flags & every_space);
     std::vector<Ref> list;
     for (const ptx::Operand* each : {&b, &c}) {
-        for (const ptx::Operand& half : each->parts) list.push_back(source(half, 8));
+        for (const ptx::Operand& half : each->parts) list.push_back(source(half, Type::b64));
     }
-    Step& step = access(
-        emit(untyped_key(opcode), {result(d.parts[0], 8), result(d.parts[1], 8)}, {where.base}), where);
+    Step& step = access(emit(untyped_key(opcode),
+                             {result(d.parts[0], Type::b64), result(d.parts[1], Type::b64)}, {where.base}),
+                        where);
     step.bits |= Instruction::strong;
     step.list = std::move(list);
 }
@@ -232,7 +275,7 @@ void Lowering::discard(const ptx::Instruction& instruction, const Opcode& opcode
     const ptx::Operand& size = operand(instruction, 1);
     if (size.kind != OperandKind::integer || size.bits != line)
         refuse(fmt::format("{} discards {} bytes", instruction.opcode, line));
-    const Address where = address(operand(instruction, 0));
+    const Address where = address(operand(instruction, 0), opcode.flags & every_space);
     access(emit(untyped_key(opcode), {}, {where.base}), where);
 }
 
@@ -244,8 +287,8 @@ void Lowering::create_policy(const ptx::Instruction& instruction, const Opcode& 
         refuse(fmt::format("{} with {} operands is not supported", instruction.opcode, count));
     if (of_range) address(instruction.operands[1]);
     for (std::size_t i = of_range ? 2 : 1; i < count; ++i)
-        source(instruction.operands[i], converts ? 8 : 4, converts || of_range ? Type::none : Type::f32);
-    emit({Operation::mov, Type::u64}, {result(operand(instruction, 0), 8)},
+        source(instruction.operands[i], converts ? Type::b64 : of_range ? Type::u32 : Type::f32);
+    emit({Operation::mov, Type::u64}, {result(operand(instruction, 0), Type::b64)},
          {functions_.layout().constant(1, 8)});
 }
 
@@ -254,9 +297,20 @@ void Lowering::vote(const ptx::Instruction& instruction, const Opcode& opcode) {
     by_letters(instruction, opcode, "DQU");
 }
 
+// Constants: a block has 16 barriers, and whole warps take part.
+void Lowering::require_barrier(const ptx::Operand& number, const ptx::Operand* threads) const {
+    if (number.kind == OperandKind::integer && number.bits > 15)
+        refuse(fmt::format("a block has the barriers 0 to 15, and not {}", number.bits));
+    if (threads != nullptr && threads->kind == OperandKind::integer && threads->bits % 32 != 0)
+        refuse(fmt::format("whole warps wait at a barrier: {} is not a multiple of 32", threads->bits));
+}
+
 void Lowering::barrier(const ptx::Instruction& instruction, const Opcode& opcode) {
     functions_.layout().has_barrier();
     const bool counted = instruction.operands.size() == 2;
+    require_barrier(operand(instruction, 0), counted ? &instruction.operands[1] : nullptr);
+    if (!counted && opcode.flags.has(Flag::arrive))
+        refuse(fmt::format("{} needs the number of threads", instruction.opcode));
     by_letters(instruction, opcode, counted ? "UU" : "U").bits =
         counted ? Instruction::has_count : std::uint16_t{0};
 }
@@ -268,14 +322,14 @@ void Lowering::reducing_barrier(const ptx::Instruction& instruction, const Opcod
     if (count != 3 && count != 4)
         refuse(fmt::format("{} takes 3 or 4 operands, got {}", instruction.opcode, count));
     const bool counted = count == 4;
-    const Ref which = source(instruction.operands[1], 4);
-    const Ref threads = counted ? source(instruction.operands[2], 4) : which;
+    require_barrier(instruction.operands[1], counted ? &instruction.operands[2] : nullptr);
+    const Ref which = source(instruction.operands[1], Type::u32);
+    const Ref threads = counted ? source(instruction.operands[2], Type::u32) : which;
     Step& step = emit({Operation::bar, Type::none, Type::none, {Flag::sync}}, {},
                       {which, threads, predicate(instruction.operands[count - 1])});
     step.bits = static_cast<std::uint16_t>(Instruction::counts | (counted ? Instruction::has_count : 0));
-    const unsigned bytes = opcode.type == Type::pred ? 0 : 4;
     emit({Operation::bar_red, opcode.type, Type::none, opcode.flags & opcode.row->selecting},
-         {result(instruction.operands[0], bytes)}, {which});
+         {result(instruction.operands[0], opcode.type)}, {which});
 }
 
 }  // namespace emulated::program

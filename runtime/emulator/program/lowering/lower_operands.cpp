@@ -3,6 +3,7 @@
 #include <bit>
 #include <charconv>
 #include <cstdint>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -42,6 +43,24 @@ bool is_one_of(std::string_view name, std::string_view prefix, unsigned count) {
 // What a driver puts into %envreg1 and %envreg2; into the others this one puts nothing.
 bool is_workspace(std::string_view name) { return name == "%envreg1" || name == "%envreg2"; }
 
+// Whether a register of the second type may stand where an instruction has the first.
+bool agree(Type wanted, Type given) {
+    if (ptx::is_bits(wanted) || ptx::is_bits(given)) return true;
+    return wanted == given || (ptx::is_integer(wanted) && ptx::is_integer(given));
+}
+
+// Which constants an instruction of the type takes: a float's bits are those of a register of its size.
+bool takes_constant(Type type, OperandKind kind) {
+    const bool is_floating = type == Type::f32 || type == Type::f64;
+    if (kind == OperandKind::integer) return ptx::is_integer(type) || ptx::is_bits(type);
+    return is_floating || type == (kind == OperandKind::float_bits ? Type::b32 : Type::b64);
+}
+
+unsigned slot_of(Type type, unsigned bytes) {
+    if (type == Type::pred) return 0;
+    return std::max(2u, bytes == 0 ? ptx::bytes_of(type) : bytes);
+}
+
 // What a constant written as a float means in an instruction of this type.
 std::uint64_t float_bits(const ptx::Operand& operand, Type type, unsigned bytes) {
     const bool single = operand.kind == OperandKind::float_bits;
@@ -61,6 +80,11 @@ std::vector<ptx::Operand> elements_of(const ptx::Operand& operand) {
 
 Type unsigned_of(unsigned bytes) noexcept {
     return bytes == 1 ? Type::u8 : bytes == 2 ? Type::u16 : bytes == 4 ? Type::u32 : Type::u64;
+}
+
+Type twice_as_wide(Type type) noexcept {
+    const unsigned bytes = 2 * ptx::bytes_of(type);
+    return ptx::is_signed(type) ? bytes == 4 ? Type::s32 : Type::s64 : unsigned_of(bytes);
 }
 
 Type register_type(unsigned bytes) noexcept {
@@ -141,37 +165,76 @@ Ref Lowering::register_of(const ptx::Operand& operand) const {
     return {Ref::Kind::virtual_register, static_cast<std::uint32_t>(operand.index)};
 }
 
-Ref Lowering::source(const ptx::Operand& operand, unsigned bytes, Type type) {
-    const unsigned slot = std::max(bytes, 2u);
+void Lowering::require_register_of(const ptx::Operand& operand, Type type, unsigned bytes) const {
+    if (operand.negated) refuse("a register cannot be negated here");
+    const unsigned wanted = slot_of(type, bytes);
+    if (width(operand) != wanted) {
+        refuse(fmt::format("an operand has {} bits where the instruction needs {}", 8 * width(operand),
+                           8 * wanted));
+    }
+    // The others are halves of a register of 128 bits.
+    const auto index = static_cast<std::size_t>(operand.index);
+    const Type given = index < function_.registers.size() ? function_.registers[index] : Type::b64;
+    if (!agree(type, given)) {
+        refuse(fmt::format("a register of type .{} stands where the instruction needs .{}",
+                           ptx::type_names[static_cast<unsigned>(given)].name,
+                           ptx::type_names[static_cast<unsigned>(type)].name));
+    }
+}
+
+// The elements of a vector have one type, as far as they have one.
+void Lowering::require_alike(const std::vector<ptx::Operand>& elements) const {
+    std::optional<Type> first;
+    for (const ptx::Operand& each : elements) {
+        const auto index = static_cast<std::size_t>(each.index);
+        if (each.kind != OperandKind::reg || index >= function_.registers.size()) continue;
+        const Type type = function_.registers[index];
+        if (ptx::is_bits(type)) continue;
+        if (!agree(first.value_or(type), type)) refuse("the elements of a vector have different types");
+        first = type;
+    }
+}
+
+Ref Lowering::source(const ptx::Operand& operand, Type type, unsigned bytes) {
+    const unsigned slot = slot_of(type, bytes);
     switch (operand.kind) {
         case OperandKind::reg:
-            if (operand.negated) refuse("a register cannot be negated here");
-            if (width(operand) != slot) {
-                refuse(fmt::format("an operand has {} bits where the instruction needs {}",
-                                   8 * width(operand), 8 * slot));
-            }
+            require_register_of(operand, type, bytes);
             return register_of(operand);
-        case OperandKind::integer: {
+        case OperandKind::integer:
+        case OperandKind::floating:
+        case OperandKind::float_bits: {
+            if (!takes_constant(type, operand.kind)) {
+                refuse(fmt::format("{} cannot be a constant of type .{}",
+                                   operand.kind == OperandKind::integer    ? "an integer"
+                                   : operand.kind == OperandKind::floating ? "a floating-point number"
+                                                                           : "0f and eight digits",
+                                   ptx::type_names[static_cast<unsigned>(type)].name));
+            }
+            if (operand.kind != OperandKind::integer)
+                return functions_.layout().constant(float_bits(operand, type, slot), slot);
             const std::uint64_t mask = slot == 8 ? ~0ull : (1ull << (8 * slot)) - 1;
             return functions_.layout().constant(operand.bits & mask, slot);
         }
-        case OperandKind::floating:
-        case OperandKind::float_bits:
-            return functions_.layout().constant(float_bits(operand, type, slot), slot);
-        case OperandKind::special:
-            return special(operand, slot);
-        case OperandKind::symbol:
-        case OperandKind::variable:
-            return symbol_address(operand, slot, 0);
-        case OperandKind::address:
-            if (operand.parts.size() == 1 && operand.parts[0].kind != OperandKind::reg) {
-                return symbol_address(operand.parts[0], slot, static_cast<std::int64_t>(operand.bits));
-            }
-            break;
         default:
-            break;
+            refuse("an operand must be a register or a constant here");
     }
-    refuse("an operand of this kind is not supported here");
+}
+
+void Lowering::require_special(const ptx::Operand& operand, Type type, unsigned bytes) const {
+    if (ptx::is_float(type)) refuse("a special register holds no floating-point number");
+    static constexpr std::string_view of_64_bits[] = {"%clock64", "%globaltimer", "%gridid",
+                                                      "%current_graph_exec"};
+    const bool is_wide =
+        std::ranges::find(of_64_bits, operand.name) != std::end(of_64_bits) || operand.name.ends_with("_64");
+    if (is_wide != (slot_of(type, bytes) == 8))
+        refuse(fmt::format("{} has {} bits", operand.name, is_wide ? 64 : 32));
+}
+
+Ref Lowering::source_or_special(const ptx::Operand& operand, Type type, unsigned bytes) {
+    if (operand.kind != OperandKind::special) return source(operand, type, bytes);
+    require_special(operand, type, bytes);
+    return special(operand, slot_of(type, bytes));
 }
 
 Ref Lowering::predicate(const ptx::Operand& operand) {
@@ -186,15 +249,15 @@ Ref Lowering::predicate(const ptx::Operand& operand) {
     return inverted;
 }
 
-Ref Lowering::result(const ptx::Operand& operand, unsigned bytes) {
-    const unsigned slot = bytes == 0 ? 0 : std::max(bytes, 2u);
-    if (operand.kind == OperandKind::sink) return temporary(slot);
+Ref Lowering::result(const ptx::Operand& operand, Type type, unsigned bytes) {
     if (operand.kind != OperandKind::reg) refuse("a result must be a register");
-    if (width(operand) != slot) {
-        refuse(fmt::format("the result register has {} bits where the instruction writes {}",
-                           8 * width(operand), 8 * slot));
-    }
+    require_register_of(operand, type, bytes);
     return register_of(operand);
+}
+
+// Where PTX lets a program say that it does not need the result.
+Ref Lowering::result_or_sink(const ptx::Operand& operand, Type type, unsigned bytes) {
+    return operand.kind == OperandKind::sink ? temporary(slot_of(type, bytes)) : result(operand, type, bytes);
 }
 
 Ref Lowering::temporary(unsigned bytes) {
@@ -265,7 +328,8 @@ Ref Lowering::symbol_address(const ptx::Operand& operand, unsigned bytes, std::i
     };
     if (operand.kind == OperandKind::variable) {
         const ptx::Variable& variable = function_.variable(operand.index);
-        if (variable.space == ptx::Space::local) {
+        const bool is_copied = !function_.is_entry && is_passed(operand.index);
+        if (variable.space == ptx::Space::local || is_copied) {
             const auto found = addresses_.find(operand.index);
             if (reenters_) return frame_address(found->second + plus, bytes);
             const std::uint64_t address = found != addresses_.end()

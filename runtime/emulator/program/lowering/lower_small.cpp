@@ -49,9 +49,8 @@ void Lowering::convert_small(const ptx::Instruction& instruction, const Opcode& 
     expect_operands(instruction, two ? 3 : 2);
     std::vector<Ref> sources;
     for (std::size_t i = 1; i < instruction.operands.size(); ++i)
-        sources.push_back(source(instruction.operands[i], bytes, opcode.second));
-    emit({Operation::convert_small}, {result(instruction.operands[0], ptx::bytes_of(opcode.type))},
-         std::move(sources))
+        sources.push_back(source(instruction.operands[i], opcode.second));
+    emit({Operation::convert_small}, {result(instruction.operands[0], opcode.type)}, std::move(sources))
         .immediate = packed(how);
 }
 

@@ -15,13 +15,31 @@ Type arithmetic_of(const Product& product) {
     return product.d == Type::s32 ? Type::s32 : Type::f32;
 }
 
+// What the registers of a matrix hold: small elements are packed.
+Type registered(Type element) {
+    switch (element) {
+        case Type::f16:
+            return Type::f16x2;
+        case Type::bf16:
+            return Type::bf16x2;
+        case Type::tf32:
+        case Type::f32:
+        case Type::f64:
+        case Type::s32:
+            return element;
+        default:
+            return Type::b32;
+    }
+}
+
 bool is_small_product(const Product& product) { return product.a == Type::f16 && product.depth == 4; }
 
 }  // namespace
 
-// The registers of one matrix: so many, of so many bytes, in braces or alone.
+// The registers of one matrix: so many, in braces.
 std::vector<ptx::Operand> Lowering::registers_of_matrix(const ptx::Operand& given, std::size_t count,
                                                         const char* which) {
+    if (given.kind != OperandKind::vector) refuse(fmt::format("the registers of {} stand in braces", which));
     std::vector<ptx::Operand> made = elements_of(given);
     if (made.size() != count) refuse(fmt::format("{} has {} registers, not {}", which, count, made.size()));
     return made;
@@ -63,10 +81,10 @@ void Lowering::multiply_matrices(const ptx::Instruction& instruction, const Opco
                          unsigned small_count) {
         const bool copied = wmma && type == Type::f16 && (index == 1 || index == 2);
         const unsigned kept = small ? small_count : registers_of(fragment);
-        const unsigned bytes = type == Type::f64 ? 8 : 4;
+        const Type element = registered(type);
         const auto parts = registers_of_matrix(instruction.operands[index], copied ? 8 : kept, which);
         for (unsigned i = 0; i < kept; ++i)
-            list.push_back(index == 0 ? result(parts[i], bytes) : source(parts[i], bytes, type));
+            list.push_back(index == 0 ? result(parts[i], element) : source(parts[i], element));
     };
     add(0, fragment_c(*product, product->d), product->d, "D", small_sums);
     const std::size_t results = list.size();
@@ -77,7 +95,7 @@ void Lowering::multiply_matrices(const ptx::Instruction& instruction, const Opco
     std::vector<Ref> metadata;
     std::uint32_t selector = 0;
     if (sparse) {
-        metadata.push_back(source(instruction.operands[4], 4));
+        metadata.push_back(source(instruction.operands[4], Type::u32));
         const ptx::Operand& given = instruction.operands[5];
         if (given.kind != OperandKind::integer || given.bits > 3)
             refuse("the sparsity selector is a constant below 4");
@@ -99,6 +117,7 @@ void Lowering::multiply_matrices(const ptx::Instruction& instruction, const Opco
 // wmma.load.a d, [p] {, stride}; wmma.store.d [p], d {, stride}.
 void Lowering::move_matrix(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool loads = opcode.row->operation == Operation::load_matrix;
+    expect_operands(instruction, instruction.operands.size(), 2, 3);
     Flag matrix = Flag::d;
     for (const Flag each : {Flag::a, Flag::b, Flag::c}) {
         if (opcode.flags.has(each)) matrix = each;
@@ -106,17 +125,18 @@ void Lowering::move_matrix(const ptx::Instruction& instruction, const Opcode& op
     const auto fragment = wmma_fragment(opcode.flags, matrix, opcode.type);
     if (!fragment || !(opcode.flags & layouts).single()) unsupported(instruction);
     const ptx::Operand& registers = operand(instruction, loads ? 0 : 1);
-    const Address where = address(operand(instruction, loads ? 1 : 0));
-    const unsigned bytes = opcode.type == Type::f64 ? 8 : 4;
+    const FlagSet spaces = opcode.flags & every_space;
+    const Address where = address(operand(instruction, loads ? 1 : 0), spaces.empty() ? every_space : spaces);
+    const Type element = registered(opcode.type);
     std::vector<Ref> list;
     const std::size_t count = std::size_t{fragment->copies} * program::registers_of(*fragment);
     for (const ptx::Operand& part : registers_of_matrix(registers, count, "the matrix"))
-        list.push_back(loads ? result(part, bytes) : source(part, bytes, opcode.type));
+        list.push_back(loads ? result(part, element) : source(part, element));
     // Without a stride the rows, or columns, follow each other.
     const unsigned length = fragment->inner_contiguous
                                 ? fragment->inner * fragment->per_register * fragment->registers * 4u
                                 : fragment->outer * 8u;
-    const Ref stride = instruction.operands.size() > 2 ? source(instruction.operands[2], 4)
+    const Ref stride = instruction.operands.size() > 2 ? source(instruction.operands[2], Type::u32)
                                                        : functions_.layout().constant(length, 4);
     const Ref offset = functions_.layout().constant(static_cast<std::uint64_t>(where.offset), 8);
     Step& step = emit({opcode.row->operation, Type::none, Type::none, opcode.flags & FlagSet{Flag::shared}},
@@ -129,12 +149,14 @@ void Lowering::move_matrix(const ptx::Instruction& instruction, const Opcode& op
 // ldmatrix r, [p]; stmatrix [p], r: up to four matrices of 8 x 8 halves, a row at the address of each lane.
 void Lowering::move_rows(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool loads = opcode.row->operation == Operation::ldmatrix;
+    expect_operands(instruction, 2);
     const std::size_t count = opcode.flags.has(Flag::x4) ? 4 : opcode.flags.has(Flag::x2) ? 2 : 1;
-    const Address where = address(operand(instruction, loads ? 1 : 0));
+    const FlagSet spaces = opcode.flags & every_space;
+    const Address where = address(operand(instruction, loads ? 1 : 0), spaces.empty() ? every_space : spaces);
     std::vector<Ref> list;
     for (const ptx::Operand& part :
          registers_of_matrix(operand(instruction, loads ? 0 : 1), count, "the matrix"))
-        list.push_back(loads ? result(part, 4) : source(part, 4));
+        list.push_back(loads ? result(part, Type::b32) : source(part, Type::b32));
     Step& step = emit({opcode.row->operation, Type::u16, Type::none, opcode.flags & FlagSet{Flag::trans}}, {},
                       {where.base});
     access(step, where).listed_results = loads ? list.size() : 0;

@@ -20,13 +20,13 @@ ImageAccess Lowering::image_access(const ptx::Instruction& instruction, const Op
 
 // The object in [object, {coordinates}].
 Ref Lowering::image_handle(const ptx::Operand& address) {
-    if (address.kind == OperandKind::reg) return source(address, 8);
+    if (address.kind == OperandKind::reg) return source(address, Type::u64);
     if (address.kind != OperandKind::address || address.parts.empty() || address.bits != 0)
         refuse("a texture or surface is named by the object in a register");
     if (address.parts[0].kind != OperandKind::reg)
         refuse(
             "texture and surface references are not supported, CUDA has none since 12.0: pass a texture object");
-    return source(address.parts[0], 8);
+    return source(address.parts[0], Type::u64);
 }
 
 // What follows the first `count` of a vector pads it.
@@ -36,7 +36,8 @@ void Lowering::append_coordinates(const ptx::Operand& given, unsigned count, con
     if (parts.size() != count && parts.size() != (count == 3 ? 4 : count))
         refuse(fmt::format("the coordinates have {} components, which is not what the geometry needs",
                            parts.size()));
-    for (unsigned i = 0; i < count; ++i) into.push_back(source(parts[i], 4, opcode.second));
+    for (unsigned i = 0; i < count; ++i)
+        into.push_back(source(parts[i], opcode.second == Type::none ? Type::b32 : opcode.second));
 }
 
 // tex.2d.v4.f32.f32 {d}|p, [a, {c}]; with .level and .grad a level or derivatives follow, here the coordinates too.
@@ -64,11 +65,11 @@ void Lowering::sample(const ptx::Instruction& instruction, const Opcode& opcode)
     if (from.kind != OperandKind::address || from.parts.size() != 2)
         refuse("a texture with a separate sampler is not supported: pass a texture object");
     std::vector<Ref> results, coordinates;
-    for (const ptx::Operand& part : to->parts) results.push_back(result(part, 4));
+    for (const ptx::Operand& part : to->parts) results.push_back(result_or_sink(part, opcode.type));
     append_coordinates(from.parts[1], geometry.coordinates(), opcode, coordinates);
     if (opcode.flags.has(Flag::lod)) {
         access.what = Flag::lod;
-        coordinates.push_back(source(operand(instruction, 2), 4, opcode.second));
+        coordinates.push_back(source(operand(instruction, 2), opcode.second));
     }
     if (opcode.flags.has(Flag::grad)) {
         access.what = Flag::grad;
@@ -82,7 +83,7 @@ void Lowering::sample(const ptx::Instruction& instruction, const Opcode& opcode)
     // All memory is resident.
     if (resident != nullptr) {
         const Ref yes = functions_.layout().constant(~0u, 0);
-        emit({Operation::mov, Type::pred}, {result(*resident, 0)}, {yes});
+        emit({Operation::mov, Type::pred}, {result(*resident, Type::pred)}, {yes});
     }
 }
 
@@ -109,9 +110,9 @@ void Lowering::surface(const ptx::Instruction& instruction, const Opcode& opcode
     append_coordinates(at.parts[1], access.geometry().coordinates(), opcode, list);
     for (const ptx::Operand& part : parts) {
         if (loads)
-            results.push_back(result(part, wide));
+            results.push_back(result(part, opcode.type));
         else
-            list.push_back(source(part, wide, opcode.type));
+            list.push_back(source(part, opcode.type));
     }
     const Ref handle = image_handle(at);
     Step& step = emit({opcode.row->operation}, std::move(results), {handle});
@@ -128,8 +129,9 @@ void Lowering::query(const ptx::Instruction& instruction, const Opcode& opcode) 
         Flag::rn);
     const bool predicate = opcode.row->operation == Operation::istypep;
     const Ref handle = image_handle(operand(instruction, 1));
-    emit({opcode.row->operation}, {result(operand(instruction, 0), predicate ? 0 : 4)}, {handle}).immediate =
-        packed(access);
+    emit({opcode.row->operation}, {result(operand(instruction, 0), predicate ? Type::pred : Type::b32)},
+         {handle})
+        .immediate = packed(access);
 }
 
 }  // namespace emulated::program

@@ -36,7 +36,7 @@ Ref Lowering::selected(const ptx::Operand& operand) {
     ptx::Operand plain = operand;
     plain.name = {};
     plain.negated = false;
-    return source(plain, 4);
+    return source(plain, Type::u32);
 }
 
 // The form is the caller's to give.
@@ -44,8 +44,8 @@ Step& Lowering::emit_video(const Opcode& opcode, const ptx::Operand& to, std::ve
     ptx::Operand plain = to;
     plain.name = {};
     const FlagSet orders{Flag::eq, Flag::ne, Flag::lt, Flag::le, Flag::gt, Flag::ge};
-    return emit({opcode.row->operation, Type::none, Type::none, opcode.flags & orders}, {result(plain, 4)},
-                std::move(sources));
+    return emit({opcode.row->operation, Type::none, Type::none, opcode.flags & orders},
+                {result(plain, Type::u32)}, std::move(sources));
 }
 
 namespace {

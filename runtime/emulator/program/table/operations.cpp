@@ -36,7 +36,9 @@ constexpr TypeSet untyped{Type::none};
 
 constexpr FlagSet nearest{F::rn};
 constexpr FlagSet directed{F::rz, F::rm, F::rp};
+constexpr FlagSet roundings = nearest | directed;
 constexpr FlagSet flush{F::ftz};
+constexpr FlagSet approximate{F::approx};
 constexpr FlagSet single_flags{F::rz, F::rm, F::rp, F::ftz, F::sat};
 constexpr FlagSet saturates{F::sat};
 constexpr FlagSet equality{F::eq, F::ne};
@@ -135,22 +137,22 @@ constexpr Row table[] = {
     {"mad", O::mad, "DAAA", integers, {}, {F::lo, F::hi}, {}, {F::lo, F::hi}},
     {"mad", O::mad, "DAAA", {s32}, {}, {F::hi, F::sat}, {}, {}, {F::hi, F::sat}},
     {"mad", O::mad, "dAAa", narrow_integers, {}, {F::wide}, {}, {F::wide}},
-    {"mad", O::fma, "DAAA", singles, {}, single_flags, nearest},
-    {"mad", O::fma, "DAAA", doubles, {}, directed, nearest},
-    {"fma", O::fma, "DAAA", singles, {}, single_flags, nearest},
-    {"fma", O::fma, "DAAA", doubles, {}, directed, nearest},
-    {"fma", O::fma, "DAAA", half_types, {}, half_flags, nearest},
-    {"fma", O::fma, "DAAA", bf16_types, {}, {}, nearest},
-    {"fma", O::fma, "DAAA", half_types, {}, {F::relu, F::ftz}, nearest, {F::relu}},
-    {"fma", O::fma, "DAAA", bf16_types, {}, {F::relu}, nearest, {F::relu}},
-    {"fma", O::fma, "DAAA", halves, {}, {F::oob, F::relu}, nearest, {F::oob}},
+    {"mad", O::fma, "DAAA", singles, {}, single_flags, nearest, roundings},
+    {"mad", O::fma, "DAAA", doubles, {}, directed, nearest, roundings},
+    {"fma", O::fma, "DAAA", singles, {}, single_flags, nearest, roundings},
+    {"fma", O::fma, "DAAA", doubles, {}, directed, nearest, roundings},
+    {"fma", O::fma, "DAAA", half_types, {}, half_flags, nearest, {}, nearest},
+    {"fma", O::fma, "DAAA", bf16_types, {}, {}, nearest, {}, nearest},
+    {"fma", O::fma, "DAAA", half_types, {}, {F::relu, F::ftz}, nearest, {}, {F::rn, F::relu}},
+    {"fma", O::fma, "DAAA", bf16_types, {}, {F::relu}, nearest, {}, {F::rn, F::relu}},
+    {"fma", O::fma, "DAAA", halves, {}, {F::oob, F::relu}, nearest, {}, {F::rn, F::oob}},
     {"mul24", O::mul24, "DAA", integers_32, {}, {F::lo, F::hi}, {}, {F::lo, F::hi}},
     {"mad24", O::mad24, "DAAA", integers_32, {}, {F::lo, F::hi}, {}, {F::lo, F::hi}},
     {"mad24", O::mad24, "DAAA", {s32}, {}, {F::hi, F::sat}, {}, {}, {F::hi, F::sat}},
     {"sad", O::sad, "DAAA", integers},
     {"div", O::div, "DAA", integers},
-    {"div", O::div, "DAA", singles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx, F::full}},
-    {"div", O::div, "DAA", doubles, {}, directed, nearest},
+    {"div", O::div, "DAA", singles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx, F::full}, roundings | FlagSet{F::approx, F::full}},
+    {"div", O::div, "DAA", doubles, {}, directed, nearest, roundings},
     {"rem", O::rem, "DAA", integers},
     {"abs", O::abs, "DA", signed_integers},
     {"abs", O::abs, "DA", singles, {}, flush},
@@ -192,8 +194,8 @@ constexpr Row table[] = {
     {"clz", O::clz, "uA", sized_32_64},
     {"bfind", O::bfind, "uA", integers_32_64, {}, {F::shiftamt}},
     {"brev", O::brev, "DA", sized_32_64},
-    {"bfe", O::bfe, "DAUU", integers_32_64},
-    {"bfi", O::bfi, "DAAUU", sized_32_64},
+    {"bfe", O::bfe, "DACC", integers_32_64},
+    {"bfi", O::bfi, "DAACC", sized_32_64},
     {"bmsk", O::bmsk, "DAA", {b32}, {}, {F::wrap, F::clamp}, {}, {F::wrap, F::clamp}},
     {"szext", O::szext, "DAU", integers_32, {}, {F::wrap, F::clamp}, {}, {F::wrap, F::clamp}},
     {"fns", O::fns, "DAAA", {b32}},
@@ -216,18 +218,19 @@ constexpr Row table[] = {
     {"testp", O::testp, "PA", floats, {}, float_classes, {}, float_classes},
 
     // Approximations are correctly rounded here, so .approx and .full say nothing new.
-    {"rcp", O::rcp, "DA", singles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx}},
-    {"rcp", O::rcp, "DA", doubles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx}},
-    {"sqrt", O::sqrt, "DA", singles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx}},
-    {"sqrt", O::sqrt, "DA", doubles, {}, directed, nearest},
-    {"rsqrt", O::rsqrt, "DA", floats, {}, flush, {F::approx}},
-    {"sin", O::sin, "DA", singles, {}, flush, {F::approx}},
-    {"cos", O::cos, "DA", singles, {}, flush, {F::approx}},
-    {"lg2", O::lg2, "DA", singles, {}, flush, {F::approx}},
-    {"ex2", O::ex2, "DA", singles, {}, flush, {F::approx}},
-    {"ex2", O::ex2, "DA", half_types, {}, {}, {F::approx}},
-    {"ex2", O::ex2, "DA", bf16_types, {}, flush, {F::approx}, flush},
-    {"tanh", O::tanh, "DA", singles | halves, {}, {}, {F::approx}},
+    {"rcp", O::rcp, "DA", singles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx}, roundings | approximate},
+    {"rcp", O::rcp, "DA", doubles, {}, {F::rz, F::rm, F::rp, F::ftz}, nearest, roundings},
+    {"rcp", O::rcp, "DA", doubles, {}, flush, approximate, {}, {F::approx, F::ftz}},
+    {"sqrt", O::sqrt, "DA", singles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx}, roundings | approximate},
+    {"sqrt", O::sqrt, "DA", doubles, {}, directed, nearest, roundings},
+    {"rsqrt", O::rsqrt, "DA", floats, {}, flush, approximate, {}, approximate},
+    {"sin", O::sin, "DA", singles, {}, flush, approximate, {}, approximate},
+    {"cos", O::cos, "DA", singles, {}, flush, approximate, {}, approximate},
+    {"lg2", O::lg2, "DA", singles, {}, flush, approximate, {}, approximate},
+    {"ex2", O::ex2, "DA", singles, {}, flush, approximate, {}, approximate},
+    {"ex2", O::ex2, "DA", half_types, {}, {}, approximate, {}, approximate},
+    {"ex2", O::ex2, "DA", bf16_types, {}, flush, approximate, {}, {F::approx, F::ftz}},
+    {"tanh", O::tanh, "DA", singles | halves, {}, {}, approximate, {}, approximate},
 
     {"setp", O::setp, "*", bits, {}, equality | combinations, {}, equality},
     {"setp", O::setp, "*", signed_integers, {}, ordered | combinations, {}, ordered},
@@ -258,7 +261,7 @@ constexpr Row table[] = {
     {"cvt", O::convert_small, "*", {bf16}, {f16, f64}, {F::rn, F::rz, F::rm, F::rp}, {}, {F::rn, F::rz, F::rm, F::rp}},
     {"cvt", O::convert_small, "*", {f16}, {bf16}, {F::rn, F::rz, F::rm, F::rp}, {}, {F::rn, F::rz, F::rm, F::rp}},
     {"cvt", O::convert_pack, "uUU", {u16, s16}, {s32}, {}, {F::pack, F::sat}, {}, {F::pack, F::sat}},
-    {"cvt", O::convert_pack, "uUUU", {u8, s8}, {s32}, {}, {F::pack, F::sat}, {}, {F::pack, F::sat}, {b32}},
+    {"cvt", O::convert_pack, "uUUB", {u8, s8}, {s32}, {}, {F::pack, F::sat}, {}, {F::pack, F::sat}, {b32}},
     {"cvt", O::cvt, "*", convertible | TypeSet{f16x2, bf16x2}, convertible, conversions},
     {"cvta", O::cvta, "*", {u64, u32}, {}, spaces | FlagSet{F::to}, {}, spaces},
     {"isspacep", O::isspacep, "PW", untyped, {}, spaces, {}, spaces},
@@ -268,11 +271,13 @@ constexpr Row table[] = {
     {"ld", O::ld, "*", {b128}, {}, spaces, load_hints | load_order},
     {"st", O::st, "*", {b128}, {}, stored_spaces.minus({F::param}), store_hints | store_order},
     {"st", O::st, "*", memory_types, {}, stored_spaces | vectors, store_hints | store_order},
-    {"atom", O::atom, "*", integers_32_64 | floats | halves, {}, FlagSet{F::add} | atomic_spaces, atom_order | keeps_subnormals, {F::add}},
+    {"atom", O::atom, "*", {u32, u64, s32, f32, f64}, {}, FlagSet{F::add} | atomic_spaces, atom_order, {F::add}},
+    {"atom", O::atom, "*", halves, {}, FlagSet{F::add} | atomic_spaces, atom_order | keeps_subnormals, {}, {F::add, F::noftz}},
     {"atom", O::atom, "*", integers_32_64, {}, extremes | atomic_spaces, atom_order, extremes},
     {"atom", O::atom, "*", sized_32_64, {}, combinations | atomic_spaces, atom_order, combinations},
     {"atom", O::atom, "*", {u32}, {}, FlagSet{F::inc, F::dec} | atomic_spaces, atom_order, {F::inc, F::dec}},
-    {"red", O::red, "*", integers_32_64 | floats | halves, {}, FlagSet{F::add} | atomic_spaces, red_order | keeps_subnormals, {F::add}},
+    {"red", O::red, "*", {u32, u64, s32, f32, f64}, {}, FlagSet{F::add} | atomic_spaces, red_order, {F::add}},
+    {"red", O::red, "*", halves, {}, FlagSet{F::add} | atomic_spaces, red_order | keeps_subnormals, {}, {F::add, F::noftz}},
     {"red", O::red, "*", integers_32_64, {}, extremes | atomic_spaces, red_order, extremes},
     {"red", O::red, "*", sized_32_64, {}, combinations | atomic_spaces, red_order, combinations},
     {"red", O::red, "*", {u32}, {}, FlagSet{F::inc, F::dec} | atomic_spaces, red_order, {F::inc, F::dec}},
@@ -283,22 +288,22 @@ constexpr Row table[] = {
     {"atom", O::atom_vector, "*", halves, {}, extremes_and_sum | vectors | FlagSet{F::v8}, atom_order | FlagSet{F::global, F::noftz}, extremes_and_sum, {F::noftz}},
     {"red", O::red_vector, "*", {f32}, {}, FlagSet{F::add} | vectors, red_order | FlagSet{F::global}, vectors, {F::add}},
     {"red", O::red_vector, "*", halves, {}, extremes_and_sum | vectors | FlagSet{F::v8}, red_order | FlagSet{F::global, F::noftz}, extremes_and_sum, {F::noftz}},
-    {"prefetch", O::fence, "*", untyped, {}, {}, {F::global, F::local, F::level}, {F::level}},
-    {"prefetch", O::fence, "*", untyped, {}, {}, {F::global, F::keep}, {F::keep}, {F::global}},
-    {"applypriority", O::fence, "*", untyped, {}, {}, {F::global, F::keep}, {}, {F::keep}},
+    {"prefetch", O::fence, "M", untyped, {}, {}, {F::global, F::local, F::level}, {F::level}},
+    {"prefetch", O::fence, "M", untyped, {}, {}, {F::global, F::keep}, {F::keep}, {F::global}},
+    {"applypriority", O::fence, "MI", untyped, {}, {}, {F::global, F::keep}, {}, {F::keep}},
     {"discard", O::discard, "*", untyped, {}, {F::global}, {F::level}, {}, {F::level}},
     // A policy is a number that only says what the L2 cache keeps.
     {"createpolicy", O::create_policy, "*", {b64}, {}, {}, {F::fractional, F::keep, F::first}, {}, {F::fractional}},
     {"createpolicy", O::create_policy, "*", {b64}, {}, {}, {F::range, F::global, F::keep, F::first}, {}, {F::range}},
     {"createpolicy", O::create_policy, "*", {b64}, {}, {}, {F::cvt, F::level}, {}, {F::cvt, F::level}},
-    {"prefetchu", O::fence, "*", untyped, {}, {}, {F::level}, {F::level}},
+    {"prefetchu", O::fence, "M", untyped, {}, {}, {F::level}, {F::level}},
 
     {"shfl", O::shfl, "VAUUU", {b32}, {}, shuffles, {F::sync}, shuffles},
     {"vote", O::vote, "*", {pred, b32}, {}, votes, {F::sync}, votes},
-    {"match", O::match, "VAU", sized_32_64, {}, {F::any, F::all}, synchronous, {F::any, F::all}, synchronous},
+    {"match", O::match, "vAU", sized_32_64, {}, {F::any, F::all}, synchronous, {F::any, F::all}, synchronous},
     {"redux", O::redux, "DAU", integers_32, {}, extremes_and_sum, synchronous, extremes_and_sum, synchronous},
     {"redux", O::redux, "DAU", {b32}, {}, combinations, synchronous, combinations, synchronous},
-    {"activemask", O::activemask, "u", {b32}},
+    {"activemask", O::activemask, "D", {b32}},
     {"bar", O::bar_warp, "U", untyped, {}, {}, {F::warp, F::sync}, {F::warp}, synchronous},
     {"bar", O::bar, "*", untyped, {}, {F::sync, F::arrive}, {F::cta}, {F::sync, F::arrive}},
     {"barrier", O::bar, "*", untyped, {}, {F::sync, F::arrive}, {F::cta, F::aligned}, {F::sync, F::arrive}},
@@ -306,8 +311,8 @@ constexpr Row table[] = {
     {"bar", O::bar_red, "*", any_pred, {}, {F::and_, F::or_}, {F::red, F::cta}, {F::and_, F::or_}, {F::red}},
     {"barrier", O::bar_red, "*", {u32}, {}, {F::popc}, {F::red, F::cta, F::aligned}, {F::popc}, {F::red}},
     {"barrier", O::bar_red, "*", any_pred, {}, {F::and_, F::or_}, {F::red, F::cta, F::aligned}, {F::and_, F::or_}, {F::red}},
-    {"membar", O::fence, "*", untyped, {}, {}, {F::cta, F::gl, F::sys}},
-    {"fence", O::fence, "*", untyped, {}, {}, fence_order},
+    {"membar", O::fence, "", untyped, {}, {}, {F::cta, F::gl, F::sys}, {F::cta, F::gl, F::sys}},
+    {"fence", O::fence, "", untyped, {}, {}, fence_order},
     {"nanosleep", O::nanosleep, "U", {u32}},
 
     // matrices of a warp
@@ -319,7 +324,7 @@ constexpr Row table[] = {
     {"wmma", O::store_matrix, "*", sums, {}, wmma_shapes | layouts | shared_or_global | FlagSet{F::store, F::d}, together, wmma_shapes, {F::store, F::d}},
     {"ldmatrix", O::ldmatrix, "*", {b16}, {}, numbers_of_matrices | shared_or_generic | FlagSet{F::m8n8, F::trans}, together, numbers_of_matrices, {F::m8n8}},
     {"stmatrix", O::stmatrix, "*", {b16}, {}, numbers_of_matrices | shared_or_generic | FlagSet{F::m8n8, F::trans}, together, numbers_of_matrices, {F::m8n8}},
-    {"movmatrix", O::movmatrix, "uU", {b16}, {}, {}, together | FlagSet{F::m8n8, F::trans}, {F::m8n8}, {F::m8n8, F::trans}},
+    {"movmatrix", O::movmatrix, "bB", {b16}, {}, {}, together | FlagSet{F::m8n8, F::trans}, {F::m8n8}, {F::m8n8, F::trans}},
 
     {"bra", O::bra, "*", untyped, {}, {}, {F::uni}},
     {"brx", O::brx, "*", untyped, {}, {F::idx}, {F::uni}, {F::idx}},
@@ -329,7 +334,7 @@ constexpr Row table[] = {
     {"trap", O::trap, "", untyped},
 
     {"brkpt", O::fence, "", untyped},
-    {"pmevent", O::fence, "*", untyped, {}, {}, {F::mask}},
+    {"pmevent", O::fence, "I", untyped, {}, {}, {F::mask}},
 
     {"vadd", O::video_add, "*", integers_32, integers_32, saturates | extremes_and_sum, {}, {}, {}, integers_32},
     {"vsub", O::video_sub, "*", integers_32, integers_32, saturates | extremes_and_sum, {}, {}, {}, integers_32},
@@ -365,7 +370,7 @@ constexpr Row table[] = {
     {"cp", O::copy_arrive, "M", {b64}, {}, {F::noinc}, {F::async, F::mbarrier, F::arrive, F::shared}, {}, {F::async, F::mbarrier, F::arrive}},
     {"cp", O::bulk_copy, "*", untyped, {}, {}, counts_bytes | both_shared | FlagSet{F::global, F::multicast, F::policy}, {}, counts_bytes},
     {"cp", O::bulk_copy, "*", untyped, {}, {}, in_bulk_groups | FlagSet{F::policy}, {}, in_bulk_groups},
-    {"cp", O::fence, "*", untyped, {}, {}, {F::async, F::bulk, F::prefetch, F::level, F::global, F::policy}, {}, {F::async, F::bulk, F::prefetch, F::level, F::global}},
+    {"cp", O::fence, "MU", untyped, {}, {}, {F::async, F::bulk, F::prefetch, F::level, F::global, F::policy}, {}, {F::async, F::bulk, F::prefetch, F::level, F::global}},
     {"cp", O::bulk_group, "*", untyped, {}, {F::commit_group, F::wait_group, F::read}, {F::async, F::bulk}, {F::commit_group, F::wait_group}, {F::async, F::bulk}},
     {"cp", O::bulk_reduce, "*", {u32, s32, u64}, {}, additions, reduces_to_shared, additions, reduces_to_shared},
     {"cp", O::bulk_reduce, "*", integers_32, {}, extremes, reduces_to_shared, extremes, reduces_to_shared},
@@ -390,12 +395,12 @@ constexpr Row table[] = {
     {"mapa", O::mapa, "DAU", {u32, u64}, {}, {}, {F::shared_cluster}},
     {"getctarank", O::getctarank, "uA", {u32, u64}, {}, {}, {F::shared_cluster}},
     {"elect", O::elect, "*", untyped, {}, {}, synchronous, {}, synchronous},
-    // Nothing is reordered here, and a grid begins when those before it have ended.
-    {"fence", O::fence, "*", untyped, {}, {}, {F::proxy, F::alias, F::async, F::global, F::shared, F::shared_cluster}, {F::alias, F::async}, {F::proxy}},
-    {"fence", O::fence, "*", untyped, {}, {}, {F::mbarrier_init, F::release, F::cluster}, {}, {F::mbarrier_init, F::release, F::cluster}},
-    {"fence", O::fence, "*", untyped, {}, {}, {F::acquire, F::cluster, F::restricted_cluster, F::proxy, F::async_generic}, {}, {F::acquire, F::cluster, F::restricted_cluster}},
-    {"fence", O::fence, "*", untyped, {}, {}, {F::release, F::cluster, F::restricted_cta, F::proxy, F::async_generic}, {}, {F::release, F::cluster, F::restricted_cta}},
-    {"griddepcontrol", O::fence, "*", untyped, {}, {}, {F::wait, F::launch_dependents}, {F::wait, F::launch_dependents}},
+    // One worker runs a block from start to end, and a grid begins when those before it have ended.
+    {"fence", O::fence, "", untyped, {}, {}, {F::proxy, F::alias, F::async, F::global, F::shared, F::shared_cluster}, {F::alias, F::async}, {F::proxy}},
+    {"fence", O::fence, "", untyped, {}, {}, {F::mbarrier_init, F::release, F::cluster}, {}, {F::mbarrier_init, F::release, F::cluster}},
+    {"fence", O::fence, "", untyped, {}, {}, {F::acquire, F::cluster, F::restricted_cluster, F::proxy, F::async_generic}, {}, {F::acquire, F::cluster, F::restricted_cluster}},
+    {"fence", O::fence, "", untyped, {}, {}, {F::release, F::cluster, F::restricted_cta, F::proxy, F::async_generic}, {}, {F::release, F::cluster, F::restricted_cta}},
+    {"griddepcontrol", O::fence, "", untyped, {}, {}, {F::wait, F::launch_dependents}, {F::wait, F::launch_dependents}},
 
     // textures and surfaces
     {"tex", O::tex, "*", {u32, s32, f32}, {f32}, geometries, {F::v4}, geometries, {F::v4}},
@@ -424,11 +429,28 @@ constexpr FlagSet exclusive[] = {
     spaces,
     {F::v2, F::v4, F::v8},
     scopes,
-    {F::ca, F::cg, F::cs, F::cv, F::lu, F::wb, F::wt},
+    {F::ca, F::cg, F::cs, F::cv, F::lu, F::wb, F::wt, F::is_volatile, F::relaxed, F::acquire, F::release},
     geometries,
     outside,
-    {F::weak, F::is_volatile, F::relaxed, F::acquire, F::release, F::acq_rel, F::sc},
+    {F::weak, F::nc, F::is_volatile, F::relaxed, F::acquire, F::release, F::acq_rel, F::sc},
 };
+
+// What a load or a store with one of the first must also have one of.
+struct Requirement {
+    FlagSet with, needs;
+};
+constexpr Requirement requirements[] = {
+    {scopes, {F::relaxed, F::acquire, F::release}},
+    {{F::relaxed, F::acquire, F::release}, scopes},
+    {{F::mmio}, {F::relaxed}},
+    {{F::nc}, {F::global}},
+};
+
+bool lacks_something(const FlagSet& flags) {
+    return std::ranges::any_of(requirements, [&](const Requirement& each) {
+        return !(flags & each.with).empty() && (flags & each.needs).empty();
+    });
+}
 
 bool contradicts_itself(const FlagSet& flags) {
     const bool names_two_spaces = flags.has(F::async) && !flags.has(F::proxy);
@@ -464,6 +486,9 @@ std::variant<Opcode, Refusal> find_operation(std::string_view text) {
     };
     if (std::ranges::find(table, name, &Row::name) == std::end(table)) return refuse("");
 
+    // These belong to the name; the order of the others says nothing. Comparisons have .lo and .hi too.
+    const FlagSet first =
+        name.starts_with("set") ? FlagSet{} : FlagSet{F::lo, F::hi, F::wide, F::left, F::to, F::pack};
     std::size_t types = 0;
     for (std::size_t at = dot; at != std::string_view::npos;) {
         const std::size_t next = text.find('.', at + 1);
@@ -475,12 +500,19 @@ std::variant<Opcode, Refusal> find_operation(std::string_view text) {
             if (types == std::size(places)) return refuse("");
             *places[types++] = *type;
         } else if (const auto flag = flag_named(part)) {
+            if (first.has(*flag) && part.data() != text.data() + dot + 1)
+                return refuse(": ." + std::string(part) + " must follow the name");
+            // Several hints are one flag here, and two matrices may have one layout.
+            if (opcode.flags.has(*flag) && !(F::evict == *flag || layouts.has(*flag)))
+                return refuse(": one of its modifiers stands twice");
             opcode.flags.add(*flag == Flag::shared_cta ? Flag::shared : *flag);
         } else {
             return refuse(": the modifier ." + std::string(part) + " is unknown here");
         }
     }
     if (contradicts_itself(opcode.flags)) return refuse(": two of its modifiers exclude each other");
+    if ((name == "ld" || name == "st") && !opcode.flags.has(Flag::async) && lacks_something(opcode.flags))
+        return refuse(": one of its modifiers needs another");
     opcode.row = std::ranges::find_if(table, [&](const Row& row) { return matches(row, opcode, name); });
     if (opcode.row == std::end(table)) return refuse("");
     return opcode;

@@ -105,8 +105,10 @@ class TypeSet {
 /// One row. `operands` has a letter an operand:
 ///   D  result of the type           A  source of the type           F  source of the second type
 ///   d  result of twice its width    a  source of twice its width    *  the translator knows
-///   u  result .u32 or .b32          U  source .u32 or .b32
-///   V  result .u32, perhaps d|p     W  source .u64 or .b64          M  source: the address of [a]
+///   u  result .u32                  U  source .u32                 S  result of the type, or _
+///   b  result .b32                  B  source .b32                 I  an integer constant that means nothing here
+///   V  result .b32, perhaps d|p     W  source .u64                 M  source: the address of [a]
+///   v  result .u32, perhaps d|p     C  source .u32, a constant below 256
 ///   P  result predicate             Q  source predicate
 // clang-format on
 struct Row {
