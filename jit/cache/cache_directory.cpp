@@ -212,7 +212,7 @@ void sign(int file) {
     if (ftruncate(file, 0) == 0) static_cast<void>(pwrite(file, text.data(), text.size(), 0));
 }
 
-/// The process that has signed the file, if it goes on: one that is stopped or dead, or of another machine, does not.
+/// The other process that has signed the file, if it goes on: one that is stopped or dead, or of another machine, does not.
 int running_holder(int file) {
     std::array<char, 64> bytes{};
     if (pread(file, bytes.data(), bytes.size() - 1, 0) <= 0) return 0;
@@ -223,7 +223,8 @@ int running_holder(int file) {
     const ProcessFacts facts = facts_of_process(number);
     const bool runs =
         facts.state != 0 && std::string_view("TtZX").find(facts.state) == std::string_view::npos;
-    return runs && facts.start == start ? std::atoi(number.c_str()) : 0;
+    const int holder = std::atoi(number.c_str());
+    return runs && facts.start == start && holder != getpid() ? holder : 0;
 }
 
 /// Asks again and again, because a wait for the system's answer would have no end. A lock that outlives its process, which

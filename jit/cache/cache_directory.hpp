@@ -76,9 +76,10 @@ class CacheDirectory {
         std::string name_;
         int file_;
     };
-    /// Waits until no other process holds `name` locked, as long as the process that does goes on. Nothing where that one
-    /// is stopped, of another machine or dead for `longest`, where the directory cannot be written or its file system has no locks, in a thread that holds another lock, which might
-    /// wait for a process that waits for it, and in a forked child, for which the holder may wait.
+    /// Waits until nobody holds `name` locked, as long as the other process that does goes on. Nothing where that one is
+    /// stopped, of another machine or dead for `longest`, or a thread of this process holds it for so long; where the directory
+    /// cannot be written or its file system has no locks; in a thread that holds another lock, which might wait for a process
+    /// that waits for it; and in a forked child, for which the holder may wait.
     std::optional<Lock> lock(const std::string& name, std::chrono::milliseconds longest) const;
 
     /// Whether `publish` made this name for a file that it has not renamed yet.

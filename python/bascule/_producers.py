@@ -137,9 +137,9 @@ def capturing_library() -> str | None:
 
 
 def side_streams(device: int) -> list[tuple[int, object]]:
-    """The streams, other than default ones, that are current for libraries in this thread. Called by the extension module.
+    """The streams, but for default ones, that are current for libraries in this thread. Called by the extension module.
 
-    Each is its handle, and what keeps the handle good: an object, None (the stream is never destroyed), or False (not known).
+    Each is its handle and what keeps it good: an object, None (the stream is never destroyed) or False (not known).
     """
     found: list[tuple[int, object]] = []
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")

@@ -82,7 +82,8 @@ DriverResult MemoryPool::allocate(std::uint64_t& address, std::size_t bytes, CUs
     const DriverFunctions& api = Driver::existing()->api();
     const RelaxedCapture relaxed;  // for two calls or more
     CUdeviceptr made = 0;
-    DriverResult code = api.cuMemAllocFromPoolAsync(&made, bytes, native_, stream != nullptr ? stream : stream_);
+    DriverResult code =
+        api.cuMemAllocFromPoolAsync(&made, bytes, native_, stream != nullptr ? stream : stream_);
     if (code != CUDA_SUCCESS) return code;
     if (stream == nullptr) {
         do {  // nothing else is ever enqueued there, so it is done at once, or nearly

@@ -62,7 +62,8 @@ ELSEWHERE = """
 | accesses by name outside of a parameter (`ld.param.u32 r, [p+100]`), which ptxas takes | the parameter's bytes |
 | registers and constants as arguments of `call`, and `.reg` parameters of functions | `.param` variables |
 | addresses of 16 bits; of 32 bits in generic and global memory, also where ptxas takes them | 64 bits |
-| initial values of type `.b128`; registers of type `.f16x2` in integer instructions; constants of one operator beyond `+ - * ~ !` | `.b32`; the value |
+| initial values of type `.b128`, and registers of type `.f16x2` in integer instructions | `.b32` |
+| constants of one operator beyond `+ - * ~ !` | the value |
 | copies with tensor maps (TMA): `cp.async.bulk.tensor` | `cp.async.bulk` of rows |
 | machine code (cubin, fatbin) without PTX | compile for the device's architecture |
 

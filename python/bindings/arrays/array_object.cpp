@@ -80,7 +80,8 @@ void share_with_libraries(const ArrayObject& array) {
     memory->share();
     const py::dict modules = py::reinterpret_borrow<py::dict>(PyImport_GetModuleDict());
     if (!modules.contains("torch") && !modules.contains("cupy")) return;
-    const py::object streams = py::module_::import("bascule._producers").attr("side_streams")(array.device.ordinal());
+    const py::object streams =
+        py::module_::import("bascule._producers").attr("side_streams")(array.device.ordinal());
     for (const py::handle each : streams) {
         const auto [handle, stream] = each.cast<std::pair<std::uint64_t, py::object>>();
         const StreamRef side(handle, array.device);

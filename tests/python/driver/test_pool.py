@@ -144,8 +144,9 @@ def test_a_device_without_pools_has_arrays_all_the_same():
 @pytest.mark.parametrize("waits", ["1", "0"])
 @pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
 def test_memory_that_others_have_the_address_of_is_freed_behind_their_work(policy, waits):
-    """The consumer works on a blocking stream of its own or on a stream that it names, and drops the array as soon as that is
-    enqueued. Whether cuMemFree waits is the driver's affair.
+    """The consumer works on a blocking stream or on one that it names, and drops the array as soon as that is enqueued.
+
+    Whether cuMemFree waits is the driver's affair.
     """
     program = """
     blocking = ctypes.c_void_p()

@@ -219,7 +219,7 @@ constexpr Row table[] = {
 
     // Approximations are correctly rounded here, so .approx and .full say nothing new.
     {"rcp", O::rcp, "DA", singles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx}, roundings | approximate},
-    {"rcp", O::rcp, "DA", doubles, {}, {F::rz, F::rm, F::rp, F::ftz}, nearest, roundings},
+    {"rcp", O::rcp, "DA", doubles, {}, directed, nearest, roundings},
     {"rcp", O::rcp, "DA", doubles, {}, flush, approximate, {}, {F::approx, F::ftz}},
     {"sqrt", O::sqrt, "DA", singles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx}, roundings | approximate},
     {"sqrt", O::sqrt, "DA", doubles, {}, directed, nearest, roundings},
