@@ -511,8 +511,9 @@ std::vector<Kernel> Module::instantiate(const std::vector<NamedInstance>& wanted
 Cache::Lookup Module::compile(Arch arch) const {
     Cache::Lookup lookup = state_->main->compile(arch);
     const bool is_empty = state_->declarations.empty() && lookup.image->kernels.empty();
+    const auto has = [&](const char* word) { return state_->source.text.find(word) != std::string::npos; };
     const bool may_have_template =
-        state_->may_have_macros() && state_->source.text.find("__global__") != std::string::npos;
+        state_->may_have_macros() && has("__global__") && (has("template") || has("auto"));
     if (is_empty && !may_have_template && state_->header_families().empty())
         fail_without_kernels(state_->source);
     return lookup;

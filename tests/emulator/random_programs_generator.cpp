@@ -1,6 +1,7 @@
 // Makes random PTX: straight lines of every instruction of one thread, memory of the thread's own, branches
 // that diverge, nested loops whose trip counts differ by lane, guarded instructions, calls, threads that end
 // early.
+#include <span>
 #include <stdexcept>
 
 #include "random_programs.hpp"
@@ -78,6 +79,11 @@ class Generator {
         std::vector<std::string> sources;
         for (unsigned i = 0; i < signature.source_count; ++i) {
             sources.push_back(source(signature.sources[i], signature.source_letters[i]));
+        }
+        if (family->name == "bfe" || family->name == "bfi") {  // constant positions and lengths are below 256
+            for (std::string& each : std::span(sources).last(2)) {
+                if (each.front() != '%') each = number(below(256));
+            }
         }
         if (opcode.row->name == "setp" && sources.size() == 3 && chance(2)) sources[2] = "!" + sources[2];
         // What PTX leaves open is kept out: division by zero, and positions fns does not have.

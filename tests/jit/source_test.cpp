@@ -120,7 +120,7 @@ TEST_CASE("a field with a value that cannot be is named, with what it takes") {
         change(options);
         return message_of<ArgumentError>([&] { to_arguments(options); });
     };
-    CHECK(contains(message([](CompileOptions& o) { o.std = "c++14"; }), "c++17"));
+    CHECK(contains(message([](CompileOptions& o) { o.std = "c++98"; }), "c++17"));
     CHECK(contains(message([](CompileOptions& o) { o.std = "C++20"; }), "`std`"));
     CHECK(contains(message([](CompileOptions& o) { o.max_registers = 0; }), "`max_registers`"));
     CHECK(contains(message([](CompileOptions& o) { o.include_paths = {""}; }), "`include_paths`"));

@@ -226,7 +226,7 @@ def test_nothing_asks_about_a_stream_that_another_library_has_destroyed(policy, 
     """On an H100 that is a segmentation fault. What is kept for its work is released by events, or with the device."""
     program = f"""
     kernel = bascule.compile("__global__ void k(float* p) {{ p[threadIdx.x] += 1; }}").k
-    x = bascule.zeros(32)
+    x = bascule.zeros(32, "f4")
     bascule.synchronize()  # other streams may use it
     def foreign():
         handle = ctypes.c_void_p()
