@@ -80,8 +80,8 @@ void bascule_emulated_name_allocation(uint64_t address, const char* name);
  * bascule_emulated_drop does not count them. */
 void bascule_emulated_bookkeeping(int on);
 
-/* The calling thread has waited until the memory at `address` was allocated in the order of its stream: the search for races
- * takes what is issued from now on for later than that, and than nothing else. */
+/* The host has waited until the memory at `address` was allocated in the order of its stream: the search for races asks for
+ * no order after that any more. */
 void bascule_emulated_allocated(uint64_t address);
 
 /* What has used the memory that begins at `address` is done, also where the search for races cannot tell. */

@@ -149,8 +149,8 @@ const Signature& Kernel::declared(std::size_t arguments) const {
         if (takes(declaration, arguments)) fitting.push_back(&declaration);
     }
     if (!fitting.empty()) {
-        std::ranges::stable_partition(
-            fitting, [](const KernelDeclaration* declaration) { return !declaration->is_divided; });
+        std::stable_partition(fitting.begin(), fitting.end(),
+                              [](const KernelDeclaration* declaration) { return !declaration->is_divided; });
         auto signature = std::make_unique<Signature>(signature_in_text(fitting, arguments));
         const std::unique_lock lock(choices.mutex);
         return *choices.declared.emplace(arguments, std::move(signature)).first->second;

@@ -245,7 +245,8 @@ constexpr StreamObserver observer{
     const KeptMark now = next_mark();
     queue.keep(owners, now);
     queue.count();
-    const bool due = queue.unmarked >= operations_a_marker || queue.unmarked_bytes >= bytes_a_marker;
+    const bool due =
+        queue.may_end || queue.unmarked >= operations_a_marker || queue.unmarked_bytes >= bytes_a_marker;
     found.lock.unlock();
     if (!due) return;
     try {
@@ -287,12 +288,16 @@ void keep_until_all_done(const std::shared_ptr<const void>& code) {
 void release_finished(StreamRef stream, KeptMark mark) noexcept {
     if (Driver::lost_by_fork()) return;
     release_given_back();
-    OwnerQueue* queue = nullptr;
     try {
-        queue = find_queue(QueueKey::of(stream)).queue;
+        OwnerQueue* const queue = find_queue(QueueKey::of(stream)).queue;
+        if (queue == nullptr) return;
+        if (queue->may_end) {  // some of it may be of an earlier stream
+            const ContextGuard context(stream.context());
+            mark = pass_markers(*queue, *Driver::existing());
+        }
+        queue->release_until(mark);
     } catch (...) {  // a lock that fails: released at the device's next synchronisation
     }
-    if (queue != nullptr) queue->release_until(mark);
 }
 
 void release_finished(Device device, KeptMark mark) noexcept {

@@ -18,9 +18,10 @@ enum class StreamFacts : std::uint8_t {
     not_captured,  ///< and the driver has just said that it is not being captured
 };
 
-/// Takes the owners of an operation just enqueued on `stream`. One marker event is recorded for every 64
-/// operations, and whenever their owners hold 64 MiB; what finished before the oldest markers is released
-/// here, by the calling thread; at most 1,024 operations are held, then the oldest marker is waited for.
+/// Takes the owners of an operation just enqueued on `stream`. One marker event is recorded for every 64 operations, and
+/// whenever their owners hold 64 MiB; on a stream that other code owns, and may destroy, for each operation. What finished
+/// before the oldest markers is released here, by the calling thread; at most 1,024 operations are held, then the oldest
+/// marker is waited for.
 /// What is captured belongs to its graph, as does the code that the operation uses: ours, or a foreign one
 /// (<bascule/runtime/lifetime/captured_owners.hpp>).
 /// Never throws: when the driver refuses, it waits for the stream and releases. `memory` is the calling thread's.

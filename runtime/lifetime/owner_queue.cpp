@@ -10,6 +10,7 @@
 #include <bascule/runtime/lifetime/owner_queue.hpp>
 #include <bascule/runtime/streams/event_pool.hpp>
 #include <bascule/runtime/streams/hidden_streams.hpp>
+#include <bascule/runtime/streams/stream.hpp>
 
 namespace bascule {
 namespace {
@@ -30,13 +31,17 @@ LockedQueue find(const QueueKey& key, bool make) {
     OwnerQueue*& last = thread_memory.queue;
     if (last != nullptr) {
         std::unique_lock lock(last->mutex);
-        if (!last->retired && last->key == key) return {last, std::move(lock)};
+        if (!last->retired && !last->may_end && last->key == key) return {last, std::move(lock)};
     }
+    const bool may_end = make && key.stream.handle() > 2 && owner_of(key.stream) == nullptr;
     const std::lock_guard all(queue_registry().mutex);
     OwnerQueue* idle = nullptr;
     for (OwnerQueue* candidate : queue_registry().queues) {
         std::unique_lock lock(candidate->mutex);
-        if (!candidate->retired && candidate->key == key) return {last = candidate, std::move(lock)};
+        if (!candidate->retired && candidate->key == key) {
+            if (make) candidate->may_end = may_end;  // a stream of ours may have got the handle
+            return {last = candidate, std::move(lock)};
+        }
         if (candidate->is_idle()) idle = candidate;
     }
     if (!make) return {};
@@ -48,6 +53,7 @@ LockedQueue find(const QueueKey& key, bool make) {
     std::unique_lock lock(idle->mutex);
     idle->key = key;
     idle->retired = false;
+    idle->may_end = may_end;
     idle->asks = may_be_captured_by_others(key.stream);
     return {last = idle, std::move(lock)};
 }

@@ -91,6 +91,9 @@ struct OwnerQueue {
     ShortMutex mutex;  // of everything here
     QueueKey key;      // also when retired: of which device the markers are
     bool retired = false;
+    /// Whether other code owns the stream: it may destroy it, and the driver may give its handle to another one. Then every
+    /// operation has a marker, and only markers tell what is done.
+    bool may_end = false;
     bool asks = true;  // whether others capture the stream, before it keeps anything for an operation
     Ring<KeptOwners> kept;
     Ring<void*> owners;

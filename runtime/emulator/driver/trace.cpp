@@ -135,7 +135,8 @@ EMULATED_EXPORT size_t bascule_emulated_trace_read(BasculeEmulatedOperation* out
 EMULATED_EXPORT void bascule_emulated_bookkeeping(int on) { Detector::set_bookkeeping(on != 0); }
 
 EMULATED_EXPORT void bascule_emulated_allocated(uint64_t address) {
-    Detector::get().host_learns_of_allocation(address);
+    const auto* known = emulated::driver::Process::get().heap().find(address);
+    if (known != nullptr) Detector::get().forget_allocation(known->base, known->bytes);
 }
 
 EMULATED_EXPORT void bascule_emulated_unused(uint64_t address) {

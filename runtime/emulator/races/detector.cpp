@@ -125,24 +125,6 @@ bool Detector::bookkeeping() noexcept { return keeps_books; }
 void Detector::host_learns(const VectorClock& done) {
     if (done.empty() || keeps_books) return;
     const std::lock_guard lock(mutex_);
-    host_learns_locked(done);
-}
-
-void Detector::host_learns_of_allocation(std::uint64_t address) {
-    if (!on()) return;
-    const std::lock_guard lock(mutex_);
-    const auto found = history_.find(address / page_bytes);
-    if (found == history_.end()) return;
-    VectorClock done;
-    for (const Record& record : found->second) {
-        if (!std::string_view(record.by->announced.what).starts_with("allocation of ")) continue;
-        done.learn(record.by->before);
-        done.learn(record.by->moment);
-    }
-    if (!done.empty()) host_learns_locked(done);
-}
-
-void Detector::host_learns_locked(const VectorClock& done) {
     ++statistics_.edges;
     auto knows = host_ == nullptr ? std::make_shared<VectorClock>() : std::make_shared<VectorClock>(*host_);
     knows->learn(done);
@@ -243,6 +225,19 @@ void Detector::forget(std::uint64_t address, std::uint64_t bytes) {
     if (!on()) return;
     const std::lock_guard lock(mutex_);
     forget_locked(address, bytes);
+}
+
+void Detector::forget_allocation(std::uint64_t address, std::uint64_t bytes) {
+    if (!on()) return;
+    const std::lock_guard lock(mutex_);
+    for_pages(address, bytes, [&](std::uint64_t number, std::uint64_t first, std::uint64_t taken) {
+        const auto found = history_.find(number);
+        if (found == history_.end()) return;
+        for (const Record& record : found->second) {
+            if (std::string_view(record.by->announced.what).starts_with("allocation of "))
+                record.page->remove(first, taken);
+        }
+    });
 }
 
 void Detector::note_freed(std::uint64_t address, std::uint64_t bytes) {

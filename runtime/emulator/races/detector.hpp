@@ -78,8 +78,6 @@ class Detector {
     void join(VectorClock& later, const VectorClock& earlier);
     /// The host has seen the end of it: everything that is issued from now on comes after it.
     void host_learns(const VectorClock& done);
-    /// The same of the allocation of the memory at this address alone, and of what came before it.
-    void host_learns_of_allocation(std::uint64_t address);
     /// While on, the calling thread waits and asks for purposes of its own: the program may not rely on it,
     /// so that the host learns nothing. Nothing is announced either.
     static void set_bookkeeping(bool on) noexcept;
@@ -88,6 +86,8 @@ class Detector {
     void finish(const std::shared_ptr<Operation>& operation);
     /// New memory: what was done there before no longer counts.
     void forget(std::uint64_t address, std::uint64_t bytes);
+    /// The host has waited until it was allocated in the order of a stream: that alone no longer counts.
+    void forget_allocation(std::uint64_t address, std::uint64_t bytes);
     /// Memory that the running operation frees. What is issued from now on may not use it, so that it is forgotten when
     /// all that was issued before has finished.
     void note_freed(std::uint64_t address, std::uint64_t bytes);
@@ -115,7 +115,6 @@ class Detector {
     std::string report(Race race, std::shared_ptr<const Operation> second) const;
     void forget_locked(std::uint64_t address, std::uint64_t bytes);
     void forget_what_was_freed();
-    void host_learns_locked(const VectorClock& done);
 
     std::atomic<bool> on_{false};
     Describe describe_ = nullptr;

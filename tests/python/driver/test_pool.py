@@ -220,6 +220,51 @@ def test_an_array_may_outlive_a_stream_that_another_library_destroys(policy):
     assert prints(program, BASCULE_EMULATED_SCHEDULE=policy) == "0\n"
 
 
+def test_owners_of_a_destroyed_stream_outlive_work_on_the_next_one_with_its_handle():
+    """An H100's driver gives most handles again. What the earlier stream runs is not done when the later one is."""
+    program = """
+    import weakref
+    flag = bascule.pinned_array(1, "i4"); seen = np.asarray(flag); seen[0] = 0
+    kernels = bascule.compile('''
+        __global__ void spin(volatile int* flag, float* p) { while (*flag == 0) {} p[0] = 1; }
+        __global__ void k(float* p) { p[0] = 2; }
+    ''')
+    kernels.spin.prepare(); kernels.k.prepare()
+    bascule.synchronize()
+    class Owned(Foreign): pass
+    def owned():
+        owner = Owned(memory.__cuda_array_interface__["data"][0], 8)
+        owner.memory = memory
+        return owner
+    def create():
+        handle = ctypes.c_void_p()
+        assert driver.cuStreamCreate(ctypes.byref(handle), 1) == 0
+        return handle
+    memory = bascule.zeros(8, "f4"); bascule.synchronize()
+    def attempt():
+        seen[0] = 0
+        first = create()
+        x = owned(); alive = weakref.ref(x)
+        kernels.spin[1, 1, bascule.external_stream(first.value)](flag, x)
+        del x
+        assert driver.cuStreamDestroy_v2(first) == 0
+        again = [handle for handle in [create() for _ in range(64)] if handle.value == first.value]
+        outcome = None
+        if again:
+            later = bascule.external_stream(again[0].value)
+            for _ in range(100): kernels.k[1, 1, later](owned())
+            later.synchronize(); gc.collect()
+            outcome = alive() is not None
+        seen[0] = 1
+        bascule.synchronize(); gc.collect()
+        assert alive() is None
+        return outcome
+    outcomes = {attempt() for _ in range(20)}
+    print(False in outcomes)
+    """
+    assert prints(program, BASCULE_EMULATED_SCHEDULE="threads") == "False\n"
+
+
 @pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
 @pytest.mark.parametrize("busy", [False, True])
 def test_nothing_asks_about_a_stream_that_another_library_has_destroyed(policy, busy):
