@@ -99,14 +99,14 @@ bool wait_for_oldest_marker(OwnerQueue& queue, std::uint64_t operations, const D
     return waited;
 }
 
-/// Adds a marker and releases what has finished. Throws: CudaError.
-void collect(OwnerQueue& queue, StreamRef stream) {
+/// Adds a marker and releases what has finished. `not_captured`: the driver has just said so. Throws: CudaError.
+void collect(OwnerQueue& queue, StreamRef stream, bool not_captured) {
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
     bool capturing = false;
     {
         const Bookkeeping bookkeeping(driver);
-        capturing = is_capturing(stream);
+        capturing = !not_captured && is_capturing(stream);
         if (!capturing) mark(queue, stream, driver);
     }
     if (!capturing) {  // a marker would become part of the graph
@@ -247,10 +247,11 @@ constexpr StreamObserver observer{
     queue.count();
     const bool due =
         queue.may_end || queue.unmarked >= operations_a_marker || queue.unmarked_bytes >= bytes_a_marker;
+    const bool was_asked = queue.may_end && facts != StreamFacts::not_captured;  // by queue_for
     found.lock.unlock();
     if (!due) return;
     try {
-        collect(queue, stream);
+        collect(queue, stream, was_asked);
     } catch (...) {  // the driver refuses markers
         wait_and_release(stream, {});
         queue.release_until(now);
