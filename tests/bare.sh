@@ -21,7 +21,8 @@ fi
 
 logs=$root/build/bare
 tree=$logs/$suite
-clone="a directory/bascule"  # below HOME of the chroot
+home=/srv  # of the chroot's user
+clone="a directory/bascule"  # below it
 
 unmount_all() {
     local mounted
@@ -56,7 +57,7 @@ mount_all() {
 
 # in_chroot COMMAND: a shell's command, with the variables of a login and no others.
 in_chroot() {
-    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=$home LANG=C.UTF-8 \
         chroot "$tree" bash -c "$1" </dev/null
 }
 
@@ -84,7 +85,7 @@ make_tree() {
         apt-get update -q && apt-get install -y -q --no-install-recommends git ca-certificates' \
         >>"$logs/$suite-debootstrap.log" 2>&1 && copy_certificates ||
         die "git could not be installed there; see build/bare/$suite-debootstrap.log"
-    git clone -q --no-hardlinks -- "$root" "$tree/root/$clone" && chown -R 0:0 "$tree/root/$clone" ||
+    git clone -q --no-hardlinks -- "$root" "$tree$home/$clone" && chown -R 0:0 "$tree$home/$clone" ||
         die "the clone could not be cloned"
 }
 

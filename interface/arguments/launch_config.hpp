@@ -21,7 +21,7 @@ struct Dim3 {
     bool operator==(const Dim3&) const = default;
     std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
 
-    /// The number, or the largest of 32 bits with what was given in `beyond`.
+    /// Returns `given` where 32 bits hold it. Otherwise it returns the largest number of 32 bits and sets `beyond` to `given`.
     template <std::integral Number>
     static constexpr std::uint32_t hold(Number given, std::int64_t& beyond) noexcept {
         constexpr auto largest = std::numeric_limits<std::uint32_t>::max();
@@ -40,9 +40,8 @@ struct ByteCount {
     template <std::integral Number = int>
     constexpr ByteCount(Number given = 0) noexcept  // NOLINT(google-explicit-constructor)
         : value(Dim3::hold(given, beyond)) {}
-    constexpr operator std::uint32_t() const noexcept {
-        return value;
-    }  // NOLINT(google-explicit-constructor)
+    // NOLINTNEXTLINE(google-explicit-constructor)
+    constexpr operator std::uint32_t() const noexcept { return value; }
 };
 
 /// One launch's geometry and attributes: {.grid = 8, .block = 128} or {8, 128}, {{8, 8}, {16, 16}}. A value.

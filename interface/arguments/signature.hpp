@@ -61,7 +61,7 @@ struct ParameterType {
     Element element_kind = Element::named;
     DType dtype;    ///< of the scalar, of the elements, of one lane
     int lanes = 0;  ///< of a vector type or cuda::std::array, by value or as element; 0: not one
-    /// Of a pointer to arrays of several dimensions, `float (*)[3][4]`: their extents, whose product is `lanes`.
+    /// The extents of the elements of a pointer to arrays, such as `float (*)[3][4]`; their product is `lanes`.
     std::vector<std::int64_t> row{};
     bool character = false;       ///< plain `char`: takes i1 and u1
     bool constant = false;        ///< the elements are const: read-only arrays are welcome

@@ -30,8 +30,8 @@ inline constexpr std::size_t most_tuple_elements = 32764;
 /// caller's to add. So does the other.
 void write_lanes(const TupleArgument& tuple, const Parameter& parameter, std::byte* out);
 
-/// Writes a value for each member of the struct that `parameter` declares: a number, an array or an address for a
-/// pointer, or a tuple for an array or a struct. Members of empty classes have () or no value. What lies between the members is left alone.
+/// Writes a value for each member of the struct that `parameter` declares: a number, an array or an address for a pointer,
+/// or a tuple for an array or a struct. Members of empty classes take () or no value. Bytes between members are not written.
 void write_members(const TupleArgument& tuple, std::span<const StructMember> members,
                    const Parameter& parameter, std::byte* out);
 

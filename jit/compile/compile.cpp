@@ -86,7 +86,7 @@ void find_images(Signature& signature, const KernelDeclaration& declaration) {
     lay_out(signature);
 }
 
-/// What the text says of a kernel whose parameters are the compiler's.
+/// Adds what only the text has: the line, the names of parameters, and default arguments. The types are the compiler's.
 void add_declaration(KernelImage& kernel, const KernelDeclaration& declaration) {
     kernel.line = declaration.line;
     for (std::size_t i = 0; i < declaration.parameters.size(); ++i) {
@@ -218,13 +218,12 @@ Nvrtc::Result with_canonical_places(Nvrtc::Result result, const std::string& nam
 
 /// A kernel of an image, by the name that C++ has for it, "ns::add" or "scale<float>", and the image's own.
 struct EntryName {
-    std::string name;
+    std::string name;  // empty where C++ has none for it
     std::string lowered_name;
     std::string
-        overload;  // the expression that means it among others of its name; empty without parameter types
+        overload;  // the expression that means it among others of its name; empty if its types are not known
 };
 
-/// Without a name where C++ has none for it.
 EntryName name_of_entry(const std::string& entry) {
     const DemangledKernel kernel = demangle_kernel(entry);
     const bool is_unnamed = (kernel.name + kernel.parameters).find("(anonymous") != std::string::npos;
@@ -233,8 +232,8 @@ EntryName name_of_entry(const std::string& entry) {
     return {kernel.name, entry, overload_expression(kernel.name, "void (*)(" + kernel.parameters + ")")};
 }
 
-/// The entries of `ptx` that are not among `known`, by their lowered names, and are no instances of these templates. Without
-/// those of anonymous namespaces, which no name expression reaches.
+/// Returns the entries of `ptx` whose lowered names are not among `known`. Instances of these templates are left out, and so
+/// are entries of anonymous namespaces, which no name expression reaches.
 std::vector<EntryName> undeclared_entries(std::string_view ptx, const std::vector<std::string>& known,
                                           const std::vector<std::string>& templates) {
     std::vector<EntryName> found;
@@ -254,8 +253,8 @@ std::vector<std::string> lowered_names(const Image& image) {
     return names;
 }
 
-/// The signatures of these entries, of all that the compiler can give; overloads are asked for by their types. One name
-/// that it refuses fails a compile: then each is asked for alone, by its name and by its type.
+/// Returns the signatures of those entries that the compiler can give. Overloads are asked for by their types. One name that
+/// the compiler refuses fails the whole compile: each entry is asked for alone then, by its name and by its type.
 std::vector<KernelImage> signatures_of(const std::vector<EntryName>& entries, const Program& program,
                                        const Nvrtc& nvrtc) {
     Program asked = program;

@@ -21,8 +21,8 @@ struct WantedKernel {
     bool is_overload = false;                     ///< asked for by its type
 };
 
-/// What the text says of a kernel with so many parameters. Where the compiler has said of which line it is, the declaration
-/// there; else what all declarations of its name that may be meant agree on.
+/// Returns what the text says of a kernel that has this number of parameters. If the compiler has told its line, that is the
+/// declaration at this line. Otherwise it is what all declarations agree on that may be meant.
 KernelDeclaration declaration_of(const WantedKernel& wanted, std::size_t parameters,
                                  const std::vector<KernelDeclaration>& found, const DeclaredLines& lines);
 

@@ -11,8 +11,8 @@ namespace bascule {
 namespace {
 
 constexpr std::size_t most_axes = 8;
-constexpr std::size_t most_empty =
-    4;  ///< members of empty classes that a tuple may leave out: each costs a compile
+/// Members of empty classes that a tuple may leave out. Each costs a compile.
+constexpr std::size_t most_empty = 4;
 
 /// A structured binding names the members, however many the tuple has.
 std::string binding_of(std::size_t count) {

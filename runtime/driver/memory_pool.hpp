@@ -53,8 +53,7 @@ class MemoryPool {
     void follow(std::uint64_t bytes) noexcept;
 
     CUmemPoolHandle_st* const native_;
-    CUstream_st* const
-        stream_;  // where nothing else is enqueued, so that an allocation is done when it returns
+    CUstream_st* const stream_;  // nothing else is enqueued there: an allocation is done when it returns
 
     std::mutex mutex_;         // of what follows
     std::uint64_t used_ = 0;   // by arrays

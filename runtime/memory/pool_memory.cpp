@@ -42,8 +42,7 @@ void wait_for_streams(Device device) {
 /// What the host has waited for, by stream: up to which mark. Entries of other libraries' streams stay.
 struct WaitedFor {
     std::mutex mutex;
-    std::map<std::pair<int, std::uint64_t>, KeptMark>
-        marks;  // by device and handle; handle 0 is the whole device
+    std::map<std::pair<int, std::uint64_t>, KeptMark> marks;  // by device and handle; 0 is the whole device
 };
 WaitedFor& waited_for() { return never_destroyed<WaitedFor>(); }
 

@@ -48,8 +48,7 @@ py::dict fields_of(const ArrayObject& array, int version, bool names_stream) {
     const ArrayView& view = array.view;
     share_with_libraries(array);
     // Nothing tells the consumer of the stream in whose order the memory is.
-    if (array.buffer != nullptr && (version < 3 || !view.has_stream || !names_stream))
-        without_gil([&] { array.buffer->settle(); });
+    if (version < 3 || !view.has_stream || !names_stream) settle(array);
     py::dict fields = interface_of(view);
     fields[py::handle(names().version)] = version;
     // Versions 0 and 1 do not define which arrays may omit the strides.

@@ -102,8 +102,7 @@ ArrayObject as_cuda_array(const py::object& object, bool sync) {
                "the device with bascule.to_device(array).",
                Py_TYPE(object.ptr())->tp_name, why.empty() ? "" : fmt::format(" (which says: {})", why));
     }
-    const ArrayObject* const own = sync ? nullptr : as_array(object.ptr());
-    if (own != nullptr && own->buffer != nullptr) without_gil([&] { own->buffer->settle(); });
+    if (const ArrayObject* const own = sync ? nullptr : as_array(object.ptr())) settle(*own);
     return wrap(snapshot, object, sync, object.ptr());
 }
 

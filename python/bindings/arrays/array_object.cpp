@@ -14,6 +14,7 @@
 #include "context/current_stream.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_managed.hpp"
+#include "support/without_gil.hpp"
 
 namespace py = pybind11;
 
@@ -72,6 +73,10 @@ py::object stream_object_for(const ArrayObject& array, const py::object& given, 
 
 StreamRef stream_for(const ArrayObject& array, const py::object& given, const ArrayObject* other) {
     return stream_object_for(array, given, other).cast<StreamObject&>().ref;
+}
+
+void settle(const ArrayObject& array) {
+    if (array.buffer != nullptr) without_gil([&] { array.buffer->settle(); });
 }
 
 void share_with_libraries(const ArrayObject& array) {

@@ -115,6 +115,10 @@ inline const ArrayObject* as_array(PyObject* object) noexcept {
     }
 }
 
+/// The array is used without the order of its stream from now on. The host waits where it must, without the GIL: see
+/// OwnedMemory::settle. Throws: CudaError.
+void settle(const ArrayObject& array);
+
 /// Other libraries get the array's address: they may use it on the streams that are current for them in this thread, and on
 /// blocking ones, until it ends.
 void share_with_libraries(const ArrayObject& array);

@@ -118,10 +118,8 @@ Consumer consumer_of(const py::object& stream, const MemoryPlace& place, Device 
 }
 
 void order(const Consumer& consumer, const ArrayObject& array) {
-    if (consumer.kind == Consumer::Kind::unordered && array.buffer != nullptr) {
-        without_gil([&] { array.buffer->settle(); });
-    }
-    if (!array.view.has_stream || consumer.kind == Consumer::Kind::unordered) return;
+    if (consumer.kind == Consumer::Kind::unordered) return settle(array);
+    if (!array.view.has_stream) return;
     if (consumer.kind == Consumer::Kind::stream)
         return make_wait_for(array, StreamRef(consumer.handle, array.device));
     const GilReleased released;

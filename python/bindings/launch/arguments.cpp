@@ -313,7 +313,7 @@ ArgumentValue ArgumentReader::read_foreign(PyObject* argument, const Parameter& 
     if (options_ == nullptr || options_->sync) [[likely]]
         return keep_array(*owners_, argument, own);
     owners_->keep(argument, own.view);
-    if (own.buffer != nullptr) without_gil([&] { own.buffer->settle(); });
+    settle(own);
 }
 
 /// An array of ours, where it is not known to lie where the launch goes.
