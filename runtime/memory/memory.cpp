@@ -198,8 +198,8 @@ bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std
                          return api.cuMemcpyDtoHAsync(destination, source, bytes, stream.native());
                      });
     if (!waits) return false;
-    stream
-        .synchronize();  // whether the driver fills pageable memory before it returns depends on its version
+    // Whether the driver has filled pageable memory when it returns depends on its version.
+    stream.synchronize();
     resets.check("copying to the host");
     kept.finished();
     return true;

@@ -65,8 +65,11 @@ int tensor_from_object(void* object, dlpack::Tensor* out) {
                 "tensor.");
         }
         const dlpack::Tensor* lent = array.lent.get();
-        if (lent != nullptr) share_with_libraries(array);
-        if (lent == nullptr) lent = &array.lent.make(tensor_without_extents(array), extents_of(array.view));
+        if (lent == nullptr) {
+            lent = &array.lent.make(tensor_without_extents(array), extents_of(array.view));
+        } else {
+            share_with_libraries(array);
+        }
         order_work_stream_after(array);
         *out = *lent;
     });
