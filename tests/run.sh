@@ -28,6 +28,7 @@ if [ -n "$as_cuda" ]; then
     ln -sfn "$root/build/dev/python/bascule/libbascule_emulator.so" "$root/build/dev/as-cuda/libcuda.so.1"
     export LD_LIBRARY_PATH=$root/build/dev/as-cuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} BASCULE_DEVICE=cuda
     export BASCULE_EMULATED_LAZY_LOADING=${BASCULE_EMULATED_LAZY_LOADING-1}  # as drivers do by default
+    export BASCULE_EMULATED_FREES_WAIT=${BASCULE_EMULATED_FREES_WAIT-0}    # no free of memory may be relied on to wait
     say "running the Python tests with the emulated device in the driver's place"
     cd "$root" && exec "$venv_python" -m pytest -n "$(nproc)" --max-worker-restart 0 --dist loadfile -m "$which" \
         --junitxml="$root/build/dev/$report" "$@"
