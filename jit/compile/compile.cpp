@@ -161,13 +161,22 @@ Image image_of_variable(const Program& program, const Nvrtc& nvrtc, std::span<co
     make_no_code(options, nvrtc);
     const Instance& variable = program.instances.at(0);
     const std::string canonical = canonical_name(program.source.text);
-    const auto ask = [&](const char* reflecting) {
-        const std::vector<std::string> names = {
-            variable.expression, fmt::format("bascule::signature<bascule::{}<decltype({})>::result_>",
-                                             reflecting, variable.kernel)};
+    // Of a `__managed__` variable NVRTC has no type without the second parentheses, which make it a reference.
+    const auto ask = [&](const char* reflecting, bool has_name = true) {
+        std::vector<std::string> names = {fmt::format(
+            "bascule::signature<bascule::{}<decltype(({}))>::result_>", reflecting, variable.kernel)};
+        if (has_name) names.insert(names.begin(), variable.expression);
         return nvrtc.compile(program.source.text, canonical, headers, options, names);
     };
     Nvrtc::Result result = ask("variable_of");
+    if (!result.succeeded && result.log.find("must have a constant value") != result.log.npos) {
+        // The address of a `__managed__` variable is no constant, so NVRTC does not tell its name.
+        Nvrtc::Result managed = ask("variable_of", false);
+        if (managed.succeeded) {
+            result = std::move(managed);
+            result.lowered_names.insert(result.lowered_names.begin(), "");
+        }
+    }
     if (!result.succeeded && result.log.find("unnamed type") != result.log.npos) {
         // `struct { int n; } v;`: its size is all that can be told.
         Nvrtc::Result nameless = ask("nameless_variable_of");

@@ -35,6 +35,8 @@ struct variable_of {
 };
 template <class T_, int N_, int... E_>
 struct variable_of<T_[N_], E_...> : variable_of<T_, E_..., N_> {};
+template <class T_>
+struct variable_of<T_&> : variable_of<T_> {};
 
 /// The same without the element's type, for one without a name: a __global__ template cannot be told of it.
 struct bytes {};
@@ -52,5 +54,7 @@ struct nameless_variable_of {
 };
 template <class T_, int N_, int... E_>
 struct nameless_variable_of<T_[N_], E_...> : nameless_variable_of<T_, E_..., N_> {};
+template <class T_>
+struct nameless_variable_of<T_&> : nameless_variable_of<T_> {};
 
 }  // namespace bascule

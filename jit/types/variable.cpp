@@ -7,6 +7,8 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/text/lexer.hpp>
+#include <bascule/jit/types/demangle.hpp>
+#include <bascule/jit/types/ptx_text.hpp>
 #include <bascule/jit/types/variable.hpp>
 
 namespace bascule {
@@ -45,6 +47,15 @@ std::string without_local_scopes(std::string name) {
     return name;
 }
 
+/// "_ZN62_INTERNAL_..64_GLOBAL__N_..5counterE", whose scopes have no names, is "_ZN5counterE".
+std::string without_scopes(std::string name) {
+    for (const std::string_view scope : local_scopes) {
+        for (std::size_t at = name.find(scope); at != name.npos; at = name.find(scope))
+            name.erase(at, scope.size());
+    }
+    return name;
+}
+
 /// Walks over the text's namespaces, for names that people can be shown.
 class VariableFinder {
   public:
@@ -75,7 +86,9 @@ class VariableFinder {
     }
 
   private:
-    static bool is_space(const Token& token) { return token.is("__device__") || token.is("__constant__"); }
+    static bool is_space(const Token& token) {
+        return token.is("__device__") || token.is("__constant__") || token.is("__managed__");
+    }
 
     void enter_namespace() {
         std::string name;
@@ -174,7 +187,22 @@ class VariableFinder {
 
 }  // namespace
 
+namespace {
+
+/// The mangled name of the managed variable that the text calls `name`; empty where the PTX has none.
+std::string managed_name(const std::string& name, std::string_view ptx) {
+    for (std::size_t at = ptx.find(".managed"); at != ptx.npos; at = ptx.find(".managed", at + 1)) {
+        PtxTokens tokens(ptx.substr(ptx.rfind(".global", at)));
+        std::string mangled(read_ptx_declaration(tokens, "=;").name);
+        if (name_in_text(mangled) == name) return mangled;
+    }
+    return {};
+}
+
+}  // namespace
+
 std::string name_in_image(const Variable& variable, std::string_view ptx) {
+    if (variable.lowered_name.empty()) return managed_name(variable.name, ptx);
     if (!is_local(variable.lowered_name)) return variable.lowered_name;
     const std::string wanted = without_local_scopes(variable.lowered_name);
     for (std::size_t at = ptx.find("_ZN"); at != ptx.npos; at = ptx.find("_ZN", at)) {
@@ -184,6 +212,16 @@ std::string name_in_image(const Variable& variable, std::string_view ptx) {
         at += name.size();
     }
     return variable.lowered_name;
+}
+
+std::string name_in_every_image(const std::string& lowered_name) {
+    return without_local_scopes(lowered_name);
+}
+
+std::string name_in_text(const std::string& lowered_name) {
+    if (lowered_name.starts_with("_ZZ")) return {};
+    std::string name = readable_name(without_scopes(without_local_scopes(lowered_name)));
+    return name.starts_with("_Z") ? std::string() : name;
 }
 
 bool has_variables(std::string_view ptx) noexcept {

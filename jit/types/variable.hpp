@@ -13,8 +13,9 @@ namespace bascule {
 
 /// A variable as an array sees it. A value.
 struct Variable {
-    std::string name;          ///< as it was asked for: "ns::table", "scale<float>"
-    std::string lowered_name;  ///< its name in an image that was compiled as this was
+    std::string name;  ///< as it was asked for: "ns::table", "scale<float>"
+    std::string
+        lowered_name;  ///< its name in an image that was compiled as this was; empty if it is `__managed__`
     DType
         dtype;  ///< of an element: a struct or union is opaque bytes, an enumeration or a pointer an integer
     Dimensions shape;       ///< the declared extents; a vector type (float4) is one axis more
@@ -26,6 +27,13 @@ struct Variable {
 /// What the image with this PTX calls the variable. The name of a static variable, and of one in an unnamed namespace, is
 /// made from what else was compiled with it, so that an image of a template's instances has another one.
 std::string name_in_image(const Variable& variable, std::string_view ptx);
+
+/// A mangled name without what differs between images of one text: the same for one variable in all of them.
+std::string name_in_every_image(const std::string& lowered_name);
+
+/// How the text names the variable of a mangled name: "ns::table", "scale<float>". Empty where it has no name for it, as of a
+/// variable in a function.
+std::string name_in_text(const std::string& lowered_name);
 
 /// Whether this PTX has variables that outlive a launch: `__device__`, `__constant__` and static ones, constants too.
 bool has_variables(std::string_view ptx) noexcept;

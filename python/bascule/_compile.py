@@ -37,10 +37,11 @@ def compile(
     file : path, instead of `source`
         A file of CUDA C++; its directory is searched first for quoted includes.
     name_expressions : list of str, optional
-        Instances of templates, like `"scale<float>"`, that are compiled in the same run and share the module's image
-        and variables. Launches whose arguments mean one of them find it without a compile; other instances are compiled
-        when a launch needs them, or by `Module.instantiate`. Variables that are named, as `"table<float>"`, are in the
-        image whether a kernel uses them or not, for `Module.get_global`; `"&table<float>"` where a header declares it.
+        Instances of templates, like `"scale<float>"`, that are compiled in the same run, into the module's image.
+        Launches whose arguments mean one of them find it without a compile; other instances are compiled when a launch
+        needs them, or by `Module.instantiate`. Variables that are named, as `"table<float>"`, are in the image whether
+        a kernel uses them or not; `"&table<float>"` where a header declares it. All kernels of a module use one set of
+        variables, named or not.
 
     Returns
     -------

@@ -41,18 +41,22 @@ template <class... Values>
          known.empty() ? "" : fmt::format(" Its variables: {}.", fmt::join(known, ", ")));
 }
 
-Global locate(Global global, const Library& library, const std::string& name_there, bool is_constant,
-              Device device) {
-    const std::optional<LoadedVariable> loaded = library.variable(name_there, device);
-    if (!loaded || loaded->bytes != global.variable.bytes()) {
+Global located(Global global, const std::optional<LoadedVariable>& memory) {
+    if (!memory || memory->bytes != global.variable.bytes()) {
         throw Error(
             fmt::format("variable '{}' has {} bytes on the device, but its type has {}. Please report this "
                         "with your NVRTC's version.",
-                        global.variable.name, loaded ? loaded->bytes : 0, global.variable.bytes()));
+                        global.variable.name, memory ? memory->bytes : 0, global.variable.bytes()));
     }
-    global.address = loaded->address;
-    global.in_constant_memory = is_constant;
+    global.address = memory->address;
+    global.in_constant_memory = memory->is_constant;
     return global;
+}
+
+Global located(Global global, const Library& library, const CodeSymbol& symbol, Device device) {
+    std::optional<LoadedVariable> memory = library.variable(symbol.name, device);
+    if (memory) memory->is_constant = symbol.is_constant;
+    return located(std::move(global), memory);
 }
 
 /// A variable that one of the linked texts declares: that text's compiler knows its type.
@@ -76,7 +80,7 @@ std::optional<Global> find_in_texts(const ImageSource& images, const Library& li
                  "variable '{}' is static in {}, and a linked program has no name for it: remove `static`.",
                  name, text.program.source.name);
         }
-        return locate(std::move(global), library, name_there, symbol->is_constant, device);
+        return located(std::move(global), library, *symbol, device);
     }
     return std::nullopt;
 }
@@ -99,7 +103,7 @@ Global find_in_code(const Library& library, const std::string& name, Device devi
         global.variable.lowered_name = symbol.name;
         global.variable.dtype = {DType::Kind::unsigned_integer, 1};
         global.variable.shape.push_back(static_cast<std::int64_t>(symbol.bytes));
-        return locate(std::move(global), library, symbol.name, symbol.is_constant, device);
+        return located(std::move(global), library, symbol, device);
     }
     fail(name, image, "the code has no variable '{}'.{}{}", name, did_you_mean(name, known),
          known.empty() ? "" : fmt::format(" Its variables: {}.", fmt::join(known, ", ")));
@@ -113,40 +117,22 @@ Global find_global_of_images(const Module& module, const std::string& name, Devi
     return find_in_code(*library, name, device);
 }
 
-/// A variable of the one text that `probed` was compiled from. `unused` says what to do where no kernel uses it.
-template <class Unused>
-Global find_in_text(const ProbedProgram& probed, const Library& library, const std::string& name,
-                    Device device, const Unused& unused) {
-    const Source& source = probed.program.source;
+/// A variable of the one text that `probed` was compiled from.
+Global find_in_text(const Module& module, const ProbedProgram& probed, const std::string& name,
+                    Device device) {
+    const Source& source = module.source();
     const std::vector<std::string> known = find_variables(source.text);
-    const std::string wanted = qualified_variable(name, known, source.name);
+    const std::string wanted =
+        qualified_variable(name.substr(name.starts_with("::") ? 2 : 0), known, source.name);
     Global global{{}, 0, device};
     try {
         global.variable = reflect_variable(probed, wanted);
     } catch (const CompileError& error) {
         if (error.details().name_expression.empty()) throw;
-        fail_name(error, name, known, source, library.image());
+        fail_name(error, name, known, source, *probed.made.image);
     }
-    const std::string& ptx = library.image().ptx;
-    const std::string name_there = name_in_image(global.variable, ptx);
-    if (!library.variable(name_there, device)) {
-        fail(name, library.image(), "{} has variable '{}', but {}", source.name, wanted, unused(wanted));
-    }
-    const CodeOutline outline = outline_of_ptx({source.name, ptx, CodeKind::ptx});
-    const CodeSymbol* const symbol = outline.find(name_there);
-    return locate(std::move(global), library, name_there, symbol != nullptr && symbol->is_constant, device);
-}
-
-/// Whether a name expression of the module is this variable.
-bool is_named(const Module& module, const std::string& name) {
-    const std::vector<Instance> instances = module.instances();
-    if (std::ranges::none_of(instances, &Instance::is_variable)) return false;
-    const Source& source = module.source();
-    const std::string unscoped = name.substr(name.starts_with("::") ? 2 : 0);
-    const std::string wanted = qualified_variable(unscoped, find_variables(source.text), source.name);
-    return std::ranges::any_of(instances, [&](const Instance& each) {
-        return each.is_variable() && without_blanks(each.kernel) == without_blanks(wanted);
-    });
+    const LoadedVariable memory = module.variable(global.variable, device);
+    return located(std::move(global), memory);
 }
 
 }  // namespace
@@ -165,51 +151,18 @@ ArrayView Global::view() const {
 }
 
 Global find_global(const Kernel& kernel, const std::string& name, Device device) {
-    if (kernel.module().images() != nullptr) return find_global_of_images(kernel.module(), name, device);
+    const Module& module = kernel.module();
+    if (module.images() != nullptr) return find_global_of_images(module, name, device);
     if (kernel.existing(device) == nullptr) require_loadable(std::nullopt, kernel.name());
-    const Library& library = *kernel.loaded(device).library;
-    kernel.module().note_exposed_variables();
-    return find_in_text(kernel.probed(device), library, name, device, [&](const std::string&) {
-        return fmt::format(
-            "kernel '{}' does not use it, and the compiler left it out of that kernel's code. Ask a kernel that "
-            "uses it, or use it in this one.",
-            kernel.name());
-    });
+    kernel.loaded(device);
+    module.note_exposed_variables();
+    return find_in_text(module, kernel.probed(device), name, device);
 }
 
 Global find_global(const Module& module, const std::string& name, Device device) {
     if (module.images() != nullptr) return find_global_of_images(module, name, device);
-    const auto& declarations = module.declarations();
-    const auto found = std::ranges::find_if(declarations, &KernelDeclaration::is_template);
-    const bool named = is_named(module, name);
-    const std::string& text = module.source().text;
-    const std::string bare = name.substr(0, name.find('<'));
-    const bool may_have_it =
-        text.find(bare.substr(bare.rfind(':') + 1)) != text.npos ||  // npos + 1: all of it
-        text.find("include") != text.npos;
-    if (found != declarations.end() && !named && may_have_it) {
-        reject_field(ErrorKind::value, "name",
-                     "{} has the template '{}', and instances have variables of their own: ask the kernel "
-                     "whose '{}' you mean, with kernel.get_global(\"{}\"); an instance is "
-                     "kernel.instantiate(...). A variable that is named with the instances, in "
-                     "name_expressions, is the module's.",
-                     module.source().name, found->name, name, name);
-    }
-    const Arch arch = module.options().arch.value_or(device.arch());
-    const std::shared_ptr<const Image> image = module.compile(arch).image;
-    if (image->kernels.empty() && !named) {
-        fail(name, *image, "no kernel of {} can be loaded, and its variables are loaded with them.",
-             module.source().name);
-    }
-    if (module.existing_library(device) == nullptr) require_loadable(std::nullopt, module.source().name);
-    const std::shared_ptr<const Library> library = module.library(device);
     module.note_exposed_variables();
-    return find_in_text(module.probed(device), *library, name, device, [](const std::string& wanted) {
-        return fmt::format(
-            "no kernel of the module uses it, and the compiler left it out. Use it in a kernel, or compile it "
-            "with the text: name_expressions=[\"{}\"].",
-            wanted);
-    });
+    return find_in_text(module, module.probed(device), name, device);
 }
 
 }  // namespace bascule

@@ -9,8 +9,7 @@
 
 namespace bascule {
 
-/// A variable in a device's memory. The module of the kernel that it was asked of owns the memory: keep one
-/// of them. A value; any thread may use it. Copies (memory.hpp) are ordered like any array's: by the stream.
+/// A variable in a device's memory. The module owns the memory: keep it, or one of its kernels. A value; any thread may use it. Copies (memory.hpp) are ordered like any array's: by the stream.
 struct Global {
     Variable variable;
     std::uint64_t address = 0;
@@ -22,15 +21,15 @@ struct Global {
     ArrayView view() const;
 };
 
-/// The copy that `kernel` uses: each compiled image has its own variables, and so has each device. `name` is
-/// qualified ("ns::table", "scale<float>"), or a last component that only one variable of the text has.
-/// Compiles and loads the kernel if need be, and asks the compiler for the variable's type once.
-/// Throws: CompileError for a name that is not a variable of the text ("did you mean 'table'?"), and for one
-/// that no kernel uses, so that the compiler left it out; LibraryError, CudaError.
+/// The variable that all kernels of `kernel`'s module have on this device. `name` is qualified ("ns::table",
+/// "scale<float>"), or a last component that only one variable of the text has. Compiles and loads the kernel if need be, and
+/// asks the compiler for the variable's type once. Throws: CompileError for a name that is not a variable of the text
+/// ("did you mean 'table'?"), and for a managed variable, or one with a function's address, that no loaded kernel uses;
+/// LibraryError, CudaError.
 Global find_global(const Kernel& kernel, const std::string& name, Device device = Device::current());
 
-/// The copy that all kernels of a module share. Throws: as above; ArgumentError where the module has
-/// templates, whose instances are images of their own.
+/// The same, without a kernel to load first: where no loaded kernel uses the variable, it is loaded with the module's own
+/// functions, or alone.
 Global find_global(const Module& module, const std::string& name, Device device = Device::current());
 
 }  // namespace bascule

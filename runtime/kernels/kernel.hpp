@@ -26,6 +26,7 @@ struct KernelChoices;  // kernel_state.hpp
 struct KernelFamily;
 struct KernelFunction;
 struct ModuleState;
+struct Variable;
 template <class Signature>
 class TypedKernel;  // typed_kernel.hpp
 
@@ -49,9 +50,9 @@ struct KernelReference {
 };
 
 /// A CUDA C++ text and its options. Its functions that are not templates are one image, compiled once per
-/// architecture and loaded once per device. Instances of templates are images of their own, with their own copy of
-/// the text's global variables: one for all that were asked for together, and one for each other. Thread-safe. Copies
-/// share everything.
+/// architecture and loaded once per device. Instances of templates are images of their own: one for all that were asked
+/// for together, and one for each other. All images of a module have one set of variables on each device. Thread-safe.
+/// Copies share everything.
 class Module {
   public:
     /// Finds the kernels of the text; compiles nothing yet. The instances that `name_expressions` name
@@ -102,8 +103,9 @@ class Module {
     Cache::Lookup compile(Arch arch) const;
     /// That image, loaded for `device`. Throws: as `compile`, and CudaError.
     std::shared_ptr<const Library> library(Device device) const;
-    /// What `library` returned before, or null.
-    std::shared_ptr<const Library> existing_library(Device device) const;
+    /// The memory of a variable of the text, which all kernels of the module share. It is loaded, alone if need be, where no
+    /// kernel that was loaded uses it. Throws: CompileError where that cannot be; LibraryError, CudaError.
+    LoadedVariable variable(const Variable& variable, Device device) const;
     /// For questions about that code, of a module that is one text.
     ProbedProgram probed(Device device) const;
 

@@ -25,8 +25,11 @@
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/kernels/image_source.hpp>
 #include <bascule/runtime/kernels/library.hpp>
+#include <bascule/runtime/kernels/module_variables.hpp>
 
 namespace bascule {
+
+struct ModuleState;
 
 /// One image per architecture, loaded once per device: the functions of a text, instances of its templates, or both.
 class Unit {
@@ -36,11 +39,9 @@ class Unit {
     };
 
     /// `functions_too`: beside the instances, what is not a template. `images`: what makes them instead of the compiler.
-    Unit(const Source& source, const CompileOptions& options, Cache& cache, std::vector<Instance> instances,
-         bool functions_too, const ImageSource* images = nullptr)
-        : source_(source),
-          options_(options),
-          cache_(cache),
+    Unit(ModuleState& module, std::vector<Instance> instances, bool functions_too,
+         const ImageSource* images = nullptr)
+        : module_(module),
           instances_(std::move(instances)),
           functions_too_(functions_too),
           images_made_by_(images) {}
@@ -68,9 +69,7 @@ class Unit {
     };
     const Compiled* find(Arch arch) const noexcept;  // `compiling_` is held
 
-    const Source& source_;
-    const CompileOptions& options_;
-    Cache& cache_;
+    ModuleState& module_;
     std::vector<Instance> instances_;
     bool functions_too_;
     const ImageSource* images_made_by_;  // null: the compiler, from the text
@@ -153,6 +152,7 @@ struct ModuleState {
     CompileOptions options;
     Cache& cache;
     std::shared_ptr<const ImageSource> images;  // null: the text is compiled
+    ModuleVariables variables;
     std::vector<KernelDeclaration> declarations;
     std::deque<KernelFamily> families;  // one for each name; never moved
     Unit* main =
@@ -169,6 +169,7 @@ struct ModuleState {
     KernelFamily* undeclared_family(const std::string& name, const Image& image);
     /// The family of an instance of a template that the text does not spell.
     KernelFamily& family_of(const Instance& instance);
+    LoadedVariable variable(const Variable& wanted, Device device);
     /// Whether the text may declare what cannot be read in it.
     bool may_have_macros() const;
 

@@ -37,6 +37,7 @@ struct LoadedKernel {
 struct LoadedVariable {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
+    bool is_constant = false;  ///< a `__constant__` variable
 };
 
 /// A CUlibrary that this object owns; it keeps its image. Immutable once made; any thread may use it. Its
@@ -65,8 +66,8 @@ class Library {
     /// Throws: CudaError when the driver refuses this kernel (the emulated device says which PTX line).
     std::unique_ptr<const LoadedKernel> load(const KernelImage& kernel, Device device) const;
 
-    /// A variable of the image on a device: each device, and each Library, has its own copy, initialised when
-    /// it is first needed. None when the image has no variable of that name. Throws: CudaError.
+    /// A variable of the image on a device: each device has its own copy, and so has each Library of an image that
+    /// ModuleVariables did not give another's address. It is initialised when it is first needed. None when the image has no variable of that name. Throws: CudaError.
     std::optional<LoadedVariable> variable(const std::string& lowered_name, Device device) const;
 
   private:

@@ -23,6 +23,7 @@
 #include <bascule/runtime/faults/failure_details.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
+#include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
@@ -156,7 +157,7 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
         }
     }
     instances = state.without_function(std::move(instances));
-    state.main = &state.units.emplace_back(state.source, state.options, cache, instances, true);
+    state.main = &state.units.emplace_back(state, instances, true);
     state.add_functions(instances, *state.main);
     for (KernelFamily& family : state.families) {
         if (family.declarations.size() == 1 && !family.has_templates)
@@ -171,8 +172,7 @@ Module::Module(std::shared_ptr<const ImageSource> images, Source place, CompileO
     state.images = std::move(images);
     describe_failures();
     state.cache.set_driver_limit(driver_limit());
-    state.main = &state.units.emplace_back(state.source, state.options, cache, std::vector<Instance>{}, true,
-                                           state.images.get());
+    state.main = &state.units.emplace_back(state, std::vector<Instance>{}, true, state.images.get());
     const std::shared_ptr<const Image> image =
         state.main->compile(state.options.arch.value_or(device.arch())).image;
     if (image->kernels.empty()) {
@@ -409,7 +409,7 @@ KernelFunction& ModuleState::function(const Instance& which) {
 KernelFunction& ModuleState::function(const std::string& expression, const std::vector<Instance>& together) {
     const std::lock_guard lock(growing);
     if (const auto known = functions.find(expression); known != functions.end()) return *known->second;
-    Unit& unit = units.emplace_back(source, options, cache, together, false);
+    Unit& unit = units.emplace_back(*this, together, false);
     add_functions(together, unit);
     return *functions.at(expression);
 }
@@ -490,8 +490,7 @@ std::vector<Kernel> Module::instantiate(const std::vector<NamedInstance>& wanted
         Unit* unit = nullptr;
         {
             const std::lock_guard lock(state_->growing);
-            unit =
-                &state_->units.emplace_back(state_->source, state_->options, state_->cache, together, false);
+            unit = &state_->units.emplace_back(*state_, together, false);
         }
         unit->compile(arch);  // may throw: nothing refers to the unit then
         const std::lock_guard lock(state_->growing);
@@ -523,9 +522,37 @@ std::shared_ptr<const Library> Module::library(Device device) const {
     return state_->main->loaded(device).library;
 }
 
-std::shared_ptr<const Library> Module::existing_library(Device device) const {
-    const Unit::Loaded* const loaded = state_->main->existing(device);
-    return loaded == nullptr ? nullptr : loaded->library;
+LoadedVariable Module::variable(const Variable& variable, Device device) const {
+    return state_->variable(variable, device);
+}
+
+LoadedVariable ModuleState::variable(const Variable& wanted, Device device) {
+    if (const auto known = variables.find(wanted, device)) return *known;
+    require_loadable(std::nullopt, source.name);
+    const Arch arch = options.arch.value_or(device.arch());
+    if (!main->compile(arch).image->kernels.empty() || !main->instances().empty()) {
+        main->loaded(device);
+        if (const auto known = variables.find(wanted, device)) return *known;
+    }
+    const auto refuse = [&](std::string_view why) {
+        throw CompileError(
+            fmt::format(
+                "no kernel that is loaded uses variable '{}' of {}, and {}. Launch a kernel that uses it first, or "
+                "name that kernel in name_expressions.",
+                wanted.name, source.name, why),
+            {.name_expression = wanted.name});
+    };
+    if (wanted.lowered_name.empty()) refuse("NVRTC compiles a managed variable only with what uses it");
+    Unit* alone = nullptr;
+    {
+        const std::lock_guard lock(growing);
+        alone = &units.emplace_back(*this, std::vector<Instance>{{wanted.name, "&" + wanted.name}}, false);
+    }
+    const std::vector<PtxVariable> compiled = variables_of(alone->compile(arch).image->ptx);
+    if (std::ranges::any_of(compiled, &PtxVariable::points_to_function))
+        refuse("it has the address of a function, which only code that is compiled with it can call");
+    alone->loaded(device);
+    return variables.find(wanted, device).value();
 }
 
 ProbedProgram Module::probed(Device device) const {
@@ -534,7 +561,7 @@ ProbedProgram Module::probed(Device device) const {
 }
 
 std::optional<ProbedProgram> Unit::probed(const std::string& expression, Arch arch) {
-    if (images_made_by_ == nullptr) return ProbedProgram{program(arch), compile(arch), cache_};
+    if (images_made_by_ == nullptr) return ProbedProgram{program(arch), compile(arch), module_.cache};
     for (ProbedProgram& each : images_made_by_->programs(arch)) {
         if (each.made.image->find(expression) != nullptr) return std::move(each);
     }
@@ -542,7 +569,7 @@ std::optional<ProbedProgram> Unit::probed(const std::string& expression, Arch ar
 }
 
 Program Unit::program(Arch arch) const {
-    return program_of({source_, options_, instances_}, functions_too_, arch);
+    return program_of({module_.source, module_.options, instances_}, functions_too_, arch);
 }
 
 Program program_of(LinkedText text, bool functions_too, Arch arch) {
@@ -565,7 +592,7 @@ bool Unit::is_current() const {
     return std::all_of(images.begin(), images.end(), [&](const Compiled& each) {
         if (images_made_by_ != nullptr)
             return std::ranges::all_of(images_made_by_->programs(each.asked), &ProbedProgram::is_current);
-        return ProbedProgram{program(each.asked), each.lookup, cache_}.is_current();
+        return ProbedProgram{program(each.asked), each.lookup, module_.cache}.is_current();
     });
 }
 
@@ -579,9 +606,9 @@ Cache::Lookup Unit::compile(Arch arch) {
         const std::lock_guard lock(compiling_);
         if (const Compiled* known = find(arch)) return known->lookup;
     }
-    if (images_made_by_ == nullptr) keep_source(source_, options_);
+    if (images_made_by_ == nullptr) keep_source(module_.source, module_.options);
     Cache::Lookup lookup =
-        images_made_by_ == nullptr ? cache_.image(program(arch)) : images_made_by_->image(arch);
+        images_made_by_ == nullptr ? module_.cache.image(program(arch)) : images_made_by_->image(arch);
     const std::lock_guard lock(compiling_);
     if (const Compiled* known = find(arch)) return known->lookup;
     images_.push_back({arch, lookup});
@@ -601,17 +628,23 @@ std::shared_ptr<const Image> Unit::any_compiled() const {
 
 const Unit::Loaded& Unit::loaded(Device device) {
     if (const Loaded* hit = existing(device)) return *hit;
-    const Arch arch = options_.arch.value_or(device.arch());
+    const Arch arch = module_.options.arch.value_or(device.arch());
     refuse_unfit(arch, device);
     const Cache::Lookup lookup = compile(arch);
-    const TracedCall call(CallKind::load, [&] { return "load " + source_.name; });
+    const TracedCall call(CallKind::load, [&] { return "load " + module_.source.name; });
     const std::lock_guard lock(loading_);
     if (const Loaded* hit = existing(device)) return *hit;
     auto made = std::make_unique<Loaded>(Loaded{lookup, nullptr});
     for (const auto& other : owned_) {
-        if (other->image == made->image && other->library->serves(device)) made->library = other->library;
+        // One that uses another image's variables has their addresses on its device.
+        const bool is_same = other->image == made->image && &other->library->image() == made->image.get();
+        if (is_same && other->library->serves(device)) made->library = other->library;
     }
-    if (made->library == nullptr) made->library = Library::load(made->image, device);
+    if (images_made_by_ == nullptr) {
+        made->library = module_.variables.load({program(arch), lookup, module_.cache}, device, made->library);
+    } else if (made->library == nullptr) {
+        made->library = Library::load(made->image, device);
+    }
     owned_.push_back(std::move(made));
     loaded_[static_cast<std::size_t>(device.ordinal())].store(owned_.back().get(), std::memory_order_release);
     return *owned_.back();

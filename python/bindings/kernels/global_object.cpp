@@ -34,7 +34,7 @@ py::object get_global(const py::object& self, const std::string& name) {
 void bind_globals(py::module_& module) {
     add_method(
         module.attr("Kernel"), "get_global", &get_global<KernelObject>, "name"_a,
-        R"(A `__device__` or `__constant__` variable of this kernel's code, as a DeviceArray that views it.
+        R"(A `__device__`, `__constant__` or `__managed__` variable of this kernel's code, as a DeviceArray that views it.
 
 name : "table", "ns::table", or "scale<float>" for an instance of a variable template.
 
@@ -44,13 +44,15 @@ what is read through a NumPy dtype; write a structured scalar or array, or bytes
 
 `copy_to_host` reads it and `copy_from_host` writes it, in the order of a stream; a launch does not know which variables its kernel
 uses, so do both on one stream. A `__constant__` variable is filled and assigned like any array; kernels take it where they declare
-const elements, and other libraries get it read-only, since no kernel can write it. A template's instances have variables of their own.)");
+const elements, and other libraries get it read-only, since no kernel can write it. All kernels of a module, and all instances of its templates, use one
+variable on each device.)");
     add_method(
         module.attr("Module"), "get_global", &get_global<Module>, "name"_a,
-        R"(A `__device__` or `__constant__` variable that all kernels of this module share, as a DeviceArray: see Kernel.get_global.
+        R"(A `__device__`, `__constant__` or `__managed__` variable, as a DeviceArray: see Kernel.get_global.
 
-With kernel templates in the text each instance has its own variables, so ask a kernel instead; or name the variable when compiling, with the
-instances: `name_expressions=["scale<float>", "table<float>"]`.)");
+Kernels that are compiled later use the same memory. They read a `__constant__` variable as global memory then, which is slower where all
+threads read one element: name the kernels with it when compiling, `name_expressions=["scale<float>", "table<float>"]`, so that they are compiled
+together.)");
 }
 
 }  // namespace bascule::python

@@ -567,7 +567,7 @@ instances : dict of kernel names to lists, with a tuple of template arguments fo
     a single argument; strings, integers, bools and NumPy dtypes as in Kernel.instantiate. All arguments of a template are needed.
 
 Returns a dict of the same form, with Kernels. Launches of `module.name` whose arguments mean one of these instances find it without
-a compile. The instances share one image, and so one copy of the text's variables, unless they were asked for before. The cache on
+a compile. The instances share one image, but for those that were asked for before. The cache on
 disk keeps the set: the same set is found in the next process, another set is compiled anew.
 
 >>> module.instantiate({"scale": [("float",), ("double",)], "block_sum": [{"T": "int", "BLOCK": 128}]}))")

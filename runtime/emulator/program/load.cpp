@@ -89,10 +89,13 @@ std::variant<std::shared_ptr<const Module>, LoadError> load(std::string_view tex
             for (const ptx::Variable::Reference& reference : variable.references) {
                 const auto target = symbols.globals.find(reference.symbol);
                 const auto function = symbols.functions.find(reference.symbol);
-                if (function != symbols.functions.end() && reference.offset + 8 <= variable.bytes) {
+                if (function != symbols.functions.end() &&
+                    reference.offset + reference.bytes <= variable.bytes) {
                     const std::uint64_t address =
                         symbols.address_of(*function->second) + static_cast<std::uint64_t>(reference.addend);
-                    std::memcpy(module->globals[at->second].initial.data() + reference.offset, &address, 8);
+                    const std::uint64_t value = address >> (8 * reference.first_byte);
+                    std::memcpy(module->globals[at->second].initial.data() + reference.offset, &value,
+                                reference.bytes);
                     continue;
                 }
                 if (target == symbols.globals.end()) {
@@ -101,8 +104,9 @@ std::variant<std::shared_ptr<const Module>, LoadError> load(std::string_view tex
                                          std::string(reference.symbol) +
                                          "', which is not a global variable or function of this module"};
                 }
-                module->globals[at->second].relocations.push_back(
-                    {reference.offset, target->second, reference.addend});
+                module->globals[at->second].relocations.push_back({reference.offset, target->second,
+                                                                   reference.addend, reference.first_byte,
+                                                                   reference.bytes});
             }
         }
         for (const ptx::Function& function : parsed.functions) {

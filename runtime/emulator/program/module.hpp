@@ -21,6 +21,8 @@ struct Global {
         std::uint64_t offset = 0;
         std::size_t global = 0;  ///< index into Module::globals
         std::int64_t addend = 0;
+        unsigned first_byte = 0;  ///< of the address
+        unsigned bytes = 8;
     };
     std::string name;
     std::uint64_t bytes = 0;

@@ -14,11 +14,13 @@ namespace emulated::ptx {
 
 /// A variable of any memory space, or a parameter.
 struct Variable {
-    /// The address of a symbol, stored at `offset` of the initial value.
+    /// Bytes of the address of a symbol, stored at `offset` of the initial value.
     struct Reference {
         std::uint64_t offset = 0;
         std::string_view symbol;
         std::int64_t addend = 0;
+        unsigned first_byte = 0;
+        unsigned bytes = 8;  ///< 1 behind a mask: 0xFF00(generic(symbol))
     };
     std::string_view name;
     Space space = Space::global;

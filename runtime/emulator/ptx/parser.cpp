@@ -349,29 +349,52 @@ class Parser {
         if (bytes > 8) fail("initial values of 128 bits are written as two of .b64");
         std::uint64_t bits = 0;
         if (peek().kind == TokenKind::word) {
-            Variable::Reference reference;
-            reference.offset = variable.initial.size();
-            const bool is_generic = accept("generic");
-            if (is_generic) expect("(");
-            reference.symbol = word("a symbol");
-            if (is_generic) expect(")");
-            if (peek().is("+") || peek().is("-")) {
-                const bool minus = take().is("-");
-                const auto value = static_cast<std::int64_t>(constant());
-                reference.addend = minus ? -value : value;
-            }
-            if (bytes != 8) fail("an address needs 8 bytes: mask() initialisers are not supported");
-            variable.references.push_back(reference);
+            if (bytes != 8) fail("an address needs 8 bytes, or a mask for one of them: 0xFF(name)");
+            address(variable);
         } else if (is_float(variable.type)) {
             if (peek().kind == TokenKind::integer)
                 fail("a floating-point variable begins with a floating-point number");
             bits = float_constant(variable.type);
         } else {
             bits = constant();
+            if (accept("(")) bits = masked(variable, bits, bytes);
         }
         const std::size_t at = variable.initial.size();
         variable.initial.resize(at + bytes);
         std::memcpy(variable.initial.data() + at, &bits, bytes);
+    }
+
+    /// `generic(name)+8` or `name`, whose bytes follow.
+    Variable::Reference& address(Variable& variable) {
+        Variable::Reference& reference = variable.references.emplace_back();
+        reference.offset = variable.initial.size();
+        const bool is_generic = accept("generic");
+        if (is_generic) expect("(");
+        reference.symbol = word("a symbol");
+        if (is_generic) expect(")");
+        if (peek().is("+") || peek().is("-")) {
+            const bool minus = take().is("-");
+            const auto value = static_cast<std::int64_t>(constant());
+            reference.addend = minus ? -value : value;
+        }
+        return reference;
+    }
+
+    /// What follows `0xFF00(`: one byte of an address or of a number, which is the result.
+    std::uint64_t masked(Variable& variable, std::uint64_t mask, unsigned bytes) {
+        const auto shift = static_cast<unsigned>(std::countr_zero(mask));
+        if (bytes != 1 || mask == 0 || shift % 8 != 0 || mask >> shift != 0xFF)
+            fail("a mask selects one byte, for a variable of .b8, .s8 or .u8: 0xFF, 0xFF00, ...");
+        std::uint64_t value = 0;
+        if (peek().kind == TokenKind::word) {
+            Variable::Reference& reference = address(variable);
+            reference.first_byte = shift / 8;
+            reference.bytes = 1;
+        } else {
+            value = constant() >> shift & 0xFF;
+        }
+        expect(")");
+        return value;
     }
 
     std::uint64_t float_constant(Type type) {

@@ -175,7 +175,7 @@ def test_its_headers_are_of_the_same_version():
 @needs_nvrtc_12
 def test_kernels_of_every_kind_compile_and_run_on_a_driver_of_cuda_12():
     """Overloads, templates, structures, variables: what the newest NVRTC does in all other tests."""
-    chosen = ["jit/test_instantiation.py", "jit/test_globals.py", "jit/test_structures.py", "test_end_to_end.py"]
+    chosen = ["jit/test_instantiation.py", "variables/test_globals.py", "jit/test_structures.py", "test_end_to_end.py"]
     command = [*PYTEST, "-m", "not slow", *(f"tests/python/{name}" for name in chosen)]
     printed_by(*command, cwd=ROOT, timeout=600, BASCULE_DEVICE="emulated", BASCULE_EMULATED_DRIVER="12.4")
 

@@ -42,10 +42,11 @@ std::shared_ptr<const Instance> instantiate(const program::Module& module, Conte
     // Addresses in initialisers are known only once every variable has one.
     for (std::size_t i = 0; i < module.globals.size(); ++i) {
         for (const program::Global::Relocation& relocation : module.globals[i].relocations) {
-            const std::uint64_t value =
+            const std::uint64_t address =
                 addresses[relocation.global] + static_cast<std::uint64_t>(relocation.addend);
-            std::byte* to = heap.host(addresses[i] + relocation.offset, sizeof value);
-            if (to != nullptr) std::memcpy(to, &value, sizeof value);
+            const std::uint64_t value = address >> (8 * relocation.first_byte);
+            std::byte* to = heap.host(addresses[i] + relocation.offset, relocation.bytes);
+            if (to != nullptr) std::memcpy(to, &value, relocation.bytes);
         }
         if (module.globals[i].constant) heap.set_read_only(addresses[i]);
     }

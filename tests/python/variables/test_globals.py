@@ -392,12 +392,3 @@ def test_a_variable_is_compiled_for_once():
     compiled = bascule.cache.stats().compiled
     kernel.get_global("once_only")
     assert bascule.cache.stats().compiled == compiled
-
-
-def test_a_module_with_templates_asks_whose_variable_is_meant():
-    module = bascule.compile(
-        "__device__ int v = 3; template <class T> __global__ void k(T* p) { *p = v; } __global__ void f() { v = 4; }"
-    )
-    with pytest.raises(ValueError, match=r"template 'k'.*kernel\.get_global\(\"v\"\)"):
-        module.get_global("v")
-    assert module.f.get_global("v").copy_to_host() == 3
