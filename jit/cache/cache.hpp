@@ -15,7 +15,7 @@
 namespace bascule {
 
 class DiskCache;
-struct CacheKey;
+struct CacheState;  // cache_state.hpp
 
 /// Where an image came from.
 enum class Origin : std::uint8_t { compiled, memory, disk };
@@ -95,10 +95,7 @@ class Cache {
     static Cache& process_default();
 
   private:
-    struct State;
-    struct Search;
-
-    std::shared_ptr<State> state_;  // also of a compile that goes on after its wait was interrupted
+    std::shared_ptr<CacheState> state_;  // also of a compile that goes on after its wait was interrupted
 };
 
 }  // namespace bascule

@@ -1,9 +1,8 @@
-// Images in memory, each made once however many ask at the same time.
+// Images in memory.
 #pragma once
 
-#include <exception>
+#include <cstddef>
 #include <memory>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -13,7 +12,7 @@
 
 namespace bascule {
 
-/// Thread-safe. No lock is held while an image is made or headers are looked at.
+/// Thread-safe. No lock is held while headers are looked at.
 class MemoryCache {
   public:
     /// How many header states of one program are kept.
@@ -31,30 +30,8 @@ class MemoryCache {
     void keep(const CacheKey& key, Entry entry);
     void clear();
 
-    /// What is done for a key by one thread at a time.
-    class Job {
-      public:
-        virtual ~Job() = default;
-        /// In the thread that asks. True: there is nothing to make.
-        virtual bool find() = 0;
-        /// Compiles; as run_watched says (jit/process/compile_watch), maybe in a thread that goes on when its wait was
-        /// it any more. The job owns what it uses, this cache too.
-        virtual void make() = 0;
-    };
-    /// Runs the job unless another thread runs one for the same key: then waits for that one to end, and gets its exception
-    /// if it threw. `what`: what is compiled, for people. A job that asks for its own key makes it again instead of waiting
-    /// for itself. Throws: what the job throws; CompileInterrupted.
-    void run_once(const CacheKey& key, const std::string& what, const std::shared_ptr<Job>& job);
-
   private:
-    struct Flight;
-    /// The flight that runs for `key`, or null, and then `own` runs.
-    std::shared_ptr<Flight> join_or_start(const CacheKey& key, const std::shared_ptr<Flight>& own);
-    void land(const CacheKey& key, const std::shared_ptr<Flight>& flight, std::exception_ptr failure);
-
-    // Both guarded by fork_safe_mutex().
-    std::unordered_map<CacheKey, std::vector<Entry>, CacheKeyHash> entries_;
-    std::unordered_map<CacheKey, std::shared_ptr<Flight>, CacheKeyHash> flights_;
+    std::unordered_map<CacheKey, std::vector<Entry>, CacheKeyHash> entries_;  // guarded by fork_safe_mutex()
 };
 
 }  // namespace bascule

@@ -8,10 +8,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/cache/memory_cache.hpp>
+#include <bascule/jit/cache/single_flight.hpp>
 #include <bascule/jit/process/compile_watch.hpp>
-
-#include "lambda_job.hpp"
 
 namespace bascule::testing {
 namespace {
@@ -43,7 +41,6 @@ struct Watched {
 };
 
 CacheKey key() { return {"a", {1, 1}}; }
-bool nothing() { return false; }
 
 TEST_CASE("work of a thread that nobody watches runs in it") {
     std::thread::id where;
@@ -67,7 +64,7 @@ TEST_CASE("work of a watched thread runs in another one, which is not watched") 
 
 TEST_CASE("an interrupted wait ends, and who asks again waits for what goes on") {
     const Watched here;
-    MemoryCache cache;
+    SingleFlight flights;
     std::latch may_end(1);
     std::atomic<int> made{0};
     const auto make = [&] {
@@ -77,7 +74,7 @@ TEST_CASE("an interrupted wait ends, and who asks again waits for what goes on")
     const int endings_before = endings;
     interrupts = true;
     for (int i = 0; i < 2; ++i) {
-        CHECK_THROWS_WITH_AS(cache.run_once(key(), "a.cu", std::make_shared<LambdaJob>(nothing, make)),
+        CHECK_THROWS_WITH_AS(flights.run(key(), "a.cu", make),
                              "NVRTC was compiling a.cu and goes on; its image will be in the cache.",
                              CompileInterrupted);
     }
@@ -85,20 +82,8 @@ TEST_CASE("an interrupted wait ends, and who asks again waits for what goes on")
     CHECK(endings == endings_before + 2);
     interrupts = false;
     counted_down_when_asked = &may_end;  // which is when this one waits already
-    cache.run_once(key(), "a.cu", std::make_shared<LambdaJob>(nothing, [&] { ++made; }));
+    flights.run(key(), "a.cu", [&] { ++made; });
     CHECK(made == 1);
-}
-
-TEST_CASE("what is found at once starts no thread") {
-    const Watched here;
-    MemoryCache cache;
-    std::thread::id where;
-    const auto find = [&] {
-        where = std::this_thread::get_id();
-        return true;
-    };
-    cache.run_once(key(), "a.cu", std::make_shared<LambdaJob>(find, [] { FAIL("it was found"); }));
-    CHECK(where == std::this_thread::get_id());
 }
 
 }  // namespace
