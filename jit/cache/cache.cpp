@@ -264,11 +264,6 @@ void report(const Program& program, const Lookup& lookup, const CacheKey& key, c
 
 // --- Settings and statistics
 
-const char* to_string(Origin origin) noexcept {
-    static constexpr const char* names[] = {"compiled", "memory", "disk"};
-    return names[static_cast<std::size_t>(origin)];
-}
-
 Cache::Cache(ToolkitLocation toolkit, CachePlace place, CacheLimit limit)
     : state_(std::make_shared<CacheState>(std::move(toolkit),
                                           CachePlace(absolute_or_empty(place.path), std::move(place.problem)),

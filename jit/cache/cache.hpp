@@ -7,6 +7,7 @@
 #include <string>
 
 #include <bascule/jit/cache/cache_sweep.hpp>
+#include <bascule/jit/cache/origin.hpp>
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
@@ -16,11 +17,6 @@ namespace bascule {
 
 class DiskCache;
 struct CacheState;  // cache_state.hpp
-
-/// Where an image came from.
-enum class Origin : std::uint8_t { compiled, memory, disk };
-
-const char* to_string(Origin origin) noexcept;  ///< "compiled", "memory", "disk"
 
 /// Counts since the process started.
 struct CacheStatistics {

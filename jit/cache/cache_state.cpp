@@ -13,8 +13,13 @@ CacheState::CacheState(ToolkitLocation location, CachePlace place, CacheLimit li
       toolkit(std::move(location)),
       handler([](const std::string& text) { std::fprintf(stderr, "bascule: %s\n", text.c_str()); }) {}
 
+const char* to_string(Origin origin) noexcept {
+    static constexpr const char* names[] = {"compiled", "memory", "disk"};
+    return names[static_cast<std::size_t>(origin)];
+}
+
 void CacheState::warn(const std::string& text) {
-    Cache::WarningHandler current;
+    DiskCache::WarningHandler current;
     {
         const std::lock_guard lock(fork_safe_mutex());
         if (is_compile_thread()) return postponed.push_back(text);

@@ -9,10 +9,11 @@
 #include <string>
 #include <vector>
 
-#include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/cache/disk_cache.hpp>
 #include <bascule/jit/cache/memory_cache.hpp>
+#include <bascule/jit/cache/origin.hpp>
 #include <bascule/jit/cache/single_flight.hpp>
+#include <bascule/jit/compile/nvrtc.hpp>
 
 namespace bascule {
 
@@ -41,7 +42,7 @@ struct CacheState {
     std::shared_ptr<const Nvrtc> nvrtc;  // null: not loaded yet
 
     std::vector<std::string> postponed;  // guarded by fork_safe_mutex(), as is the next
-    Cache::WarningHandler handler;
+    DiskCache::WarningHandler handler;
     std::array<std::atomic<std::uint64_t>, 3> counts{};  // by Origin
 };
 

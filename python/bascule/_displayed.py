@@ -1,21 +1,23 @@
-"""Objects that notebooks and IPython show by `bascule._display`, which is imported then."""
+"""Objects that notebooks and IPython show. `bascule._display` draws them, and is imported when the first is shown."""
 
+import importlib
 from typing import Any
+
+
+def drawing() -> Any:
+    """The module `bascule._display`, which imports what it draws: nothing that it draws may import it by name."""
+    return importlib.import_module("bascule._display")
 
 
 class DisplayedAsHtml:
     """Shown as HTML by notebooks."""
 
     def _repr_html_(self) -> str:
-        from bascule import _display
-
-        return _display.html(self)
+        return str(drawing().html(self))
 
 
 class Displayed(DisplayedAsHtml):
     """The same, and in lines by IPython."""
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        from bascule import _display
-
-        _display.pretty(self, printer, cycle)
+        drawing().pretty(self, printer, cycle)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bascule import _terminal
-from bascule._displayed import DisplayedAsHtml
+from bascule._displayed import DisplayedAsHtml, drawing
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -127,9 +127,7 @@ class CompileError(Error, RuntimeError):
         return _terminal.coloured(text) if _terminal.prints_uncaught_errors_in_colour() else text
 
     def _render_traceback_(self) -> list[str]:
-        from bascule._display import values
-
-        return values.traceback(self)
+        return list(drawing().traceback(self))
 
 
 class KernelAttributeError(CompileError, AttributeError):

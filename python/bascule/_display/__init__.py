@@ -10,8 +10,9 @@ from bascule import _bascule, _decorator, _errors, _explain, cache
 from bascule._display import kernels, values
 from bascule._display.document import Document
 from bascule._display.kernels import documentation, signature
+from bascule._display.values import traceback
 
-__all__ = ["documentation", "html", "pretty", "signature", "text"]  # __doc__, __signature__ and what is shown
+__all__ = ["documentation", "html", "pretty", "signature", "text", "traceback"]
 
 _DOCUMENTS: tuple[tuple[type, Callable[[Any], Document]], ...] = (
     (_bascule.Kernel, kernels.kernel),
