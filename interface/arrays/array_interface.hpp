@@ -61,7 +61,7 @@ struct ArrayView {
     StreamSource stream_source = StreamSource::interface;
     Dimensions shape;
     Dimensions strides;                            ///< bytes, always filled in
-    std::shared_ptr<const StructLayout> layout{};  ///< of the elements, where `descr` names their fields
+    std::shared_ptr<const StructLayout> layout{};  ///< of the elements, if `descr` names their fields
     std::shared_ptr<const MaskView> mask{};        ///< which elements are valid; null: all of them
 
     int ndim() const noexcept { return shape.size(); }

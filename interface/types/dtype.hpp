@@ -18,10 +18,10 @@ struct DType {
         unsigned_integer,  ///< u1 u2 u4 u8
         floating,          ///< f2 f4 f8
         complex,           ///< c8 c16
-        opaque,            ///< Vn: n bytes without a meaning (a struct), or with that of `format`
+        opaque,            ///< Vn: n bytes without a meaning (a struct), or with the meaning of `format`
         datetime,          ///< M8[unit]: a 64-bit integer with a unit
         timedelta,         ///< m8[unit]
-        bit,               ///< t1: one bit an element; masks only
+        bit,               ///< t1: one bit per element; masks only
     };
     /// The meaning of opaque bytes, named as in ml_dtypes. A typestr has no letters for these formats: bytes that are
     /// known by their typestr alone have `none`. Arrays whose dtype has a name, and kernel parameters, have a format.
@@ -131,8 +131,8 @@ constexpr const ElementType* element_type(DType dtype) noexcept {
 /// The element type with this name in ml_dtypes, or nothing.
 std::optional<DType> dtype_named(std::string_view name) noexcept;
 
-/// Whether an array with elements `given` fits a kernel that declares `declared`: both are the same type, or they have
-/// the same size and one of them is opaque bytes without a format.
+/// Whether an array with elements `given` fits a kernel that declares `declared`: both are the same type, or both are
+/// opaque bytes of the same size and one has no format.
 bool same_elements(DType declared, DType given) noexcept;
 
 /// The kind of number; a format counts as floating or as an integer.

@@ -200,7 +200,7 @@ Lookup compile_alone(const std::shared_ptr<const Request>& request) {
     return *made;
 }
 
-// --- What the steps need
+// --- Helpers of the steps
 
 std::string Request::description() const {
     if (program.instances.empty()) return program.source.name;

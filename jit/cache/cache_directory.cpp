@@ -69,7 +69,7 @@ std::string words_for(int error) { return std::strerror(error); }
 /// Root is trusted, because root can change what this process runs anyway.
 bool is_trusted(uid_t owner) { return owner == geteuid() || owner == 0; }
 
-/// Why others can replace a directory on the way to `path`; empty where nobody can.
+/// Why others can replace a directory on the way to `path`; empty if nobody can.
 std::string replaceable(const std::string& path) {
     std::string shared;  // a sticky directory above, in which every user can create files
     for (std::size_t slash = 0; slash != path.npos; slash = path.find('/', slash + 1)) {

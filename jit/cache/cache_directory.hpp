@@ -16,7 +16,7 @@ namespace bascule {
 struct CachePlace {
     CachePlace(std::string of_path = {}, std::string why_not = {})  // NOLINT(google-explicit-constructor)
         : path(std::move(of_path)), problem(std::move(why_not)) {}
-    /// Empty: nothing is kept, because the user wants that or there is no home directory.
+    /// The path; empty if the user wants nothing to be kept, or without a home directory.
     std::string path;
     std::string problem;  ///< why nothing may be kept there; empty if it may
 };

@@ -29,7 +29,7 @@ class DiskCache {
 
     /// The result of a search.
     struct Found {
-        CacheEntry entry;  ///< without an image: none was found
+        CacheEntry entry;  ///< its image is null if none was found
         int place = 0;     ///< where to store an image that was not found: a free place, or the oldest
     };
     /// Finds the entry of `key` that was made from the headers as they are now. Records its use, at most once an hour.

@@ -15,7 +15,7 @@ struct SingleFlight::Flight {
     std::promise<void> promise;
     std::shared_future<void> end = promise.get_future().share();
     std::atomic<std::thread::id>
-        worker{};  // none until it begins: who asked, interrupted, may ask again before that
+        worker{};  // empty until the work begins; an interrupted caller may ask again before that
     std::uint64_t generation = fork_generation();
 };
 

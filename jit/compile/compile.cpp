@@ -228,10 +228,10 @@ Nvrtc::Result with_canonical_places(Nvrtc::Result result, const std::string& nam
 
 /// A kernel of an image: its C++ name, "ns::add" or "scale<float>", and its lowered name.
 struct EntryName {
-    std::string name;  // empty where C++ has none for it
+    std::string name;  // empty if C++ has none
     std::string lowered_name;
     std::string
-        overload;  // the expression that means it among others of its name; empty if its types are not known
+        overload;  // the expression that selects it among its overloads; empty if its types are not known
 };
 
 EntryName name_of_entry(const std::string& entry) {

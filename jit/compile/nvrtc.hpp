@@ -45,7 +45,7 @@ class Nvrtc {
     const std::string& identity() const noexcept { return identity_; }
     /// Those that exist, in order.
     const std::vector<std::string>& include_paths() const noexcept { return include_paths_; }
-    /// Whether they belong to an installation, rather than named by the user.
+    /// Whether they belong to an installation; false if the user named them.
     bool found_include_paths() const noexcept { return found_include_paths_; }
     const std::vector<int>& supported_archs() const noexcept;  ///< 75, 80, ...
     /// The architecture to compile for on this device: the device's, or, if this NVRTC is too old for it, PTX of the

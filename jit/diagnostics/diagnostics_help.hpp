@@ -8,7 +8,7 @@
 
 namespace bascule {
 
-/// A sentence without "help: "; empty if there is no help. `diagnostic` is from parse_log.
+/// A sentence without "help: ", or empty. `diagnostic` is from parse_log.
 std::string help_for(const Diagnostic& diagnostic, const Source& source);
 
 /// Lines about include directories that do not exist, if a header was not found; otherwise empty.

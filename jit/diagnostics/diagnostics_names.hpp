@@ -12,7 +12,7 @@ namespace bascule {
 /// messages.
 std::string unknown_name(const Diagnostic& diagnostic);
 
-/// Help about that name: the header, the namespace, or the name that was meant. Empty if there is no help.
+/// Help about that name: the header, the namespace, or the name that was meant; may be empty.
 std::string help_for_name(const std::string& name, const Diagnostic& diagnostic, const Source& source);
 
 /// The header that defines a class of cuda::std which is only declared so far. Empty for other messages.

@@ -33,7 +33,7 @@ struct Place {
 /// Follows links.
 Place place_at(const std::string& path) noexcept;
 
-/// What a compiler that looks for a header sees at `path`. Unreadable files count as missing.
+/// The kind of object at `path` for a compiler that looks for a header: an unreadable file is `other`.
 PlaceKind includable_at(const std::string& path) noexcept;
 
 /// Whether reading it may never end: true for pipes, sockets and devices.

@@ -52,7 +52,7 @@ class Record {
         (pass(values), ...);
     }
 
-    /// An enumeration whose values go from 0 to `last`.
+    /// Passes an enumeration whose values are 0 to `last`.
     template <auto last>
     void choice(decltype(last)& value) {
         using Choice = decltype(last);

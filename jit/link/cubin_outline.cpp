@@ -50,7 +50,7 @@ constexpr std::uint8_t function_type = 2;      // STT_FUNC
 constexpr std::uint8_t is_entry = 0x10;        // a bit of a symbol's `other`
 constexpr std::uint8_t parameter_info = 0x17;
 constexpr std::uint8_t has_bytes_behind =
-    4;  // of an entry of .nv.info: its value is the size of what follows
+    4;  // form of an entry of .nv.info whose value is the number of bytes that follow
 
 /// One entry of .nv.info about a parameter.
 struct ParameterInfo {

@@ -10,7 +10,7 @@
 
 namespace bascule {
 
-/// How threads wait for compiles. Python's bindings set a watch, because Python handles signals only in its main
+/// Decides how threads wait for compiles. Python's bindings set a watch, because Python handles signals only in its main
 /// thread.
 struct CompileWatch {
     /// Whether the calling thread is to be asked while it waits; its compiles then run on separate threads.

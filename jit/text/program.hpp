@@ -38,7 +38,7 @@ struct Program {
     enum class Purpose : std::uint8_t {
         code,
         signatures,  ///< only the instances' signatures: their bodies are not compiled
-        variable,    ///< one variable's type and lowered name; `instances` has its name twice (variable.hpp)
+        variable,    ///< one variable's type and lowered name; its name is in `instances`
         made,        ///< the result of `maker`
     };
 

@@ -36,7 +36,7 @@ std::string to_string(Arch arch);
 /// Throws: ArgumentError (value) that shows the expected form.
 Arch parse_arch(std::string_view text);
 
-/// How a text is compiled. All members except `pch` are part of the cache key, in this order.
+/// The options of a compile. All members except `pch` are part of the cache key, in this order.
 struct CompileOptions {
     std::string std = "c++17";  ///< c++17 (also c++11, c++14), c++20, from NVRTC 13.3 on c++23
     std::vector<std::pair<std::string, std::string>> defines;  ///< -DNAME=VALUE; an empty value is -DNAME

@@ -15,7 +15,7 @@ namespace bascule {
 struct Variable {
     std::string name;  ///< the name that was asked for: "ns::table", "scale<float>"
     std::string
-        lowered_name;  ///< its name in an image that was compiled as this was; empty if it is `__managed__`
+        lowered_name;  ///< its name in images that are compiled in the same way; empty if it is `__managed__`
     DType
         dtype;  ///< of an element: a struct or union is opaque bytes, an enumeration or a pointer an integer
     Dimensions shape;       ///< the declared extents; a vector type (float4) adds an axis
