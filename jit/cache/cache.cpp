@@ -224,7 +224,7 @@ HeaderScan scan_headers_of(const Request& request) {
                     what, program.source.name, program.source.first_line));
 }
 
-/// `reached`: the headers, for precompiled headers, or null.
+/// `reached`: the headers that the program reads, for precompiled headers, or null.
 Lookup compile_from(const Request& request, const HeaderScan& scan, const HeaderManifest* reached) {
     const Program& program = request.program;
     if (program.headers != nullptr && scan.certain && !scan.manifest.is_equivalent(*program.headers))

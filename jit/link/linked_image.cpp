@@ -20,7 +20,7 @@ LinkedImage::LinkedImage(std::vector<Code> codes, std::vector<KernelImage> kerne
                        options_.lineinfo, options_.debug, options_.max_registers.value_or(0))) {
     for (const Code& code : codes_)
         key_ += fmt::format("\n{} {}", to_string(code.kind), to_string(digest_of(code.bytes)));
-    // The kernels' signatures are part of the image, and equal code may come with other parameter names.
+    // The image has the kernels' signatures, and the same code may come with other parameter names.
     for (const KernelImage& kernel : kernels_)
         key_ +=
             fmt::format("\n{} {} {}", kernel.expression, kernel.lowered_name, to_string(kernel.signature));

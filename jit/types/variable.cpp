@@ -116,7 +116,7 @@ class VariableFinder {
                 return;
             } else if (token.is("[") || token.is("=") || token.is(";") || token.is(",") || token.is("{")) {
                 add(name);
-                // In `int a[2], b = 3;` the next declarator has the type at the beginning.
+                // In `int a[2], b = 3;` the second declarator has the type of the first.
                 while (!tokens_[at_].is(";") && !tokens_[at_].is(",") &&
                        tokens_[at_].kind != Token::Kind::end) {
                     skip_one();
