@@ -26,8 +26,7 @@ enum class StreamSource : std::uint8_t {
     ignored,     ///< the caller, the environment or the configuration said to ignore it
 };
 
-/// The fields as a producer gave them. They have the right Python types; nothing else is checked. Borrows `typestr`
-/// from the reader.
+/// The fields as a producer gave them. Only their Python types are checked. Borrows `typestr` from the reader.
 struct RawInterface {
     std::int64_t version = 3;
     bool accept_newer = false;  ///< a later version than 3 is read by the rules of version 3
@@ -81,8 +80,7 @@ void find_contiguity(ArrayView& view) noexcept;
 
 /// Throws an ArgumentError that names the field, its value, and why the value is wrong.
 using FailField = void (*)(const char* field, const std::string& got, const std::string& why);
-/// An array with an extent of 0 is empty. Fails for 'shape' when an extent is negative, or the bytes do not fit 63
-/// bits.
+/// An array with an extent of 0 is empty. Fails for 'shape' when an extent is negative, or the bytes do not fit 63 bits.
 std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize, FailField fail);
 
 /// Whether all bytes of a non-empty array have addresses below 2**64.

@@ -28,10 +28,9 @@ constexpr PlainTraits traits_of(DataType type) noexcept {
     return type.code | PlainTraits{type.bits} << 8 | PlainTraits{type.lanes} << 16;
 }
 
-/// Reads address and size of a tensor whose elements are numbers with the traits in `array`. Returns false unless the
-/// tensor has at least one dimension and one element, is contiguous in C order, and has no overflow in its sizes. Does
-/// not check whether the elements reach beyond the end of the address space. Writes the extents to `shape` unless it is
-/// null.
+/// Reads address and size of a tensor whose elements are numbers with the traits in `array`. Returns false unless the tensor
+/// has at least one dimension and one element, is contiguous in C order, and has no overflow in its sizes. Does not check
+/// whether the elements reach beyond the end of the address space. Writes the extents to `shape` unless it is null.
 inline bool read_plain_elements(const Tensor& tensor, PlainArray& array, Dimensions* shape) noexcept {
     if (tensor.data == nullptr || tensor.ndim < 1 || tensor.ndim > max_dimensions || tensor.shape == nullptr)
         return false;
@@ -62,15 +61,13 @@ ArrayView view_of(const Tensor& tensor);
 /// The element type, or nothing if no array can have it. Throws: nothing.
 std::optional<DType> dtype_of(DataType type) noexcept;
 
-/// The DLPack type of an element type; nothing for structures, times and opaque bytes, which DLPack lacks. Throws:
-/// nothing.
+/// The DLPack type of an element type; nothing for structures, times and opaque bytes, which DLPack lacks. Throws: nothing.
 std::optional<DataType> data_type_of(DType dtype) noexcept;
 
 /// Why an array cannot be a tensor, as the rest of a sentence that begins with "the array"; empty if it can.
 std::string why_not_a_tensor(const ArrayView& view);
 
-/// Writes the strides in elements to `out`, which has one place for each axis. The array must be one that can be a
-/// tensor.
+/// Writes the strides in elements to `out`, which has one place for each axis. The array must be one that can be a tensor.
 void element_strides(const ArrayView& view, std::span<std::int64_t> out) noexcept;
 
 /// "CUDA device 0", "host memory", "pinned host memory", "a device of type 10 (number 0)".

@@ -1,5 +1,4 @@
-// Plain arrays, the usual arguments for `T*`: a launch needs few values of them, and compares one word with the
-// parameter.
+// Plain arrays, the usual arguments for `T*`: a launch needs few values of them, and compares one word with the parameter.
 #pragma once
 
 #include <array>
@@ -29,8 +28,7 @@ inline constexpr std::array<std::uint8_t, 5> element_codes = {6, 0, 1, 2,
 /// The traits of parameters that take no plain array: no array fits them, and they are not scalars.
 inline constexpr PlainTraits takes_none = detail::scalar_trait;
 
-/// The traits of an array of numbers; for a parameter `const T*`, `readonly` is true. Returns not_plain if the elements
-/// are not numbers.
+/// The traits of an array of numbers; for a parameter `const T*`, `readonly` is true. Other elements give not_plain.
 constexpr PlainTraits plain_traits(DType dtype, bool readonly) noexcept {
     const bool number = dtype.kind <= DType::Kind::complex && dtype.format == DType::Format::none;
     if (!number || dtype.itemsize > (dtype.kind == DType::Kind::complex ? 16 : 8)) return not_plain;

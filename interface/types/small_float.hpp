@@ -8,8 +8,7 @@
 
 namespace bascule {
 
-/// The layout of a binary format: a sign, an exponent of `exponent_bits` with the usual bias, and `mantissa` stored
-/// bits.
+/// The layout of a binary format: a sign, an exponent of `exponent_bits` with the usual bias, and `mantissa` stored bits.
 struct SmallFloat {
     int mantissa;
     int exponent_bits;

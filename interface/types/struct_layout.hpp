@@ -42,8 +42,7 @@ constexpr std::string_view to_string(LayoutSource source) noexcept {
     return source == LayoutSource::dtype ? "dtype" : "ctypes structure";
 }
 
-/// One entry of a `descr` as the producer gave it. An entry without a name, or with neither `typestr` nor `nested`, is
-/// padding.
+/// One entry of a producer's `descr`. It is padding without a name, or with neither `typestr` nor `nested`.
 struct DescrEntry {
     std::string name;
     std::string typestr;             ///< empty for a nested structure

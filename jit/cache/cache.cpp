@@ -47,8 +47,7 @@ struct Uncacheable {
     std::string doubt;
 };
 
-/// The headers of `Program::headers` are no longer there. This concerns the thread that asked with them, not those that
-/// wait for the same key.
+/// The headers of `Program::headers` are gone. Only the thread that asked with them fails, not those that wait for the key.
 struct HeadersChanged : Error {
     using Error::Error;
 };

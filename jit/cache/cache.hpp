@@ -75,8 +75,7 @@ class Cache {
     /// The images on disk.
     DiskCache& disk() noexcept;
 
-    /// While such an object lives, all caches of the process compile every program that they are asked for, in all
-    /// threads, and keep nothing.
+    /// While such an object lives, the caches of the process compile all programs, in all threads, and keep nothing.
     class Disabled {
       public:
         Disabled() noexcept;

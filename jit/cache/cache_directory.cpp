@@ -97,8 +97,7 @@ std::optional<std::string> distrust(const struct stat& status) {
     return std::nullopt;
 }
 
-/// Makes the directory and its missing parents, accessible to this user only. Also returns true if another process made
-/// it first.
+/// Makes the directory and its missing parents, for this user only. Returns true too if another process was faster.
 bool make_directories(const std::string& path) {
     for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
         const std::string ancestor = path.substr(0, slash);
@@ -212,8 +211,7 @@ void sign(int file) {
     if (ftruncate(file, 0) == 0) static_cast<void>(pwrite(file, text.data(), text.size(), 0));
 }
 
-/// The number of the other process that has signed the file, if it is running on this machine; 0 if it is stopped or
-/// dead.
+/// The other process that has signed the file, if it runs on this machine; 0 if it is stopped or dead.
 int running_holder(int file) {
     std::array<char, 64> bytes{};
     if (pread(file, bytes.data(), bytes.size() - 1, 0) <= 0) return 0;

@@ -1,5 +1,4 @@
-// The directory of the disk cache: its place, whether it can be trusted, and its files, which are read whole, published
-// whole, listed and removed.
+// The directory of the disk cache: its place, whether it can be trusted, and its files.
 #pragma once
 
 #include <chrono>

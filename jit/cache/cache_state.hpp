@@ -28,8 +28,7 @@ struct CacheState {
     }
 
     void warn(const std::string& text);
-    /// Passes on the warnings that `disk` gave on compile threads, so that the program gets them on the thread that
-    /// asked.
+    /// Passes on the warnings that `disk` gave on compile threads, so that the program gets them on the thread that asked.
     void warn_of_compile_threads();
 
     MemoryCache memory;

@@ -1,5 +1,4 @@
-// Images on disk: found by key, verified before use, replaced if they fail verification, and removed when they are the
-// least recently used.
+// Images on disk: found by key, verified before use, and removed when they are the least recently used.
 #pragma once
 
 #include <atomic>
@@ -34,9 +33,8 @@ class DiskCache {
     };
     /// Finds the entry of `key` that was made from the headers as they are now. Records its use, at most once an hour.
     Found load(const CacheKey& key, const WantedHeaders& wanted);
-    /// Locks `key` among the processes that use the directory: the others wait, while this process runs, for the entry
-    /// that it stores. Returns nothing if the holder is stopped for half a minute; two processes then compile the same
-    /// program.
+    /// Locks `key` among the processes that use the directory: the others wait, while this process runs, for the entry that
+    /// it stores. Returns nothing if the holder is stopped for half a minute; two processes then compile the same program.
     std::optional<CacheDirectory::Lock> lock(const CacheKey& key) const;
     /// Why `load` found nothing, for the log; see miss_reason.hpp.
     std::string why_missing(const CacheKey& key, const std::string& source_directory) const;

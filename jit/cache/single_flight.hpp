@@ -15,9 +15,8 @@ namespace bascule {
 class SingleFlight {
   public:
     /// Runs `work` like run_watched (jit/process/compile_watch), unless another thread runs work for the same key: then
-    /// waits for that work to end, and throws its exception if it threw. `what`: names the work for users. Work that
-    /// asks for its own key runs at once, because it would wait for itself. Throws: what the work throws;
-    /// CompileInterrupted.
+    /// waits for that work to end, and throws its exception if it threw. `what`: names the work for users. Work that asks
+    /// for its own key runs at once, because it would wait for itself. Throws: what the work throws; CompileInterrupted.
     void run(const CacheKey& key, const std::string& what, const std::function<void()>& work);
 
   private:

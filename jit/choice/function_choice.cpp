@@ -260,8 +260,7 @@ struct Chooser {
     }
 
     /// Follows C++: the best conversion of each argument wins, then a non-template function, then the more specialized
-    /// template. The compiler decides which one is more specialized, because functions of one type differ in nothing
-    /// else.
+    /// template. The compiler decides which one is more specialized, because functions of one type differ in nothing else.
     std::optional<Candidate> winner(std::span<const Candidate> candidates) const {
         const auto best = std::ranges::find_if(candidates, [&](const Candidate& candidate) {
             return std::ranges::all_of(
@@ -305,8 +304,7 @@ struct Chooser {
         return most_specialized_alone(tied);
     }
 
-    /// Asks the compiler with functions that are declared after the text, with the same templates; each returns its
-    /// number.
+    /// Asks the compiler with functions that are declared after the text, with the same templates; each returns its number.
     std::optional<Candidate> most_specialized_alone(std::span<const Candidate* const> tied) const {
         std::string functions;
         for (std::size_t i = 0; i < tied.size(); ++i) {

@@ -170,8 +170,7 @@ Image image_of_variable(const Program& program, const Nvrtc& nvrtc, std::span<co
     };
     Nvrtc::Result result = ask("variable_of");
     if (!result.succeeded && result.log.find("must have a constant value") != result.log.npos) {
-        // The address of a `__managed__` variable is not a constant expression, so NVRTC does not give its lowered
-        // name.
+        // The address of a `__managed__` variable is not a constant expression, so NVRTC does not give its lowered name.
         Nvrtc::Result managed = ask("variable_of", false);
         if (managed.succeeded) {
             result = std::move(managed);

@@ -48,8 +48,7 @@ class CompilePlan {
     /// on the plan keeps only names that were asked for.
     bool revise(const std::vector<Diagnostic>& diagnostics);
 
-    /// Why the first instance or variable that these diagnostics concern does not exist: "has no instance ..."; empty
-    /// if they concern none.
+    /// Why the first instance or variable in these diagnostics does not exist: "has no instance ..."; may be empty.
     std::string refused_instance(const std::vector<Diagnostic>& diagnostics, const Source& source) const;
 
   private:

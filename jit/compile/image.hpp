@@ -29,8 +29,7 @@ struct Image {
     /// NVRTC's warnings at canonical places; readable_log (diagnostics.hpp) maps them to a source.
     std::string log;
     std::vector<KernelImage> kernels;
-    /// Kernels that the text declares and this image lacks, with the reasons: templates, overloads, code that an #if
-    /// removed.
+    /// Declared kernels that this image lacks, with the reasons: templates, overloads, code that an #if removed.
     std::vector<std::pair<std::string, std::string>> absent;
     std::string nvrtc_version;        ///< "13.0"
     double compile_milliseconds = 0;  ///< spent in NVRTC

@@ -5,8 +5,7 @@
 
 namespace bascule {
 
-/// Writes the file that `program_name` names, unless it exists with this text; replaces a link. Throws: FileError that
-/// names the option.
+/// Writes the file `program_name`, unless it exists with this text; replaces a link. Throws: FileError with the option.
 void keep_source(const Source& source, const CompileOptions& options);
 
 }  // namespace bascule

@@ -38,8 +38,7 @@ DynamicLibrary open(const std::vector<std::string>& named, const DriverLimit& li
     return {"NVRTC", by_preference(libraries, limit), advice_without_nvrtc(places)};
 }
 
-/// NVRTC opens its builtins library by this name at the first compile. It is in the same directory, or else found by
-/// the loader.
+/// NVRTC opens its builtins by this name at the first compile: in its own directory, or where the loader finds them.
 std::string builtins_beside(const std::string& library, Nvrtc::Version version) {
     const std::string name = "libnvrtc-builtins.so." + to_string(version);
     const std::filesystem::path beside = std::filesystem::path(library).parent_path() / name;
@@ -109,8 +108,7 @@ struct Nvrtc::Functions {
                            {.library = "NVRTC", .paths_tried = {}, .loader_message = error_string(result)});
     }
 
-    /// Reads a text with NVRTC's functions for its size and its content. `terminated`: the size counts a terminating
-    /// NUL, which is removed.
+    /// Reads a text by its size and copy functions. If it is `terminated`, the size counts a NUL, which is removed.
     template <class Size, class Copy>
     std::string read(nvrtcProgram program, Size size_of, Copy copy, const char* call, bool terminated) const {
         std::size_t size = 0;

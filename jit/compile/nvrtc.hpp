@@ -13,8 +13,7 @@
 
 namespace bascule {
 
-/// The places of NVRTC and the CUDA headers. The layer that knows the installation fills it in (Python: from the
-/// wheels).
+/// The places of NVRTC and the CUDA headers. The layer that knows the installation fills it in (Python: from the wheels).
 struct ToolkitLocation {
     /// Paths or sonames; the driver decides between them (nvrtc_choice.hpp). If empty, in this order: CUDA_HOME and
     /// CUDA_PATH, the active environment (VIRTUAL_ENV, CONDA_PREFIX), the program's own directories and those of its
@@ -23,8 +22,7 @@ struct ToolkitLocation {
     /// Directories of cuda_fp16.h and CCCL. If empty: those next to the loaded library, then those of a toolkit of
     /// exactly its version.
     std::vector<std::string> include_paths;
-    /// Whether those directories were found in an installed toolkit or wheel. If a user named them, their files may be
-    /// edited.
+    /// Whether those are of an installed toolkit or wheel; files of directories that a user named may be edited.
     bool found_include_paths = false;
 
     bool operator==(const ToolkitLocation&) const = default;

@@ -25,8 +25,7 @@ bool configures_nvrtc(const std::string& macro) {
     return macro.starts_with("_") || macro.starts_with("CUDA") || macro == "NDEBUG" || macro == check_bounds;
 }
 
-/// The defines that concern only the user's text. They follow NVRTC's own headers, which a define of T or type would
-/// break.
+/// The defines that concern only the user's text. They follow NVRTC's own headers, which a define of T or type would break.
 std::string defines_text(const CompileOptions& options) {
     std::string text;
     for (const auto& [name, value] : options.defines) {

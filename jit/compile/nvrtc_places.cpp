@@ -34,8 +34,7 @@ Paths entries_that_begin(const fs::path& directory, std::string_view prefix) {
     return found;
 }
 
-/// libnvrtc.so and libnvrtc.so.VERSION in these directories; each library is listed once, even if several links lead to
-/// it.
+/// libnvrtc.so and libnvrtc.so.VERSION in these directories; each library is listed once, even if several links lead to it.
 std::vector<std::string> libraries_in(const Paths& directories) {
     std::vector<std::string> libraries;
     Paths known;

@@ -13,8 +13,7 @@ struct NvrtcPlace {
 };
 
 /// All places, in the order in which they are searched: CUDA_HOME and CUDA_PATH, the active environment (VIRTUAL_ENV,
-/// CONDA_PREFIX), the program's own directories, the usual toolkit directory, the loader. Reads the environment and
-/// directories; loads nothing.
+/// CONDA_PREFIX), the program's own directories, the usual toolkit directory, the loader. Loads nothing.
 std::vector<NvrtcPlace> nvrtc_places();
 
 /// The NVRTCs of toolkits and of the loader only, for Python, which searches its own environment. For a toolkit without

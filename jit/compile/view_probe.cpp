@@ -150,8 +150,7 @@ Layouts probe(const std::vector<Parameter>& views, const Program& program, const
             if (auto layout = layout_of(views[i], image.ptx, i)) layouts.emplace(views[i].spelling, *layout);
         }
     } catch (const CompileError&) {
-        // The compiler does not initialise them as constants: these types have no layout, and arguments for them are
-        // refused.
+        // They are not constant-initialised: these types have no layout, and arguments for them are refused.
     }
     return layouts;
 }

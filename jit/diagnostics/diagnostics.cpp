@@ -241,8 +241,7 @@ void place(Diagnostic& diagnostic, const Source& source, const std::string& cano
 /// The beginning of the line that NVRTC adds for a name expression.
 constexpr std::string_view name_expression_lead = "#pragma nv_mangled_name ";
 
-/// NVRTC 12.0 shows no source line for a name expression: the last message about it spells it, with blanks between all
-/// tokens.
+/// NVRTC 12.0 shows no source line for a name expression; the last message spells it, with blanks between tokens.
 void show_name_expressions(std::vector<Diagnostic>& diagnostics) {
     constexpr std::string_view opening = "Input name expression was: \"";
     for (const Diagnostic& last : std::vector(diagnostics)) {

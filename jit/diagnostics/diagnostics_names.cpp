@@ -1,5 +1,4 @@
-// Names that the compiler does not know, and what was probably meant. A row has a name and its fix; the tests compile
-// both.
+// Names that the compiler does not know, and what was probably meant. A row has a name and its fix; the tests compile both.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -160,8 +159,7 @@ const std::vector<std::string>& builtins() {
     return names;
 }
 
-/// A type name or keyword at an edit distance of 1. These come first, because `flaot` is nearer to float than to CUDA's
-/// float2.
+/// A type name or keyword at an edit distance of 1: for `flaot` that is float, and not CUDA's float2.
 std::string nearest_type(const std::string& name) {
     const std::string nearest = nearest_name(
         name, {"int", "float", "double", "bool", "char", "short", "long", "unsigned", "signed", "void",

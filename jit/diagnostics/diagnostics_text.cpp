@@ -1,5 +1,4 @@
-// The text of a compile error: the errors that are causes, with their lines, and the number of errors that follow from
-// them.
+// The text of a compile error: the errors that are causes, with their lines, and the number of errors that follow from them.
 #include <algorithm>
 #include <initializer_list>
 
@@ -38,8 +37,7 @@ Character character_at(std::string_view text, std::size_t at) {
     return {std::min(bytes, text.size() - at), wide ? 2U : 1U};
 }
 
-/// The source line and a caret below its column, both indented by two. Shows only the part of a very long line around
-/// the caret.
+/// The source line and a caret below its column, indented by two. A very long line is cut around the caret.
 std::string lines_of(const Diagnostic& diagnostic) {
     if (diagnostic.source_line.empty()) return {};
     std::string line = diagnostic.source_line;
@@ -65,8 +63,7 @@ std::string lines_of(const Diagnostic& diagnostic) {
     return fmt::format("  {}\n{}", line, caret);
 }
 
-/// A token that is missing at the end of a line is reported at the first word of the next line, so the line before is
-/// shown too.
+/// The line before, shown because a token missing at its end is reported at the next line's first word.
 std::string line_before(const Diagnostic& diagnostic, const Context& context) {
     if (diagnostic.file != context.canonical || !diagnostic.message.starts_with("expected a")) return {};
     const std::string& shown = diagnostic.source_line;

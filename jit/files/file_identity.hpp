@@ -8,8 +8,7 @@
 
 namespace bascule {
 
-/// The attributes that a change of the file's content changes, provided that the clock has advanced since the last
-/// change.
+/// The attributes that a change of the file's content changes, provided that the clock has advanced since the last change.
 struct FileIdentity {
     std::uint64_t device = 0, inode = 0, bytes = 0;
     std::int64_t modified_ns = 0, changed_ns = 0;  ///< since 1970
@@ -39,8 +38,7 @@ PlaceKind includable_at(const std::string& path) noexcept;
 /// Whether reading it may never end: true for pipes, sockets and devices.
 bool is_endless(const std::string& path) noexcept;
 
-/// The whole content of a regular file, even if its reported size is wrong; nothing if it cannot be read, or has more
-/// than 1 GiB.
+/// The content of a regular file, even if its size is wrong; nothing if it cannot be read, or is above 1 GiB.
 std::optional<std::string> read_file(const std::string& path);
 
 inline std::int64_t nanoseconds(const timespec& time) noexcept {

@@ -1,5 +1,4 @@
-// Converts values to bytes and back: the members of a type are listed once, for writing, reading, and describing the
-// format.
+// Converts values to bytes and back: the members of a type are listed once, for writing, reading, and describing the format.
 #pragma once
 
 #include <bit>

@@ -23,8 +23,7 @@ struct Place {
     std::size_t code;
 };
 
-/// Names that the driver, the device runtime library or the linker defines: functions, tables of functions, reserved
-/// memory.
+/// Names that the driver, the device runtime library or the linker defines: functions, tables of functions, reserved memory.
 bool comes_with_device(std::string_view name) noexcept {
     return fits_one("vprintf malloc free __assertfail .nv.* cuda* __cuda* __nv_* __UDT* __UFT*", name);
 }

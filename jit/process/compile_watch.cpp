@@ -18,8 +18,7 @@ constexpr std::chrono::milliseconds look_interval{50};
 
 std::atomic<const CompileWatch*> current_watch{nullptr};
 thread_local bool on_compile_thread = false;
-/// The process that compiles the same program, for which a compile waits, or 0. If there are several, any one
-/// of them.
+/// The process that compiles the same program, for which a compile waits, or 0. If there are several, any one of them.
 std::atomic<int> awaited_process{0};
 
 /// The watch for the calling thread, or null.

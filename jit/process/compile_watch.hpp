@@ -10,8 +10,7 @@
 
 namespace bascule {
 
-/// Decides how threads wait for compiles. Python's bindings set a watch, because Python handles signals only in its main
-/// thread.
+/// How threads wait for compiles. Python's bindings set one, because only Python's main thread handles signals.
 struct CompileWatch {
     /// Whether the calling thread is to be asked while it waits; its compiles then run on separate threads.
     bool (*watches_this_thread)() noexcept;
@@ -38,8 +37,7 @@ bool is_compile_thread() noexcept;
 /// finished. Throws: what `work` throws; CompileInterrupted.
 void run_watched(const std::string& what, const std::function<void()>& work);
 
-/// While it lives, the calling thread waits for another process; watches that wait for this thread's compile are told
-/// so.
+/// While it lives, the calling thread waits for another process; watches that wait for this thread's compile are told so.
 class WaitForProcess {
   public:
     WaitForProcess() = default;

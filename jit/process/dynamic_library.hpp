@@ -17,8 +17,7 @@ class DynamicLibrary {
 
     /// The symbol, or null.
     void* find(const char* symbol) const noexcept;
-    /// The symbol. Throws: LibraryError with `message`, whose first {} is replaced by the path and the second by the
-    /// symbol.
+    /// The symbol. Throws: LibraryError with `message`, whose first {} is replaced by the path and the second by the symbol.
     void* require(const char* symbol, const char* message) const;
     /// The path of the loaded file, as resolved by the dynamic linker.
     const std::string& path() const noexcept { return path_; }

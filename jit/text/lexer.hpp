@@ -26,9 +26,8 @@ struct Piece {
     bool quotes() const noexcept { return kind == Kind::comment || kind == Kind::literal; }
 };
 
-/// The piece that begins at `at`, which must be before the end of the text and not inside another piece. A literal
-/// includes its prefix (u8"", LR"()"). An unclosed literal ends with the line, an unclosed block comment or raw string
-/// with the text.
+/// The piece that begins at `at`, which must be before the end of the text and not inside another piece. A literal includes
+/// its prefix (u8"", LR"()"). An unclosed literal ends with the line, an unclosed block comment or raw string with the text.
 Piece piece_at(std::string_view text, std::size_t at);
 
 /// A word, a number, a string or a punctuation mark; views the text.
@@ -39,8 +38,7 @@ struct Token {
     int line = 1;
 
     bool is(std::string_view expected) const noexcept { return kind != Kind::string && text == expected; }
-    /// A faster overload for string literals, whose size the compiler knows: about ten of them are compared with each
-    /// token.
+    /// A faster overload for string literals, whose size the compiler knows: about ten of them are compared with each token.
     template <std::size_t N>
     bool is(const char (&expected)[N]) const noexcept {
         return text.size() == N - 1 && kind != Kind::string &&

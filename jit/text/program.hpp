@@ -23,8 +23,7 @@ class ImageMaker {
     virtual Image make(Arch arch) const = 0;
 };
 
-/// Something that a compile is asked for by name: an instance of a kernel template, or a variable, even if no kernel
-/// uses it.
+/// A kernel template's instance or a variable that a compile is asked for by name, even if no kernel uses it.
 struct Instance {
     std::string kernel;      ///< as declared: "ns::scale"; for a variable its name: "ns::table<float>"
     std::string expression;  ///< "ns::scale<float>"; for a variable its address: "&ns::table<float>"

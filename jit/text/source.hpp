@@ -59,8 +59,7 @@ struct CompileOptions {
     bool operator==(const CompileOptions&) const = default;
 };
 
-/// The options for NVRTC, except the architecture and the toolkit's include paths. Throws: ArgumentError that names the
-/// field and its valid values.
+/// The options for NVRTC, except the architecture and the toolkit's include paths. Throws: ArgumentError with the field.
 std::vector<std::string> to_arguments(const CompileOptions& options);
 
 /// The name under which a text is compiled: equal texts are one program, whatever their origin.

@@ -26,8 +26,7 @@ class Finder {
         return tokens_[std::min(position_ + ahead, tokens_.size() - 1)];
     }
 
-    /// Resets the scope in each branch of an #if, because each branch may open a brace that is closed once, after the
-    /// #endif.
+    /// Resets the scope in each branch of an #if: each may open a brace that is closed once, after the #endif.
     void follow_conditionals() {
         for (; next_conditional_ < conditionals_.size(); ++next_conditional_) {
             const Conditional& conditional = conditionals_[next_conditional_];

@@ -23,8 +23,7 @@ struct DemangledType {
 
 DemangledType parse_type(std::string_view text);
 
-/// `const float*`, `bascule::array_view<const float, 2>`; omits default arguments of CCCL's templates, and inline
-/// namespaces.
+/// `const float*`, `bascule::array_view<const float, 2>`; omits inline namespaces and CCCL's defaults.
 std::string spell(const DemangledType& type);
 
 /// Splits at commas outside all brackets; trims the parts.

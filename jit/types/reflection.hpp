@@ -1,5 +1,4 @@
-// Reads a Signature from a name that NVRTC mangled, so that the compiler determines the parameters, not a regular
-// expression.
+// Reads a Signature from a name that NVRTC mangled, so that the compiler determines the parameters.
 #pragma once
 
 #include <string>

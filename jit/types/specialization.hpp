@@ -38,8 +38,7 @@ struct Deduction {
     bool complete() const noexcept { return missing < 0; }
 };
 
-/// The explicit arguments by template parameter. Throws: ArgumentError for too many, and for a name that the template
-/// does not have.
+/// The explicit arguments by template parameter. Throws: ArgumentError for too many, and for an unknown name.
 Deduction place_explicit(const KernelDeclaration& kernel, const TemplateArguments& given);
 
 /// Adds the template parameters that follow from the arguments. `patterns` has one entry for each function parameter.

@@ -35,12 +35,10 @@ std::string name_in_every_image(const std::string& lowered_name);
 /// for it, as for a variable in a function.
 std::string name_in_text(const std::string& lowered_name);
 
-/// Whether this PTX has variables that outlive a launch: `__device__`, `__constant__` and static ones, including
-/// constants.
+/// Whether this PTX has variables that outlive a launch: `__device__`, `__constant__` and static ones, including constants.
 bool has_variables(std::string_view ptx) noexcept;
 
-/// The names of the variables that the text declares itself, for messages. Does not see those from headers, macros and
-/// templates.
+/// The names of the text's own variables, for messages. Does not see those from headers, macros and templates.
 std::vector<std::string> find_variables(std::string_view text);
 
 /// `name` with its namespaces: "table<float>" becomes "ns::table<float>" if only one of `known` has that last
