@@ -13,21 +13,20 @@
 
 namespace bascule {
 
-/// How it is known which stream an array is to be ordered with, or that there is none.
+/// Where the stream that an array is ordered with was found, or why it has no stream.
 enum class StreamSource : std::uint8_t {
-    interface,   ///< version 3 of the interface: its `stream`, or None, which means nothing to wait for
+    interface,   ///< version 3 of the interface: its `stream`; None means that there is nothing to wait for
     own,         ///< the array is Bascule's: the stream of its device's primary context
-    unsaid,      ///< an earlier version, which cannot say, and no other source
+    unsaid,      ///< an earlier version, which has no `stream`, and no other source
     table,       ///< the work stream of its library's DLPack exchange table
-    library,     ///< its library was asked for its current stream
-    registered,  ///< the function that was registered for its type
-    dlpack,      ///< its library made the stream of the consumer wait
-    call,        ///< the caller named it
+    library,     ///< the array's library returned its current stream
+    registered,  ///< the function that is registered for the array's type
+    dlpack,      ///< the array's library made the consumer's stream wait
+    call,        ///< the caller named the stream
     ignored,     ///< the caller, the environment or the configuration said to ignore it
 };
 
-/// The fields as a producer gave them, already of the right Python types, nothing else checked.
-/// Borrows `typestr` from its reader.
+/// The fields as a producer gave them. Only their Python types are checked. Borrows `typestr` from the reader.
 struct RawInterface {
     std::int64_t version = 3;
     bool accept_newer = false;  ///< a later version than 3 is read by the rules of version 3
@@ -44,24 +43,24 @@ struct RawInterface {
 
 struct MaskView;  // mask.hpp
 
-/// A validated array: what a kernel can be handed. Borrows the memory; owns nothing.
+/// A validated array, which a kernel can take. Borrows the memory; owns nothing.
 struct ArrayView {
     std::uint64_t pointer = 0;  ///< the first logical element, as the device sees it; may be 0 when empty
     DType dtype;
     bool readonly = false;
-    bool in_constant_memory = false;  ///< a `__constant__` variable: copies write it, and kernels cannot
-    /// Axes of extent 1 have any stride; empty arrays are contiguous in every order.
+    bool in_constant_memory = false;  ///< a `__constant__` variable: copies can write it, kernels cannot
+    /// Axes of extent 1 may have any stride; empty arrays are contiguous in every order.
     bool c_contiguous = false;
     bool f_contiguous = false;
     bool has_stream = false;   ///< the producer names a stream to be ordered with
     std::uint64_t stream = 0;  ///< its handle: 1 legacy default, 2 per-thread default
-    int device = -1;         ///< the number of the device that it is a stream of; -1: where the array is used
-    std::uint64_t size = 1;  ///< elements
+    int device = -1;           ///< the device of the stream; -1: the device where the array is used
+    std::uint64_t size = 1;    ///< elements
     std::int64_t version = 3;  ///< of the interface it was read from
     StreamSource stream_source = StreamSource::interface;
     Dimensions shape;
     Dimensions strides;                            ///< bytes, always filled in
-    std::shared_ptr<const StructLayout> layout{};  ///< of the elements, where `descr` names their fields
+    std::shared_ptr<const StructLayout> layout{};  ///< of the elements, if `descr` names their fields
     std::shared_ptr<const MaskView> mask{};        ///< which elements are valid; null: all of them
 
     int ndim() const noexcept { return shape.size(); }
@@ -70,28 +69,28 @@ struct ArrayView {
     bool writable_by_kernels() const noexcept { return !readonly && !in_constant_memory; }
 };
 
-/// The checks of the interface's texts on one descriptor: version, shape, typestr, pointer, strides, stream.
-/// Throws: ArgumentError whose message names the key and the value.
+/// Checks a descriptor against the interface's texts: version, shape, typestr, pointer, strides, stream. Throws:
+/// ArgumentError whose message names the key and the value.
 ArrayView validate(const RawInterface& raw);
 
-/// Whether the elements lie one after the other, in C order or in Fortran order.
+/// Whether the elements are contiguous in C order or, if `c_order` is false, in Fortran order.
 bool is_packed(const ArrayView& view, bool c_order) noexcept;
-/// Sets `c_contiguous` and `f_contiguous` by size, shape and strides.
+/// Sets `c_contiguous` and `f_contiguous` from size, shape and strides.
 void find_contiguity(ArrayView& view) noexcept;
 
-/// Throws: an ArgumentError about this field, what it is, and why that is wrong.
+/// Throws an ArgumentError that names the field, its value, and why the value is wrong.
 using FailField = void (*)(const char* field, const std::string& got, const std::string& why);
-/// Any extent of 0 makes an array empty. Fails for 'shape' when an extent is negative, or the bytes do not fit 63 bits.
+/// An array with an extent of 0 is empty. Fails for 'shape' when an extent is negative, or the bytes do not fit 63 bits.
 std::uint64_t count_elements(const Dimensions& shape, std::uint32_t itemsize, FailField fail);
 
-/// Whether every byte of an array that is not empty has an address: [0, 2**64).
-enum class Reach : std::uint8_t { fits, leaves, too_far };  ///< `too_far`: an axis alone takes 2**63 bytes
+/// Whether all bytes of a non-empty array have addresses below 2**64.
+enum class Reach : std::uint8_t { fits, leaves, too_far };  ///< `too_far`: one axis alone takes 2**63 bytes
 Reach reach_of(const ArrayView& view) noexcept;
 
 /// Strides in bytes of a C-contiguous array.
 Dimensions c_strides(const Dimensions& shape, std::uint32_t itemsize) noexcept;
 
-/// "a float64 array of shape (1000,)"; says when it is read-only, and the strides when it is not C-contiguous.
+/// "a float64 array of shape (1000,)"; adds that it is read-only, and the strides if it is not C-contiguous.
 std::string describe(const ArrayView& view);
 
 }  // namespace bascule

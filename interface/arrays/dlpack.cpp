@@ -13,8 +13,8 @@
 namespace bascule::dlpack {
 namespace {
 
-/// By DLPack's code and the logarithm of the bits: the number of the row of element_types, from 1; 0 where there is none.
-/// A launch looks here once an argument.
+/// The number, from 1, of the row of element_types for a DLPack type code and the logarithm of the bits; 0 if there is
+/// no such row. Each launch looks here once for each argument.
 constexpr auto row_numbers = [] {
     std::array<std::array<std::uint8_t, 8>, 18> numbers{};
     for (std::size_t i = 0; i < element_types.size(); ++i) {
@@ -26,7 +26,7 @@ constexpr auto row_numbers = [] {
     return numbers;
 }();
 
-/// What a person calls a type code.
+/// The name of a DLPack type code in messages.
 std::string_view name_of(std::uint8_t code) noexcept {
     static constexpr std::array<std::string_view, 18> names = {"int",
                                                                "uint",
@@ -99,7 +99,7 @@ void read_pointer(const Tensor& tensor, ArrayView& view) {
     }
 }
 
-/// Without strides: C order.
+/// Fills in C-order strides for a tensor that has no strides.
 void read_packed(ArrayView& view) {
     view.strides = c_strides(view.shape, view.dtype.itemsize);
     if (reach_of(view) == Reach::fits) return;
@@ -108,7 +108,7 @@ void read_packed(ArrayView& view) {
                            bascule::to_string(view.shape)));
 }
 
-/// The strides in bytes; each step is checked for overflow.
+/// Converts the strides to bytes and checks each product for overflow.
 void read_strides(const Tensor& tensor, ArrayView& view) {
     bool wrong = false;
     view.strides = view.shape;
@@ -124,7 +124,7 @@ void read_strides(const Tensor& tensor, ArrayView& view) {
                            bascule::to_string(view.shape), view.dtype.itemsize));
 }
 
-/// Nothing follows an empty array's pointer and strides, so they are not looked at.
+/// Pointer and strides of an empty tensor are not checked, because nothing is accessed through them.
 void read_empty(const Tensor& tensor, ArrayView& view) noexcept {
     view.pointer = reinterpret_cast<std::uintptr_t>(tensor.data);
     view.strides = c_strides(view.shape, view.dtype.itemsize);

@@ -1,4 +1,4 @@
-// DLPack's tensors and our array views: from one to the other, as values.
+// Converts between DLPack tensors and array views, as values.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ using ExchangeTable = BasculeDLExchange;
 
 inline constexpr Version version{BASCULE_DL_MAJOR, BASCULE_DL_MINOR};
 
-/// The traits of elements as they are given: they fit a parameter whose elements are the same. No parameter has traits of a
-/// type that is not one of numbers.
+/// The traits of the elements of a tensor. They equal those of a parameter with the same elements. Types that are not
+/// numbers give traits that no parameter has.
 constexpr PlainTraits traits_of(DataType type) noexcept {
     return type.code | PlainTraits{type.bits} << 8 | PlainTraits{type.lanes} << 16;
 }
 
-/// Reads where the elements of a tensor lie, whose traits `array` has, those of numbers: false unless the tensor has at least
-/// one dimension and one element, side by side in C order, and nothing is wrong but, maybe, that they reach beyond the end of
-/// the address space. The extents go to `shape`, unless it is null.
+/// Reads address and size of a tensor whose elements are numbers with the traits in `array`. Returns false unless the tensor
+/// has at least one dimension and one element, is contiguous in C order, and has no overflow in its sizes. Does not check
+/// whether the elements reach beyond the end of the address space. Writes the extents to `shape` unless it is null.
 inline bool read_plain_elements(const Tensor& tensor, PlainArray& array, Dimensions* shape) noexcept {
     if (tensor.data == nullptr || tensor.ndim < 1 || tensor.ndim > max_dimensions || tensor.shape == nullptr)
         return false;
@@ -54,22 +54,20 @@ inline bool read_plain_elements(const Tensor& tensor, PlainArray& array, Dimensi
     return true;
 }
 
-/// The tensor as a validated array, writable and without a stream: a tensor says nothing of either. Whose
-/// memory it is, and `device`, are for the caller to look at. Throws: ArgumentError (type, value,
-/// not_supported) whose message names the field.
+/// The tensor as a validated array, writable and without a stream, because a tensor names neither. The caller checks
+/// `device` and the kind of memory. Throws: ArgumentError (type, value, not_supported) whose message names the field.
 ArrayView view_of(const Tensor& tensor);
 
-/// The element type; nothing for one that no array of ours has. Throws: nothing.
+/// The element type, or nothing if no array can have it. Throws: nothing.
 std::optional<DType> dtype_of(DataType type) noexcept;
 
-/// DLPack's code for an element type; nothing where there is none (structures, times, opaque bytes). Throws:
-/// nothing.
+/// The DLPack type of an element type; nothing for structures, times and opaque bytes, which DLPack lacks. Throws: nothing.
 std::optional<DataType> data_type_of(DType dtype) noexcept;
 
-/// Why an array cannot be a tensor: "...", to be put behind "the array"; empty when it can.
+/// Why an array cannot be a tensor, as the rest of a sentence that begins with "the array"; empty if it can.
 std::string why_not_a_tensor(const ArrayView& view);
 
-/// The strides in elements. The array can be a tensor; `out` has one place an axis.
+/// Writes the strides in elements to `out`, which has one place for each axis. The array must be one that can be a tensor.
 void element_strides(const ArrayView& view, std::span<std::int64_t> out) noexcept;
 
 /// "CUDA device 0", "host memory", "pinned host memory", "a device of type 10 (number 0)".

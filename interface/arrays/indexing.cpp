@@ -18,7 +18,7 @@ using EntryKind = IndexEntry::Kind;
     throw ArgumentError(ErrorKind::index, message, {.field = "index"});
 }
 
-/// How many axes the index names one by one.
+/// The number of axes that the index selects by an integer or a slice.
 int count_named(std::span<const IndexEntry> index) {
     int named = 0;
     int ellipses = 0;
@@ -30,7 +30,7 @@ int count_named(std::span<const IndexEntry> index) {
     return named;
 }
 
-/// The view while it grows, one axis at a time.
+/// Builds the resulting view one axis at a time.
 class Builder {
   public:
     explicit Builder(const ArrayView& array) : array_(array), view_(array) {
@@ -59,7 +59,7 @@ class Builder {
         const std::int64_t stride = array_.strides[axis_];
         ++axis_;
         const bool down = entry.step < 0;
-        // Where a slice may begin and end: backwards it ends before the first element.
+        // The bounds that start and stop are clamped to; a slice with a negative step may end before the first element.
         const std::int64_t low = down ? -1 : 0;
         const std::int64_t high = down ? extent - 1 : extent;
         const auto placed = [&](std::int64_t position) {
@@ -73,12 +73,12 @@ class Builder {
             push(0, stride);
             return;
         }
-        // Unsigned: the step may be the most negative number.
+        // Unsigned, because the step may be INT64_MIN, whose negation overflows.
         const std::uint64_t step =
             down ? -static_cast<std::uint64_t>(entry.step) : static_cast<std::uint64_t>(entry.step);
         const std::uint64_t count = (static_cast<std::uint64_t>(distance) - 1) / step + 1;
         offset_ += static_cast<std::uint64_t>(start) * static_cast<std::uint64_t>(stride);
-        // Wraps only for steps beyond the array, which leave one element, so that the stride is not used.
+        // This overflows only if the step goes beyond the array; then one element is left, and its stride is not used.
         push(static_cast<std::int64_t>(count),
              static_cast<std::int64_t>(static_cast<std::uint64_t>(stride) *
                                        static_cast<std::uint64_t>(entry.step)));
@@ -87,7 +87,7 @@ class Builder {
     ArrayView finish() {
         view_.size = 1;
         for (const std::int64_t extent : view_.shape) view_.size *= static_cast<std::uint64_t>(extent);
-        // No element, no address: one outside the array would be asked about.
+        // An empty view keeps the array's address: the offset could lead outside the allocation.
         if (!view_.empty()) view_.pointer = array_.pointer + offset_;
         find_contiguity(view_);
         return view_;
@@ -101,7 +101,7 @@ class Builder {
 
     const ArrayView& array_;
     ArrayView view_;
-    int axis_ = 0;  // of the array, the next one that the index speaks of
+    int axis_ = 0;  // the next axis of the array that the index selects from
     std::uint64_t offset_ = 0;
 };
 
@@ -122,7 +122,7 @@ ArrayView index_array(const ArrayView& array, std::span<const IndexEntry> index)
                          max_dimensions, dimensions));
     }
     Builder builder(array);
-    int rest = array.ndim() - named;  // axes for the ellipsis, or behind the last entry
+    int rest = array.ndim() - named;  // the axes of the ellipsis, or those after the last entry
     for (const IndexEntry& entry : index) {
         switch (entry.kind) {
             case EntryKind::integer:

@@ -15,7 +15,7 @@ struct IndexEntry {
     enum class Kind : std::uint8_t { integer, slice, ellipsis, new_axis };
     Kind kind = Kind::integer;
     std::int64_t integer = 0;           ///< Kind::integer; negative counts from the end
-    std::optional<std::int64_t> start;  ///< Kind::slice, as all below
+    std::optional<std::int64_t> start;  ///< Kind::slice, as the members below
     std::optional<std::int64_t> stop;
     std::int64_t step = 1;  ///< never 0
 };
@@ -24,8 +24,8 @@ struct IndexEntry {
 /// for every axis leaves a view of no dimensions. Throws: ArgumentError (index) in NumPy's words.
 ArrayView index_array(const ArrayView& array, std::span<const IndexEntry> index);
 
-/// The field of that name of every structure, in the same memory; a field that is an array adds its axes. Throws:
-/// ArgumentError (index for elements without named fields, value for a name that is not among them).
+/// The named field of each structure, as a view of the same memory; a field that is an array adds its axes. Throws:
+/// ArgumentError (index if the elements have no named fields, value if there is no field of this name).
 ArrayView field_of(const ArrayView& array, const std::string& name);
 
 }  // namespace bascule

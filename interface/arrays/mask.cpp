@@ -20,7 +20,7 @@ void check_dtype(const ArrayView& mask) {
          "the elements of a mask are bools, integers or single bits. Make one with x != 0.");
 }
 
-/// Trailing axes meet; an axis of extent 1 is spread over the array's.
+/// Compares the axes from the last one on; an axis of extent 1 is broadcast.
 void check_shape(const ArrayView& array, const ArrayView& mask) {
     const int missing = array.ndim() - mask.ndim();
     bool fits = missing >= 0;
@@ -32,7 +32,7 @@ void check_shape(const ArrayView& array, const ArrayView& mask) {
          fmt::format("a mask has the shape of its array, {}, or broadcasts to it.", to_string(array.shape)));
 }
 
-/// Kernels read the mask as integers of its size. Strides count bytes: they cannot lead from bit to bit.
+/// Kernels read the mask as integers of its item size. Strides count bytes, so single bits cannot have strides.
 void check_layout(const ArrayView& mask) {
     if (mask.dtype.kind == DType::Kind::bit) {
         if (!mask.c_contiguous)
@@ -59,7 +59,7 @@ std::shared_ptr<const MaskView> mask_for(const ArrayView& array, const ArrayView
     MaskView view{mask, {}};
     const int missing = array.ndim() - mask.ndim();
     for (int d = 0; d < missing; ++d) view.strides.push_back(0);
-    // Of single bits, whose size is given as 1 byte, the strides come out in bits.
+    // Masks of single bits have an item size of 1, so that their strides count bits.
     for (int d = 0; d < mask.ndim(); ++d) view.strides.push_back(mask.shape[d] == 1 ? 0 : mask.strides[d]);
     return std::make_shared<const MaskView>(std::move(view));
 }

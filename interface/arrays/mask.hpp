@@ -1,5 +1,5 @@
-// Masks: which elements of an array are valid. True is valid, as the array interface has it (numpy.ma's true
-// is invalid).
+// Masks: which elements of an array are valid. True means valid, as the array interface defines it (in numpy.ma, true
+// means invalid).
 #pragma once
 
 #include <memory>
@@ -10,11 +10,12 @@ namespace bascule {
 
 /// A validated mask of one array. Borrows the memory; owns nothing.
 struct MaskView {
-    ArrayView array;     ///< as its producer gave it
-    Dimensions strides;  ///< one an axis of the masked array, 0 where the mask is broadcast; bytes, or bits
+    ArrayView array;  ///< as its producer gave it
+    Dimensions
+        strides;  ///< one for each axis of the masked array, 0 where the mask is broadcast; in bytes or bits
 
-    /// One bit an element in C order, the least significant bit of a byte first; else a byte or an integer of
-    /// which 0 is false.
+    /// True if the mask has one bit for each element in C order, the least significant bit of a byte first. Otherwise
+    /// it has a byte or an integer for each element, and 0 is false.
     bool is_bits() const noexcept { return array.dtype.kind == DType::Kind::bit; }
 };
 
@@ -22,22 +23,22 @@ struct MaskView {
 /// integers or single bits. Throws: ArgumentError (type, value) about the key 'mask', with what to do.
 std::shared_ptr<const MaskView> mask_for(const ArrayView& array, const ArrayView& mask);
 
-/// Whether a mask of one byte an element may be meant as one bit an element, as cuDF exports its masks since 26.02.
+/// Whether a mask of bytes may have one bit for each element, as cuDF exports its masks since 26.02.
 bool may_be_bits(const ArrayView& array, const ArrayView& mask) noexcept;
 
-/// The bytes of such a mask as single bits, one an element of `array`.
+/// The bytes of such a mask as single bits, one for each element of `array`.
 ArrayView as_bits(const ArrayView& array, const ArrayView& mask);
 
-/// Throws ArgumentError (value) where nothing tells bytes from bits: cuDF's masks have a multiple of 64 bytes, so
-/// that a column of 64 elements has as many as elements.
+/// Throws ArgumentError (value) if bytes and bits cannot be told apart: cuDF pads masks to a multiple of 64 bytes, so
+/// that the mask of a column of 64 elements has 64 bytes.
 void check_bytes_are_elements(const ArrayView& array, const ArrayView& mask);
 
 /// The array's mask as an array of the array's shape, with strides of 0 where it is broadcast. Throws:
 /// ArgumentError (not_supported) for single bits, which have no strides.
 ArrayView spread_mask(const ArrayView& array);
 
-/// `change` is what indexing and transposing do: other shape and strides over the same memory. What it does
-/// to the array is done to its mask. Throws: as `change` and spread_mask.
+/// `change` is an operation such as indexing or transposing: it gives other shape and strides over the same memory. It
+/// is applied to the array and to its mask. Throws: what `change` and spread_mask throw.
 template <class Change>
 ArrayView changed_with_mask(const ArrayView& array, Change&& change) {
     ArrayView plain = array;

@@ -1,5 +1,4 @@
-// The rules are NumPy's. A shape of the same memory exists when each run of axes that is merged or split is
-// evenly spaced in itself.
+// The rules are NumPy's. A view of another shape exists if each group of axes that is merged or split is evenly spaced.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -22,7 +21,7 @@ namespace {
                                     to_string(shape)));
 }
 
-/// The shape with its -1 replaced by what is left over.
+/// The shape with its -1 replaced by the extent that follows from the number of elements.
 Dimensions complete(const ArrayView& array, const Dimensions& shape) {
     std::uint64_t known = 1;
     int unknown = -1;
@@ -49,9 +48,9 @@ Dimensions complete(const ArrayView& array, const Dimensions& shape) {
     return completed;
 }
 
-/// Strides that give a non-empty array's elements in another shape; false when there are none.
+/// Finds strides that give the elements of a non-empty array another shape; false if that needs a copy.
 bool find_strides(const ArrayView& array, const Dimensions& shape, Dimensions& strides) {
-    Dimensions extents;  // the array's axes without those of one element, whose strides mean nothing
+    Dimensions extents;  // the array's axes except those of extent 1, whose strides have no effect
     Dimensions steps;
     for (int d = 0; d < array.ndim(); ++d) {
         if (array.shape[d] == 1) continue;
@@ -59,14 +58,14 @@ bool find_strides(const ArrayView& array, const Dimensions& shape, Dimensions& s
         steps.push_back(array.strides[d]);
     }
     strides = shape;
-    int from = 0;  // the first axis of the run in the array
-    int to = 0;    // and in the new shape
+    int from = 0;  // the first axis of the group in the array
+    int to = 0;    // the first axis of the group in the new shape
     while (from < extents.size() && to < shape.size()) {
         std::int64_t have = extents[from];
         std::int64_t want = shape[to];
         int from_end = from + 1;
         int to_end = to + 1;
-        while (have != want) {  // the products meet: both shapes have as many elements
+        while (have != want) {  // ends, because both shapes have the same number of elements
             if (want < have) {
                 want *= shape[to_end++];
             } else {
@@ -84,7 +83,7 @@ bool find_strides(const ArrayView& array, const Dimensions& shape, Dimensions& s
         from = from_end;
         to = to_end;
     }
-    // What is left are axes of one element.
+    // The axes that remain have extent 1.
     const std::int64_t last = to > 0 ? strides[to - 1] : array.dtype.itemsize;
     for (; to < shape.size(); ++to) strides[to] = last;
     return true;

@@ -16,17 +16,17 @@ ArrayView reshape(const ArrayView& array, const Dimensions& shape);
 /// Axis `d` of the result is axis `axes[d]` of the array; negative ones count from the end. Throws:
 /// ArgumentError (value) unless `axes` names each axis once.
 ArrayView transpose(const ArrayView& array, std::span<const std::int64_t> axes);
-/// With the axes in reverse order.
+/// Reverses the order of the axes.
 ArrayView transpose(const ArrayView& array);
 
 /// The array repeated along axes of extent 1 and along leading axes that it lacks, by strides of 0; leading axes of
 /// extent 1 that `shape` lacks are dropped. Throws: ArgumentError (value) when the shapes do not fit.
 ArrayView broadcast_to(const ArrayView& array, const Dimensions& shape);
 
-/// The axes from the one with the largest stride to the one with the smallest: `transpose` by them puts the
-/// elements in memory order, and is C-contiguous where the array is dense.
+/// The axes in descending order of their strides: `transpose` with them puts the elements in memory order, and is
+/// C-contiguous if the array is dense.
 std::vector<std::int64_t> axes_in_memory_order(const ArrayView& array);
-/// Whether the elements fill a block of memory without gaps, in some order of the axes and none reversed.
+/// Whether the elements fill a block of memory without gaps for some order of the axes, with no axis reversed.
 bool is_dense(const ArrayView& array);
 
 /// The same bytes as elements of another type, by NumPy's rules: with another item size the last axis must be

@@ -8,10 +8,10 @@
 
 namespace bascule {
 
-/// NumPy's own limit, and ours.
+/// NumPy has the same limit.
 inline constexpr int max_dimensions = 64;
 
-/// Up to 64 extents or strides. Copies only what is used, so that it is cheap on the stack of a launch.
+/// Up to 64 extents or strides. Copies only the used ones, so that it is cheap on the stack of a launch.
 class Dimensions {
   public:
     Dimensions() noexcept {}
@@ -30,11 +30,11 @@ class Dimensions {
     }
 
     int size() const noexcept { return size_; }
-    /// The caller keeps to max_dimensions.
+    /// size() must be below max_dimensions.
     void push_back(std::int64_t value) noexcept { values_[size_++] = value; }
-    /// Only where size() > 0.
+    /// size() must not be 0.
     void pop_back() noexcept { --size_; }
-    /// The values are whatever they were: the caller writes them.
+    /// New elements are uninitialised: the caller writes them.
     void resize(int size) noexcept { size_ = size; }
     std::int64_t operator[](int d) const noexcept { return values_[d]; }
     std::int64_t& operator[](int d) noexcept { return values_[d]; }

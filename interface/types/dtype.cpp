@@ -21,7 +21,7 @@ using Format = DType::Format;
                         {.field = "typestr", .expected = "such as \"<f4\"", .got = got});
 }
 
-/// The decimal digits of an item size, written without leading zeros; nothing for anything else.
+/// Parses an item size: decimal digits without leading zeros. Returns nothing for other text.
 std::optional<std::uint32_t> to_itemsize(std::string_view digits) {
     if (digits.empty() || digits.size() > 9 || digits[0] == '0') return std::nullopt;
     std::uint32_t value = 0;
@@ -36,7 +36,7 @@ std::optional<std::uint32_t> to_itemsize(std::string_view digits) {
 constexpr std::array<std::string_view, 14> units = {"generic", "Y",  "M",  "W",  "D",  "h",  "m",
                                                     "s",       "ms", "us", "ns", "ps", "fs", "as"};
 
-/// "ns" and "25s": a count that NumPy would take and a unit. False for anything else.
+/// Parses "ns" and "25s": a unit, optionally with a count that NumPy accepts. Returns false for other text.
 bool read_unit(std::string_view text, DType& dtype) {
     const auto letters = text.find_first_not_of("0123456789");
     if (letters == text.npos) return false;
@@ -54,7 +54,7 @@ bool read_unit(std::string_view text, DType& dtype) {
     return true;
 }
 
-/// "[25s]"; nothing for a time without a unit, and for what is not a time.
+/// "[25s]"; empty for a time without a unit and for types that are not times.
 std::string bracketed_unit(DType dtype) {
     if (dtype.unit == DType::TimeUnit::generic) return {};
     const std::string count = dtype.count == 1 ? std::string() : std::to_string(dtype.count);
@@ -126,7 +126,7 @@ bool same_elements(DType declared, DType given) noexcept {
 }
 
 DType parse_typestr(std::string_view typestr) {
-    // What nearly every array says, without a search.
+    // The types of nearly all arrays, without a search.
     if (typestr.size() == 3 && typestr[0] == '<') {
         const char letter = typestr[1];
         const char digit = typestr[2];

@@ -18,14 +18,13 @@ struct DType {
         unsigned_integer,  ///< u1 u2 u4 u8
         floating,          ///< f2 f4 f8
         complex,           ///< c8 c16
-        opaque,            ///< Vn: n bytes without a meaning (a struct), or with that of `format`
+        opaque,            ///< Vn: n bytes without a meaning (a struct), or with the meaning of `format`
         datetime,          ///< M8[unit]: a 64-bit integer with a unit
         timedelta,         ///< m8[unit]
-        bit,               ///< t1: one bit an element; masks only
+        bit,               ///< t1: one bit per element; masks only
     };
-    /// What opaque bytes mean, by the names of ml_dtypes. A typestr has no letter for these, so that bytes
-    /// which came with a typestr alone mean `none`; bytes of a named array, and what a kernel declares, mean
-    /// one.
+    /// The meaning of opaque bytes, named as in ml_dtypes. A typestr has no letters for these formats: bytes that are
+    /// known by their typestr alone have `none`. Arrays whose dtype has a name, and kernel parameters, have a format.
     enum class Format : std::uint8_t {
         none,
         bfloat16,
@@ -47,14 +46,14 @@ struct DType {
         uint2,
         uint4,
     };
-    /// NumPy's units of time; `generic` where a typestr names none.
+    /// NumPy's units of time; `generic` if the typestr names no unit.
     enum class TimeUnit : std::uint8_t { generic, Y, M, W, D, h, m, s, ms, us, ns, ps, fs, as };
 
     Kind kind = Kind::opaque;
-    std::uint32_t itemsize = 0;  ///< bytes an element
+    std::uint32_t itemsize = 0;  ///< bytes of one element
     Format format = Format::none;
     TimeUnit unit = TimeUnit::generic;
-    std::uint32_t count = 1;  ///< units that one step of a time stands for: 25 in "M8[25s]"
+    std::uint32_t count = 1;  ///< how many units one step of a time is: 25 in "M8[25s]"
 
     bool operator==(const DType&) const = default;
 
@@ -63,13 +62,13 @@ struct DType {
     std::uint32_t alignment() const noexcept;
 };
 
-/// Every element type, once: parser, C++ names, DLPack and reflection are derived from its row.
+/// All element types, once each: the parser, the C++ names, DLPack and reflection are derived from these rows.
 struct ElementType {
     DType dtype;
-    char letter = 'V';          ///< in a typestr; of a format the one that NumPy prints
-    std::string_view name;      ///< as NumPy and ml_dtypes call it
-    std::string_view cuda{};    ///< in CUDA C++; empty: it has no such type
-    std::string_view header{};  ///< that declares it
+    char letter = 'V';          ///< in a typestr; for a format, the letter that NumPy prints
+    std::string_view name;      ///< the name in NumPy and ml_dtypes
+    std::string_view cuda{};    ///< the type in CUDA C++; empty if there is none
+    std::string_view header{};  ///< the header that declares that type
     int dlpack = -1;            ///< DLPack's type code; -1: not exchanged
 };
 
@@ -118,7 +117,7 @@ inline constexpr std::array element_types = [] {
     };
 }();
 
-/// The row of a type, whatever its unit of time; null for bytes without a meaning.
+/// The row of a type, for any unit of time; null for bytes without a format.
 constexpr const ElementType* element_type(DType dtype) noexcept {
     const auto row = std::ranges::find_if(element_types, [&](const ElementType& each) {
         return dtype.format == DType::Format::none
@@ -129,31 +128,30 @@ constexpr const ElementType* element_type(DType dtype) noexcept {
     return row == element_types.end() ? nullptr : &*row;
 }
 
-/// The element type that ml_dtypes calls by this name; nothing where there is none.
+/// The element type with this name in ml_dtypes, or nothing.
 std::optional<DType> dtype_named(std::string_view name) noexcept;
 
-/// Whether elements of `given` can be what a kernel declares as `declared`: the same type, or bytes of the
-/// same number where one side does not say what they mean.
+/// Whether an array with elements `given` fits a kernel that declares `declared`: both are the same type, or both are
+/// opaque bytes of the same size and one has no format.
 bool same_elements(DType declared, DType given) noexcept;
 
-/// What numbers of this type are: its kind, and for a format floating or an integer by its name.
+/// The kind of number; a format counts as floating or as an integer.
 DType::Kind number_kind(DType dtype) noexcept;
-/// Of either sign, formats among them.
+/// True for signed and unsigned integers, including integer formats.
 bool is_integer(DType dtype) noexcept;
 
 /// Reads a typestr such as "<f4". Throws: ArgumentError (value, or type for O, S and U) whose message quotes
 /// it, escaped.
 DType parse_typestr(std::string_view typestr);
 
-/// "<f4", "|u1", "|V12", "<M8[25s]"; for a format what NumPy says of ml_dtypes' own: "<V2" for bfloat16.
+/// "<f4", "|u1", "|V12", "<M8[25s]"; for a format the typestr of the ml_dtypes dtype: "<V2" for bfloat16.
 std::string to_typestr(DType dtype);
 
-/// As people say it: "float32", "int64", "bool", "complex128", "datetime64[ns]", "bfloat16", "12 opaque
-/// bytes".
+/// The name in messages: "float32", "int64", "bool", "complex128", "datetime64[ns]", "bfloat16", "12 opaque bytes".
 std::string to_string(DType dtype);
 
 /// The CUDA C++ spelling: "float", "long long", "unsigned char", "__half", "cuda::std::complex<float>",
-/// "__nv_fp8_e4m3"; empty when there is none.
+/// "__nv_fp8_e4m3"; empty if CUDA C++ has no such type.
 std::string_view cuda_name(DType dtype) noexcept;
 
 }  // namespace bascule

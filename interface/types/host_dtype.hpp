@@ -7,7 +7,7 @@
 
 namespace bascule::detail {
 
-/// Of numbers; itemsize 0 for all other types.
+/// The dtype of a C++ number type; its itemsize is 0 for all other types.
 template <class T>
 constexpr DType number_dtype() noexcept {
     using Kind = DType::Kind;
@@ -22,7 +22,7 @@ constexpr DType number_dtype() noexcept {
     }
 }
 
-/// Of elements: numbers, and bytes without a meaning for structures.
+/// The dtype of array elements of type T; structures become opaque bytes.
 template <class T>
 constexpr DType element_dtype() noexcept {
     constexpr DType number = number_dtype<T>();

@@ -35,7 +35,7 @@ const SmallFloat* small_float(DType dtype) noexcept {
     return row == small_float_rows.end() ? nullptr : &row->layout;
 }
 
-// In integers, so that the thread's rounding mode has no say.
+// Uses integers, so that the thread's rounding mode has no effect.
 std::optional<std::uint16_t> nearest(const SmallFloat& format, double value) noexcept {
     const int mantissa = format.mantissa;
     const unsigned sign = std::signbit(value) ? 1u << (mantissa + format.exponent_bits) : 0;

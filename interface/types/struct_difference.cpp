@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t most_fields_told = 8;
 
-/// As NumPy and the C++ compiler align numbers. A complex number is aligned as its parts.
+/// The alignment that NumPy and C++ compilers use. A complex number is aligned like its parts.
 std::uint32_t alignment_of(const StructField& field) noexcept {
     if (!field.nested.empty()) {
         std::uint32_t widest = 1;
@@ -28,7 +28,7 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) noexcept {
     return (value + multiple - 1) / multiple * multiple;
 }
 
-/// Adds the fields that lie elsewhere, as sentences without their ends. `base` is what the places are added to.
+/// Appends text about each field whose offset differs. `bases`: the offsets of the enclosing structures.
 void tell_places(const std::vector<StructField>& given, const std::vector<StructField>& declared,
                  const std::string& path, std::pair<std::uint64_t, std::uint64_t> bases,
                  std::string_view cpp_type, LayoutSource source, std::vector<std::string>& told) {
@@ -60,7 +60,7 @@ std::vector<std::string_view> names_of(const StructLayout& layout) {
 
 StructLayout inside(const StructField& field) { return {field.dtype.itemsize, field.nested}; }
 
-/// What is certain to help: each piece of advice was tried.
+/// Returns only advice that is certain to help: each change is tried before it is suggested.
 std::string advice_for(const StructLayout& given, const StructLayout& declared, LayoutSource source) {
     const StructLayout ordered = in_order_of_places(declared);
     const std::string order = fmt::format("{}", fmt::join(names_of(ordered), ", "));

@@ -1,4 +1,4 @@
-// What differs between the places of a structure's fields in a dtype and in a C++ struct, and what to change.
+// Describes how the field offsets of a dtype differ from those of a C++ struct, and what to change.
 #pragma once
 
 #include <string>
@@ -8,13 +8,12 @@
 
 namespace bascule {
 
-/// The same fields one after the other: without gaps where they are packed, structures inside as they are; else as
-/// np.dtype(..., align=True) and a C++ compiler place them, structures inside too.
+/// The same fields one after the other. Unless `aligned`, they are packed without gaps, and nested structures keep
+/// their layout. Otherwise fields and nested structures are placed as np.dtype(..., align=True) and C++ compilers do.
 StructLayout place_in_order(const StructLayout& layout, bool aligned);
 
-/// How the places and the size of `given` differ from those of the struct `cpp_type`, which `declared` has for the
-/// same fields in the same order; a sentence for each field, and one that says what to do. Empty where nothing
-/// differs.
+/// How the offsets and the size of `given` differ from those of the struct `cpp_type`, whose layout is `declared` and
+/// which has the same fields in the same order. Names the fields and says what to do. Empty if there is no difference.
 std::string describe_difference(const StructLayout& given, const StructLayout& declared,
                                 std::string_view cpp_type, LayoutSource source);
 

@@ -47,7 +47,7 @@ DType element_type(const DescrEntry& entry) {
     }
 }
 
-/// Lays the entries out from 0 on; what they take is added to `end`.
+/// Lays the entries out from offset 0; adds their size to `end`.
 std::vector<StructField> lay_out(std::span<const DescrEntry> descr, std::uint64_t& end);
 
 void add(const DescrEntry& entry, std::vector<StructField>& fields, std::uint64_t& end) {
@@ -96,7 +96,7 @@ std::string describe_field(const StructField& field) {
     return text + fmt::format(" at {}", field.offset);
 }
 
-/// Whether the fields are elements of `dtype` from `at` on without a gap; moves `at` behind them.
+/// Whether the fields are elements of `dtype` from `at` on without gaps; moves `at` to their end.
 bool follow(std::span<const StructField> fields, DType dtype, std::uint64_t base,
             std::uint64_t& at) noexcept {
     for (const StructField& field : fields) {

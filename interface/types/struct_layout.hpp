@@ -13,7 +13,7 @@ namespace bascule {
 
 struct StructField;
 
-/// Where the named fields of a structure lie. A value; padding is what no field covers.
+/// The named fields of a structure, with their offsets. Bytes that no field covers are padding. A value.
 struct StructLayout {
     std::uint32_t bytes = 0;
     std::vector<StructField> fields;  ///< in the order of their offsets
@@ -29,12 +29,12 @@ struct StructField {
     std::vector<std::int64_t> shape;  ///< empty for a single element
     std::vector<StructField> nested;  ///< the fields of one element that is a structure
 
-    /// Of the whole field.
+    /// The size of the whole field.
     std::uint64_t bytes() const noexcept;
     bool operator==(const StructField&) const = default;
 };
 
-/// What names the fields of a structure, for messages.
+/// The kind of object that names the fields of a structure, for messages.
 enum class LayoutSource : std::uint8_t { dtype, ctypes };
 
 /// "dtype", "ctypes structure".
@@ -42,8 +42,7 @@ constexpr std::string_view to_string(LayoutSource source) noexcept {
     return source == LayoutSource::dtype ? "dtype" : "ctypes structure";
 }
 
-/// One entry of a `descr`, as a producer gave it. An entry with neither `typestr` nor `nested` is padding; an entry
-/// without a name is padding.
+/// One entry of a producer's `descr`. It is padding without a name, or with neither `typestr` nor `nested`.
 struct DescrEntry {
     std::string name;
     std::string typestr;             ///< empty for a nested structure
@@ -51,15 +50,15 @@ struct DescrEntry {
     std::vector<std::int64_t> shape;
 };
 
-/// The layout that a `descr` describes: fields one after the other, padding entries in between. Empty fields
-/// for a `descr` that names none. Throws: ArgumentError (type for Python objects and strings; value for a
-/// total other than `bytes`, for repeated names, negative extents and unknown types).
+/// The layout that a `descr` describes: its fields in sequence, with padding entries between. Has no fields if the
+/// `descr` names none. Throws: ArgumentError (type for Python objects and strings; value for a total other than
+/// `bytes`, for repeated names, negative extents and unknown types).
 StructLayout parse_descr(std::span<const DescrEntry> descr, std::uint32_t bytes);
 
 /// "{mass: float32 at 0, position: (3,) float32 at 4, 16 bytes}".
 std::string to_string(const StructLayout& layout);
 
-/// Whether the structure is `count` elements of `dtype`, one after the other, and nothing else.
+/// Whether the structure consists of `count` elements of `dtype` without gaps.
 bool is_sequence_of(const StructLayout& layout, DType dtype, int count) noexcept;
 
 }  // namespace bascule

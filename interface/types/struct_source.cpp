@@ -31,7 +31,7 @@ constexpr std::string_view keywords =
     "try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor "
     "xor_eq warpSize ";
 
-/// What is wrong with a name; nothing for a good one.
+/// Why a name cannot be used; empty if it can.
 std::string_view flaw_of(std::string_view name) {
     if (!is_identifier(name)) return "is not a C++ identifier";
     if (keywords.find(fmt::format(" {} ", name)) != keywords.npos) return "is a keyword of C++";
@@ -39,13 +39,13 @@ std::string_view flaw_of(std::string_view name) {
     return {};
 }
 
-// --- Where members lie
+// --- Offsets of members
 
-/// An element of a member, as C++ has it.
+/// An element of a member in C++.
 struct Element {
     std::string_view type;  ///< empty for a structure
     std::uint32_t alignment = 1;
-    bool is_class = false;  ///< its functions take references, so that it must be aligned wherever it lies
+    bool is_class = false;  ///< its member functions take references, so it must be aligned everywhere
 };
 
 bool is_bytes(const StructField& field) noexcept {
@@ -90,7 +90,7 @@ std::uint32_t alignment_of(const StructField& field, const std::string& path) {
     return packing_of({field.dtype.itemsize, field.nested}, path + ".").result();
 }
 
-/// The loosest packing that leaves every member where the layout has it.
+/// The largest packing with which every member has the offset of the layout.
 Packing packing_of(const StructLayout& layout, const std::string& path) {
     Packing packing;
     for (const StructField& field : layout.fields) {
@@ -106,15 +106,14 @@ Packing packing_of(const StructLayout& layout, const std::string& path) {
 
 class Writer {
   public:
-    /// The fields' names are kept from the structures inside: a member must not hide a type that another
-    /// uses.
+    /// Reserves the names of the fields for nested structures too: a member must not hide a type that another one uses.
     Writer(const StructLayout& layout, std::string_view name) {
         reserve(layout.fields);
         names_.erase(std::string(name));
     }
 
-    /// Defines the struct (and first those inside it) with at most this packing, and gives its name.
-    /// Structures that are alike get one definition.
+    /// Defines the struct, after the structures inside it, with at most this packing, and returns its name. Equal
+    /// structures get one definition.
     std::string define(const StructLayout& layout, const std::string& wanted, const std::string& path,
                        std::uint32_t most);
 
@@ -170,8 +169,8 @@ void check_field(const StructField& field, const StructLayout& layout, std::uint
     }
 }
 
-/// Bit-fields without a name fill a gap: they are not members, which a tuple or an initializer would have to name. A wide
-/// gap, for which they would be a long text, is an array.
+/// Unnamed bit-fields fill a gap, because they are not members, which a tuple or an initializer would have to name. A
+/// wide gap is an array, because its bit-fields would be a long text.
 std::string gap_of(const StructLayout& layout, std::uint64_t offset, std::uint64_t bytes) {
     constexpr std::uint64_t most = 256;
     if (bytes > most) {
@@ -227,7 +226,7 @@ std::string Writer::members(const StructLayout& layout, const std::string& name,
     const auto pad = [&](std::uint64_t to, std::uint32_t alignment) {
         alignment = std::min(alignment, packing);
         if (to != (end + alignment - 1) / alignment * alignment)
-            text += gap_of(layout, end, to - end);  // else the compiler does
+            text += gap_of(layout, end, to - end);  // else the compiler pads
     };
     for (const StructField* field : by_offset(layout.fields)) {
         check_field(*field, layout, end, before, name, path + field->name);

@@ -1,4 +1,4 @@
-// Structures as CUDA C++: the text of a struct whose fields lie exactly where a layout has them.
+// Structures as CUDA C++: the text of a struct whose members have exactly the offsets of a layout.
 #pragma once
 
 #include <string>
@@ -8,16 +8,15 @@
 
 namespace bascule {
 
-/// The definition of `struct NAME` for this layout, behind those of the structures inside it and the #include
-/// lines it needs. Gaps are members of their own; fields that are not aligned as C++ would have them make the
-/// struct a packed one; static_asserts repeat every size and offset.
+/// The definition of `struct NAME` for this layout, after the #include lines it needs and the definitions of its nested
+/// structures. Gaps are filled. The struct is packed if a field is not aligned as C++ requires. static_asserts repeat
+/// all sizes and offsets.
 ///
-/// The fields may come in any order. Throws: ArgumentError (value) that names the field, for fields that
-/// overlap or leave the structure, names that C++ does not allow, empty arrays, and element types without a
-/// C++ type.
+/// The fields may come in any order. Throws: ArgumentError (value) that names the field, for fields that overlap or
+/// leave the structure, names that C++ does not allow, empty arrays, and element types without a C++ type.
 std::string struct_source(const StructLayout& layout, std::string_view name);
 
-/// Letters, digits and underscores, and no digit first.
+/// Whether the name has only letters, digits and underscores, and does not begin with a digit.
 bool is_identifier(std::string_view name) noexcept;
 
 }  // namespace bascule

@@ -1,5 +1,5 @@
-// A look-up: in memory, then on disk; else one thread of the process, and then one process of the machine, compiles, keeps the
-// image in memory and publishes it on disk.
+// A look-up searches memory, then the disk. If both miss, one thread of the process, and one process of the machine,
+// compiles, keeps the image in memory and publishes it on disk.
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -28,7 +28,7 @@ namespace {
 
 using Lookup = Cache::Lookup;
 
-/// What a look-up asks for. It owns what it uses: its compile goes on when the wait for it was interrupted.
+/// The inputs of a look-up. It owns them, because its compile goes on when the wait for it is interrupted.
 struct Request {
     std::shared_ptr<CacheState> cache;
     Program program;
@@ -38,28 +38,27 @@ struct Request {
 
     /// A library without an identity may be another one in another process.
     bool is_stored() const { return !nvrtc->identity().empty(); }
-    /// What the program is called for people who wait for it.
+    /// The name of the program for users who wait for it.
     std::string description() const;
 };
 
-/// It is not known which headers the program reads, so each thread compiles its own.
+/// The headers that the program reads are not known for certain, so each thread compiles its own image.
 struct Uncacheable {
     std::string doubt;
 };
 
-/// The headers of `Program::headers` are not there: this concerns the thread that asked with them, and not those that wait
-/// for the same key.
+/// The headers of `Program::headers` are gone. Only the thread that asked with them fails, not those that wait for the key.
 struct HeadersChanged : Error {
     using Error::Error;
 };
 
-/// Of the wait for one compile; nothing where another thread compiled.
+/// The result of one compile; monostate if another thread compiled.
 using Outcome = std::variant<std::monostate, Lookup, Uncacheable, HeadersChanged>;
 
-std::atomic<int> disabled{0};  // how many Cache::Disabled live
+std::atomic<int> disabled{0};  // the number of Cache::Disabled objects
 std::atomic<Cache::Observer> lookup_observer{nullptr};
 
-/// Of one program while its headers are being edited, because an image may be made in several runs of the compiler.
+/// A limit for one program while its headers are being edited.
 constexpr int most_compiles_in_a_row = 3;
 
 std::string absolute_or_empty(const std::string& directory) {
@@ -96,8 +95,7 @@ Cache::Lookup Cache::find_or_compile(const Program& asked) {
 
     std::string why = "the cache is disabled";
     if (is_disabled()) {
-        Lookup made =
-            compile_alone(std::make_shared<const Request>(Request{state_, program, compiler}));
+        Lookup made = compile_alone(std::make_shared<const Request>(Request{state_, program, compiler}));
         report(program, made, {}, why);
         return made;
     }
@@ -123,7 +121,7 @@ std::optional<Lookup> find_in_memory(CacheState& cache, const CacheKey& key, con
     return Lookup{known.image, Origin::memory, known.headers};
 }
 
-/// `place`: where to store what was not found.
+/// Writes the place where a missing image is to be stored to `place`.
 std::optional<Lookup> find_on_disk(const Request& request, int* place) {
     const DiskCache::Found found = request.cache->disk.load(request.key, request.wanted);
     if (place != nullptr) *place = found.place;
@@ -132,12 +130,12 @@ std::optional<Lookup> find_on_disk(const Request& request, int* place) {
     return Lookup{found.entry.image, Origin::disk, found.entry.headers};
 }
 
-/// Among the threads of the process. `why`: for the log, what was missing.
+/// Compiles in one thread of the process; the others wait. Writes what was missing to `why`, for the log.
 Lookup compile_once(const std::shared_ptr<const Request>& request, std::string& why) {
     CacheState& cache = *request->cache;
     if (logs(cache_logger, LogLevel::info))
         why = cache.disk.why_missing(request->key, request->wanted.source_directory);
-    // Ends: a round without an outcome is one in which another thread made the image of other headers than ours.
+    // This ends: a round without an outcome means that another thread made the image of other headers.
     while (true) {
         const auto outcome = std::make_shared<Outcome>();
         cache.flights.run(request->key, request->description(),
@@ -156,7 +154,7 @@ Lookup compile_once(const std::shared_ptr<const Request>& request, std::string& 
     }
 }
 
-/// Among the processes of the machine, which wait for what the one with the lock stores.
+/// Compiles in one process of the machine: the one that holds the lock. The others wait and load what it stores.
 Outcome compile_among_processes(const Request& request) {
     if (const auto known = find_in_memory(*request.cache, request.key, request.wanted)) return *known;
     HeaderScan scan = scan_headers_of(request);
@@ -165,7 +163,7 @@ Outcome compile_among_processes(const Request& request) {
         request.is_stored() ? request.cache->disk.lock(request.key) : std::nullopt;
     int place = 0;
     if (const auto stored = find_on_disk(request, &place)) return *stored;
-    if (!scan.manifest.untouched()) {  // that took its time
+    if (!scan.manifest.untouched()) {  // the wait for the lock may have taken long
         HeaderScan now = scan_headers_of(request);
         if (now.certain) scan = std::move(now);
     }
@@ -176,7 +174,7 @@ Outcome compile_among_processes(const Request& request) {
     }
 }
 
-/// Compiles again while headers are being edited.
+/// Compiles again if a header was edited meanwhile.
 Lookup compile_and_publish(const Request& request, HeaderScan scan, int place) {
     for (int left = most_compiles_in_a_row;; --left) {
         Lookup made = compile_from(request, scan, &scan.manifest);
@@ -192,7 +190,7 @@ Lookup compile_and_publish(const Request& request, HeaderScan scan, int place) {
     }
 }
 
-/// For this caller and no other.
+/// Compiles for this caller only; the result is not shared.
 Lookup compile_alone(const std::shared_ptr<const Request>& request) {
     const auto made = std::make_shared<Lookup>();
     run_watched(request->description(),
@@ -201,7 +199,7 @@ Lookup compile_alone(const std::shared_ptr<const Request>& request) {
     return *made;
 }
 
-// --- What the steps need
+// --- Helpers of the steps
 
 std::string Request::description() const {
     if (program.instances.empty()) return program.source.name;
@@ -211,7 +209,7 @@ std::string Request::description() const {
 }
 
 HeaderScan scan_headers_of(const Request& request) {
-    if (request.program.maker != nullptr) return {};  // it reads none
+    if (request.program.maker != nullptr) return {};  // it reads no headers
     std::vector<SearchPath> toolkit;
     for (const std::string& path : request.nvrtc->include_paths())
         toolkit.push_back({path, request.nvrtc->found_include_paths() ? installed_ns(path) : 0});
@@ -225,7 +223,7 @@ HeaderScan scan_headers_of(const Request& request) {
                     what, program.source.name, program.source.first_line));
 }
 
-/// `reached`: for precompiled headers, or null.
+/// `reached`: the headers that the program reads, for precompiled headers, or null.
 Lookup compile_from(const Request& request, const HeaderScan& scan, const HeaderManifest* reached) {
     const Program& program = request.program;
     if (program.headers != nullptr && scan.certain && !scan.manifest.is_equivalent(*program.headers))
@@ -233,8 +231,9 @@ Lookup compile_from(const Request& request, const HeaderScan& scan, const Header
     Lookup made{.image = std::make_shared<const Image>(program.maker != nullptr
                                                            ? program.maker->make(program.arch)
                                                            : compile(program, *request.nvrtc, reached))};
-    request.cache->count(Origin::compiled);  // here: the wait for it may have ended
-    // A header that was edited during the compile: the image may be of either text.
+    // Counted here because the thread that asked may have stopped waiting (Ctrl-C).
+    request.cache->count(Origin::compiled);
+    // If a header was edited during the compile, the image may be of either version.
     made.headers_known = scan.certain && scan.manifest.untouched();
     if (program.headers != nullptr && !made.headers_known) fail_changed(program, "a header has changed");
     if (made.headers_known && !scan.manifest.empty())
@@ -242,10 +241,10 @@ Lookup compile_from(const Request& request, const HeaderScan& scan, const Header
     return made;
 }
 
-/// What the log says of one look-up. `why` it was compiled; an empty key: the cache was not asked.
+/// Logs one look-up. `why`: why it was compiled. The key is empty if the cache was not used.
 void report(const Program& program, const Lookup& lookup, const CacheKey& key, const std::string& why) {
     const LogLevel level = lookup.origin == Origin::memory ? LogLevel::debug : LogLevel::info;
-    logs(cache_logger, LogLevel::debug);  // from now on hits in memory are logged, or not
+    logs(cache_logger, LogLevel::debug);  // this decides whether later hits in memory are logged
     if (!logs(cache_logger, level)) return;
     std::vector<std::string_view> names;
     for (const KernelImage& kernel : lookup.image->kernels)

@@ -1,4 +1,4 @@
-// Compiles each program once: memory over disk over compile.
+// Compiles each program once: looks in memory, then on disk, and compiles only if both miss.
 #pragma once
 
 #include <cstdint>
@@ -26,55 +26,52 @@ struct CacheStatistics {
     std::uint64_t nvrtc_calls = 0;  ///< of nvrtcCompileProgram
 };
 
-/// Images by program, from memory, from disk, or from the compiler. Concurrent requests for one program compile it once:
-/// the others wait and share the outcome, a failure too; failures are not kept. A header that is edited, put back, or
-/// begins to shadow another is noticed. Thread-safe; no lock is held while compiling or over file calls.
+/// Images by program, from memory, from disk, or from the compiler. Concurrent requests for one program compile it
+/// once: the others wait and share the result or the failure; failures are not kept. Notices if a header is edited, put
+/// back, or begins to shadow another. Thread-safe; holds no lock while compiling or during file calls.
 class Cache {
   public:
-    /// Gets one sentence when the directory cannot be used; called without a lock, by the thread that
-    /// compiles.
+    /// Receives one sentence when the directory cannot be used; called without a lock by the thread that compiles.
     using WarningHandler = std::function<void(const std::string&)>;
 
-    /// `toolkit`: where to look for NVRTC at the first compile. `directory`: of the images on disk; empty: memory alone.
-    /// The limit is 1 GiB.
+    /// `toolkit`: where to look for NVRTC at the first compile. `place`: the directory of images on disk; empty: memory
+    /// only. The default limit is 1 GiB.
     explicit Cache(ToolkitLocation toolkit, CachePlace place = {}, CacheLimit limit = {});
     ~Cache();
 
-    /// The library that compiles, loaded now if it was not yet. Throws: LibraryError.
+    /// The library that compiles; loads it if necessary. Throws: LibraryError.
     std::shared_ptr<const Nvrtc> nvrtc();
-    /// Looks for it elsewhere from the next compile on; what is loaded already stays loaded.
+    /// Looks for NVRTC elsewhere from the next compile on; a library that is loaded stays loaded.
     void set_toolkit(ToolkitLocation toolkit);
-    /// What will load the code, which decides between several NVRTCs from the next compile on.
+    /// The driver that will load the code; it decides between several NVRTCs from the next compile on.
     void set_driver_limit(const DriverLimit& limit);
 
     struct Lookup {
         std::shared_ptr<const Image> image;
         Origin origin = Origin::compiled;
-        /// That it was made from; null: none.
+        /// The headers that it was made from, or null.
         std::shared_ptr<const HeaderManifest> headers{};
-        /// False: what the program reads is not proven, or something of it changed during the compile.
+        /// False if the headers are not known for certain, or one of them changed during the compile.
         bool headers_known = true;
     };
-    /// An architecture that is not named by the options and that NVRTC does not know yet becomes the newest one that it
-    /// does, in PTX alone. Throws: what `compile` throws; CompileInterrupted, where a watch is set
-    /// (jit/process/compile_watch); Error where `program.headers` asks for headers that are not there any more and were
-    /// not compiled before.
+    /// If the options name no architecture and NVRTC does not know the program's, the newest known one is used, as PTX
+    /// only. Throws: what `compile` throws; CompileInterrupted, if a watch is set (jit/process/compile_watch); Error if
+    /// `program.headers` asks for headers that are no longer there and were not compiled before.
     Lookup image(const Program& program);
 
-    /// From now on `observer` is called in place of each look-up of any cache, and calls find_or_compile. Thread-safe.
+    /// From now on `observer` is called in place of each look-up of all caches; it calls find_or_compile. Thread-safe.
     using Observer = Lookup (*)(Cache& cache, const Program& program);
     static void set_observer(Observer observer) noexcept;
-    /// What `image` does beside that.
+    /// `image` without the observer.
     Lookup find_or_compile(const Program& program);
 
     CacheStatistics statistics() const noexcept;
-    /// Forgets every image in memory; images in use stay valid, and those on disk stay there.
+    /// Removes all images from memory; images in use stay valid, and those on disk remain.
     void clear() noexcept;
     /// The images on disk.
     DiskCache& disk() noexcept;
 
-    /// While one lives, every cache of the process compiles each program that it is asked for, in all threads, and
-    /// keeps nothing.
+    /// While such an object lives, the caches of the process compile all programs, in all threads, and keep nothing.
     class Disabled {
       public:
         Disabled() noexcept;
@@ -83,15 +80,15 @@ class Cache {
     };
     static bool is_disabled() noexcept;
 
-    /// Who gets warnings from now on, instead of standard error.
+    /// Sets the function that gets warnings in place of stderr.
     void set_warning_handler(WarningHandler handler);
 
-    /// The one that kernels use unless told otherwise, with the directory that the environment names (see
-    /// default_cache_place) and its limit (see default_cache_limit). Made at first use, never destroyed.
+    /// The cache that kernels use by default. The environment sets its directory and its limit (default_cache_place,
+    /// default_cache_limit). Made at first use, never destroyed.
     static Cache& process_default();
 
   private:
-    std::shared_ptr<CacheState> state_;  // also of a compile that goes on after its wait was interrupted
+    std::shared_ptr<CacheState> state_;  // shared with compiles that go on after their wait was interrupted
 };
 
 }  // namespace bascule

@@ -30,7 +30,7 @@ constexpr std::int64_t most_file_bytes = std::int64_t{1} << 30;
 constexpr std::string_view temporary_prefix = "tmp-";
 constexpr int most_publish_attempts = 3;
 
-/// The result of a file call that a signal did not interrupt.
+/// Repeats a file call while signals interrupt it, and returns its result.
 template <class Call>
 auto uninterrupted(Call&& call) {
     auto result = call();
@@ -49,10 +49,10 @@ class Descriptor {
     int get() const noexcept { return number_; }
     explicit operator bool() const noexcept { return number_ >= 0; }
 
-    /// Closes now: some file systems report only then that a write failed. errno, or 0; a signal that
-    /// interrupts a close has not kept it from closing.
+    /// Closes now, because some file systems report failed writes only then. Returns errno, or 0 for success; a close
+    /// that a signal interrupted counts as success, because the file is closed.
     int close_now() noexcept { return close(std::exchange(number_, -1)) == 0 || errno == EINTR ? 0 : errno; }
-    /// Gives the number away without closing it.
+    /// Returns the number without closing it.
     int release() noexcept { return std::exchange(number_, -1); }
 
   private:
@@ -66,16 +66,16 @@ std::string without_trailing_slashes(std::string path) {
 
 std::string words_for(int error) { return std::strerror(error); }
 
-/// Root can change what this process runs anyway.
+/// Root is trusted, because root can change what this process runs anyway.
 bool is_trusted(uid_t owner) { return owner == geteuid() || owner == 0; }
 
-/// Why others can replace a directory on the way to `path`; empty where nobody can.
+/// Why others can replace a directory on the way to `path`; empty if nobody can.
 std::string replaceable(const std::string& path) {
-    std::string shared;  // the sticky directory above, where every user can make things
+    std::string shared;  // a sticky directory above, in which every user can create files
     for (std::size_t slash = 0; slash != path.npos; slash = path.find('/', slash + 1)) {
         const std::string ancestor = slash == 0 ? "/" : path.substr(0, slash);
         struct stat status {};
-        if (stat(ancestor.c_str(), &status) != 0) return "";  // what is missing will be ours
+        if (stat(ancestor.c_str(), &status) != 0) return "";  // it will be made by this user
         if (!shared.empty() && !is_trusted(status.st_uid)) {
             return fmt::format("{} belongs to another user and lies in {}, where every user can write",
                                ancestor, shared);
@@ -90,21 +90,20 @@ std::string replaceable(const std::string& path) {
     return "";
 }
 
-/// Why entries in the directory must not be run; nothing when they may.
+/// Why entries in the directory must not be run; nothing if they may.
 std::optional<std::string> distrust(const struct stat& status) {
     if (!is_trusted(status.st_uid)) return "it belongs to another user";
     if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "others can write to it (chmod 700 would do)";
     return std::nullopt;
 }
 
-/// Makes the directory and those above it that are missing, each for this user alone. True also when another process
-/// was faster.
+/// Makes the directory and its missing parents, for this user only. Returns true too if another process was faster.
 bool make_directories(const std::string& path) {
     for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
         const std::string ancestor = path.substr(0, slash);
         if (uninterrupted([&] { return mkdir(ancestor.c_str(), 0700); }) != 0 && errno != EEXIST &&
             errno != EISDIR) {
-            // Where a directory exists, a file system may well say that it is read-only, or not ours.
+            // If the directory exists, some file systems report that they are read-only, or that access is denied.
             const int error = errno;
             struct stat status {};
             const bool exists = stat(ancestor.c_str(), &status) == 0;
@@ -115,7 +114,7 @@ bool make_directories(const std::string& path) {
     }
 }
 
-/// The directory, opened after it was found to be ours.
+/// Opens the directory if it can be trusted. Sets `problem` if it exists and cannot be used.
 Descriptor open_directory(const std::string& path, std::string& problem) {
     Descriptor directory(
         uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }));
@@ -156,7 +155,7 @@ bool is_trusted_file(const struct stat& status) {
            (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && status.st_size <= most_file_bytes;
 }
 
-/// errno, or 0.
+/// Returns errno, or 0.
 int read_all(int file, std::string& bytes) {
     std::size_t got = 0;
     while (got < bytes.size()) {
@@ -180,7 +179,7 @@ int write_all(int file, std::string_view bytes) {
     return 0;
 }
 
-/// Of no file of another process or of an earlier time: a forked child draws other numbers too.
+/// A name that no other process and no earlier run uses; a forked child draws other numbers too.
 std::string temporary_name() {
     std::random_device source;
     return fmt::format("{}{}-{:08x}{:08x}", temporary_prefix, getpid(), source(), source());
@@ -188,9 +187,9 @@ std::string temporary_name() {
 
 thread_local bool holds_lock = false;
 
-/// What /proc says of a process: its state and when it started, which tells it from a later one of its number.
+/// State and start time of a process from /proc. The start time tells it from a later process with the same number.
 struct ProcessFacts {
-    char state = 0;  ///< 0: there is none
+    char state = 0;  ///< 0: there is no such process
     std::string start;
 };
 
@@ -198,7 +197,7 @@ ProcessFacts facts_of_process(const std::string& number) {
     std::ifstream file("/proc/" + number + "/stat");
     std::string text;
     std::getline(file, text);
-    text.erase(0, text.rfind(')') + 1);  // behind the name, which may hold anything
+    text.erase(0, text.rfind(')') + 1);  // the part after the name, which may contain anything
     std::istringstream words(text);
     ProcessFacts facts;
     words >> facts.state;
@@ -206,13 +205,13 @@ ProcessFacts facts_of_process(const std::string& number) {
     return words ? facts : ProcessFacts{};
 }
 
-/// Writes into a locked file who holds it.
+/// Writes into a locked file which process holds it.
 void sign(int file) {
     const std::string text = fmt::format("{} {}\n", getpid(), facts_of_process("self").start);
     if (ftruncate(file, 0) == 0) static_cast<void>(pwrite(file, text.data(), text.size(), 0));
 }
 
-/// The other process that has signed the file, if it goes on: one that is stopped or dead, or of another machine, does not.
+/// The other process that has signed the file, if it runs on this machine; 0 if it is stopped or dead.
 int running_holder(int file) {
     std::array<char, 64> bytes{};
     if (pread(file, bytes.data(), bytes.size() - 1, 0) <= 0) return 0;
@@ -227,8 +226,8 @@ int running_holder(int file) {
     return runs && facts.start == start && holder != getpid() ? holder : 0;
 }
 
-/// Asks again and again, because a wait for the system's answer would have no end. A lock that outlives its process, which
-/// a child of it may hold, and one of a process that is stopped end the wait after `longest`.
+/// Polls, because a blocking wait would have no time limit. The wait ends after `longest` if the lock's process is
+/// stopped, or if the lock outlives its process because a child still holds it.
 bool lock_within(int file, std::chrono::milliseconds longest) {
     constexpr std::chrono::milliseconds shortest_pause{1}, longest_pause{20};
     const WaitForProcess wait;
@@ -248,7 +247,7 @@ bool lock_within(int file, std::chrono::milliseconds longest) {
     return true;
 }
 
-/// errno, or 0; no temporary file stays.
+/// Returns errno, or 0. Leaves no temporary file.
 int publish_in(int directory, const std::string& name, std::string_view bytes) {
     const std::string temporary = temporary_name();
     Descriptor file(uninterrupted([&] {
@@ -256,7 +255,7 @@ int publish_in(int directory, const std::string& name, std::string_view bytes) {
                       0600);
     }));
     if (!file) return errno;
-    // Not flushed to the disk: what a power cut leaves of a file does not verify, and a compile need not wait.
+    // The file is not flushed to the disk: after a power failure an incomplete file fails verification.
     int error = write_all(file.get(), bytes);
     if (const int late = file.close_now(); error == 0) error = late;
     const auto rename = [&] { return renameat(directory, temporary.c_str(), directory, name.c_str()); };
@@ -314,7 +313,7 @@ std::optional<std::string> CacheDirectory::publish(const std::string& name, std:
         if (!directory) return problem;
         error = publish_in(directory.get(), name, bytes);
         if (error == 0) return std::nullopt;
-        if (error != ENOENT && error != ESTALE) break;  // another process removes what is here
+        if (error != ENOENT && error != ESTALE) break;  // another process removes files here
     }
     return words_for(error);
 }
@@ -331,7 +330,8 @@ std::optional<std::string> CacheDirectory::list(std::vector<Listed>& files) cons
         const dirent* entry = readdir(entries.get());
         if (entry == nullptr) return errno == 0 ? std::nullopt : std::optional(words_for(errno));
         struct stat status {};
-        if (fstatat(number, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;  // it is gone
+        // Skips a file that was removed meanwhile.
+        if (fstatat(number, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
         if (!S_ISREG(status.st_mode)) continue;
         files.push_back(
             {entry->d_name, static_cast<std::uint64_t>(status.st_size), nanoseconds(status.st_mtim)});
@@ -359,7 +359,7 @@ void CacheDirectory::stamp(const std::string& name, std::int64_t modified_ns) co
 
 std::optional<CacheDirectory::Lock> CacheDirectory::lock(const std::string& name,
                                                          std::chrono::milliseconds longest) const {
-    // The process that a child was forked from may hold the lock, and wait for the child.
+    // The parent process may hold the lock and wait for this child.
     if (holds_lock || fork_generation() > 0) return std::nullopt;
     std::string problem;
     const Descriptor directory = open_or_make_directory(path_, problem);
@@ -382,9 +382,10 @@ CacheDirectory::Lock::Lock(Lock&& other) noexcept
 CacheDirectory::Lock::~Lock() {
     if (file_ < 0) return;
     holds_lock = false;
-    // Removed first: a process that opened it before gets the lock of a file without a name and finds the program on disk.
+    // Removed before unlocking: a process that has opened it already gets the lock of a file without a name, and then
+    // finds the program on disk.
     static_cast<void>(directory_->remove({{name_, 0, 0}}));
-    flock(file_, LOCK_UN);  // a child that was forked meanwhile has the file open too
+    flock(file_, LOCK_UN);  // needed because a child that was forked meanwhile has the file open too
     close(file_);
 }
 

@@ -11,15 +11,15 @@ namespace {
 
 constexpr std::array magic = {'B', 'A', 'S', 'C', 'U', 'L', 'E', '\n'};
 
-/// What an entry begins with.
+/// The first bytes of an entry.
 struct Preamble {
     std::array<char, 8> magic{};
-    std::uint64_t bytes = 0;  ///< behind the preamble
-    Digest digest;            ///< of those
+    std::uint64_t bytes = 0;  ///< number of bytes after the preamble
+    Digest digest;            ///< of those bytes
 };
 static_assert(sizeof(Preamble) == 32);
 
-/// What stands behind the preamble; nothing when it is damaged or of another version.
+/// The bytes after the preamble; nothing if they are damaged or of another version.
 std::optional<std::string_view> verified(std::string_view bytes) {
     Preamble preamble;
     if (bytes.size() < sizeof preamble) return std::nullopt;
@@ -41,7 +41,7 @@ std::string to_bytes(const CacheKey& key, const HeaderManifest& headers, const I
     ByteWriter out;
     out.text(key.text);
     out.text(headers.empty() ? std::string() : headers.to_bytes());
-    Image copy = image;  // members are passed as a reader needs them
+    Image copy = image;  // a copy, because a Record takes members as a reader needs them
     Record(out).pass(copy);
     const std::string content = std::move(out).take();
     const Preamble preamble{magic, content.size(), digest_of(content)};

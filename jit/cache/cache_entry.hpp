@@ -1,4 +1,4 @@
-// One compile's outcome as bytes: what a file of the disk cache holds.
+// The result of one compile as bytes: the content of a file of the disk cache.
 #pragma once
 
 #include <memory>
@@ -14,39 +14,39 @@
 
 namespace bascule {
 
-/// magic | length | digest of the rest | key | header manifest | image. Read as by the Bascule that wrote it: the
-/// key holds the version and the format.
+/// Format: magic | length | digest of the rest | key | header manifest | image. Only the Bascule version that wrote an
+/// entry reads it: the key contains version and format.
 struct CacheEntry {
-    std::shared_ptr<const HeaderManifest> headers;  ///< null: it was made from none
+    std::shared_ptr<const HeaderManifest> headers;  ///< null: it was made without headers
     std::shared_ptr<const Image> image;
 };
 
 std::string to_bytes(const CacheKey& key, const HeaderManifest& headers, const Image& image);
 
-/// What an entry is worth to a program of this key.
+/// Whether an entry can be used for a key.
 enum class EntryVerdict {
     good,
-    other_headers,  ///< intact, of this key, and made from other headers
-    useless,        ///< damaged, of another version of ours, or of another key with the same hash
+    other_headers,  ///< intact, with this key, but made from other headers
+    useless,        ///< damaged, of another Bascule version, or of another key with the same hash
 };
 
-/// Believes nothing that it has not verified.
+/// Reads an entry, verifying everything.
 EntryVerdict read_entry(std::string_view bytes, const CacheKey& key, const WantedHeaders& wanted,
                         CacheEntry& entry);
 
-/// An entry in its parts, unverified but for its digest; views of its bytes.
+/// The parts of an entry as views of its bytes. Only its digest is verified.
 struct EntryOutline {
     std::string_view key, headers;
     ByteReader image;
 };
-/// Nothing for what is damaged.
+/// Returns nothing if the bytes are damaged.
 std::optional<EntryOutline> outline_entry(std::string_view bytes);
 
-/// What an entry is, for people. Whether its headers are still the same is not looked at.
+/// Describes an entry for users. Does not check whether its headers are unchanged.
 struct EntryDescription {
     std::string problem;  ///< why it would never be used; empty when it is intact
     CacheKey key;
-    std::vector<std::string> kernels;  ///< as they were asked for: "ns::scale<float>"
+    std::vector<std::string> kernels;  ///< their name expressions: "ns::scale<float>"
     std::string arch;                  ///< "sm_90"
     std::string nvrtc_version;         ///< "13.0"
 };

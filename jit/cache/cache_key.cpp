@@ -13,7 +13,7 @@
 
 namespace bascule {
 
-// What a Record calls, which finds it by the type's namespace.
+// Called by Record, found by argument-dependent look-up.
 template <class R>
 void pass_members(R& record, KeyFields& key) {
     record.BASCULE_MEMBERS(key.schema, key.text, key.arguments, key.headers, key.instances, key.purpose,
@@ -22,7 +22,7 @@ void pass_members(R& record, KeyFields& key) {
 
 namespace {
 
-/// A digest of what an entry's members are, by their kinds and names: another for a build that has others.
+/// A digest of the kinds and names of an entry's members. It differs between builds whose members differ.
 std::string entry_format() {
     FormatText text;
     Image image;
@@ -30,9 +30,10 @@ std::string entry_format() {
     return to_string(digest_of(HeaderManifest::format() + std::move(text).take()));
 }
 
-/// Entries hold what this version read from the compiler's names, as it read them, and in its own format.
+/// Identifies the format of entries: the Bascule version, how it reads the compiler's names, and the members.
 const std::string& schema() {
-    static constexpr const char* reading = "2";  // counts up when the same answers are read otherwise
+    // Incremented when the same compiler output is read in another way.
+    static constexpr const char* reading = "2";
     static const std::string text = fmt::format("bascule {} {} {}", BASCULE_VERSION, reading, entry_format());
     return text;
 }
@@ -41,11 +42,11 @@ const std::string& schema() {
 
 CacheKey key_of(const Program& program, const Nvrtc& nvrtc) {
     std::vector<std::string> arguments = to_arguments(program.options);
-    // The lines of the image name the file in it.
+    // The debug lines of the image name a file in that directory.
     if (!program.options.keep_sources.empty())
         arguments.push_back("keep_sources=" + absolute_path(program.options.keep_sources));
     const std::string arch = to_string(program.arch);
-    // All of it: which part a program gets is decided by what is in the key already.
+    // The whole prelude, because the other fields of the key determine which part of it a program gets.
     static const std::string prelude = to_string(digest_of(whole_prelude()));
     const std::string made = program.maker == nullptr ? std::string() : program.maker->key();
     KeyFields fields{.schema = schema(),

@@ -1,4 +1,4 @@
-// What makes two compiles the same.
+// The key of a compile: compiles with equal keys give the same image.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace bascule {
 
-/// The whole key as text, and its hash. Equal keys have equal text; the hash only finds them.
+/// The whole key as text, and its hash. Equal keys have equal text; the hash only serves the look-up.
 struct CacheKey {
     std::string text;
     Digest hash{};
@@ -27,14 +27,14 @@ struct CacheKeyHash {
     std::size_t operator()(const CacheKey& key) const noexcept { return key.hash.low; }
 };
 
-/// Length-prefixed fields in a fixed order: source, options, instances, architecture, compiler, prelude.
+/// The key has length-prefixed fields in a fixed order: source, options, instances, architecture, compiler, prelude.
 ///
-/// Not in it: names and places of the source, which are for people; the headers that the text reaches, of
-/// which one key has several states (HeaderManifest); and the driver, because what is kept is what NVRTC
-/// wrote, which no driver changes. A driver that translates PTX keeps its own cache of that.
+/// It does not contain names and places of the source, which only messages use. It does not contain the headers that
+/// the text reads either: one key has several header states (HeaderManifest). The driver is not part of it, because
+/// entries hold what NVRTC wrote; a driver that translates PTX has its own cache.
 CacheKey key_of(const Program& program, const Nvrtc& nvrtc);
 
-/// What the text of a key has, for people; views of that text.
+/// The fields of a key, for messages; views of the key's text.
 struct KeyFields {
     using Pairs = std::vector<std::pair<std::string_view, std::string_view>>;
 
@@ -48,10 +48,10 @@ struct KeyFields {
     std::vector<std::string_view> include_paths;
     std::string_view prelude;
 };
-/// Nothing for a text that `key_of` did not write.
+/// Returns nothing for a text that `key_of` did not write.
 std::optional<KeyFields> fields_of(std::string_view key_text);
 
-/// The key of this text, which `key_of` wrote. `text` may come from a file: see `is_of_this_version`.
+/// The key with this text, which `key_of` wrote. If `text` comes from a file, check `is_of_this_version`.
 CacheKey key_from_text(std::string text);
 /// Whether this version of Bascule wrote the text of a key, and thus the entry that has it.
 bool is_of_this_version(std::string_view key_text);

@@ -1,4 +1,4 @@
-// What all look-ups of a cache share. Private to this folder.
+// The state that all look-ups of a cache share. Private to this folder.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct CacheState {
     }
 
     void warn(const std::string& text);
-    /// What `disk` says on a compile's own thread; a program wants to hear it on the thread that asked.
+    /// Passes on the warnings that `disk` gave on compile threads, so that the program gets them on the thread that asked.
     void warn_of_compile_threads();
 
     MemoryCache memory;

@@ -96,9 +96,10 @@ void sweep_if_due(const CacheDirectory& directory, std::uint64_t limit_bytes) {
     const CacheDirectory::Answer answer = directory.read(marker_name, marker, problem);
     if (answer == CacheDirectory::Answer::unusable) return;
     if (answer == CacheDirectory::Answer::read && !is_outdated(marker.modified_ns, now_ns())) return;
-    // First, so that others find that it is being done; and where nothing can be written, nothing can be removed.
+    // Written before the sweep, so that other processes do not sweep too. If it cannot be written, files cannot be
+    // removed either.
     if (directory.publish(marker_name, {})) return;
-    directory.stamp(marker_name, now_ns());  // by this clock: a file server's may be another
+    directory.stamp(marker_name, now_ns());  // by this clock, because a file server's may differ
     sweep(directory, limit_bytes);
 }
 

@@ -34,7 +34,7 @@ DiskCache::Found DiskCache::load(const CacheKey& key, const WantedHeaders& wante
         CacheDirectory::File file;
         std::string problem;
         switch (directory_.read(name, file, problem)) {
-            // Places fill up in order, and nothing but an eviction leaves a gap.
+            // Places are filled in order, and only evictions leave gaps.
             case CacheDirectory::Answer::missing:
             case CacheDirectory::Answer::refused:
                 if (!free) free = place;

@@ -1,5 +1,4 @@
-// Images on disk: found by key, verified before they are believed, replaced when they do not verify, and removed when
-// they have not been used for longest.
+// Images on disk: found by key, verified before use, and removed when they are the least recently used.
 #pragma once
 
 #include <atomic>
@@ -15,37 +14,37 @@
 
 namespace bascule {
 
-/// Makes programs faster and never fails one: whatever is wrong with the directory or an entry is a miss, and
-/// is reported once. Thread-safe; holds no lock.
+/// Makes programs start faster and never fails one: any fault of the directory or an entry is a miss, and is reported
+/// once. Thread-safe; holds no lock.
 class DiskCache {
   public:
-    /// How many header states of one program are kept: a header that is put back is a hit again.
+    /// The number of header states that are kept for one program, so that restoring a header is a hit.
     static constexpr int variants = 8;
-    /// Gets one sentence, at most once per cache.
+    /// Receives one sentence, at most once for each cache.
     using WarningHandler = std::function<void(const std::string&)>;
 
-    /// A place without a path, or with a problem: nothing is found and nothing is kept.
+    /// If the place has no path, or a problem, nothing is found and nothing is kept.
     DiskCache(CachePlace place, WarningHandler warn, CacheLimit limit = {});
 
-    /// What a key's search came to.
+    /// The result of a search.
     struct Found {
-        CacheEntry entry;  ///< without an image: none was found
+        CacheEntry entry;  ///< its image is null if none was found
         int place = 0;     ///< where to store an image that was not found: a free place, or the oldest
     };
-    /// The entry of `key` that was made from such headers. Notes that it was used, at most once an hour.
+    /// Finds the entry of `key` that was made from the headers as they are now. Records its use, at most once an hour.
     Found load(const CacheKey& key, const WantedHeaders& wanted);
-    /// The right to compile `key` among the processes that use the directory, so that others wait for what this one
-    /// stores, as long as it goes on. Nothing after half a minute where it is stopped: then two processes compile the same.
+    /// Locks `key` among the processes that use the directory: the others wait, while this process runs, for the entry that
+    /// it stores. Returns nothing if the holder is stopped for half a minute; two processes then compile the same program.
     std::optional<CacheDirectory::Lock> lock(const CacheKey& key) const;
     /// Why `load` found nothing, for the log; see miss_reason.hpp.
     std::string why_missing(const CacheKey& key, const std::string& source_directory) const;
-    /// At the place that `load` named; not what is larger than the limit by itself.
+    /// Stores an image at the place that `load` returned, unless it alone is larger than the limit.
     void store(const CacheKey& key, int place, const HeaderManifest& headers, const Image& image);
-    /// What keeps the directory within the limit, at most once an hour: called after a store, without a lock.
+    /// Keeps the directory within the limit, at most once an hour. Called after a store, without a lock.
     void sweep_if_due();
 
-    // For people, at any time. A problem is one that keeps the directory from being read or changed; a directory
-    // that is not there is empty.
+    // The functions below are for users, and can be called at any time. They report a problem if the directory cannot
+    // be read or changed; a directory that does not exist counts as empty.
 
     struct Listed {
         std::string name;  ///< of the file
@@ -55,19 +54,19 @@ class DiskCache {
     };
     /// Every entry, read and verified, most recently used first.
     std::vector<Listed> list(std::optional<std::string>& problem) const;
-    /// The bytes of one entry; nothing when there is none of this name, or it cannot be trusted.
+    /// The bytes of an entry; nothing if there is no entry of this name, or it cannot be trusted.
     std::optional<std::string> bytes_of(const std::string& name) const;
-    /// Keeps an entry that `bytes_of` gave, here or on another machine: true when it is kept now, false when it was
-    /// already here or there is no place for another header state.
+    /// Stores an entry that `bytes_of` returned, here or on another machine. Returns false if it was already here, or
+    /// all places for header states are taken.
     bool adopt(std::string_view bytes, std::optional<std::string>& problem);
     /// Sweeps now, down to the limit.
     Removed sweep() const;
-    /// Every entry, and what killed processes left.
+    /// Removes all entries, and what killed processes left.
     Removed remove_all() const;
 
     const std::string& directory() const noexcept { return place_.path; }
     std::uint64_t limit_bytes() const noexcept { return limit_bytes_.load(std::memory_order_relaxed); }
-    /// Holds from the next sweep on.
+    /// Takes effect at the next sweep.
     void set_limit_bytes(std::uint64_t bytes) noexcept {
         limit_bytes_.store(bytes, std::memory_order_relaxed);
     }
@@ -77,7 +76,7 @@ class DiskCache {
     void warn_once(const std::string& problem);
 
     const CachePlace place_;
-    CacheDirectory directory_;  // without a path where the place has a problem
+    CacheDirectory directory_;  // without a path if the place has a problem
     WarningHandler warn_;
     const std::string limit_problem_;
     std::atomic<std::uint64_t> limit_bytes_;

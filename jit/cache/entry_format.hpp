@@ -1,4 +1,4 @@
-// The members of an image as a cache entry has them.
+// Lists the members of an image for cache entries.
 #pragma once
 
 #include <bascule/jit/compile/image.hpp>
@@ -6,7 +6,7 @@
 
 namespace bascule {
 
-// What a Record calls, which finds it by the type's namespace.
+// Called by Record, found by argument-dependent look-up.
 
 template <class R>
 void pass_members(R& record, Arch& arch) {

@@ -12,21 +12,21 @@
 
 namespace bascule {
 
-/// Thread-safe. No lock is held while headers are looked at.
+/// Thread-safe. Holds no lock while it checks headers.
 class MemoryCache {
   public:
-    /// How many header states of one program are kept.
+    /// The number of header states that are kept for one program.
     static constexpr std::size_t variants = 8;
 
     /// An image and the headers that it was made from.
     struct Entry {
         std::shared_ptr<const Image> image;
-        std::shared_ptr<const HeaderManifest> headers;  ///< null: it was made from none
+        std::shared_ptr<const HeaderManifest> headers;  ///< null: it was made without headers
     };
 
-    /// The image of `key` that was made from such headers; without an image when there is none.
+    /// The image of `key` for the headers as they are now; the image is null if it is not found.
     Entry find(const CacheKey& key, const WantedHeaders& wanted);
-    /// Another header state of `key`; the oldest gives way.
+    /// Adds a header state of `key`; replaces the oldest if all places are taken.
     void keep(const CacheKey& key, Entry entry);
     void clear();
 

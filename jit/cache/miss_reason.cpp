@@ -36,7 +36,7 @@ std::vector<std::string_view> expressions_of(const KeyFields& fields) {
     return expressions;
 }
 
-/// What `theirs` has otherwise than `ours`: "options -DN=3, now -DN=4".
+/// The fields that differ: "options -DN=3, now -DN=4".
 std::vector<std::string> differences(const KeyFields& theirs, const KeyFields& ours) {
     std::vector<std::string> found;
     const auto compare = [&](std::string_view what, std::string_view before, std::string_view now) {

@@ -8,9 +8,9 @@
 
 namespace bascule {
 
-/// What differs between a program that was not found and the entry that is nearest to it: the header of the same
-/// program that changed, or the options, architecture, NVRTC or Bascule of the same text. Reads up to 256 entries, so
-/// it is asked only where the log is read. Does not throw for what it finds.
+/// Describes what differs between a program that was not found and the most similar entry: a header of the same program
+/// that changed; or options, architecture, NVRTC or Bascule version for the same text. Reads up to 256 entries, so it
+/// is called only if the log is enabled. Does not throw because of bad entries.
 std::string miss_reason(const CacheDirectory& directory, const CacheKey& key,
                         const std::string& source_directory);
 

@@ -10,12 +10,12 @@
 
 namespace bascule {
 
-/// Work that is running.
+/// One run of the work for a key.
 struct SingleFlight::Flight {
     std::promise<void> promise;
     std::shared_future<void> end = promise.get_future().share();
     std::atomic<std::thread::id>
-        worker{};  // none until it begins: who asked, interrupted, may ask again before that
+        worker{};  // empty until the work begins; an interrupted caller may ask again before that
     std::uint64_t generation = fork_generation();
 };
 
@@ -41,13 +41,13 @@ std::shared_ptr<SingleFlight::Flight> SingleFlight::join_or_start(const CacheKey
                                                                   const std::shared_ptr<Flight>& own) {
     const std::lock_guard lock(fork_safe_mutex());
     std::shared_ptr<Flight>& running = flights_[key];
-    // A flight that began before a fork has its thread in the parent: no thread here will end it.
+    // If the run began before a fork, its thread exists in the parent only and will not end it here.
     if (running != nullptr && running->generation == fork_generation()) return running;
     running = own;
     return nullptr;
 }
 
-/// Forgotten before the others wake: a thread that asks after them tries again.
+/// Removes the flight before the others wake, so that a thread that asks later starts a new one.
 void SingleFlight::land(const CacheKey& key, const std::shared_ptr<Flight>& flight,
                         std::exception_ptr failure) {
     {

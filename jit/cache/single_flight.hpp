@@ -1,4 +1,4 @@
-// Of the threads that want one thing compiled, one compiles it.
+// If several threads want the same program compiled, one of them compiles it.
 #pragma once
 
 #include <exception>
@@ -11,17 +11,17 @@
 
 namespace bascule {
 
-/// Thread-safe. Its owner outlives the work, which may go on when the wait for it was interrupted.
+/// Thread-safe. Must outlive the work, which may go on after an interrupted wait.
 class SingleFlight {
   public:
-    /// Runs `work` as run_watched does (jit/process/compile_watch), unless another thread runs one for the same key: then waits
-    /// for that one to end, and gets its exception if it threw. `what`: what is compiled, for people. Work that asks for
-    /// its own key is run at once, because it would wait for itself. Throws: what the work throws; CompileInterrupted.
+    /// Runs `work` like run_watched (jit/process/compile_watch), unless another thread runs work for the same key: then
+    /// waits for that work to end, and throws its exception if it threw. `what`: names the work for users. Work that asks
+    /// for its own key runs at once, because it would wait for itself. Throws: what the work throws; CompileInterrupted.
     void run(const CacheKey& key, const std::string& what, const std::function<void()>& work);
 
   private:
     struct Flight;
-    /// The flight of another thread that runs for `key`, or null: then it is `own`.
+    /// The flight of another thread that runs for `key`. Otherwise registers `own` and returns null.
     std::shared_ptr<Flight> join_or_start(const CacheKey& key, const std::shared_ptr<Flight>& own);
     void land(const CacheKey& key, const std::shared_ptr<Flight>& flight, std::exception_ptr failure);
 

@@ -13,7 +13,7 @@
 namespace bascule {
 namespace {
 
-/// A function that may be the one.
+/// A function that the launch may call.
 struct Candidate {
     Instance function;
     const KernelDeclaration* declaration = nullptr;  // of a template
@@ -21,11 +21,11 @@ struct Candidate {
     std::vector<std::string> types;                  // of its parameters
     std::string lowered_name;                        // empty: no expression means this function alone
     std::string spelling;
-    std::vector<std::string> written_types;  // the same in the text's words, where templates compete
+    std::vector<std::string> written_types;  // the same as the text spells them, if templates compete
     std::vector<int> weak_integers;
 };
 
-/// Whether a macro of the text has a `__global__`, so that it may make overloads that the text does not spell.
+/// Whether a macro of the text contains `__global__`. Such a macro may make overloads that the text does not spell.
 bool makes_kernels(std::string_view text) {
     for (std::size_t at = text.find("define"); at != text.npos; at = text.find("define", at + 1)) {
         std::size_t end = std::min(text.find('\n', at), text.size());
@@ -36,7 +36,7 @@ bool makes_kernels(std::string_view text) {
     return false;
 }
 
-/// Chooses once for a list of argument types.
+/// Chooses a function for one list of argument types.
 struct Chooser {
     const ChoiceRequest& request;
 
@@ -93,8 +93,8 @@ struct Chooser {
 
     // --- Instances of templates
 
-    /// Of a name's only function. One that writes does not compile where a read-only array made T const: that is
-    /// the array's error, if it compiles for one that it may write.
+    /// The only template of the name. A kernel that writes to T fails to compile if a read-only array made T const. If
+    /// it compiles for a writable array, the error is reported as one of the argument.
     Candidate sole_instance(const KernelDeclaration& declaration) const {
         Candidate candidate = instance(declaration);
         std::vector<ArgumentType> arguments(request.arguments.begin(), request.arguments.end());
@@ -159,8 +159,8 @@ struct Chooser {
         return candidate;
     }
 
-    /// What the compiler says when it is asked for the signature with markers for the template parameters: it
-    /// sees through macros and aliases. The patterns of the text where it refuses markers.
+    /// Asks the compiler for the signature with markers as template arguments, which resolves macros and aliases.
+    /// Returns the patterns of the text if the compiler refuses the markers.
     std::vector<TypePattern> asked_patterns(const KernelDeclaration& declaration,
                                             std::vector<TypePattern> in_text) const {
         const bool has_pack =
@@ -191,7 +191,7 @@ struct Chooser {
             }
             return types;
         } catch (const CompileError&) {
-            return std::nullopt;  // constraints, or members that markers lack: the text's patterns have to do
+            return std::nullopt;  // constraints, or members that markers lack: use the text's patterns
         }
     }
 
@@ -207,7 +207,7 @@ struct Chooser {
         } catch (const CompileError& error) {
             if (!is_ambiguous(name, candidate, error)) throw;
         }
-        // No name means it alone: it competes by its parameter types.
+        // No expression means this function alone, so it competes by its parameter types.
         const Instance null{candidate.function.kernel, fmt::format("static_cast<{}>(nullptr)", type)};
         return rated(std::move(candidate), *signature_of(null)->find(null.expression));
     }
@@ -218,8 +218,8 @@ struct Chooser {
         return rated(std::move(candidate), made);
     }
 
-    /// Whether another template has, with these template arguments, a function of this type too. NVRTC says the same of
-    /// a template that has none; a call tells the two apart.
+    /// Whether another template with these template arguments also has a function of this type. NVRTC gives the same
+    /// message for a template that has no such function; compiling a call tells the two cases apart.
     bool is_ambiguous(const std::string& name, const Candidate& candidate, const CompileError& error) const {
         const auto says = [](const CompileError& said, std::string_view words) {
             return said.details().log.find(words) != std::string::npos;
@@ -242,7 +242,7 @@ struct Chooser {
         return request.cache.image(program).image;
     }
 
-    /// Nothing when an argument does not fit.
+    /// Returns nothing if an argument does not fit.
     std::optional<Candidate> rated(Candidate candidate, const KernelImage& image) const {
         const std::vector<Parameter>& parameters = image.signature.parameters;
         if (parameters.size() != request.arguments.size()) return std::nullopt;
@@ -259,8 +259,8 @@ struct Chooser {
         return std::equal(a.fits.begin(), a.fits.end(), b.fits.begin(), std::greater_equal<>());
     }
 
-    /// As in C++: the best conversion of each argument first, then what is not a template, then the template that
-    /// is more specialized. Whether one is, the compiler says: functions of one type differ in nothing else.
+    /// Follows C++: the best conversion of each argument wins, then a non-template function, then the more specialized
+    /// template. The compiler decides which one is more specialized, because functions of one type differ in nothing else.
     std::optional<Candidate> winner(std::span<const Candidate> candidates) const {
         const auto best = std::ranges::find_if(candidates, [&](const Candidate& candidate) {
             return std::ranges::all_of(
@@ -278,7 +278,7 @@ struct Chooser {
         return plain == 0 ? most_specialized(tied) : std::nullopt;
     }
 
-    /// Nothing for one that cannot be launched, because no name means it alone.
+    /// Returns nothing if no expression means the function alone, because it then cannot be launched.
     static std::optional<Candidate> named(const Candidate& candidate) {
         return candidate.lowered_name.empty() ? std::nullopt : std::optional(candidate);
     }
@@ -298,12 +298,13 @@ struct Chooser {
                 tied, [&](const Candidate* each) { return each->lowered_name == lowered_name; });
             if (found != tied.end()) return **found;
             return std::nullopt;
-        } catch (const CompileError&) {  // perhaps for another template, which these arguments do not call
+        } catch (const CompileError&) {
+            // Perhaps because of another template, which these arguments do not call.
         }
         return most_specialized_alone(tied);
     }
 
-    /// The same among functions that are declared like these behind the text, and return their numbers.
+    /// Asks the compiler with functions that are declared after the text, with the same templates; each returns its number.
     std::optional<Candidate> most_specialized_alone(std::span<const Candidate* const> tied) const {
         std::string functions;
         for (std::size_t i = 0; i < tied.size(); ++i) {
@@ -339,7 +340,7 @@ struct Chooser {
         return std::nullopt;
     }
 
-    /// An expression of each type, which is not evaluated.
+    /// Unevaluated expressions of these types.
     static std::vector<std::string> null_values(std::span<const std::string> types) {
         std::vector<std::string> values;
         values.reserve(types.size());
@@ -395,7 +396,7 @@ void check_weak_integers(const std::string& kernel, const Signature& declared,
 std::vector<KernelImage> functions_named(const std::string& name, const Image& image) {
     std::vector<KernelImage> found;
     for (const KernelImage& each : image.kernels) {
-        // A declaration and its definition may differ in spelling: they are one function.
+        // A declaration and its definition may be spelled differently: they are one function.
         const bool known = std::ranges::any_of(
             found, [&](const KernelImage& other) { return other.lowered_name == each.lowered_name; });
         if (each.name == name && !known) found.push_back(each);

@@ -1,4 +1,4 @@
-// Which function of a name the arguments of a launch mean: instances of templates, and overloads. The rule is
+// Chooses the function that a launch calls, by its arguments, among instances of templates and overloads. The rules are
 // in jit/types/specialization.hpp and jit/types/SIGNATURES.md ("Templates and overloads").
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace bascule {
 
-/// What the compiler said of templates whose text alone is not clear. One for each text. Thread-safe.
+/// The compiler's answers about templates whose text is not clear. There is one object for each text. Thread-safe.
 class AskedPatterns {
   public:
     std::optional<std::vector<TypePattern>> find(const KernelDeclaration& declaration) const;
@@ -33,7 +33,7 @@ class AskedPatterns {
     std::map<const KernelDeclaration*, std::vector<TypePattern>> patterns_;
 };
 
-/// All that a choice looks at. Borrows everything.
+/// The inputs of a choice. Borrows everything.
 struct ChoiceRequest {
     const std::string& name;
     std::span<const KernelDeclaration> declarations;  ///< all of that name
@@ -44,35 +44,34 @@ struct ChoiceRequest {
     Arch arch;
     Cache& cache;
     AskedPatterns& asked;
-    /// The image of an instance, and that of the text's own functions for the empty one.
+    /// Returns the image of an instance; for an empty instance, the image of the text's own functions.
     std::function<std::shared_ptr<const Image>(const Instance&)> compile;
 };
 
 struct FunctionChoice {
-    Instance function;               ///< without `kernel`: one of the text's own functions
-    std::vector<int> weak_integers;  ///< arguments that alone made a template parameter `int`
+    Instance function;               ///< an empty `kernel` means one of the text's own functions
+    std::vector<int> weak_integers;  ///< indices of arguments that alone made a template parameter `int`
 };
 
-/// Compiles what is needed to know. Throws: ArgumentError when template arguments cannot be deduced, and when no
-/// overload or several fit; CompileError, LibraryError.
+/// Chooses a function, compiling if necessary. Throws: ArgumentError if template arguments cannot be deduced, or if no
+/// overload or several overloads fit; CompileError, LibraryError.
 FunctionChoice choose_function(const ChoiceRequest& request);
 
-/// Throws ArgumentError for a Python int that alone made T `int` and does not fit one: another T is never taken
-/// silently.
+/// Throws ArgumentError for a Python int that alone made T `int` and exceeds its range: T is never changed silently.
 void check_weak_integers(const std::string& kernel, const Signature& declared,
                          const std::vector<int>& weak_integers, std::span<const ArgumentValue> arguments);
 
-/// The functions of a name in the text's own image, each once.
+/// The functions of a name in the text's own image, without duplicates.
 std::vector<KernelImage> functions_named(const std::string& name, const Image& image);
 
-/// Whether the template arguments are complete, so that the arguments of a launch add nothing.
+/// Whether the template arguments are complete without those of a launch.
 bool says_all(const KernelDeclaration& declaration, const Deduction& deduction);
 
-/// "float*, int" as types, spelled as the tokenizer spells them, so that blanks do not matter.
+/// Splits "float*, int" into types, spelled as the tokenizer spells them, so that spaces do not matter.
 std::vector<std::string> split_types(const std::string& types);
 
-/// A kernel's name and template arguments, of "ns::saxpy<float, 256>"; without arguments where there is no `<`.
-/// Throws: ArgumentError (value) when it does not end with `>`.
+/// Splits "ns::saxpy<float, 256>" into the kernel's name and the template arguments, which are empty without a `<`.
+/// Throws: ArgumentError (value) if the text does not end with `>`.
 std::pair<std::string, TemplateArguments> split_instance_name(const std::string& expression);
 
 }  // namespace bascule

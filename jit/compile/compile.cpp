@@ -34,7 +34,7 @@ namespace {
                                  .diagnostics = std::move(diagnostics)});
 }
 
-/// NVRTC takes C strings: it would compile what precedes the first NUL.
+/// NVRTC takes C strings, so it would compile only the part before the first NUL.
 void refuse_nul(const Program& program) {
     const std::size_t at = program.source.text.find('\0');
     if (at == std::string::npos) return;
@@ -56,7 +56,7 @@ void refuse_references(const Signature& signature) {
     }
 }
 
-/// Whether `name` stands in a declaration as a word of its own.
+/// Whether the declaration contains `name` as a whole word.
 bool has_word(std::string_view declaration, std::string_view name) {
     const std::size_t at = declaration.find(name);
     if (at == declaration.npos) return false;
@@ -65,7 +65,7 @@ bool has_word(std::string_view declaration, std::string_view name) {
            (end == declaration.size() || !continues_word(declaration[end]));
 }
 
-/// To the compiler textures and surfaces are integers: the text says what they are.
+/// The compiler sees textures and surfaces as integers, so the text is searched for their types.
 void find_images(Signature& signature, const KernelDeclaration& declaration) {
     using Image = ParameterType::Image;
     static constexpr std::pair<std::string_view, Image> names[] = {{"cudaTextureObject_t", Image::texture},
@@ -79,14 +79,14 @@ void find_images(Signature& signature, const KernelDeclaration& declaration) {
         for (const auto& [name, image] : names) {
             if (!has_word(declaration.parameter_types[i], name)) continue;
             parameter.type.image = image;
-            // NVRTC declares these everywhere; the driver's own names only where the text does.
+            // NVRTC always declares these types; the driver API's names exist only if the text declares them.
             if (name.starts_with("cuda")) parameter.spelling = name;
         }
     }
     lay_out(signature);
 }
 
-/// Adds what only the text has: the line, the names of parameters, and default arguments. The types are the compiler's.
+/// Adds what only the text has: the line, parameter names, and default arguments. The types come from the compiler.
 void add_declaration(KernelImage& kernel, const KernelDeclaration& declaration) {
     kernel.line = declaration.line;
     for (std::size_t i = 0; i < declaration.parameters.size(); ++i) {
@@ -105,7 +105,7 @@ KernelImage make_kernel(const WantedKernel& wanted, const std::string& lowered_n
     kernel.expression = wanted.expression;
     kernel.lowered_name = lowered_name;
     kernel.reflected = reflected;
-    // An instance is called as it was asked for; a cast that picks an overload is not a name.
+    // An instance keeps the name expression that was asked for; a cast that selects an overload is not a name.
     const bool is_instance = wanted.expression.starts_with(wanted.name);
     kernel.signature = read_signature(reflected, is_instance ? wanted.expression : wanted.name, {});
     add_declaration(kernel, declaration_of(wanted, kernel.signature.parameters.size(), plan.found(), lines));
@@ -155,13 +155,13 @@ Image make_image(Nvrtc::Result result, const CompilePlan& plan, const Program& p
     return image;
 }
 
-/// The image of one variable: no code, and the variable in the place of a kernel.
+/// The image of one variable: it has no code, and one entry for the variable in place of a kernel.
 Image image_of_variable(const Program& program, const Nvrtc& nvrtc, std::span<const Nvrtc::Header> headers,
                         std::vector<std::string> options) {
     make_no_code(options, nvrtc);
     const Instance& variable = program.instances.at(0);
     const std::string canonical = canonical_name(program.source.text);
-    // Of a `__managed__` variable NVRTC has no type without the second parentheses, which make it a reference.
+    // NVRTC gives the type of a `__managed__` variable only with the second parentheses, which make it a reference.
     const auto ask = [&](const char* reflecting, bool has_name = true) {
         std::vector<std::string> names = {fmt::format(
             "bascule::signature<bascule::{}<decltype(({}))>::result_>", reflecting, variable.kernel)};
@@ -170,7 +170,7 @@ Image image_of_variable(const Program& program, const Nvrtc& nvrtc, std::span<co
     };
     Nvrtc::Result result = ask("variable_of");
     if (!result.succeeded && result.log.find("must have a constant value") != result.log.npos) {
-        // The address of a `__managed__` variable is no constant, so NVRTC does not tell its name.
+        // The address of a `__managed__` variable is not a constant expression, so NVRTC does not give its lowered name.
         Nvrtc::Result managed = ask("variable_of", false);
         if (managed.succeeded) {
             result = std::move(managed);
@@ -178,7 +178,7 @@ Image image_of_variable(const Program& program, const Nvrtc& nvrtc, std::span<co
         }
     }
     if (!result.succeeded && result.log.find("unnamed type") != result.log.npos) {
-        // `struct { int n; } v;`: its size is all that can be told.
+        // For `struct { int n; } v;` only the size is known.
         Nvrtc::Result nameless = ask("nameless_variable_of");
         if (nameless.succeeded) result = std::move(nameless);
     }
@@ -197,7 +197,7 @@ Image image_of_variable(const Program& program, const Nvrtc& nvrtc, std::span<co
         fail(explain_refused_option(result.log, program, nvrtc), program, options, result.log);
     std::vector<Diagnostic> diagnostics = parse_log(result.log);
     std::erase_if(diagnostics, [](const Diagnostic& diagnostic) { return !diagnostic.is_error(); });
-    // A name that is a function's, or of a type without a size, is refused where the prelude reads its type.
+    // If the name is a function, or has a type without a size, the error is in the prelude, where it reads the type.
     const auto concerns_name = [](const Diagnostic& diagnostic) {
         return concerns_name_expression(diagnostic) || diagnostic.file == prelude_name;
     };
@@ -213,7 +213,7 @@ Image image_of_variable(const Program& program, const Nvrtc& nvrtc, std::span<co
                         .architecture = to_string(program.arch)});
 }
 
-/// Messages are read as if no file had been kept.
+/// Replaces the path of a kept source by the canonical name in the log.
 Nvrtc::Result with_canonical_places(Nvrtc::Result result, const std::string& name, const Source& source) {
     const std::string canonical = canonical_name(source.text);
     if (name == canonical) return result;
@@ -223,14 +223,14 @@ Nvrtc::Result with_canonical_places(Nvrtc::Result result, const std::string& nam
     return result;
 }
 
-// --- Kernels that an image has and its text does not spell: macros, includes and explicit instantiations make them
+// --- Kernels of an image that its text does not spell: from macros, includes and explicit instantiations
 
-/// A kernel of an image, by the name that C++ has for it, "ns::add" or "scale<float>", and the image's own.
+/// A kernel of an image: its C++ name, "ns::add" or "scale<float>", and its lowered name.
 struct EntryName {
-    std::string name;  // empty where C++ has none for it
+    std::string name;  // empty if C++ has none
     std::string lowered_name;
     std::string
-        overload;  // the expression that means it among others of its name; empty if its types are not known
+        overload;  // the expression that selects it among its overloads; empty if its types are not known
 };
 
 EntryName name_of_entry(const std::string& entry) {
@@ -241,8 +241,8 @@ EntryName name_of_entry(const std::string& entry) {
     return {kernel.name, entry, overload_expression(kernel.name, "void (*)(" + kernel.parameters + ")")};
 }
 
-/// Returns the entries of `ptx` whose lowered names are not among `known`. Instances of these templates are left out, and so
-/// are entries of anonymous namespaces, which no name expression reaches.
+/// Returns the entries of `ptx` whose lowered names are not among `known`. Omits instances of `templates`, and entries
+/// of anonymous namespaces, which no name expression reaches.
 std::vector<EntryName> undeclared_entries(std::string_view ptx, const std::vector<std::string>& known,
                                           const std::vector<std::string>& templates) {
     std::vector<EntryName> found;
@@ -262,8 +262,8 @@ std::vector<std::string> lowered_names(const Image& image) {
     return names;
 }
 
-/// Returns the signatures of those entries that the compiler can give. Overloads are asked for by their types. One name that
-/// the compiler refuses fails the whole compile: each entry is asked for alone then, by its name and by its type.
+/// Returns the signatures that the compiler gives for these entries. Asks for overloads by their types. One name that
+/// the compiler refuses fails the whole compile; then each entry is asked for separately, by its name and by its type.
 std::vector<KernelImage> signatures_of(const std::vector<EntryName>& entries, const Program& program,
                                        const Nvrtc& nvrtc) {
     Program asked = program;
@@ -297,8 +297,8 @@ std::vector<KernelImage> signatures_of(const std::vector<EntryName>& entries, co
     return kernels;
 }
 
-/// Kernels around which a macro opens a namespace get the name that the text has for them, which the compiler did not find,
-/// if nothing else in the text or in the image has its last component.
+/// If a macro opens a namespace around a kernel, the compiler does not find the name that the text has. The kernel gets
+/// that name if nothing else in the text or in the image has the same last component.
 void find_in_text(std::span<KernelImage> undeclared, const Image& image,
                   const std::vector<KernelDeclaration>& found) {
     for (const KernelDeclaration& declaration : found) {
@@ -326,7 +326,7 @@ void find_in_text(std::span<KernelImage> undeclared, const Image& image,
     }
 }
 
-/// They come with the image unasked, and without their signatures.
+/// These kernels are in the image although nobody asked for them, and they have no signatures yet.
 void add_undeclared_kernels(Image& image, const Program& program, const Nvrtc& nvrtc,
                             const std::vector<KernelDeclaration>& found) {
     std::vector<std::string> templates;
@@ -340,7 +340,7 @@ void add_undeclared_kernels(Image& image, const Program& program, const Nvrtc& n
     std::ranges::move(kernels, std::back_inserter(image.kernels));
 }
 
-/// A kernel that is the only one of its name, because what it shares it with are functions of the device, is called by it.
+/// If a kernel shares its name only with device functions, its name alone identifies it.
 void name_sole_kernels(Image& image, const Program& program) {
     for (KernelImage& kernel : image.kernels) {
         const auto is_asked = [&](const Instance& each) { return each.expression == kernel.expression; };
@@ -358,7 +358,7 @@ void name_sole_kernels(Image& image, const Program& program) {
     });
 }
 
-/// In one run of NVRTC after another, of which each but the last revises the plan.
+/// Runs NVRTC until the plan holds; each run except the last revises the plan.
 Image image_of_kernels(const Program& program, const Nvrtc& nvrtc, const std::vector<std::string>& options,
                        const HeaderManifest* reached) {
     const std::string name = program_name(program.source, program.options);
@@ -371,7 +371,7 @@ Image image_of_kernels(const Program& program, const Nvrtc& nvrtc, const std::ve
         const std::vector<std::string> expressions = plan.name_expressions();
         std::vector<std::string> arguments = options;
         arguments.insert(arguments.end(), precompiled.options().begin(), precompiled.options().end());
-        // A file of precompiled headers is for the options that it was written with.
+        // A file of precompiled headers can only be used with the options that it was written with.
         if (program.purpose == Program::Purpose::signatures && precompiled.options().empty())
             make_no_code(arguments, nvrtc);
         Nvrtc::Result result = nvrtc.compile(program.source.text, name, headers, arguments, expressions);

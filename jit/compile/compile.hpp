@@ -1,4 +1,4 @@
-// A program through NVRTC: its kernels by their names, or an error at the user's own lines.
+// Compiles a program with NVRTC: gives its kernels by their names, or an error at the user's own lines.
 #pragma once
 
 #include <bascule/jit/compile/image.hpp>
@@ -8,10 +8,10 @@
 
 namespace bascule {
 
-/// What the program asks for, each kernel with its signature; of a text alone every kernel that is not a template.
-/// Remembers nothing: that is Cache's work. Asks no driver. `reached`: the headers that it will read, without which there
-/// are not precompiled ones; null when they are not known. Thread-safe. Throws: CompileError with the user's own file and
-/// line; ArgumentError (value); LibraryError.
+/// Compiles what the program asks for; if it names no instances, all kernels that are not templates. Each kernel has
+/// its signature. Caches nothing (see Cache) and calls no driver. `reached`: the headers that the program reads; null
+/// if they are not known, and then no precompiled headers are used. Thread-safe. Throws: CompileError with the user's
+/// own file and line; ArgumentError (value); LibraryError.
 Image compile(const Program& program, const Nvrtc& nvrtc, const HeaderManifest* reached = nullptr);
 
 }  // namespace bascule

@@ -18,8 +18,7 @@ constexpr int most_revisions = 3;
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
-/// Why the compiler does not give this kernel: `is_overloaded`, a sentence, or empty when nothing is said
-/// against it.
+/// Why the compiler does not give this kernel: `is_overloaded`, a sentence, or empty if no diagnostic is about it.
 std::string refusal(const std::string& kernel, const std::vector<Diagnostic>& diagnostics) {
     const std::string signature = without_blanks(signature_expression(kernel));
     const std::string own = without_blanks(kernel);
@@ -45,7 +44,7 @@ std::string refusal(const std::string& kernel, const std::vector<Diagnostic>& di
     return first;
 }
 
-/// The first that is about one of these name expressions, which is the compiler's reason; null where none is.
+/// The first diagnostic about one of these name expressions, which is the compiler's reason; or null.
 const Diagnostic* find_about(std::initializer_list<std::string> expressions,
                              const std::vector<Diagnostic>& diagnostics) {
     const auto found = std::ranges::find_if(diagnostics, [&](const Diagnostic& diagnostic) {
@@ -58,7 +57,7 @@ const Diagnostic* find_about(std::initializer_list<std::string> expressions,
     return found == diagnostics.end() ? nullptr : &*found;
 }
 
-/// Each asked for by its type, as the text spells it.
+/// The overloads, each with a cast to its type, as the text spells it, as its expression.
 std::vector<WantedKernel> overloads_of(const WantedKernel& kernel) {
     std::vector<WantedKernel> overloads;
     for (const KernelDeclaration& declaration : kernel.declarations) {

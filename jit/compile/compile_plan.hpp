@@ -1,4 +1,4 @@
-// Which kernels a compile asks for, under which name expressions, and why others are omitted.
+// Plans a compile: which kernels it asks for, under which name expressions, and why others are omitted.
 #pragma once
 
 #include <string>
@@ -17,17 +17,17 @@ struct WantedKernel {
     std::string name;                             ///< as declared
     std::string expression;                       ///< the name expression
     std::vector<KernelDeclaration> declarations;  ///< of that name
-    bool is_instance = false;                     ///< this expression was asked for: it is not omitted
+    bool is_instance = false;                     ///< this expression was asked for, so it is not omitted
     bool is_overload = false;                     ///< asked for by its type
 };
 
-/// Returns what the text says of a kernel that has this number of parameters. If the compiler has told its line, that is the
-/// declaration at this line. Otherwise it is what all declarations agree on that may be meant.
+/// Returns what the text says of a kernel that has this number of parameters. If the compiler has reported its line,
+/// that is the declaration at this line. Otherwise it is what all matching declarations agree on.
 KernelDeclaration declaration_of(const WantedKernel& wanted, std::size_t parameters,
                                  const std::vector<KernelDeclaration>& found, const DeclaredLines& lines);
 
-/// Made from a program. The text is read without its macros, so most of the plan is a guess: a compile that fails on name
-/// expressions alone revises it and is run again.
+/// A plan is made from a program. It reads the text without expanding macros, so most of it is a guess: if a compile
+/// fails on name expressions alone, the plan is revised and the compile is run again.
 class CompilePlan {
   public:
     explicit CompilePlan(const Program& program);
@@ -37,18 +37,18 @@ class CompilePlan {
     /// All kernels that the text spells.
     const std::vector<KernelDeclaration>& found() const noexcept { return found_; }
 
-    /// A kernel's own name, unless only signatures are wanted, and its signature's; in the order of `wanted`. The variables'
-    /// come last.
+    /// The name expressions in the order of `wanted`, for each kernel its own, unless only signatures are wanted, and
+    /// that of its signature. Those of the variables come last.
     std::vector<std::string> name_expressions() const;
     std::size_t expressions_per_kernel() const noexcept { return signatures_only_ ? 1 : 2; }
 
-    /// Asks for overloads one by one, and for no kernel that these diagnostics refuse; false when they are
-    /// about none, or about one that was asked for by name. A kernel that is no instance is revised twice at most. One run
-    /// of the compiler tells some fifty wrong names: from the fourth time on, it asks for no name that was not asked for.
+    /// Revises the plan: asks for overloads by their types, and no longer for kernels that these diagnostics refuse.
+    /// Returns false if they concern no kernel, or one that was asked for by name. Revises a kernel at most twice,
+    /// unless it is an instance. One run of the compiler reports about fifty wrong names, so from the fourth revision
+    /// on the plan keeps only names that were asked for.
     bool revise(const std::vector<Diagnostic>& diagnostics);
 
-    /// Why the first instance, or variable, that these diagnostics are about cannot be had: "has no instance ..."; empty
-    /// when none.
+    /// Why the first instance or variable in these diagnostics does not exist: "has no instance ..."; may be empty.
     std::string refused_instance(const std::vector<Diagnostic>& diagnostics, const Source& source) const;
 
   private:
@@ -60,7 +60,7 @@ class CompilePlan {
     std::vector<KernelDeclaration> found_;
     int revisions_ = 0;
     std::vector<WantedKernel> wanted_;
-    std::vector<Instance> variables_;  // that the image has whether a kernel uses them or not
+    std::vector<Instance> variables_;  // the image contains them whether a kernel uses them or not
     std::vector<std::pair<std::string, std::string>> absent_;
 };
 

@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::string_view mark = "bascule_declared";
 
-/// Returns the message that begins at `at`, and the blank line that ends it.
+/// Returns the message that begins at `at`, including the blank line that ends it.
 std::string_view message_at(std::string_view log, std::size_t at) {
     const std::size_t blank = log.find("\n\n", at);
     return log.substr(at, blank == log.npos ? log.npos : blank + 2 - at);
 }
 
-/// Returns 12 for "... FILE(12): ...": the last place of the message that is in `file`. Returns 0 without one.
+/// Returns 12 for "... FILE(12): ...": the last place of the message in `file`. Returns 0 if not found.
 int last_line_in(const std::string& message, const std::string& file) {
     const std::size_t at = message.rfind(file + "(");
     return at == message.npos ? 0 : std::atoi(message.c_str() + at + file.size() + 1);
@@ -38,7 +38,7 @@ DeclaredLines take_declared_lines(std::string& log, const Program& program,
                                   std::vector<std::string> expressions) {
     if (log.find(mark) == log.npos) return {};
     const std::string canonical = canonical_name(program.source.text);
-    std::ranges::sort(expressions);  // as the compiler numbers them
+    std::ranges::sort(expressions);  // the compiler numbers them in this order
     expressions.erase(std::unique(expressions.begin(), expressions.end()), expressions.end());
     DeclaredLines lines;
     std::string kept;
@@ -47,7 +47,7 @@ DeclaredLines take_declared_lines(std::string& log, const Program& program,
         const std::string message(message_at(log, at));
         at += message.size();
         const bool is_answer = message.find(mark) != message.npos;
-        // After the first warning NVRTC says how to suppress it.
+        // After the first warning, NVRTC prints a remark on how to suppress it.
         if (!is_answer && !(follows_answer && message.starts_with("Remark: "))) kept += message;
         follows_answer = is_answer;
         const int number = last_line_in(message, "__nv_name_map");

@@ -1,4 +1,4 @@
-// What a compile gave: code for one architecture and everything known about its kernels.
+// The result of a compile: code for one architecture, and the properties of its kernels.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace bascule {
 /// One kernel of an image.
 struct KernelImage {
     std::string name{};          ///< as declared: "ns::scale"
-    std::string expression{};    ///< the name expression that it was asked for by: "ns::scale<float>"
-    std::string lowered_name{};  ///< as the image calls it; empty in an image of signatures alone
+    std::string expression{};    ///< the name expression that was asked for: "ns::scale<float>"
+    std::string lowered_name{};  ///< the name in the image; empty in an image that has only signatures
     std::string reflected{};     ///< the mangled name that `signature` was read from
     Signature signature{};
     int line = 1;  ///< of the declaration, in the text
@@ -29,8 +29,7 @@ struct Image {
     /// NVRTC's warnings at canonical places; readable_log (diagnostics.hpp) maps them to a source.
     std::string log;
     std::vector<KernelImage> kernels;
-    /// Kernels that the text declares and this image lacks, each with the reason: templates, overloads, what
-    /// an #if removed.
+    /// Declared kernels that this image lacks, with the reasons: templates, overloads, code that an #if removed.
     std::vector<std::pair<std::string, std::string>> absent;
     std::string nvrtc_version;        ///< "13.0"
     double compile_milliseconds = 0;  ///< spent in NVRTC

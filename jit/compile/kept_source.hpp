@@ -1,11 +1,11 @@
-// The files of CompileOptions::keep_sources: texts that debuggers and profilers show.
+// Writes the files of CompileOptions::keep_sources, which debuggers and profilers show.
 #pragma once
 
 #include <bascule/jit/text/source.hpp>
 
 namespace bascule {
 
-/// Writes the file that `program_name` names, unless it is there with this text; a link there is replaced. Throws: FileError that names the option.
+/// Writes the file `program_name`, unless it exists with this text; replaces a link. Throws: FileError with the option.
 void keep_source(const Source& source, const CompileOptions& options);
 
 }  // namespace bascule

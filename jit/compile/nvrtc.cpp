@@ -27,8 +27,8 @@ constexpr const char* advice =
     "Install one with `pip install nvidia-cuda-nvrtc`, or a CUDA toolkit, or name the library: "
     "bascule.config.nvrtc_library (Python), ToolkitLocation::nvrtc_libraries (C++).";
 
-/// The first of the named libraries that loads; without names, the first in the places where NVRTC is looked for. Among
-/// those of one place the driver chooses.
+/// The first of the named libraries that loads; without names, the first one in the usual places. Among the libraries
+/// of one place, the order depends on the driver.
 DynamicLibrary open(const std::vector<std::string>& named, const DriverLimit& limit) {
     if (!named.empty()) return {"NVRTC", by_preference({named}, limit), advice};
     const std::vector<NvrtcPlace> places = nvrtc_places();
@@ -38,8 +38,7 @@ DynamicLibrary open(const std::vector<std::string>& named, const DriverLimit& li
     return {"NVRTC", by_preference(libraries, limit), advice_without_nvrtc(places)};
 }
 
-/// NVRTC opens its builtins by this name at the first compile; they lie beside it, else where the loader
-/// looks.
+/// NVRTC opens its builtins by this name at the first compile: in its own directory, or where the loader finds them.
 std::string builtins_beside(const std::string& library, Nvrtc::Version version) {
     const std::string name = "libnvrtc-builtins.so." + to_string(version);
     const std::filesystem::path beside = std::filesystem::path(library).parent_path() / name;
@@ -61,7 +60,7 @@ std::string identity_of(const std::string& library, Nvrtc::Version version) {
 
 }  // namespace
 
-// X(member, function): those that every version since 12.0 has.
+// X(member, function): the functions that all versions since 12.0 have.
 #define BASCULE_NVRTC_FUNCTIONS(X)                 \
     X(version, nvrtcVersion)                       \
     X(error_string, nvrtcGetErrorString)           \
@@ -83,7 +82,7 @@ struct Nvrtc::Functions {
 #define BASCULE_MEMBER(member, function) decltype(&::function) member;
     BASCULE_NVRTC_FUNCTIONS(BASCULE_MEMBER)
 #undef BASCULE_MEMBER
-    // From 12.8 on.
+    // Since 12.8.
     nvrtcResult (*get_pch_heap)(std::size_t*);
     nvrtcResult (*set_pch_heap)(std::size_t);
     Version loaded_version;
@@ -109,8 +108,7 @@ struct Nvrtc::Functions {
                            {.library = "NVRTC", .paths_tried = {}, .loader_message = error_string(result)});
     }
 
-    /// Reads a text by its size function and its copy function. Both sizes that count a terminating NUL drop
-    /// it.
+    /// Reads a text by its size and copy functions. If it is `terminated`, the size counts a NUL, which is removed.
     template <class Size, class Copy>
     std::string read(nvrtcProgram program, Size size_of, Copy copy, const char* call, bool terminated) const {
         std::size_t size = 0;
@@ -153,7 +151,7 @@ bool Nvrtc::has_precompiled_headers() const noexcept {
 }
 
 void Nvrtc::enlarge_precompiled_header_heap() const {
-    // Once: a heap that is in use must not be replaced. What it does not use takes no memory.
+    // Called once, because a heap that is in use must not be replaced. Unused parts of the heap take no memory.
     constexpr std::size_t enough = std::size_t{1} << 30;  // CUB of CUDA 13.5 needs 310 MB
     static std::mutex mutex;
     const std::lock_guard lock(mutex);

@@ -17,16 +17,15 @@ namespace {
 
 constexpr const char* defines_name = "bascule_defines.h";
 
-/// Views check every index, and say where one was wrong: on for debugging, unless it is defined as 0.
+/// Makes views check all indices and report wrong ones. Defined with the option `debug`, unless a define sets it to 0.
 constexpr const char* check_bounds = "BASCULE_CHECK_BOUNDS";
 
-/// Whether a macro may be meant for what precedes the user's text: NVRTC's own headers, and the prelude.
+/// Whether a macro may be meant for NVRTC's own headers or the prelude, which precede the user's text.
 bool configures_nvrtc(const std::string& macro) {
     return macro.starts_with("_") || macro.starts_with("CUDA") || macro == "NDEBUG" || macro == check_bounds;
 }
 
-/// A define of T or type would break NVRTC's own headers: those that are for the user's text alone come
-/// behind.
+/// The defines that concern only the user's text. They follow NVRTC's own headers, which a define of T or type would break.
 std::string defines_text(const CompileOptions& options) {
     std::string text;
     for (const auto& [name, value] : options.defines) {
@@ -36,7 +35,7 @@ std::string defines_text(const CompileOptions& options) {
     return text;
 }
 
-/// Options of nvcc and of host compilers.
+/// Options of nvcc and host compilers, with what to use instead.
 constexpr std::array options_elsewhere = {
     NameRow{"-O*", "NVRTC always optimises: leave it out"},
     NameRow{"-g", "for line numbers it is -lineinfo, for a debugger the option `debug`"},
@@ -66,7 +65,7 @@ std::vector<std::string> options_for(const Program& program, const Nvrtc& nvrtc)
 std::vector<Nvrtc::Header> headers_for(const Program& program, const std::string& last) {
     std::vector<Nvrtc::Header> headers = {{prelude_name, prelude_for(program)},
                                           {defines_name, defines_text(program.options) + last}};
-    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // NVRTC skips that of the program alone
+    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // NVRTC skips one only in the program
     for (auto& [name, text] : memory_headers(program.options)) {
         if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
         headers.push_back({name, std::move(text)});

@@ -1,4 +1,4 @@
-// What NVRTC is given for a program, its options and headers, and why it refused an option.
+// The options and headers that NVRTC gets for a program, and the reasons why it refuses options.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace bascule {
 
 std::vector<std::string> options_for(const Program& program, const Nvrtc& nvrtc);
 
-/// The prelude, the program's defines, behind which comes `last`, and its headers that are texts.
+/// The prelude, the program's defines followed by `last`, and the headers that it has as texts.
 std::vector<Nvrtc::Header> headers_for(const Program& program, const std::string& last = {});
 
-/// Adds the option with which the compiler makes no code, where it has it.
+/// Adds the option that suppresses code generation, if the compiler has it.
 void make_no_code(std::vector<std::string>& options, const Nvrtc& nvrtc);
 
-/// A sentence of NVRTC's log about an option, with what to write instead.
+/// A sentence from NVRTC's log about a refused option, with what to write instead.
 std::string explain_refused_option(const std::string& log, const Program& program, const Nvrtc& nvrtc);
 
 }  // namespace bascule

@@ -14,10 +14,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Older ones lack functions that every version since has, and lower no names as ours are.
+/// Older versions lack functions that all later ones have, and do not lower the name expressions that Bascule uses.
 constexpr CudaVersion oldest_nvrtc{12, 0};
 
-/// 12.4 of "libnvrtc.so.12.4.127" behind "libnvrtc.so."; a minor number of -1 where there is none.
+/// Returns 12.4 for "libnvrtc.so.12.4.127" and the prefix "libnvrtc.so."; the minor number is -1 if it is missing.
 std::optional<CudaVersion> version_behind(std::string_view name, std::string_view prefix) {
     if (!name.starts_with(prefix)) return std::nullopt;
     name.remove_prefix(prefix.size());
@@ -40,12 +40,13 @@ bool DriverLimit::accepts(CudaVersion nvrtc) const noexcept {
 
 CudaVersion version_of_library(const std::string& path) {
     std::error_code error;
-    const fs::path file = fs::canonical(path, error);  // libnvrtc.so links to libnvrtc.so.12.4.127
+    // Because libnvrtc.so is a link to libnvrtc.so.12.4.127.
+    const fs::path file = fs::canonical(path, error);
     if (error) return {};
     const auto named = version_behind(file.filename().string(), "libnvrtc.so.");
     if (!named) return {};
     if (named->minor >= 0) return *named;
-    CudaVersion newest{};  // wheels name the library by its major number alone
+    CudaVersion newest{};  // because wheels put only the major number into the library's name
     for (const fs::directory_entry& entry : fs::directory_iterator(file.parent_path(), error)) {
         const auto version = version_behind(entry.path().filename().string(), "libnvrtc-builtins.so.");
         if (version && version->major == named->major) newest = std::max(newest, *version);
@@ -55,7 +56,7 @@ CudaVersion version_of_library(const std::string& path) {
 
 std::vector<std::string> by_preference(std::vector<std::vector<std::string>> places,
                                        const DriverLimit& limit) {
-    using Rank = std::tuple<int, int, int, int>;  // the least comes first
+    using Rank = std::tuple<int, int, int, int>;  // the lowest comes first
     std::vector<std::pair<Rank, std::string>> ranked;
     for (int place = 0; std::vector<std::string> & in_one_place : places) {
         for (std::string& library : in_one_place) {
@@ -80,7 +81,7 @@ std::string pip_command_for(CudaVersion version) {
         const std::string name = fmt::format("nvidia-cuda-{}{}", package, is_12 ? "-cu12" : "");
         if (version.minor >= 0) {
             command += fmt::format(" \"{}=={}.{}.*\"", name, version.major, version.minor);
-        } else if (is_12) {  // its names say the major version
+        } else if (is_12) {  // the package's name contains the major version
             command += " " + name;
         } else {
             command += fmt::format(" \"{}=={}.*\"", name, version.major);

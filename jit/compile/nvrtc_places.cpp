@@ -19,10 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 using Paths = std::vector<fs::path>;
 
-/// What the loader is asked for: the names that a program links to.
+/// The names that the loader is asked for; programs link to these names.
 constexpr const char* loader_names[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
-/// The entries of a directory whose name begins so, in the order of their names; none where it cannot be read.
+/// The entries of a directory whose names begin with `prefix`, sorted; empty if it cannot be read.
 Paths entries_that_begin(const fs::path& directory, std::string_view prefix) {
     Paths found;
     std::error_code error;
@@ -34,7 +34,7 @@ Paths entries_that_begin(const fs::path& directory, std::string_view prefix) {
     return found;
 }
 
-/// libnvrtc.so and libnvrtc.so.VERSION in these directories, each library once however many links lead to it.
+/// libnvrtc.so and libnvrtc.so.VERSION in these directories; each library is listed once, even if several links lead to it.
 std::vector<std::string> libraries_in(const Paths& directories) {
     std::vector<std::string> libraries;
     Paths known;
@@ -55,7 +55,7 @@ Paths toolkit_directories(const fs::path& root) {
     return {root / "lib64", root / "lib", root / "targets/x86_64-linux/lib"};
 }
 
-/// nvidia/cu13/lib of the wheels of CUDA 13, nvidia/cuda_nvrtc/lib of those of CUDA 12.
+/// nvidia/cu13/lib for the wheels of CUDA 13, nvidia/cuda_nvrtc/lib for those of CUDA 12.
 Paths wheel_directories(const fs::path& site_packages) {
     Paths directories;
     for (const fs::path& package : entries_that_begin(site_packages / "nvidia", "cu"))
@@ -72,8 +72,7 @@ Paths environment_directories(const fs::path& root) {
     return directories;
 }
 
-/// The directories of the program or library that this code is part of, and those of wheels that were installed into the
-/// same site-packages.
+/// The directories of the program or library that contains this code, and those of wheels in the same site-packages.
 Paths program_directories() {
     Paths directories = own_places();
     if (!directories.empty())

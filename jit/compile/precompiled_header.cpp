@@ -19,12 +19,12 @@ namespace bascule {
 
 namespace {
 
-/// The directory of one on disk, removed after its last use.
+/// The directory of a file on disk, removed after its last use.
 using Directory = std::shared_ptr<const ProcessDirectory>;
 
-/// CUB reaches 610 headers, cuda/std/array 239; cuda_fp16.h, whose file is not worth writing, some 40.
+/// CUB reaches 610 headers and cuda/std/array 239; cuda_fp16.h reaches about 40, too few to be worth a file.
 constexpr std::size_t least_headers = 100;
-/// That all files of a process may take. CUB's takes 300 MB.
+/// The most disk space for all files of a process. CUB's file takes 300 MB.
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
 
 struct Entry {
@@ -32,7 +32,7 @@ struct Entry {
     State state = State::seen;
     Directory directory;
     std::uint64_t bytes = 0;
-    std::uint64_t used = 0;  // when, by a count of uses
+    std::uint64_t used = 0;  // the value of a counter at the last use
 };
 
 struct Table {
@@ -41,7 +41,7 @@ struct Table {
     std::uint64_t fork_generation = 0;
 };
 
-/// Guarded by fork_safe_mutex(). A forked child begins with an empty one: the files are its parent's.
+/// Guarded by fork_safe_mutex(). A forked child begins with an empty table, because the files belong to its parent.
 Table& table() {
     static Table& table = *new Table;
     static const int at_exit = std::atexit([] {
@@ -57,13 +57,13 @@ Table& table() {
     return table;
 }
 
-/// What precedes a text's first declaration.
+/// The part of a text before its first declaration.
 struct Prefix {
     std::string directives;  // without comments and blank lines
     int lines = 0;
 };
 
-/// Empty where an #if is still open then: the compiler makes no file of that.
+/// Empty if that part ends inside an #if, because the compiler then writes no file.
 Prefix prefix_of(const std::string& text) {
     const LexedText lexed = lex(text);
     int open = 0;
@@ -90,7 +90,7 @@ Prefix prefix_of(const std::string& text) {
     return prefix;
 }
 
-/// What the headers are, and not when they were looked at; how many there are.
+/// Adds paths and contents of the headers to the key, but not their times. Returns the number of headers.
 std::size_t add_headers(ByteWriter& key, const TrackedHeaders& headers) {
     for (const TrackedFile& file : headers.files) {
         key.text(file.path);
@@ -103,7 +103,7 @@ std::size_t add_headers(ByteWriter& key, const TrackedHeaders& headers) {
     return headers.files.size();
 }
 
-/// Empty for a text with few headers.
+/// Returns an empty key for a text with few headers.
 std::string file_key(const Prefix& prefix, const Nvrtc& nvrtc, const std::vector<std::string>& options,
                      const std::vector<Nvrtc::Header>& texts, const HeaderManifest& headers) {
     ByteWriter key;
@@ -127,7 +127,7 @@ std::vector<std::string> options_for(const char* action, const Directory& direct
     return {fmt::format("-{}-pch={}", action, file_in(directory)), "-pch-messages=false"};
 }
 
-/// Takes the files that were not used for longest out of the table; they are removed with the result.
+/// Removes the least recently used files from the table and returns them; destroying the result deletes them.
 std::vector<Directory> keep_within(std::uint64_t limit, std::map<std::string, Entry>& entries) {
     std::vector<Directory> removed;
     while (true) {
@@ -198,19 +198,19 @@ bool PrecompiledHeader::accepts(const Nvrtc::Result& result) {
     const bool concerns_file = result.log.find("precompiled header") != std::string::npos ||
                                result.log.find("PCH") != std::string::npos;
     const std::vector<Diagnostic> diagnostics = parse_log(result.log);
-    // A warning about a header is given where the header is read, and would be missing from then on. An error in one
-    // may be due to the file.
+    // A warning about a header is only given when the header is read, and would be missing later. An error in a header
+    // may be caused by the file.
     const bool only_own_text = std::ranges::all_of(diagnostics, [&](const Diagnostic& each) {
         return concerns_name_expression(each) ||
                (each.file == program_name_ && each.line >= first_line_behind_);
     });
     const bool good =
         !concerns_file && only_own_text && !result.bad_option && (result.succeeded || !diagnostics.empty());
-    // Of other headers than those it is known by, if one changed meanwhile.
+    // If a header changed meanwhile, the file does not match its key.
     const bool is_of_headers = creates_ && headers_->untouched();
     std::error_code missing;
     const std::uint64_t bytes = std::filesystem::file_size(file_in(directory_), missing);
-    std::vector<Directory> removed;  // without the lock
+    std::vector<Directory> removed;  // destroyed after the lock
     const std::lock_guard lock(fork_safe_mutex());
     Entry& entry = table().entries[key_];
     const bool created = is_of_headers && good && !missing;

@@ -1,4 +1,4 @@
-// Precompiled headers: a text whose headers this process has compiled before is compiled without reading them again.
+// Precompiled headers: NVRTC does not read headers again that this process has compiled before.
 #pragma once
 
 #include <memory>
@@ -13,27 +13,28 @@ namespace bascule {
 
 class ProcessDirectory;
 
-/// What one compile has to do with the process's precompiled headers. NVRTC reads what precedes a text's first
-/// declaration from a file of this process, or writes that file while it compiles; the image is the same byte for byte.
+/// The precompiled headers of one compile. NVRTC reads the part of a text before its first declaration from a file of
+/// this process, or writes that file while it compiles. The image is the same, byte for byte.
 ///
-/// A file is known by everything that decides its content: the directives before the first declaration, the options,
-/// and the content of all headers. It is written by the second compile that could use it (by the first one with
-/// CompileOptions::pch), because writing takes half as long as a compile, and read from the next one on. Texts with few
-/// headers have none: they gain nothing. Thread-safe: while one thread writes a file, others compile without it.
+/// The key of a file has everything that decides its content: the directives before the first declaration, the options,
+/// and the content of all headers. The second compile that could use a file writes it (with CompileOptions::pch, the
+/// first one), because writing takes half as long as a compile; later compiles read it. Texts with few headers have no
+/// file, because it would not pay. Thread-safe: while one thread writes a file, others compile without it.
 class PrecompiledHeader {
   public:
-    /// `options` and `texts`: what NVRTC gets for this program. `headers`: those that the program reaches; null when
-    /// they are not known; outlives this. Throws: ArgumentError (value) when CompileOptions::pch asks for what this NVRTC cannot do.
+    /// `options` and `texts`: NVRTC's input for this program. `headers`: those that the program reaches, or null if
+    /// they are not known; must outlive this object. Throws: ArgumentError (value) when CompileOptions::pch is true and
+    /// this NVRTC has no precompiled headers.
     PrecompiledHeader(const Program& program, const Nvrtc& nvrtc, const std::vector<std::string>& options,
                       const std::vector<Nvrtc::Header>& texts, const HeaderManifest* headers);
-    /// A file that was written and not kept is given up.
+    /// If a file was being written and was not accepted, marks it as unusable.
     ~PrecompiledHeader();
     PrecompiledHeader(PrecompiledHeader&&) = delete;
 
-    /// For NVRTC, to be added to the program's own; empty when it is to compile without.
+    /// Options to add to the program's own; empty if NVRTC is to compile without a file.
     const std::vector<std::string>& options() const noexcept { return options_; }
-    /// Whether the compile that these options were for gave what one without them gives; decides about the file. When
-    /// false, it must be run again without them.
+    /// Whether the compile with these options gave the same result as one without them. Also decides whether the file
+    /// is kept. If false, compile again without these options.
     bool accepts(const Nvrtc::Result& result);
 
   private:

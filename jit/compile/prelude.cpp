@@ -7,9 +7,9 @@
 namespace bascule {
 namespace {
 
-/// Whether this can name something of the prelude. Also in a comment: nothing is lost by that.
+/// Whether the text may name something in the prelude. Comments count too, which does no harm.
 bool may_name_prelude(std::string_view text) {
-    // %:%: is another spelling of ##, and ??= one of #. A backslash before a line's end joins two halves of a word.
+    // %:%: is another spelling of ##, and ??= one of #. A backslash at the end of a line may join two parts of a word.
     static constexpr std::array<std::string_view, 7> words = {
         "bascule", "include", "##", "%:%:", "??", "\\\n", "\\\r"};
     return std::ranges::any_of(words, [&](std::string_view word) { return text.find(word) != text.npos; });

@@ -1,4 +1,4 @@
-// The device header that every program gets by -include, before its own first line.
+// The device header that all programs get by -include, before their own first line.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@ namespace bascule {
 
 inline constexpr const char* prelude_name = "bascule_prelude.h";
 
-/// Everything: signatures, views, bounds checks, loops, variables.
+/// The whole prelude: signatures, views, bounds checks, loops, variables.
 const std::string& whole_prelude();
-/// The templates behind reflection alone, a third of it.
+/// The templates that reflection needs, a third of the prelude.
 const std::string& signature_prelude();
 
-/// As much of it as this program can use, because a small kernel compiles 6 % faster without the views. All of it
-/// where the text names `bascule`, includes something, or has what could spell either: ##, a line that is continued,
-/// options that Bascule does not know.
+/// The part of the prelude that this program can use, because a small kernel compiles 6 % faster without the views. It
+/// is the whole prelude if the text names `bascule`, includes a header, or contains something that could spell either
+/// (##, a continued line), and if options that Bascule does not know are set.
 const std::string& prelude_for(const Program& program);
 
 }  // namespace bascule

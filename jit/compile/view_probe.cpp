@@ -13,13 +13,13 @@
 namespace bascule {
 namespace {
 
-using Layouts = std::map<std::string, ViewLayout>;  ///< by the C++ type
+using Layouts = std::map<std::string, ViewLayout>;  ///< by C++ type
 
 constexpr const char* target = "bascule_probe_target_";
 constexpr const char* view = "bascule_probe_view_";
 constexpr const char* probe_kernel = "bascule_probe_views";
 
-/// What extents and strides are set to: each of them another number, which fits every index type.
+/// The values of extents and strides in the probe: they are all different and fit every index type.
 constexpr std::array<int, 24> numbers = {3,  5,  7,  11, 13, 17, 19, 23, 29, 31, 37,  41,
                                          43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 101, 103};
 constexpr std::size_t most_axes = numbers.size() / 2;
@@ -32,7 +32,7 @@ bool is_view(const Parameter& parameter) {
            parameter.type.static_extents.size() <= most_axes;
 }
 
-/// The arguments of an mdspan's constructor behind the pointer.
+/// The arguments of an mdspan's constructor after the pointer.
 std::string mapping_of(const std::string& type, const ParameterType& declared) {
     std::vector<int> extents;
     std::vector<int> strides;
@@ -48,7 +48,7 @@ std::string mapping_of(const std::string& type, const ParameterType& declared) {
                        made, strides.size(), fmt::join(strides, ", "));
 }
 
-/// One object, with a target of its own for its pointer.
+/// Text that defines one object, and a separate target for its pointer.
 std::string object_text(const Parameter& parameter, std::size_t number) {
     const ParameterType& declared = parameter.type;
     const std::string type = fmt::format("bascule_probe_type_{}_", number);
@@ -66,7 +66,7 @@ std::string object_text(const Parameter& parameter, std::size_t number) {
     return text;
 }
 
-/// Elements that need no header and none of the user's text.
+/// Whether the elements need no header and nothing of the user's text.
 bool is_builtin(const ParameterType& declared) {
     return declared.element_kind == ParameterType::Element::named &&
            declared.element.find("::") == std::string::npos && !declared.element.starts_with("__") &&
@@ -92,7 +92,7 @@ std::string probe_text(const std::vector<Parameter>& views, bool alone, const st
     return text + fmt::format("__global__ void {}() {{}}\n", probe_kernel);
 }
 
-/// Where `number` is, alone, outside of the pointer; nothing when it is not there exactly once.
+/// The offset of `number` outside the pointer; nothing unless it occurs exactly once.
 std::optional<std::uint32_t> place_of(const InitialValue& value, std::uint32_t pointer, std::uint32_t width,
                                       int number) {
     std::optional<std::uint32_t> found;
@@ -150,13 +150,13 @@ Layouts probe(const std::vector<Parameter>& views, const Program& program, const
             if (auto layout = layout_of(views[i], image.ptx, i)) layouts.emplace(views[i].spelling, *layout);
         }
     } catch (const CompileError&) {
-        // No constant initialisation: these types stay without a layout, and arguments for them are refused.
+        // They are not constant-initialised: these types have no layout, and arguments for them are refused.
     }
     return layouts;
 }
 
-/// The same for types that need nothing of the user's, remembered for the process: CCCL's headers take most
-/// of a second.
+/// Like `probe`, for types that need nothing of the user's text. Remembers the result for the process, because CCCL's
+/// headers take almost a second.
 Layouts remembered_probe(const std::vector<Parameter>& views, const Program& program, const Nvrtc& nvrtc,
                          CompileFunction compile) {
     static std::mutex mutex;

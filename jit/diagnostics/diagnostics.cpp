@@ -20,7 +20,7 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(0, text.find_last_not_of(blanks) + 1);
 }
 
-/// A number's value and the position behind it; 0 where there is none.
+/// The value of a number (0 without digits) and the position after it.
 std::pair<int, std::size_t> number_at(std::string_view text, std::size_t begin) {
     const std::size_t end = std::min(text.find_first_not_of("0123456789", begin), text.size());
     const bool is_number = end > begin && end - begin < 9;
@@ -29,7 +29,7 @@ std::pair<int, std::size_t> number_at(std::string_view text, std::size_t begin) 
 
 // --- One line of a log -------------------------------------------------------------------------------------
 
-/// "warning #177-D: text": severity, number and text; nothing where there is no severity.
+/// Parses "warning #177-D: text" into severity, number and text; nothing without a severity.
 std::optional<Diagnostic> parse_words(std::string_view words) {
     struct Kind {
         std::string_view word;
@@ -64,7 +64,7 @@ std::optional<Diagnostic> parse_words(std::string_view words) {
     return std::nullopt;
 }
 
-/// "FILE(12): error: text".
+/// Parses "FILE(12): error: text".
 std::optional<Diagnostic> parse_placed(std::string_view line) {
     const std::size_t close = line.find("): ");
     const std::size_t open = close == line.npos ? line.npos : line.rfind('(', close);
@@ -78,7 +78,7 @@ std::optional<Diagnostic> parse_placed(std::string_view line) {
     return diagnostic;
 }
 
-/// What opens a message: a place, or the name of the part that speaks.
+/// Parses the line that begins a message, with a place or with the name of the tool that printed it.
 std::optional<Diagnostic> parse_head(std::string_view line) {
     if (auto placed = parse_placed(line)) return placed;
     if (line.starts_with("Note #")) return parse_words(line);
@@ -102,7 +102,7 @@ bool is_caret(std::string_view line) {
     return word == "^";
 }
 
-/// One line of "detected during": 'instantiation of "f" at line 3 of FILE'.
+/// Parses one line of "detected during": 'instantiation of "f" at line 3 of FILE'.
 Diagnostic parse_context(std::string_view words, const std::string& file) {
     static constexpr std::string_view at_line = " at line ";
     Diagnostic note;
@@ -146,7 +146,7 @@ class Body {
     }
 
   private:
-    /// A caret follows the source line, which was read as one of the message's.
+    /// The line before a caret is the source line; it was added to the message and is removed from it.
     void take_source_line(std::string_view caret) {
         const std::size_t newline = current_->message.rfind('\n');
         if (newline == std::string::npos) return;
@@ -168,7 +168,7 @@ class Body {
     bool in_context_ = false;
 };
 
-/// Further lines of a message, each indented alike.
+/// Trims all lines of a message and indents the continuation lines equally.
 void tidy(Diagnostic& diagnostic) {
     std::string tidied;
     for (std::size_t start = 0; start <= diagnostic.message.size();) {
@@ -194,8 +194,8 @@ int user_line(int line, const Source& source) {
     return line_in_text(source.text, line) + source.first_line - 1;
 }
 
-/// "at line 3" within words about the user's text is a line of it unless another file follows; "FILE(3)"
-/// becomes "FILE:3".
+/// Replaces places in a message. In messages about the user's text, "at line 3" is a line of that text unless a file
+/// follows; "FILE(3)" becomes "FILE:3".
 std::string place_words(std::string words, const Source& source, const std::string& canonical,
                         bool about_user_text = true) {
     static constexpr std::string_view at_line = " at line ";
@@ -238,10 +238,10 @@ void place(Diagnostic& diagnostic, const Source& source, const std::string& cano
     }
 }
 
-/// How NVRTC's own line of a name expression begins.
+/// The beginning of the line that NVRTC adds for a name expression.
 constexpr std::string_view name_expression_lead = "#pragma nv_mangled_name ";
 
-/// NVRTC 12.0 shows no line of a name expression: the last message about it spells it, with blanks between all tokens.
+/// NVRTC 12.0 shows no source line for a name expression; the last message spells it, with blanks between tokens.
 void show_name_expressions(std::vector<Diagnostic>& diagnostics) {
     constexpr std::string_view opening = "Input name expression was: \"";
     for (const Diagnostic& last : std::vector(diagnostics)) {

@@ -1,4 +1,4 @@
-// Tables of common mistakes. A row is a mistake and its cure; the tests compile both.
+// Tables of common mistakes. A row has a mistake and its fix; the tests compile both.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -18,7 +18,7 @@ namespace {
 // --- Headers -----------------------------------------------------------------------------------------------
 
 struct Package {
-    std::string_view headers;  ///< as the names of a NameRow
+    std::string_view headers;  ///< as in NameRow::names
     std::string_view name;
     std::string_view name_for_12;
 };
@@ -32,11 +32,11 @@ constexpr std::array packages = {
     Package{"nvtx3/*", "nvidia-nvtx", "nvidia-nvtx-cu12"},
 };
 
-/// Headers of the C++ standard library that libcu++ has and Bascule's own host headers have not.
+/// Headers of the C++ standard library that exist in libcu++ but not among Bascule's own host headers.
 constexpr std::string_view in_cuda_std_only =
     "atomic barrier bit charconv chrono concepts expected inplace_vector latch mdspan optional ratio span variant";
 
-/// Headers of other libraries that device code has no need of.
+/// Headers of other libraries that device code does not need.
 constexpr std::array replaced_headers = {
     NameRow{"nvfunctional",
             "NVRTC has no nvstd::function: take a functor as a template parameter, by value."},
@@ -87,8 +87,8 @@ std::string missing_header(const std::string& message) {
 // --- Mistakes that the message itself identifies -----------------------------------------------------------
 
 struct MessageRow {
-    std::string_view message;      ///< a part of NVRTC's
-    std::string_view source_line;  ///< a part of the line; empty: any
+    std::string_view message;      ///< a part of NVRTC's message
+    std::string_view source_line;  ///< a part of the source line; empty: any line
     std::string_view help;
 };
 
@@ -166,7 +166,7 @@ constexpr std::array by_message = {
                "an asm(\"...\") of the text is not PTX of this architecture."},
 };
 
-/// "Entry function '_Z1fPi' uses too much shared data (0x13880 bytes, 0xc000 max)".
+/// Handles "Entry function '_Z1fPi' uses too much shared data (0x13880 bytes, 0xc000 max)".
 std::string help_for_shared_memory(const std::string& message) {
     const std::size_t at = message.find("too much shared data (0x");
     const std::size_t most = message.find(", 0x", at);
@@ -180,7 +180,7 @@ std::string help_for_shared_memory(const std::string& message) {
         hexadecimal(most + 2), hexadecimal(at + 22), hexadecimal(at + 22));
 }
 
-/// "Unresolved extern function '_Z1gi'".
+/// Handles "Unresolved extern function '_Z1gi'".
 std::string help_for_unresolved(const std::string& message) {
     static constexpr std::string_view lead = "Unresolved extern ";
     const std::size_t at = message.find(lead);
@@ -193,7 +193,7 @@ std::string help_for_unresolved(const std::string& message) {
         readable_name(message.substr(begin + 1, end - begin - 1)));
 }
 
-/// "expected a ";"" at the beginning of a line: the one before lacks it.
+/// Handles "expected a ";"" at the beginning of a line: the semicolon is missing in the line before.
 std::string help_for_semicolon(const Diagnostic& diagnostic) {
     if (!diagnostic.message.starts_with("expected a \";\"")) return {};
     const std::size_t first = diagnostic.source_line.find_first_not_of(" \t");
@@ -201,7 +201,7 @@ std::string help_for_semicolon(const Diagnostic& diagnostic) {
     return leads ? "the line before it ends without `;`." : "";
 }
 
-/// A line break inside a string leaves the string's end on the next line, where it opens another.
+/// If a string contains a line break, its closing quote is on the next line, where it seems to open another string.
 std::string help_for_string(const Diagnostic& diagnostic, const Source& source) {
     if (!is_unclosed_string(diagnostic)) return {};
     const std::string_view next = source_line_of(source.text, diagnostic.line + 1);
@@ -210,14 +210,14 @@ std::string help_for_string(const Diagnostic& diagnostic, const Source& source) 
            "\\n reaches the compiler as it is.";
 }
 
-/// How many bytes of a UTF-8 text its first character has.
+/// The number of bytes of the first character of a UTF-8 text.
 std::size_t bytes_of_first(std::string_view text) {
     std::size_t end = 1;
     while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) ++end;
     return std::min(end, text.size());
 }
 
-/// Where in the line the diagnostic points, in bytes; the line's length where it points at none of its characters.
+/// The byte offset of the diagnostic's column; the line's length if the column is outside the line.
 std::size_t byte_at_column(const Diagnostic& diagnostic) {
     const std::string_view line = diagnostic.source_line;
     std::size_t at = diagnostic.column < 1 ? line.size() : 0;
@@ -226,8 +226,8 @@ std::size_t byte_at_column(const Diagnostic& diagnostic) {
     return at;
 }
 
-/// What a template engine of Python was to replace: ${name}, %(name)s, {{name}}, {% if ... %}; and {name} of an f-string
-/// without its f, which has its other braces twice.
+/// Recognises placeholders that a Python template engine should have replaced: ${name}, %(name)s, {{name}}, {% if ...
+/// %}; and {name} in a string that was meant to be an f-string, whose other braces are doubled.
 std::string help_for_placeholder(const Diagnostic& diagnostic, const Source& source) {
     const auto is_blank = [](char c) { return c == ' '; };
     const std::string_view line = diagnostic.source_line;
@@ -248,7 +248,7 @@ std::string help_for_placeholder(const Diagnostic& diagnostic, const Source& sou
                : "";
 }
 
-/// A character of a word processor or a web page, which looks like one of C++.
+/// Recognises characters of word processors and web pages that look like those of C++.
 std::string help_for_character(const Diagnostic& diagnostic) {
     struct Lookalike {
         std::string_view bytes, what;

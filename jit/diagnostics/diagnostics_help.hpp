@@ -1,4 +1,4 @@
-// What a person probably meant: one line of help for the mistakes that are common.
+// Help for common mistakes: one line that says what the user probably meant.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace bascule {
 
-/// A sentence without "help: "; empty when there is nothing to say. `diagnostic` as parse_log gave it.
+/// A sentence without "help: ", or empty. `diagnostic` is from parse_log.
 std::string help_for(const Diagnostic& diagnostic, const Source& source);
 
-/// Lines about directories of the options that are none, where a header was not found; empty without any.
+/// Lines about include directories that do not exist, if a header was not found; otherwise empty.
 std::string help_for_directories(const std::vector<Diagnostic>& diagnostics, const CompileOptions& options);
 
-/// A string that its line does not close.
+/// Whether the error is a string that is not closed on its line.
 bool is_unclosed_string(const Diagnostic& diagnostic);
 
 }  // namespace bascule

@@ -1,5 +1,4 @@
-// Names that the compiler does not know, and what was probably meant. A row is a name and its cure; the tests
-// compile both.
+// Names that the compiler does not know, and what was probably meant. A row has a name and its fix; the tests compile both.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -86,7 +85,7 @@ constexpr std::array unqualified = {
         "NVRTC compiles device code only: put what calls it between `#ifndef __CUDACC_RTC__` and `#endif`."},
 };
 
-/// Where libcu++ has what C++ has in namespace std.
+/// The libcu++ headers for names of namespace std.
 constexpr std::array in_cuda_std = {
     NameRow{"array", "array"},
     NameRow{"atomic* memory_order*", "atomic"},
@@ -120,7 +119,7 @@ constexpr std::array in_cuda = {
     NameRow{"counting_semaphore", "cuda/semaphore"},
 };
 
-/// `std::min` is one word: the qualified name around the diagnostic's column.
+/// The qualified name around the diagnostic's column, such as `std::min`.
 std::string qualified_name_at(const Diagnostic& diagnostic) {
     const std::string& line = diagnostic.source_line;
     const bool ascii = std::ranges::all_of(line, [](unsigned char c) { return c < 0x80; });
@@ -160,7 +159,7 @@ const std::vector<std::string>& builtins() {
     return names;
 }
 
-/// A word of C++ one mistake away: of types, because `flaot` is nearer to float than to CUDA's float2.
+/// A type name or keyword at an edit distance of 1: for `flaot` that is float, and not CUDA's float2.
 std::string nearest_type(const std::string& name) {
     const std::string nearest = nearest_name(
         name, {"int", "float", "double", "bool", "char", "short", "long", "unsigned", "signed", "void",
@@ -168,7 +167,7 @@ std::string nearest_type(const std::string& name) {
     return edit_distance(name, nearest) == 1 ? nearest : std::string();
 }
 
-/// A name of the text, or of CUDA, that is spelled nearly so.
+/// A name of the text, or of CUDA, with a similar spelling.
 std::string nearest_known(const std::string& name, const Source& source) {
     if (std::string type = nearest_type(name); name.size() > 2 && !type.empty()) return type;
     if (name.size() < 4) return {};
@@ -185,11 +184,11 @@ std::string nearest_known(const std::string& name, const Source& source) {
     std::vector<std::string> near(words.begin(), words.end());
     near.insert(near.end(), builtins().begin(), builtins().end());
     const std::string best = nearest_name(name, near);
-    // A long name may differ in a third of its letters; here that is too much, there are so many words.
+    // nearest_name accepts a third of different letters; with so large a vocabulary that would match too often.
     return edit_distance(name, best) <= 2 ? best : std::string();
 }
 
-/// Of the standard library, what allocates or talks to a system, with what kernels have instead.
+/// Names of the standard library that allocate or use the system, with what kernels use instead.
 constexpr std::array instead_of_std = {
     NameRow{"vector valarray deque list",
             "take the elements as bascule::array_view<T>, or as a T* and their number"},

@@ -12,11 +12,10 @@ namespace bascule {
 /// messages.
 std::string unknown_name(const Diagnostic& diagnostic);
 
-/// What to say about that name: the header, the namespace, or the name that was meant. Empty when there is
-/// nothing to say.
+/// Help about that name: the header, the namespace, or the name that was meant; may be empty.
 std::string help_for_name(const std::string& name, const Diagnostic& diagnostic, const Source& source);
 
-/// Where a class of cuda::std is defined that another header only declares. Empty for other messages.
+/// The header that defines a class of cuda::std which is only declared so far. Empty for other messages.
 std::string header_for_incomplete(const std::string& message);
 
 }  // namespace bascule

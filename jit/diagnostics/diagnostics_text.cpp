@@ -1,4 +1,4 @@
-// The text of a compile error: the errors that are causes, each with its lines, and what follows from them counted.
+// The text of a compile error: the errors that are causes, with their lines, and the number of errors that follow from them.
 #include <algorithm>
 #include <initializer_list>
 
@@ -22,7 +22,7 @@ struct Context {
     std::span<const std::string> library_paths;
 };
 
-/// A character's bytes, and how many columns of a terminal it takes.
+/// The bytes of a character, and how many columns it takes in a terminal.
 struct Character {
     std::size_t bytes = 1;
     std::size_t columns = 1;
@@ -31,14 +31,13 @@ struct Character {
 Character character_at(std::string_view text, std::size_t at) {
     const auto lead = static_cast<unsigned char>(text[at]);
     const std::size_t bytes = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    // From U+1100 on most letters are wide; the exceptions are not worth a table here.
+    // Most letters from U+1100 on are wide; the exceptions do not justify a table here.
     const bool wide = lead >= 0xe2 && !(lead == 0xe2 && at + 1 < text.size() &&
                                         static_cast<unsigned char>(text[at + 1]) < 0xba);
     return {std::min(bytes, text.size() - at), wide ? 2U : 1U};
 }
 
-/// The source line and a caret below its column, both indented by two. Of a very long line the part around
-/// the caret.
+/// The source line and a caret below its column, indented by two. A very long line is cut around the caret.
 std::string lines_of(const Diagnostic& diagnostic) {
     if (diagnostic.source_line.empty()) return {};
     std::string line = diagnostic.source_line;
@@ -64,8 +63,7 @@ std::string lines_of(const Diagnostic& diagnostic) {
     return fmt::format("  {}\n{}", line, caret);
 }
 
-/// What is missing at the end of one line is reported at the first word of the next: then the line before
-/// says more than the one shown.
+/// The line before, shown because a token missing at its end is reported at the next line's first word.
 std::string line_before(const Diagnostic& diagnostic, const Context& context) {
     if (diagnostic.file != context.canonical || !diagnostic.message.starts_with("expected a")) return {};
     const std::string& shown = diagnostic.source_line;
@@ -94,7 +92,7 @@ std::string head_of(const Diagnostic& raw, const Diagnostic& placed, const Sourc
                        indented(placed.message));
 }
 
-/// Bascule's own headers, NVIDIA's, and candidates without a place.
+/// Whether the note is in Bascule's or NVIDIA's headers, or has no place.
 bool is_foreign(const Diagnostic& note, const Context& context) {
     if (note.file.empty() || note.file.starts_with("bascule_") || note.file.starts_with("__nv_nvrtc"))
         return true;
@@ -110,7 +108,7 @@ std::string notes_of(const Diagnostic& raw, const Diagnostic& placed, const Cont
         const Diagnostic& note = placed.notes[i];
         text += note.file.empty() ? fmt::format("  note: {}\n", note.message)
                                   : head_of(raw.notes[i], note, context.source);
-        // The same line again says nothing.
+        // Shows no line twice.
         if (note.source_line != placed.source_line || note.column != placed.column) text += lines_of(note);
     }
     if (foreign > most_foreign_notes) {
@@ -134,7 +132,7 @@ bool begins_with_one(const Diagnostic& error, std::initializer_list<std::string_
     return std::ranges::any_of(leads, [&](std::string_view lead) { return error.message.starts_with(lead); });
 }
 
-/// What NVRTC says of a declaration whose types it does not understand.
+/// Whether this is an error that NVRTC reports for a declaration with unknown types.
 bool is_broken_declaration(const Diagnostic& error) {
     return begins_with_one(error, {"attribute \"__global__\" does not apply here",
                                    "A namespace scope variable without memory space annotations",
@@ -146,7 +144,7 @@ bool is_consequence(const Diagnostic& error) {
            begins_with_one(error, {"type name is not allowed", "expected a", "identifier \""});
 }
 
-/// A character that C++ does not have: what the rest of its line means is anybody's guess.
+/// Whether the error is a character that C++ does not have; the rest of its line may be misread.
 bool is_unknown_token(const Diagnostic* error) { return error->message.starts_with("unrecognized token"); }
 
 struct Cause {
@@ -154,8 +152,9 @@ struct Cause {
     std::size_t consequences = 0;
 };
 
-/// One unknown type in a parameter list gives six errors on its line. The unknown name is the cause, and so is a character
-/// that is no C++. What comes after a string that is not closed is read as what it is not.
+/// Selects the errors that are causes. One unknown type in a parameter list gives six errors on its line: the unknown
+/// name is the cause. A character that C++ does not have is a cause too. After an unclosed string, the rest of the text
+/// is misread.
 std::vector<Cause> causes_of(const std::vector<const Diagnostic*>& errors) {
     std::vector<Cause> causes;
     for (std::size_t begin = 0, end = 0; begin < errors.size(); begin = end) {
@@ -193,8 +192,8 @@ bool is_host_function(const Diagnostic& error, const Context& context) {
            error.message.starts_with("A function without execution space annotations");
 }
 
-/// A library's header for host programs gives hundreds of errors, of which its first function tells all. Returns how many
-/// errors of such headers it removed.
+/// A library header for host programs gives hundreds of errors; the first function error is enough. Removes the other
+/// errors in such headers and returns their number.
 std::size_t keep_first_of_host_header(std::vector<const Diagnostic*>& errors, const Context& context) {
     const auto first = std::ranges::find_if(
         errors, [&](const Diagnostic* error) { return is_host_function(*error, context); });
@@ -218,7 +217,7 @@ std::string explain_failure(const std::vector<Diagnostic>& diagnostics, const st
     for (const Diagnostic& diagnostic : diagnostics) {
         if (diagnostic.is_error()) errors.push_back(&diagnostic);
     }
-    if (errors.empty()) {  // not of a form that we know
+    if (errors.empty()) {  // the log has an unknown format
         return fmt::format("{} does not compile:\n{}", source.name,
                            without_line_end(readable_log(log, source)));
     }

@@ -1,4 +1,4 @@
-// Texts and numbers one behind the other as bytes, and back: every length is checked before it is believed.
+// Texts and numbers as a sequence of bytes, and back: all lengths are checked when they are read.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace bascule {
 
-/// Numbers take 8 bytes in this machine's order: a record never leaves the machine's kind.
+/// Numbers take 8 bytes in this machine's byte order: a record is only read on machines of the same kind.
 class ByteWriter {
   public:
     void number(std::uint64_t value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
@@ -22,7 +22,7 @@ class ByteWriter {
     std::string bytes_;
 };
 
-/// Once something does not fit, everything reads as empty and `good` is false.
+/// After the first value that does not fit, all reads return empty values and `good` is false.
 class ByteReader {
   public:
     explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
@@ -33,13 +33,13 @@ class ByteReader {
         if (good_) std::memcpy(&value, bytes.data(), sizeof value);
         return value;
     }
-    /// Of a list whose elements take a number each at least.
+    /// The length of a list whose elements have at least one number each.
     std::uint64_t count() {
         const std::uint64_t value = number();
         good_ = good_ && value <= rest_.size() / sizeof value;
         return good_ ? value : 0;
     }
-    /// Of an enumeration or the like: no more than `last`.
+    /// A number that is at most `last`, such as an enumerator.
     std::uint64_t choice(std::uint64_t last) {
         const std::uint64_t value = number();
         good_ = good_ && value <= last;

@@ -44,7 +44,7 @@ std::optional<std::uint64_t> parse_byte_size(std::string_view text) {
     if (row == units.end()) return std::nullopt;
     const double bytes = number * row->second;
     if (!(bytes >= 0 && bytes < 0x1p63) || text.starts_with('-'))
-        return std::nullopt;  // "nan" is a number, too
+        return std::nullopt;  // the parser also accepts "nan"
     return static_cast<std::uint64_t>(bytes);
 }
 

@@ -7,9 +7,9 @@
 
 namespace bascule {
 
-/// A number without a sign and a unit: B or none, kB, MB, GB and TB (powers of 1000), KiB, MiB, GiB and TiB
-/// (powers of 1024); in either case, with or without a space. Nothing for any other text, and for sizes of
-/// 2^63 bytes and more.
+/// Parses a number without a sign and a unit: B or nothing, kB, MB, GB and TB (powers of 1000), KiB, MiB, GiB and TiB
+/// (powers of 1024). Case does not matter, and a space may precede the unit. Returns nothing for other text, and for
+/// 2^63 bytes or more.
 std::optional<std::uint64_t> parse_byte_size(std::string_view text);
 
 }  // namespace bascule

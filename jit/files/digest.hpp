@@ -1,4 +1,4 @@
-// XXH3-128 digests as values: of keys, headers and entries.
+// XXH3-128 digests of keys, headers and entries.
 #pragma once
 
 #include <compare>
@@ -8,7 +8,7 @@
 
 namespace bascule {
 
-/// 128 bits that distinguish texts. Not a signature: it detects accidents, not attacks.
+/// A 128-bit digest of a text. It detects accidental changes, not attacks.
 struct Digest {
     std::uint64_t high = 0, low = 0;
 

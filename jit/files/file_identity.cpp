@@ -41,7 +41,7 @@ bool is_endless(const std::string& path) noexcept {
 }
 
 std::optional<std::string> read_file(const std::string& path) {
-    // Without O_NONBLOCK a pipe that took the file's place would hold us up.
+    // O_NONBLOCK, because a pipe that replaced the file would block this call.
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) return std::nullopt;
     struct stat status {};

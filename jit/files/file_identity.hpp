@@ -1,4 +1,4 @@
-// Which file a path leads to, and whether it may have changed: one stat.
+// Finds which file a path leads to and whether it may have changed, with one stat.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,7 @@
 
 namespace bascule {
 
-/// What a stat says about a file's content. A change of the content changes one of these,
-/// provided that the clock has moved on since the last change.
+/// The attributes that a change of the file's content changes, provided that the clock has advanced since the last change.
 struct FileIdentity {
     std::uint64_t device = 0, inode = 0, bytes = 0;
     std::int64_t modified_ns = 0, changed_ns = 0;  ///< since 1970
@@ -17,12 +16,12 @@ struct FileIdentity {
     bool operator==(const FileIdentity&) const = default;
 };
 
-/// What a path leads to.
+/// The kind of object that a path leads to.
 enum class PlaceKind : char {
     file = 'f',     ///< a regular file
-    other = 'o',    ///< a directory, a pipe, what may not be read: nothing that can be included
+    other = 'o',    ///< a directory, a pipe, an unreadable file: it cannot be included
     missing = 'm',  ///< nothing is there
-    unknown = '?',  ///< the system does not say
+    unknown = '?',  ///< the system call failed for another reason
 };
 
 struct Place {
@@ -33,21 +32,20 @@ struct Place {
 /// Follows links.
 Place place_at(const std::string& path) noexcept;
 
-/// What a compiler finds that looks for a header there: it passes over a file that it may not read.
+/// The kind of object at `path` for a compiler that looks for a header: an unreadable file is `other`.
 PlaceKind includable_at(const std::string& path) noexcept;
 
-/// Whether reading it may have no end: a pipe, a socket or a device.
+/// Whether reading it may never end: true for pipes, sockets and devices.
 bool is_endless(const std::string& path) noexcept;
 
-/// The content of a regular file to its end, whatever its size says; nothing when it cannot be read,
-/// or has more than 1 GiB.
+/// The content of a regular file, even if its size is wrong; nothing if it cannot be read, or is above 1 GiB.
 std::optional<std::string> read_file(const std::string& path);
 
 inline std::int64_t nanoseconds(const timespec& time) noexcept {
     return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
-/// Nanoseconds since 1970, by the clock that files are stamped with.
+/// Nanoseconds since 1970, by the clock of file times.
 std::int64_t now_ns() noexcept;
 
 }  // namespace bascule

@@ -1,4 +1,4 @@
-// Paths as texts.
+// Paths as strings.
 #pragma once
 
 #include <optional>
@@ -6,17 +6,17 @@
 
 namespace bascule {
 
-/// Empty when the system does not report it.
+/// Empty if the system does not report it.
 std::string working_directory();
-/// `path` as it is from the root; relative to the working directory.
+/// Makes `path` absolute, relative to the working directory.
 std::string absolute_path(const std::string& path);
 
-/// What is before the last slash; empty without one.
+/// The part before the last slash; empty without one.
 std::string parent_of(const std::string& path);
 std::string join(const std::string& directory, const std::string& name);
 
-/// The value with a leading `~` replaced by the home directory: many shells leave it where a variable is set by
-/// an IDE, a service or a Dockerfile. Nothing where the variable is unset.
+/// The variable's value, with a leading `~` replaced by the home directory, because shells do not expand it if an IDE,
+/// a service or a Dockerfile sets the variable. Nothing if the variable is not set.
 std::optional<std::string> path_from_environment(const char* variable);
 
 }  // namespace bascule

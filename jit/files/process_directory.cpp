@@ -21,7 +21,7 @@ bool has_room(const std::string& directory, std::uint64_t bytes) {
            std::uint64_t{status.f_bavail} * status.f_frsize >= bytes && access(directory.c_str(), W_OK) == 0;
 }
 
-/// A file system in memory is preferred to a disk, unless the user names a directory.
+/// Prefers a file system in memory to a disk, unless TMPDIR names a directory.
 std::optional<std::string> place_for(std::uint64_t bytes) {
     const char* named = std::getenv("TMPDIR");
     if (named != nullptr && *named == '/') {
@@ -33,7 +33,7 @@ std::optional<std::string> place_for(std::uint64_t bytes) {
     return std::nullopt;
 }
 
-/// The lock, or -1 where another process has it or the directory is not this user's.
+/// The descriptor that holds the lock; -1 if another process holds it, or the directory does not belong to this user.
 int lock_directory(const std::string& path) {
     const int file = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat status {};
@@ -50,7 +50,7 @@ void remove_all(const std::string& path) {
     std::filesystem::remove_all(path, ignored);
 }
 
-/// Removes what killed processes left.
+/// Removes directories that killed processes left.
 void sweep(const std::string& place) {
     std::error_code error;
     std::filesystem::directory_iterator entry(place, error);

@@ -1,4 +1,4 @@
-// A directory for large temporary files of this process, which is removed however the process ends.
+// A directory for large temporary files of this process, which is removed even if the process is killed.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,11 @@
 
 namespace bascule {
 
-/// Made with mode 0700 in TMPDIR, else in /dev/shm, else in /tmp. Owns the directory and everything in it: both are
-/// removed with this object, and what a killed process left by the next one that makes such a directory. A forked
-/// child removes nothing.
+/// Made with mode 0700 in TMPDIR, or else in /dev/shm or /tmp. Owns the directory and its contents and removes them. If
+/// a process was killed, the next one that makes such a directory removes its files. A forked child removes nothing.
 class ProcessDirectory {
   public:
-    /// Null where `bytes` do not fit, or nothing can be written. Does not throw.
+    /// Returns null if `bytes` do not fit, or nothing can be written. Does not throw.
     static std::shared_ptr<const ProcessDirectory> make(std::uint64_t bytes);
     ~ProcessDirectory();
     ProcessDirectory(ProcessDirectory&&) = delete;
@@ -23,7 +22,7 @@ class ProcessDirectory {
     ProcessDirectory(std::string path, int lock);
 
     std::string path_;
-    int lock_;  // on the directory, as long as the process lives: others know by it that it is in use
+    int lock_;  // held as long as the process lives: it shows others that the directory is in use
     std::uint64_t fork_generation_;
 };
 

@@ -1,4 +1,4 @@
-// Values as bytes, and back: the members of a type are listed once, for writing, reading, and describing the format.
+// Converts values to bytes and back: the members of a type are listed once, for writing, reading, and describing the format.
 #pragma once
 
 #include <bit>
@@ -16,8 +16,8 @@
 
 namespace bascule {
 
-/// What a format is, as text: kinds, names and order of all members, and the names of enumerators. Two builds with equal
-/// texts read each other's bytes alike.
+/// A description of a format: the kinds, names and order of all members, and the names of enumerators. Two builds with
+/// equal descriptions read each other's bytes in the same way.
 class FormatText {
   public:
     void add(std::string_view words) {
@@ -38,8 +38,8 @@ constexpr std::string_view enumerator_name() {
     return name.substr(0, name.find_first_of(";]"));
 }
 
-/// A type that has members is passed by `pass_members(record, value)` in its namespace, which calls `members`; of a
-/// reader, `value` is default-constructed. `Bytes` is a ByteWriter, a ByteReader or a FormatText.
+/// A type with members needs a function `pass_members(record, value)` in its namespace, which calls `members`; when
+/// reading, `value` is default-constructed. `Bytes` is a ByteWriter, a ByteReader or a FormatText.
 template <class Bytes>
 class Record {
   public:
@@ -51,7 +51,7 @@ class Record {
         (pass(values), ...);
     }
 
-    /// An enumeration whose values go from 0 to `last`.
+    /// Passes an enumeration whose values are 0 to `last`.
     template <auto last>
     void choice(decltype(last)& value) {
         using Choice = decltype(last);
@@ -68,7 +68,7 @@ class Record {
         }
     }
 
-    /// A view of a text that is read is one of the bytes that are read.
+    /// When reading, a string_view becomes a view of the bytes.
     template <class Text>
     requires std::same_as<Text, std::string> || std::same_as<Text, std::string_view>
     void pass(Text& text) {
@@ -139,5 +139,5 @@ class Record {
 
 }  // namespace bascule
 
-/// The names of members beside the members.
+/// Passes the names of the members together with the members.
 #define BASCULE_MEMBERS(...) members(#__VA_ARGS__, __VA_ARGS__)

@@ -20,7 +20,7 @@ constexpr std::array beginnings = {
     Beginning{"\xb1\x43\x62\x46"sv, CodeKind::fat_binary},  // nvcc's wrapper around one
 };
 
-/// What stands behind blanks and comments.
+/// The text after leading white space and comments.
 std::string_view without_comments(std::string_view text) noexcept {
     while (true) {
         text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));

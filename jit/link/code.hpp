@@ -1,4 +1,4 @@
-// Code that was compiled elsewhere: which kind it is, for which architecture, and the names that it defines and needs.
+// Code that was compiled elsewhere: its kind, its architecture, and the names that it defines and needs.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@ enum class CodeKind : std::uint8_t {
     ptx,
     cubin,       ///< ELF for one architecture
     lto_ir,      ///< NVVM's intermediate code, for link-time optimisation
-    fat_binary,  ///< a container of those
+    fat_binary,  ///< a container of the kinds above
     unknown,
 };
 
-/// By how it begins. A fat binary is recognised so that it can be refused.
+/// Recognises code by its first bytes. Fat binaries are recognised so that the error can name them.
 CodeKind kind_of_code(std::string_view bytes) noexcept;
 const char* to_string(CodeKind kind) noexcept;  ///< "PTX", "a cubin"
 
-/// One piece of code, with a name for people: a file's. A value.
+/// One piece of code, with a name for messages, such as the file's. A value.
 struct Code {
     std::string name;
     std::string bytes;
     CodeKind kind = CodeKind::unknown;
 };
 
-/// A name of a module's scope.
+/// A symbol of module scope.
 struct CodeSymbol {
     enum class Kind : std::uint8_t { kernel, function, variable };
     enum class Linkage : std::uint8_t {
-        local,     ///< of this code alone
-        global,    ///< one definition among all that are linked
-        weak,      ///< several definitions are one
+        local,     ///< visible in this code only
+        global,    ///< may have one definition in all linked code
+        weak,      ///< several definitions are merged
         external,  ///< defined elsewhere
     };
     std::string name;  ///< mangled
@@ -55,14 +55,14 @@ struct CodeOutline {
     const CodeSymbol* find(std::string_view name) const noexcept;
 };
 
-/// Throws: CompileError with the code's name where it is not PTX.
+/// Throws: CompileError with the code's name if it is not PTX.
 CodeOutline outline_of_ptx(const Code& ptx);
-/// Whether nobody can tell from the PTX how much stack it needs: functions call themselves, directly or through others,
-/// there are calls through pointers, or `alloca`. Takes time only where there are calls.
+/// Whether the stack size cannot be known from the PTX: functions call themselves, directly or through others, or there
+/// are calls through pointers, or `alloca`. Fast if there are no calls.
 bool has_unknown_stack(std::string_view ptx);
-/// Throws: CompileError with the code's name where it is not an ELF file of CUDA's.
+/// Throws: CompileError with the code's name if it is not a CUDA ELF file.
 CodeOutline outline_of_cubin(const Code& cubin);
-/// Of either; without symbols for other kinds.
+/// The outline of PTX or a cubin; for other kinds it has no symbols.
 CodeOutline outline_of(const Code& code);
 
 }  // namespace bascule

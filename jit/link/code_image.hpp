@@ -1,4 +1,4 @@
-// Code from elsewhere as an image: its kernels by the names that C++ has for them.
+// Makes an image of code that was compiled elsewhere: its kernels by their C++ names.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace bascule {
 
-/// The kernels of an outline. `name` and `expression` are "ns::scale<float>"; of overloads, with their parameters:
-/// "add(float*, int)".
+/// The kernels of an outline. `name` and `expression` are "ns::scale<float>"; for overloads they include the
+/// parameters: "add(float*, int)".
 std::vector<KernelImage> kernels_of(const CodeOutline& outline);
 
-/// Throws: CompileError for what is neither PTX nor a cubin.
+/// Throws: CompileError if it is neither PTX nor a cubin.
 Image image_of_code(const Code& code);
 
 }  // namespace bascule

@@ -1,5 +1,5 @@
-// The symbols of a cubin, and the parameters of its kernels: ELF's symbol table, and the sections .nv.info.KERNEL. The
-// driver is asked too, when the cubin is loaded: what it says otherwise is an error then.
+// Reads the symbols of a cubin from ELF's symbol table, and the parameters of its kernels from the sections
+// .nv.info.KERNEL. When the cubin is loaded, the driver's values are compared with them; a difference is an error.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -14,7 +14,7 @@
 namespace bascule {
 namespace {
 
-// As ELF lays them out, 64 bits.
+// The structures of a 64-bit ELF file.
 struct FileHeader {
     unsigned char identification[16];
     std::uint16_t type, machine;
@@ -45,18 +45,18 @@ constexpr std::uint32_t symbol_table = 2;      // SHT_SYMTAB
 constexpr std::uint8_t weak_binding = 2;       // STB_WEAK
 constexpr std::uint8_t global_binding = 1;     // STB_GLOBAL
 constexpr std::uint8_t object_type = 1;        // STT_OBJECT
-constexpr std::uint8_t cuda_object_type = 13;  // of code that is to be linked
+constexpr std::uint8_t cuda_object_type = 13;  // in code that is to be linked
 constexpr std::uint8_t function_type = 2;      // STT_FUNC
-constexpr std::uint8_t is_entry = 0x10;        // of a symbol's `other`
+constexpr std::uint8_t is_entry = 0x10;        // a bit of a symbol's `other`
 constexpr std::uint8_t parameter_info = 0x17;
 constexpr std::uint8_t has_bytes_behind =
-    4;  // of an entry of .nv.info: its value is the size of what follows
+    4;  // form of an entry of .nv.info whose value is the number of bytes that follow
 
-/// One entry of .nv.info that tells of a parameter.
+/// One entry of .nv.info about a parameter.
 struct ParameterInfo {
     std::uint32_t index;
     std::uint16_t ordinal, offset;
-    std::uint32_t size_and_more;  ///< the size above 18 other bits
+    std::uint32_t size_and_more;  ///< the size is above 18 other bits
 };
 
 class Cubin {
@@ -112,7 +112,7 @@ class Cubin {
         return std::string_view(code_.bytes).substr(begin, end - begin);
     }
 
-    /// CUDA 13 moved the number to the second byte.
+    /// Since CUDA 13, the number is in the second byte.
     Arch arch() const {
         const bool is_13 = header_.identification[abi_in_identification] == abi_of_cuda_13;
         const auto number = static_cast<int>(is_13 ? header_.flags >> 8 & 0xFF : header_.flags & 0xFF);
@@ -165,7 +165,7 @@ class Cubin {
         }
         std::vector<CodeParameter> parameters;
         for (const auto& [ordinal, one] : found) {
-            // No alignment is told: one that gives the offset is as good.
+            // The file does not contain the alignment; one that explains the offset is sufficient.
             constexpr std::uint32_t largest = 128;
             const std::uint32_t alignment =
                 one.offset == 0 ? 1U : std::min(largest, 1U << std::countr_zero(std::uint32_t{one.offset}));

@@ -20,7 +20,7 @@ LinkedImage::LinkedImage(std::vector<Code> codes, std::vector<KernelImage> kerne
                        options_.lineinfo, options_.debug, options_.max_registers.value_or(0))) {
     for (const Code& code : codes_)
         key_ += fmt::format("\n{} {}", to_string(code.kind), to_string(digest_of(code.bytes)));
-    // What is known of a kernel is part of the image: of equal code, parameters may have other names.
+    // The image has the kernels' signatures, and the same code may come with other parameter names.
     for (const KernelImage& kernel : kernels_)
         key_ +=
             fmt::format("\n{} {} {}", kernel.expression, kernel.lowered_name, to_string(kernel.signature));
@@ -33,7 +33,7 @@ Image LinkedImage::make(Arch arch) const {
     linked.kind = kind_of_code(linked.bytes);
     Image image = image_of_code(linked);
     image.arch = arch;
-    // A text's compiler knows more of its kernels than their names tell.
+    // The compiler of a text knows more about its kernels than their names contain.
     for (const KernelImage& kernel : kernels_) {
         const auto linked_kernel =
             std::ranges::find(image.kernels, kernel.lowered_name, &KernelImage::lowered_name);

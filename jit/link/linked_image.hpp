@@ -1,4 +1,4 @@
-// Several pieces of code as one image: what the cache is asked for when code is linked.
+// Links several pieces of code into one image, through the cache.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace bascule {
 
-/// Links these, whose kernels are `kernels`. The key has a digest of each code, in order, so that a text that is compiled
-/// otherwise, because of a header too, is linked anew.
+/// Links `codes`, which contain `kernels`. The key has a digest of each code, in order, so that code is linked again if
+/// a text, or one of its headers, compiles to something else.
 class LinkedImage final : public ImageMaker {
   public:
     LinkedImage(std::vector<Code> codes, std::vector<KernelImage> kernels, CompileOptions options,

@@ -1,4 +1,4 @@
-// What makes one piece of code of several: an interface, and the checks that all linkers share.
+// The interface of linkers, and the checks that they all share.
 #pragma once
 
 #include <span>
@@ -12,18 +12,17 @@ namespace bascule {
 class Linker {
   public:
     virtual ~Linker() = default;
-    /// What it is called in messages: "nvJitLink 13.0".
+    /// The name in messages: "nvJitLink 13.0".
     virtual std::string name() const = 0;
-    /// Linkers of equal identity link the same.
+    /// Linkers with equal identities produce the same code.
     virtual std::string identity() const = 0;
-    /// The code of them all, for this architecture. `check_symbols` has accepted them. Of the options, `lineinfo`, `debug`
-    /// and `max_registers` count. Throws: CompileError with the linker's words; LibraryError, CudaError.
+    /// Links all codes for this architecture. `check_symbols` must have accepted them. Uses only the options `lineinfo`,
+    /// `debug` and `max_registers`. Throws: CompileError with the linker's message; LibraryError, CudaError.
     virtual std::string link(std::span<const Code> codes, Arch arch, const CompileOptions& options) const = 0;
 };
 
-/// Throws: CompileError that names the symbol and the codes, where two of them define a name that may be defined once,
-/// and where one needs a name that none defines. Of LTO-IR no names are known: with some of it only the first is
-/// checked.
+/// Throws: CompileError that names the symbol and the codes, if two of them define a name that may have only one definition,
+/// or if one needs a name that none defines. The names in LTO-IR are not known, so with LTO-IR only the first is checked.
 void check_symbols(std::span<const Code> codes);
 
 }  // namespace bascule

@@ -15,7 +15,7 @@
 namespace bascule {
 namespace {
 
-// As nvJitLink.h declares them, which toolkits without the library lack.
+// The declarations of nvJitLink.h, which is missing in toolkits without the library.
 using Handle = struct nvJitLink*;
 enum Result : int { success = 0 };
 enum InputType : int { cubin_input = 1, ptx_input = 2, lto_ir_input = 3 };
@@ -142,8 +142,8 @@ class NvJitLink final : public Linker {
     CudaVersion version_;
 };
 
-/// Where it lies beside this NVRTC: in toolkits and in wheels of CUDA 13 in the same directory, in those of CUDA 12 in
-/// a wheel of its own.
+/// The paths at which this NVRTC's nvJitLink may be: in toolkits and wheels of CUDA 13 it is in the same directory, for
+/// CUDA 12 in a wheel of its own.
 std::vector<std::string> candidates(const Nvrtc& nvrtc) {
     const std::string file = fmt::format("libnvJitLink.so.{}", nvrtc.version().major);
     const std::filesystem::path directory = std::filesystem::path(nvrtc.path()).parent_path();
@@ -152,11 +152,11 @@ std::vector<std::string> candidates(const Nvrtc& nvrtc) {
         std::error_code error;
         if (std::filesystem::exists(path, error)) found.push_back(path.string());
     }
-    found.push_back(file);  // by the loader's own path
+    found.push_back(file);  // found by the loader
     return found;
 }
 
-/// Its own version. Before CUDA 12.3 it does not tell: it lies beside NVRTC and has NVRTC's then.
+/// The library's version. Before CUDA 12.3 it has no function for it; it then has the version of NVRTC.
 CudaVersion version_of(const DynamicLibrary& library, CudaVersion otherwise) {
     using Ask = Result (*)(unsigned int*, unsigned int*);
     const auto ask = reinterpret_cast<Ask>(library.find("nvJitLinkVersion"));
@@ -176,11 +176,11 @@ std::shared_ptr<const Linker> find_nvjitlink(const Nvrtc& nvrtc) {
         try {
             DynamicLibrary library("nvJitLink", candidates(nvrtc), "");
             const CudaVersion version = version_of(library, nvrtc.version());
-            // An older one, which the loader's path may lead to, does not read what this NVRTC writes.
+            // The loader may find an older library, which cannot read this NVRTC's output.
             if (version >= nvrtc.version())
                 place->second = std::make_shared<NvJitLink>(std::move(library), version);
         } catch (const LibraryError&) {
-            // None: the driver links then.
+            // The driver links instead.
         }
     }
     return place->second;

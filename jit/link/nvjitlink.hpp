@@ -8,8 +8,8 @@
 
 namespace bascule {
 
-/// The nvJitLink that belongs to this NVRTC: beside it, in the wheel of its release, or where the loader finds one of
-/// its major version; null where there is none, or only one that is older than NVRTC. Loaded once a path; thread-safe.
+/// The nvJitLink for this NVRTC: in the same directory, in the wheel of its release, or one of its major version that the
+/// loader finds. Null if there is none, or only one that is older than NVRTC. Loaded once for each path; thread-safe.
 std::shared_ptr<const Linker> find_nvjitlink(const Nvrtc& nvrtc);
 
 }  // namespace bascule

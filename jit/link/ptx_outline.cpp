@@ -1,4 +1,4 @@
-// The declarations of a PTX text's module scope. Source: the PTX ISA, "Directives" and "Linking Directives".
+// Reads the declarations in the module scope of a PTX text. Source: the PTX ISA, "Directives" and "Linking Directives".
 #include <algorithm>
 #include <map>
 
@@ -30,7 +30,7 @@ CodeParameter to_parameter(const PtxDeclaration& declared) {
     return parameter;
 }
 
-/// "sm_90a" as a virtual architecture.
+/// Parses "sm_90a" as a virtual architecture.
 Arch arch_of(const Code& code, std::string_view target) {
     if (!target.starts_with("sm_") && !target.starts_with("compute_"))
         fail(code, fmt::format("its target '{}' is not an architecture", target));
@@ -108,7 +108,7 @@ class Outliner {
         symbol.kind = tokens_.take() == ".entry" ? CodeSymbol::Kind::kernel : CodeSymbol::Kind::function;
         while (!tokens_.at_end() && !is_ptx_name(tokens_.current())) {
             if (tokens_.is("(")) {
-                tokens_.skip_brackets('(', ')');  // what it returns
+                tokens_.skip_brackets('(', ')');  // the return value
             } else {
                 tokens_.take();
             }
@@ -130,7 +130,7 @@ class Outliner {
         } else {
             tokens_.take();
         }
-        // `.visible .func f;` is of a function that is defined further down.
+        // `.visible .func f;` declares a function that is defined later.
         if (has_body || symbol.linkage == CodeSymbol::Linkage::external) add(std::move(symbol));
     }
 
@@ -146,7 +146,7 @@ class Outliner {
         if (!symbol.name.empty() && !is_dynamic_shared) add(std::move(symbol));
     }
 
-    /// A definition takes the place of a declaration.
+    /// Adds a symbol; a definition replaces a declaration.
     void add(CodeSymbol symbol) {
         const auto known = std::ranges::find(outline_.symbols, symbol.name, &CodeSymbol::name);
         if (known == outline_.symbols.end()) {
@@ -156,7 +156,7 @@ class Outliner {
         }
     }
 
-    /// Whether the name stands anywhere but in its declaration.
+    /// Whether the name occurs outside its declaration.
     bool is_used(std::string_view name) const {
         const std::string_view text = code_.bytes;
         int uses = 0;
@@ -177,14 +177,14 @@ class Outliner {
 
 using Calls = std::map<std::string_view, std::vector<std::string_view>>;
 
-/// `call.uni (result), name, (arguments);` and `call name;`
+/// Parses `call.uni (result), name, (arguments);` and `call name;`.
 std::string_view called_by(PtxTokens& tokens) {
     if (tokens.is("(")) tokens.skip_brackets('(', ')');
     if (tokens.is(",")) tokens.take();
     return tokens.take();
 }
 
-/// Of every function with a body, what it calls.
+/// The functions that each function with a body calls.
 Calls calls_of(std::string_view ptx) {
     Calls calls;
     PtxTokens tokens(ptx);
@@ -213,7 +213,7 @@ CodeOutline outline_of_ptx(const Code& ptx) { return Outliner(ptx).read(); }
 bool has_unknown_stack(std::string_view ptx) {
     if (ptx.find(".callprototype") != ptx.npos || ptx.find("alloca.") != ptx.npos) return true;
     if (ptx.find("call") == ptx.npos) return false;
-    // Functions that call none of those that are left cannot be a part of a ring.
+    // Functions that call none of the remaining ones cannot be part of a cycle.
     Calls left = calls_of(ptx);
     const auto calls_none = [&](const auto& function) {
         return std::ranges::none_of(function.second, [&](auto name) { return left.contains(name); });

@@ -12,7 +12,7 @@
 namespace bascule {
 namespace {
 
-/// A part of PTX's module scope.
+/// A part of a PTX text's module scope.
 struct Piece {
     enum class Kind : std::uint8_t {
         variable,  ///< `.visible .global .align 4 .u32 n = 1;`
@@ -29,7 +29,7 @@ std::string_view between(const char* begin, const char* end) {
     return {begin, static_cast<std::size_t>(end - begin)};
 }
 
-/// All pieces in their order: together they are the text, but for white space and comments at its ends.
+/// All pieces in order: together they are the text, except white space and comments around them.
 std::vector<Piece> pieces_of(std::string_view ptx) {
     static constexpr std::array<std::string_view, 4> linkages = {".visible", ".weak", ".common", ".extern"};
     std::vector<Piece> pieces;
@@ -63,12 +63,12 @@ std::vector<Piece> pieces_of(std::string_view ptx) {
     return pieces;
 }
 
-/// "$str" and its like. A name of a person's may have a "$" too, but does not begin with it.
+/// True for "$str" and similar names. User names may contain a "$", but do not begin with it.
 bool is_made_by_compiler(std::string_view name) {
     return name.starts_with('$') || name.starts_with("__const_$");
 }
 
-/// Copies a text and replaces some of it, from its beginning to its end.
+/// Copies a text and replaces parts of it, from beginning to end.
 class Rewriter {
   public:
     explicit Rewriter(std::string_view text) : copied_(text.data()), end_(text.data() + text.size()) {}
@@ -91,7 +91,7 @@ class Rewriter {
 
 using Addresses = std::map<std::string, std::uint64_t, std::less<>>;
 
-/// `.global .align 8 .u64 pointer = generic(n);`: addresses become numbers.
+/// Replaces addresses by numbers: `.global .align 8 .u64 pointer = generic(n);`.
 std::string with_numbers(std::string_view variable, const Addresses& addresses) {
     Rewriter rewriter(variable);
     PtxTokens tokens(variable);
@@ -112,7 +112,7 @@ std::string with_numbers(std::string_view variable, const Addresses& addresses) 
     return std::move(rewriter).finish();
 }
 
-/// `ld.const.f32` as `ld.global.f32`, `cvta.to.const.u64` as `cvta.to.global.u64`; empty for what is no such instruction.
+/// `ld.const.f32` as `ld.global.f32`, `cvta.to.const.u64` as `cvta.to.global.u64`; empty for other instructions.
 std::string as_global(std::string_view instruction) {
     const std::size_t at = instruction.find(".const");
     const bool reads_constants =
@@ -121,12 +121,12 @@ std::string as_global(std::string_view instruction) {
     return fmt::format("{}.global{}", instruction.substr(0, at), instruction.substr(at + 6));
 }
 
-/// A function or debug information. Within brackets an address is in a register, which the function's beginning sets: PTX's own
-/// immediate addresses have 32 bits.
+/// Replaces addresses in a function or in debug information. In brackets a register holds the address; it is set at the
+/// beginning of the function, because immediate addresses in PTX have 32 bits.
 std::string with_registers(std::string_view function, const Addresses& addresses, bool constants_too) {
     Rewriter rewriter(function);
     std::map<std::string_view, std::string> registers;
-    std::vector<std::set<std::string_view>> hidden(1);  // by a declaration in each block that is open
+    std::vector<std::set<std::string_view>> hidden(1);  // names that a declaration in an open block hides
     int brackets = 0;
     const char* body = nullptr;
     for (PtxTokens tokens(function); !tokens.at_end();) {

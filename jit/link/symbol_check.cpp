@@ -1,5 +1,5 @@
-// Whether the names of what is linked fit, before a linker sees it: nvJitLink crashes where machine code defines a name
-// twice, and linkers do not name the user's texts.
+// Checks the names of code before it is linked: nvJitLink crashes if machine code defines a name twice, and linkers'
+// messages do not name the user's texts.
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -17,14 +17,13 @@ namespace {
 
 using Linkage = CodeSymbol::Linkage;
 
-/// A symbol, and which of the codes has it.
+/// A symbol, and the index of the code that contains it.
 struct Place {
     const CodeSymbol* symbol;
     std::size_t code;
 };
 
-/// Functions that the driver or the device's runtime library brings, and what linkers make: tables of
-/// functions, reserved memory.
+/// Names that the driver, the device runtime library or the linker defines: functions, tables of functions, reserved memory.
 bool comes_with_device(std::string_view name) noexcept {
     return fits_one("vprintf malloc free __assertfail .nv.* cuda* __cuda* __nv_* __UDT* __UFT*", name);
 }
@@ -43,7 +42,7 @@ std::string base_name(const std::string& name) {
     return text.substr(0, text.find('('));
 }
 
-/// What most likely was meant by a name that nothing defines, as a sentence; empty when nothing is like it.
+/// A sentence about the name that was probably meant by one that nothing defines; empty if no name is similar.
 std::string likely_meaning(const Place& needed, const std::vector<Place>& all, std::span<const Code> codes) {
     for (const Place& each : all) {
         if (each.symbol->linkage == Linkage::external || each.code == needed.code) continue;

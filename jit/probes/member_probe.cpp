@@ -11,10 +11,10 @@ namespace bascule {
 namespace {
 
 constexpr std::size_t most_axes = 8;
-/// Members of empty classes that a tuple may leave out. Each costs a compile.
+/// The most members of empty classes that a tuple may omit. Each one costs a compile.
 constexpr std::size_t most_empty = 4;
 
-/// A structured binding names the members, however many the tuple has.
+/// A structured binding with `count` names.
 std::string binding_of(std::size_t count) {
     std::vector<std::string> names;
     std::vector<std::string> addresses;
@@ -85,8 +85,8 @@ bool has_more_members(const CompileError& error) {
     return error.details().log.find("more elements than") != std::string::npos;
 }
 
-/// The members, of which there are as many as the tuple has values or, with those of empty classes that it leaves out, a
-/// few more. Throws: CompileError; ArgumentError.
+/// The members: as many as the tuple has values, and possibly a few more of empty classes, which the tuple omits.
+/// Throws: CompileError; ArgumentError.
 std::vector<ProbedMember> bind_members(const ProbedProgram& probed, const std::string& cpp_type,
                                        const TupleArgument& like) {
     for (std::size_t more = 0;; ++more) {
@@ -104,7 +104,7 @@ std::vector<ProbedMember> bind_members(const ProbedProgram& probed, const std::s
     }
 }
 
-/// The tuple for one element of an array.
+/// The tuple for the first element of an array with this number of axes; or null.
 const TupleArgument* first_element(const TupleArgument::Element& value, std::size_t axes) {
     const auto* tuple = std::get_if<TupleArgument>(&value);
     for (; axes > 0 && tuple != nullptr; --axes) {
@@ -137,7 +137,7 @@ std::vector<StructMember> read_members(const ProbedProgram& probed, const std::s
     } catch (const CompileError& error) {
         const std::string& log = error.details().log;
         if (count == 1 || !has_fewer_members(log)) explain_binding(log, cpp_type, like);
-        // `struct M { float m[3][3]; }` given three rows: the values of its one member.
+        // For `struct M { float m[3][3]; }` and three rows, the tuple has the values of the only member.
         std::vector<StructMember> only;
         try {
             only = read_members(probed, cpp_type, TupleArgument{{like}});

@@ -17,7 +17,7 @@ constexpr const char* shapes = "bascule_probe_shapes";
 constexpr const char* kernel = "bascule_probe_members";
 constexpr const char* pointers = "bascule_probe_pointers";
 
-/// Every name ends in an underscore or begins with bascule: the user's macros precede this.
+/// All names end in an underscore or begin with bascule, because the user's macros precede this text.
 constexpr std::string_view beginning = R"(
 namespace bascule_probe_ {
 template <class T_, bool = __is_trivially_constructible(T_)> union holder_ {

@@ -1,4 +1,4 @@
-// A program of which the compiler is asked what its image does not tell: it answers from the headers of that image.
+// A compiled program about which the compiler can be asked more. The answers are for the headers of its image.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@ struct ProbedProgram {
     Cache::Lookup made;  ///< its image
     Cache& cache;
 
-    /// The image of a question: of `program` with another text behind its own, or for another purpose. Where it is not
-    /// known which headers the program reads, it is compiled again, and must be the same. Throws: Error when a header
-    /// has changed since the program was compiled; CompileError, LibraryError.
+    /// Compiles a question: `program` with text appended, or for another purpose. If its headers are not known, also
+    /// compiles the program again and compares the code. Throws: Error if a header has changed since the program was
+    /// compiled; CompileError, LibraryError.
     std::shared_ptr<const Image> ask(Program question) const;
-    /// Whether a compile of the program would read the headers of its image here and now. Where they are not known, it is
-    /// compiled again. Throws: LibraryError.
+    /// Whether a compile of the program would now read the headers of its image. If they are not known, compiles it
+    /// again and compares the code. Throws: LibraryError.
     bool is_current() const;
 };
 

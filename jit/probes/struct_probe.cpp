@@ -18,7 +18,7 @@ namespace {
     throw ArgumentError(ErrorKind::type, difference + " " + advice);
 }
 
-/// One field of the dtype, at any depth, and how C++ reaches it from an object.
+/// One field of the dtype, at any depth, with the C++ expression for it.
 struct Node {
     std::string path;        ///< "body.position"
     std::string expression;  ///< "body[0].position"
@@ -41,7 +41,7 @@ void collect(const std::vector<StructField>& fields, const std::string& path, co
     }
 }
 
-/// The word in quotes behind `phrase`; empty when the log does not say it.
+/// The quoted word after `phrase` in the log; empty if the log does not contain it.
 std::string quoted_after(const std::string& log, const std::string& phrase) {
     const std::size_t at = log.find(phrase);
     const std::size_t open = at == log.npos ? at : log.find('"', at + phrase.size() - 1);
@@ -59,7 +59,7 @@ std::string quoted_after(const std::string& log, const std::string& phrase) {
 
 std::string show(const std::vector<std::int64_t>& shape) { return to_string(Dimensions(shape)); }
 
-/// Bytes without a meaning: `unsigned char name[8]` for a field of type V8.
+/// Whether `unsigned char name[8]` matches a field of opaque bytes (V8).
 bool is_byte_array(const StructField& field, std::vector<std::int64_t> extents, const ParameterType& found) {
     if (!field.nested.empty() || field.dtype.kind != DType::Kind::opaque || found.dtype.itemsize != 1)
         return false;
@@ -68,7 +68,7 @@ bool is_byte_array(const StructField& field, std::vector<std::int64_t> extents, 
     return field.dtype.format == DType::Format::none && extents == field.shape;
 }
 
-/// A field of four numbers, or a structure of four, for a float4.
+/// Whether a field with four numbers, or a structure of four numbers, matches a float4.
 bool is_vector(const StructField& field, const ParameterType& found) {
     if (found.lanes == 0) return false;
     if (!field.nested.empty())
@@ -77,7 +77,7 @@ bool is_vector(const StructField& field, const ParameterType& found) {
     return accepts(found, field.dtype) && field.shape == std::vector<std::int64_t>{found.lanes};
 }
 
-/// Everything but the place.
+/// Compares everything but the offset.
 void compare(const Node& node, const ProbedMember& member, const std::string& cpp_type, LayoutSource source) {
     const StructField& field = *node.field;
     const ParameterType& found = member.type;
@@ -106,7 +106,7 @@ void compare(const Node& node, const ProbedMember& member, const std::string& cp
     }
 }
 
-/// The given fields where the compiler placed them.
+/// The given fields with the compiler's offsets.
 std::vector<StructField> place(const std::vector<StructField>& given, std::uint32_t base,
                                std::span<const ProbedMember>& found) {
     std::vector<StructField> placed = given;
@@ -121,7 +121,7 @@ std::vector<StructField> place(const std::vector<StructField>& given, std::uint3
     return placed;
 }
 
-/// The given fields in the compiler's places; throws where they differ in more than that.
+/// The given fields with the compiler's offsets. Throws if they differ in more than offsets.
 std::vector<StructField> find_places(const ProbedProgram& probed, const std::string& cpp_type,
                                      const StructLayout& given, const std::vector<Node>& nodes,
                                      LayoutSource source) {

@@ -1,4 +1,4 @@
-// The field offsets of a struct of the user's text, by a compile of the text with a probe appended.
+// Compares a dtype with a struct of the user's text, by compiling the text with a probe appended.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct DeclaredStruct {
     std::uint32_t bytes = 0;  ///< sizeof
 };
 
-/// Compares the named fields of a dtype or a ctypes structure with a struct of the text: each must be there, at the
-/// same offset, of an equal type and shape, structures inside structures too, and both must have the same size.
-/// Four numbers are a float4. Bytes that `given` does not name are not looked at.
+/// Compares the named fields of a dtype or a ctypes structure with a struct of the text: each field must exist at the
+/// same offset with an equal type and shape, also in nested structures, and both must have the same size. Four numbers
+/// match a float4. Bytes that `given` does not name are ignored.
 ///
-/// Throws: ArgumentError (type) with what differs, or with the reason why the compiler does not report it
-/// (private members, bit-fields); LibraryError.
+/// Throws: ArgumentError (type) with what differs, or with the reason why the compiler does not report it (private
+/// members, bit-fields); LibraryError.
 void check_layout(const ProbedProgram& probed, const DeclaredStruct& declared, const StructLayout& given,
                   LayoutSource source = LayoutSource::dtype);
 

@@ -64,7 +64,7 @@ Variable reflect_variable(const ProbedProgram& probed, const std::string& name) 
     question.purpose = Program::Purpose::variable;
     question.instances = {{name, "&" + name}};
     question.functions_too = false;
-    question.arch.is_virtual = true;  // the same text to the compiler, and no machine code is made
+    question.arch.is_virtual = true;  // the compiler sees the same text, and makes no machine code
     return read_variable(probed.ask(std::move(question))->kernels.at(0));
 }
 

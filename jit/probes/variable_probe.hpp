@@ -1,4 +1,4 @@
-// The type and shape of one of a program's variables, by a compile that makes no code.
+// Reads the type and shape of a program's variable by a compile without code generation.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace bascule {
 
-/// Throws: CompileError; its `name_expression` is set where the text is right and the name is not; as `ask`.
+/// Throws: CompileError, whose `name_expression` is set if the text is right and the name is not; what `ask` throws.
 Variable reflect_variable(const ProbedProgram& probed, const std::string& name);
 
 }  // namespace bascule

@@ -18,17 +18,17 @@ constexpr std::chrono::milliseconds look_interval{50};
 
 std::atomic<const CompileWatch*> current_watch{nullptr};
 thread_local bool on_compile_thread = false;
-/// For which a compile waits that compiles the same; 0: for none. Of several waits one is told.
+/// The process that compiles the same program, for which a compile waits, or 0. If there are several, any one of them.
 std::atomic<int> awaited_process{0};
 
-/// The watch that asks the calling thread, or null.
+/// The watch for the calling thread, or null.
 const CompileWatch* watch_here() noexcept {
     const CompileWatch* watch = current_watch.load(std::memory_order_acquire);
     if (watch == nullptr || on_compile_thread || gate_is_closed()) return nullptr;
     return watch->watches_this_thread() ? watch : nullptr;
 }
 
-/// Tells the watch of the end of a wait that it was asked about.
+/// Calls `ended` when a wait ends, if the watch was asked about it.
 class Wait {
   public:
     explicit Wait(const CompileWatch& watch) : watch_(watch) {}
@@ -60,13 +60,13 @@ void wait_for_end(const CompileWatch& watch, const std::string& what, const std:
     }
 }
 
-/// Work on a thread of its own. Other threads wait for its end, so that its messages come after it.
+/// Work on a separate thread. Another thread waits for it, so its messages are logged after its end.
 struct Job {
     std::promise<void> promise;
     LogMessages messages;
 };
 
-/// The same on this thread.
+/// Does the work on this thread.
 void run_here(const std::function<void()>& work) {
     LogMessages messages;
     try {
@@ -79,7 +79,7 @@ void run_here(const std::function<void()>& work) {
     log(messages);
 }
 
-/// Null when the system has no more threads.
+/// Returns null if the system cannot start a thread.
 std::shared_ptr<Job> run_on_thread(const std::function<void()>& work) {
     auto job = std::make_shared<Job>();
     try {

@@ -1,4 +1,4 @@
-// dlopen with an error that lists every path tried.
+// Opens shared libraries; the error lists all paths that were tried.
 #pragma once
 
 #include <string>
@@ -6,21 +6,20 @@
 
 namespace bascule {
 
-/// A shared library opened by this object and never closed: CUDA's libraries do not survive unloading.
+/// A shared library that this object opens and never closes, because CUDA's libraries do not support unloading.
 /// Thread-safe once made.
 class DynamicLibrary {
   public:
-    /// Opens the first of `candidates` (paths or sonames) that loads. `what` is for the message ("NVRTC"),
-    /// `advice` is its last sentence. Throws: LibraryError with every candidate and the loader's own words.
+    /// Opens the first of `candidates` (paths or sonames) that loads. `what` names the library in the message
+    /// ("NVRTC"), `advice` is its last sentence. Throws: LibraryError with all candidates and the loader's messages.
     DynamicLibrary(const std::string& what, const std::vector<std::string>& candidates,
                    const std::string& advice);
 
     /// The symbol, or null.
     void* find(const char* symbol) const noexcept;
-    /// The symbol. Throws: LibraryError with `message`, in which the path stands for the first {} and the symbol for the
-    /// second.
+    /// The symbol. Throws: LibraryError with `message`, whose first {} is replaced by the path and the second by the symbol.
     void* require(const char* symbol, const char* message) const;
-    /// The file that was loaded, as the dynamic linker resolved it.
+    /// The path of the loaded file, as resolved by the dynamic linker.
     const std::string& path() const noexcept { return path_; }
 
   private:

@@ -21,7 +21,7 @@ std::atomic<std::int64_t> in_nvrtc{0};
 thread_local std::int64_t in_nvrtc_here = 0;
 std::atomic<bool> nvrtc_is_lost{false};
 
-/// A forked child has the thread that forked and no other.
+/// After a fork the child has only the thread that forked.
 void forget_other_threads() noexcept {
     inside.store(inside_here);
     if (in_nvrtc.exchange(in_nvrtc_here) != in_nvrtc_here) nvrtc_is_lost.store(true);

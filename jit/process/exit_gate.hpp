@@ -1,11 +1,11 @@
-// Keeps the end of the process, and forks, apart from NVRTC: a thread that still compiles at the end would find the
-// library's static objects destroyed, and a child that is forked while another thread compiles finds its locks taken.
+// Protects NVRTC from process exit and forks. A thread that still compiles at exit would find the library's static
+// objects destroyed. A child that is forked during another thread's compile finds NVRTC's locks taken.
 #pragma once
 
 namespace bascule {
 
-/// One is made on the stack around what must be done before the process ends. The end waits for those that are made, and
-/// another thread that would make one after that stops there for good.
+/// Make one on the stack around work that must finish before the process ends. Exit waits for those that exist; another
+/// thread that makes one later stops there forever.
 class BeforeTheEnd {
   public:
     BeforeTheEnd() noexcept;
@@ -13,8 +13,8 @@ class BeforeTheEnd {
     BeforeTheEnd(BeforeTheEnd&&) = delete;
 };
 
-/// The same around the calls of NVRTC. Throws: LibraryError in a child that was forked while another thread was there: it
-/// would wait for ever for a lock of NVRTC's.
+/// The same around calls of NVRTC. Throws: LibraryError in a child that was forked while another thread was in NVRTC,
+/// because it would wait forever for a lock.
 class InsideNvrtc {
   public:
     InsideNvrtc();
@@ -25,15 +25,15 @@ class InsideNvrtc {
     BeforeTheEnd before_the_end_;
 };
 
-/// Says that libraries were loaded: what the process does at its end goes backwards, so that a gate that was
-/// asked for after they were is closed before they are destroyed.
+/// Call this after loading libraries: registers close_gate to run at exit. Exit handlers run in reverse order, so the
+/// gate closes before these libraries are destroyed.
 void close_gate_at_exit() noexcept;
 
-/// Closes it now, where it is known that the process is about to end: what a compile makes later than the last
-/// close_gate_at_exit would be destroyed before that gate is closed. Compiles of the calling thread go on.
+/// Closes the gate now, if the process is about to end: static objects that a compile makes after the last
+/// close_gate_at_exit would be destroyed before the gate closes. The calling thread can still compile.
 void close_gate() noexcept;
 
-/// Whether compiles of other threads than the one that closed it stop from now on.
+/// Whether compiles of threads other than the one that closed it stop from now on.
 bool gate_is_closed() noexcept;
 
 }  // namespace bascule

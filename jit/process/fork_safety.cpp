@@ -9,7 +9,7 @@ namespace {
 std::atomic<std::uint64_t> generation{0};
 
 std::mutex& mutex_with_handlers() {
-    static std::mutex& mutex = *new std::mutex;  // never destroyed: threads outlive static objects
+    static std::mutex& mutex = *new std::mutex;  // never destroyed, because threads outlive static objects
     static const int handlers = pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
                                                [] {
                                                    generation.fetch_add(1, std::memory_order_relaxed);

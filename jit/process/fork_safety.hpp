@@ -1,4 +1,4 @@
-// Keeps the cache usable in a child process that was forked while another thread was inside it.
+// Keeps the cache usable in a child that was forked while another thread of the parent was using it.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace bascule {
 
-/// Guards the small tables of the cache; held for a look-up, never over a compile or a file call. A fork
-/// waits for it, so that the child finds it free and what it guards whole.
+/// Guards the small tables of the cache; held for look-ups, never during a compile or a file call. A fork waits for it,
+/// so that the child finds it free and the tables complete.
 std::mutex& fork_safe_mutex();
 
-/// How many forks lie between this process and the one that loaded us. Work that another
-/// thread had begun before the last of them is never continued.
+/// The number of forks between this process and the one that loaded Bascule. Work that another thread began before the
+/// last fork never continues.
 std::uint64_t fork_generation() noexcept;
 
 }  // namespace bascule

@@ -8,7 +8,7 @@ namespace bascule {
 namespace {
 
 constexpr std::size_t largest = std::size_t{256} << 20;
-constexpr std::size_t smallest = std::size_t{16} << 20;  // below that the calling thread's own will do
+constexpr std::size_t smallest = std::size_t{16} << 20;  // below that the calling thread's stack is used
 
 void* run(void* work) {
     (*static_cast<const std::function<void()>*>(work))();
@@ -18,7 +18,7 @@ void* run(void* work) {
 bool begin(pthread_t& thread, std::size_t stack, const std::function<void()>& work) noexcept {
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0) return false;
-    const sigset_t before = block_signals();  // a thread takes the mask of the one that makes it
+    const sigset_t before = block_signals();  // a new thread inherits its creator's signal mask
     const bool begun =
         pthread_attr_setstacksize(&attributes, stack) == 0 &&
         pthread_create(&thread, &attributes, &run, const_cast<std::function<void()>*>(&work)) == 0;

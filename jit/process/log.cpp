@@ -10,7 +10,7 @@
 namespace bascule {
 namespace {
 
-/// None: nothing is logged.
+/// Nothing: no messages are logged.
 std::optional<LogLevel> level_from_environment() noexcept {
     const char* value = std::getenv("BASCULE_LOG");
     const std::string_view level = value == nullptr ? "" : value;

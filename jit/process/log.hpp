@@ -1,4 +1,4 @@
-// Messages about what was compiled and why: of the loggers "bascule.cache" and "bascule.jit".
+// Logs what was compiled and why, with the loggers "bascule.cache" and "bascule.jit".
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,19 @@ enum class LogLevel : std::uint8_t { debug, info };
 inline constexpr const char* cache_logger = "bascule.cache";
 inline constexpr const char* jit_logger = "bascule.jit";
 
-/// What gets the messages. Called by any thread, several at once, with no lock of ours held, and no other thread waits for
-/// what this one does: a handler may have locks of its own, and compile.
+/// The receiver of the messages. Any thread may call it, also several at once, without a lock; no other thread waits
+/// for the caller meanwhile. So a handler may take locks and compile.
 struct LogHandler {
     bool (*wants)(const char* logger, LogLevel level) noexcept;
     void (*write)(const char* logger, LogLevel level, const std::string& message) noexcept;
 };
 
-/// From now on instead of standard error, where C++ programs see what BASCULE_LOG (info or debug) asks for. `handler`
-/// lives as long as the process.
+/// Replaces the default handler, with which C++ programs print to stderr what BASCULE_LOG (info or debug) asks for.
+/// `handler` must live as long as the process.
 void set_log_handler(const LogHandler& handler) noexcept;
 
-/// A handler is told of what it compiles itself, and not of what it compiles then: that would never end.
+/// Whether a message is wanted. False two levels deep: a handler may compile, and the messages about that compile reach
+/// it, but not those of compiles that these cause, which would recurse forever.
 bool logs(const char* logger, LogLevel level) noexcept;
 void log(const char* logger, LogLevel level, const std::string& message);
 
@@ -35,7 +36,7 @@ struct LogMessage {
 using LogMessages = std::vector<LogMessage>;
 void log(const LogMessages& messages);
 
-/// While it lives, the messages of the calling thread go to a list, because others wait for what the thread does.
+/// While it lives, messages of the calling thread are collected in a list, because other threads wait for this one.
 class MessagesHeld {
   public:
     explicit MessagesHeld(LogMessages& list) noexcept;
@@ -46,8 +47,8 @@ class MessagesHeld {
     LogMessages* outer_;
 };
 
-/// Whether hits in memory are logged: one load. As the handler said when it was asked last, and at first as BASCULE_LOG
-/// says.
+/// Whether hits in memory are logged. One atomic load of the handler's last answer; at first, the value of BASCULE_LOG
+/// decides.
 bool logs_memory_hits() noexcept;
 
 }  // namespace bascule

@@ -1,9 +1,9 @@
-// What threads and destructors may still use while the process ends.
+// Objects that threads and destructors may still use while the process ends.
 #pragma once
 
 namespace bascule {
 
-/// The one T of the process, which a file declares for itself: made at the first use, and never destroyed.
+/// The only T of the process, where T is a type of one file: made at first use, and never destroyed.
 template <class T>
 T& never_destroyed() {
     static T& made = *new T;

@@ -17,19 +17,19 @@ constexpr const char* multiarch = "aarch64-linux-gnu";
 constexpr const char* multiarch = "";
 #endif
 
-/// The directory of the binary or shared library that this code was linked into; empty when unknown.
+/// The directory of the program or shared library that contains this code; empty if unknown.
 std::filesystem::path own_directory() {
     Dl_info info{};
     if (dladdr(reinterpret_cast<const void*>(&own_places), &info) == 0) return {};
     std::error_code ignored;
-    // The main program is known by its argv[0], which means nothing once the working directory changed.
+    // The main program is known by its argv[0], which is wrong once the working directory has changed.
     std::filesystem::path binary = std::filesystem::canonical(info.dli_fname, ignored);
     if (ignored) binary = std::filesystem::read_symlink("/proc/self/exe", ignored);
     return binary.parent_path();
 }
 
-/// The directories that the binary of this code was linked to search. The loader looks there too, but not
-/// when a sanitizer stands between it and us; and here each is named when nothing is found.
+/// The RUNPATH of the binary with this code. The loader searches it too, but not if a sanitizer intercepts dlopen; and
+/// the error about a missing library names each directory.
 std::vector<std::filesystem::path> own_run_path(const std::filesystem::path& origin) {
     Dl_info info{};
     link_map* map = nullptr;
@@ -47,7 +47,7 @@ std::vector<std::filesystem::path> own_run_path(const std::filesystem::path& ori
     }
     std::vector<std::filesystem::path> directories;
     if (!found || strings == nullptr) return directories;
-    // glibc has made the table's address absolute; other loaders leave it as an offset.
+    // glibc makes the table's address absolute; other loaders leave an offset.
     if (reinterpret_cast<std::uintptr_t>(strings) < map->l_addr) strings += map->l_addr;
     std::istringstream list(strings + offset);
     for (std::string directory; std::getline(list, directory, ':');) {

@@ -1,4 +1,4 @@
-// Where files that belong to Bascule are looked for at run time: beside the binary that this code is part of.
+// The directories in which files of Bascule are looked for at run time, near the binary that contains this code.
 #pragma once
 
 #include <filesystem>
@@ -6,8 +6,8 @@
 
 namespace bascule {
 
-/// The directory of that program or shared library, the lib directories beside it, and the directories that it
-/// was linked to search; empty when the system does not say. Never throws.
+/// The directory of that program or shared library, its neighbouring lib directories, and the directories of its
+/// RUNPATH; empty if the system does not report them. Never throws.
 std::vector<std::filesystem::path> own_places();
 
 }  // namespace bascule

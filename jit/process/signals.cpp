@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array watched = {SIGINT, SIGTERM};
 
-/// How long a foreign handler may stay: short for a Ctrl-C, long for a processor.
+/// The interval at which the handlers are restored: short for a Ctrl-C, long for a processor.
 constexpr std::chrono::milliseconds interval{2};
 
 const void* library_of(const void* address) noexcept {
@@ -22,11 +22,11 @@ const void* library_of(const void* address) noexcept {
     return address != nullptr && dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-/// The process's own handlers as they last were. One for the process, as handlers are: a compile that starts
-/// while another one runs would otherwise take the library's handlers for the program's.
+/// The process's own signal handlers as last seen. There is one object for the process: otherwise a compile that starts
+/// during another one would take the library's handlers for the program's.
 class OwnHandlers {
   public:
-    /// Puts them back where `library` replaced them; takes note where the program changed them itself.
+    /// Restores the handlers that `library` replaced, and remembers those that the program changed itself.
     void restore(const void* library) noexcept {
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < watched.size(); ++i) {
@@ -63,7 +63,7 @@ sigset_t block_signals() noexcept {
 
 void run_keeping_signal_handlers(const void* address, const std::function<void()>& work) {
     const void* library = library_of(address);
-    if (library == nullptr) return work();  // linked statically or unknown: nothing to tell apart by
+    if (library == nullptr) return work();  // linked statically or unknown: the handlers cannot be told apart
 
     own_handlers().restore(library);
     std::future<void> done = std::async(std::launch::async, [&] {

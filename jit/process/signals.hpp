@@ -1,4 +1,4 @@
-// Signals during a compile: they are for the program's threads, and NVRTC up to 13.0 takes SIGINT and SIGTERM over and
+// Signals during a compile. They belong to the program's threads, but NVRTC up to 13.0 handles SIGINT and SIGTERM and
 // ends the process.
 #pragma once
 
@@ -7,13 +7,13 @@
 
 namespace bascule {
 
-/// From now on the calling thread, and those that it makes, get no signals but those that its own faults raise, which
-/// cannot be blocked. Returns the mask before.
+/// Blocks all signals for the calling thread and threads that it makes, except those of their own faults, which cannot
+/// be blocked. Returns the previous mask.
 sigset_t block_signals() noexcept;
 
-/// Runs `work` on a thread of its own and waits for it; meanwhile, handlers of SIGINT and SIGTERM that lie in
-/// the shared library around `address` are replaced by those that were there before. Thread-safe: concurrent
-/// calls agree on what was there before. Throws: what `work` throws.
+/// Runs `work` on a separate thread and waits for it. Meanwhile, handlers of SIGINT and SIGTERM in the shared library
+/// that contains `address` are replaced by the previous ones. Thread-safe: concurrent calls agree on the previous
+/// handlers. Throws: what `work` throws.
 void run_keeping_signal_handlers(const void* address, const std::function<void()>& work);
 
 }  // namespace bascule

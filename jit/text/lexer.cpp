@@ -12,20 +12,20 @@ constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 char char_at(std::string_view text, std::size_t at) noexcept { return at < text.size() ? text[at] : '\0'; }
 
-/// Behind the newline that a backslash at `at` joins to this line; `at` when it joins none.
+/// The position after the newline, if a backslash at `at` joins the next line to this one; otherwise `at`.
 std::size_t behind_joint(std::string_view text, std::size_t at) noexcept {
     if (char_at(text, at) != '\\') return at;
     const std::size_t newline = at + (char_at(text, at + 1) == '\r' ? 2 : 1);
     return char_at(text, newline) == '\n' ? newline + 1 : at;
 }
 
-/// The newline that ends a line, or the text's end.
+/// The position of the newline that ends a line, or the end of the text.
 std::size_t line_comment_end(std::string_view text, std::size_t at) noexcept {
     while (at < text.size() && text[at] != '\n') at = std::max(at + 1, behind_joint(text, at));
     return at;
 }
 
-/// Up to and with `closing`, which is looked for behind `from`; without one, up to the text's end.
+/// The piece up to the end of `closing`, searched from `from`; without one, up to the end of the text.
 Piece piece_until(std::string_view closing, Piece::Kind kind, std::string_view text,
                   std::size_t from) noexcept {
     const std::size_t found = text.find(closing, std::min(from, text.size()));
@@ -33,7 +33,7 @@ Piece piece_until(std::string_view closing, Piece::Kind kind, std::string_view t
     return {kind, found + closing.size()};
 }
 
-/// `at`: of the quote that opens it.
+/// `at`: the position of the opening quote.
 Piece literal_at(std::string_view text, std::size_t at) noexcept {
     const char quote = text[at];
     for (++at; at < text.size() && text[at] != '\n'; ++at) {
@@ -44,7 +44,7 @@ Piece literal_at(std::string_view text, std::size_t at) noexcept {
 }
 
 Piece raw_string_at(std::string_view text, std::size_t at) {
-    constexpr std::size_t longest = 16;  // that C++ allows between " and (
+    constexpr std::size_t longest = 16;  // C++ allows no more between " and (
     const std::string_view delimiter = text.substr(at + 1, longest + 1);
     const std::size_t length = delimiter.find_first_of("( )\\\"\t\v\f\r\n");
     if (length == delimiter.npos || delimiter[length] != '(')
@@ -70,7 +70,7 @@ Piece word_at(std::string_view text, std::size_t at) {
     return raw_string_at(text, end);
 }
 
-/// Digit separators are not character literals.
+/// The end of a number; its digit separators are not character literals.
 std::size_t number_end(std::string_view text, std::size_t at) noexcept {
     while (continues_word(char_at(text, at)) || char_at(text, at) == '.' ||
            (char_at(text, at) == '\'' && continues_word(char_at(text, at + 1)))) {
@@ -79,7 +79,7 @@ std::size_t number_end(std::string_view text, std::size_t at) noexcept {
     return at;
 }
 
-/// Text to tokens.
+/// Splits a text into tokens.
 class Lexer {
   public:
     explicit Lexer(std::string_view text) : text_(text) { lexed_.tokens.reserve(text.size() / 4); }
@@ -119,7 +119,7 @@ class Lexer {
         at_ = piece.end;
     }
 
-    /// A preprocessor line, whose comments may hide its end.
+    /// Skips a preprocessor line; a comment in it may contain newlines.
     void skip_directive() {
         const std::size_t name = text_.find_first_not_of(" \t", at_ + 1);
         if (name != text_.npos) note_conditional(text_.substr(name, 6));

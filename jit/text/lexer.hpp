@@ -1,5 +1,4 @@
-// CUDA C++ text -> words and punctuation, without what is not code: comments, literals' insides, preprocessor
-// lines.
+// Splits CUDA C++ text into words and punctuation, without comments, preprocessor lines and the contents of literals.
 #pragma once
 
 #include <cstddef>
@@ -10,26 +9,25 @@
 
 namespace bascule {
 
-/// Whether a name or a number goes on with this character.
+/// Whether this character can continue a name or a number.
 constexpr bool continues_word(char c) noexcept {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/// The smallest unit of a text: how far it goes, and what it is.
+/// The smallest unit of a text: its kind and its end.
 struct Piece {
     enum class Kind : std::uint8_t { blank, comment, word, number, literal, mark };
     Kind kind = Kind::mark;
     std::size_t end = 0;
-    bool closed = true;  ///< false: a comment or a literal that nothing ends
+    bool closed = true;  ///< false: a comment or a literal without an end
     bool raw = false;    ///< R"(...)"
 
-    /// Whether what is inside is not code.
+    /// Whether the content of the piece is not code.
     bool quotes() const noexcept { return kind == Kind::comment || kind == Kind::literal; }
 };
 
-/// The piece that begins at `at`, which is before the text's end and inside of no other piece. A literal
-/// includes its prefix (u8"", LR"()"). What is not closed ends with the line, a block comment and a raw string with
-/// the text.
+/// The piece that begins at `at`, which must be before the end of the text and not inside another piece. A literal includes
+/// its prefix (u8"", LR"()"). An unclosed literal ends with the line, an unclosed block comment or raw string with the text.
 Piece piece_at(std::string_view text, std::size_t at);
 
 /// A word, a number, a string or a punctuation mark; views the text.
@@ -40,7 +38,7 @@ struct Token {
     int line = 1;
 
     bool is(std::string_view expected) const noexcept { return kind != Kind::string && text == expected; }
-    /// The same for a literal, whose size the compiler knows: a text is asked for some ten of them at each token.
+    /// A faster overload for string literals, whose size the compiler knows: about ten of them are compared with each token.
     template <std::size_t N>
     bool is(const char (&expected)[N]) const noexcept {
         return text.size() == N - 1 && kind != Kind::string &&
@@ -48,7 +46,7 @@ struct Token {
     }
 };
 
-/// A preprocessor line that chooses between texts, before the token at `position`.
+/// A preprocessor conditional before the token at `position`.
 struct Conditional {
     enum class Kind : std::uint8_t { begin, next, end };
     Kind kind = Kind::begin;
@@ -60,7 +58,7 @@ struct LexedText {
     std::vector<Conditional> conditionals;
 };
 
-/// Reads the whole text; what is not well formed is read somehow. The result views `text`.
+/// Reads the whole text; accepts malformed text too. The result views `text`.
 LexedText lex(std::string_view text);
 
 }  // namespace bascule

@@ -1,4 +1,4 @@
-// A table of names, and what is said of each: what help about texts and options is written in.
+// Tables of names with a help text for each, about texts and options.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 
 namespace bascule {
 
-/// Names with blanks between; one that ends with '*' is the beginning of others.
+/// Names separated by blanks; one that ends with '*' stands for all names with that beginning.
 struct NameRow {
     std::string_view names;
     std::string_view help;
 };
 
-/// What blanks separate.
+/// Splits a text at blanks.
 inline std::vector<std::string_view> words_of(std::string_view text) {
     std::vector<std::string_view> words;
     for (std::size_t at = 0; at < text.size();) {
@@ -26,7 +26,7 @@ inline std::vector<std::string_view> words_of(std::string_view text) {
     return words;
 }
 
-/// Whether the name is one of `names`, as a row has them.
+/// Whether the name matches one of `names`, which are written as in a row.
 inline bool fits_one(std::string_view names, std::string_view name) {
     while (!names.empty()) {
         const std::string_view pattern = names.substr(0, names.find(' '));

@@ -11,17 +11,17 @@ namespace bascule {
 namespace {
 
 struct NvrtcOption {
-    /// What it means in CompileOptions::extra.
+    /// The effect of the option in CompileOptions::extra.
     enum class InExtra : std::uint8_t {
         harmless,  ///< changes neither which files a compile reads nor where it looks for them
-        unproven,  ///< may
-        refused,   ///< `instead` says what to write
+        unproven,  ///< may change them
+        refused,   ///< `instead` says what to use
     };
 
     std::string_view name;        ///< "--gpu-architecture"
-    std::string_view short_name;  ///< "-arch"; empty: it has none
+    std::string_view short_name;  ///< "-arch"; empty if there is none
     InExtra in_extra = InExtra::unproven;
-    std::string_view instead{};  ///< of one that is refused
+    std::string_view instead{};  ///< for a refused option
     bool is_joined = false;      ///< -DNAME is -D with the value NAME
 };
 using enum NvrtcOption::InExtra;
@@ -84,7 +84,7 @@ constexpr std::array options = {
     NvrtcOption{"--no-display-error-number", ""},
 };
 
-/// Options of ptxas that read no file, by their names and their short names.
+/// Options of ptxas that read no file, with their short names.
 constexpr std::string_view harmless_to_ptxas =
     "--allow-expensive-optimizations -allow-expensive-optimizations --def-load-cache -dlcm --def-store-cache -dscm "
     "--disable-optimizer-constants -disable-optimizer-constants --disable-warnings -w --fmad -fmad "
@@ -94,7 +94,7 @@ constexpr std::string_view harmless_to_ptxas =
 
 std::string_view name_of(std::string_view option) { return option.substr(0, option.find('=')); }
 
-/// The row of an option by either of its names; null for one that is not known.
+/// The row of an option by either name; null if it is not known.
 const NvrtcOption* find_option(std::string_view name) {
     const auto row = std::ranges::find_if(options, [&](const NvrtcOption& each) {
         return name == each.name || (name == each.short_name && !name.empty());
@@ -102,7 +102,7 @@ const NvrtcOption* find_option(std::string_view name) {
     return row == options.end() ? nullptr : &*row;
 }
 
-/// Whether each of some options of ptxas, with commas between, is known to read no file: "-v,-O3".
+/// Whether all options in a comma-separated list for ptxas are known to read no file: "-v,-O3".
 bool ptxas_leaves_files_alone(std::string_view list) {
     while (true) {
         const std::size_t comma = list.find(',');

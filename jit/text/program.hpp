@@ -1,4 +1,4 @@
-// Everything that decides what a compile gives, as a value.
+// Everything that determines the result of a compile, as a value.
 #pragma once
 
 #include <cstdint>
@@ -13,44 +13,43 @@ namespace bascule {
 struct HeaderManifest;
 struct Image;
 
-/// Makes an image otherwise than by compiling a text. Immutable; any thread may use it.
+/// Makes an image in another way than by compiling a text. Immutable; any thread may use it.
 class ImageMaker {
   public:
     virtual ~ImageMaker() = default;
-    /// All that decides what it makes, beside the architecture.
+    /// Everything that determines the result, except the architecture.
     virtual std::string key() const = 0;
     /// Throws: CompileError, LibraryError.
     virtual Image make(Arch arch) const = 0;
 };
 
-/// What a compile is asked for by a name of its own: an instance of a kernel template, or a variable, also one that no kernel
-/// uses.
+/// A kernel template's instance or a variable that a compile is asked for by name, even if no kernel uses it.
 struct Instance {
-    std::string kernel;      ///< as declared: "ns::scale"; of a variable its name: "ns::table<float>"
-    std::string expression;  ///< "ns::scale<float>"; of a variable its address: "&ns::table<float>"
+    std::string kernel;      ///< as declared: "ns::scale"; for a variable its name: "ns::table<float>"
+    std::string expression;  ///< "ns::scale<float>"; for a variable its address: "&ns::table<float>"
 
     bool is_variable() const noexcept { return expression.starts_with('&'); }
     bool operator==(const Instance&) const = default;
 };
 
-/// What is compiled, how, for which architecture, and what for.
+/// A text or other input, its options, the architecture, and the purpose of the compile.
 struct Program {
     enum class Purpose : std::uint8_t {
         code,
-        signatures,  ///< the instances' signatures alone: their bodies are not looked at
-        variable,    ///< one variable's type and lowered name; `instances` has its name twice (variable.hpp)
-        made,        ///< what `maker` makes
+        signatures,  ///< only the instances' signatures: their bodies are not compiled
+        variable,    ///< one variable's type and lowered name; its name is in `instances`
+        made,        ///< the result of `maker`
     };
 
     Source source;
     CompileOptions options;
     Arch arch;
-    std::vector<Instance> instances{};  ///< none: every function of the text that is not a template
+    std::vector<Instance> instances{};  ///< empty: all functions of the text that are not templates
     Purpose purpose = Purpose::code;
-    bool functions_too = false;  ///< beside the instances every function that is not a template
-    /// The headers that it must be made from, because another image was; null: those of here and now.
+    bool functions_too = false;  ///< in addition to the instances, all functions that are not templates
+    /// The headers that it must be made from, because another image was; null: the headers as they are now.
     std::shared_ptr<const HeaderManifest> headers{};
-    /// Makes the image instead of NVRTC; `source` has a name and no text then. Null: the text is compiled.
+    /// Makes the image instead of NVRTC; `source` then has a name and no text. Null: the text is compiled.
     std::shared_ptr<const ImageMaker> maker{};
 };
 

@@ -34,14 +34,14 @@ bool is_macro_name(std::string_view name) {
            std::ranges::all_of(name, word);
 }
 
-/// A relative path would mean another directory after a chdir, and the same cache key.
+/// Makes a path absolute, because after a chdir a relative path would mean another directory with the same cache key.
 std::string absolute(const std::string& path) {
     std::error_code failed;
     const std::filesystem::path made = std::filesystem::absolute(path, failed);
     return failed ? path : made.lexically_normal().string();
 }
 
-/// NVRTC takes C strings: what follows a NUL would not be read.
+/// NVRTC takes C strings, so it would not read the part after a NUL.
 void refuse_nul(const char* field, const std::string& text) {
     if (text.find('\0') != text.npos)
         fail_option(field, text, "it has a NUL character, which ends a C string");
@@ -83,7 +83,7 @@ void check(const CompileOptions& options) {
     }
 }
 
-/// What `#line 7 "file"` and `# 7 "file"` say of the line behind them.
+/// The meaning of `#line 7 "file"` and `# 7 "file"` for the next line.
 struct LineDirective {
     int line;
     bool names_file;
@@ -117,7 +117,7 @@ Source read_source(const std::string& path) {
     }
     errno = 0;
     std::ifstream file(path, std::ios::binary);
-    // A directory opens; only reading it fails.
+    // Opening a directory succeeds; only reading it fails.
     const bool readable = file && (file.peek() != std::ifstream::traits_type::eof() || errno == 0);
     std::ostringstream text;
     if (readable) text << file.rdbuf();
@@ -146,8 +146,9 @@ std::string_view source_line_of(std::string_view text, int line) {
 
 int line_in_text(std::string_view text, int line) {
     int found = line;
-    int at = 1, begin = 1, called = 1;  // line `begin`, behind the last directive, is called so
-    bool renamed = false;               // and is a line of another file
+    // The line after the last directive is `begin`; the compiler calls it `called`.
+    int at = 1, begin = 1, called = 1;
+    bool renamed = false;  // true if these lines belong to another file
     const auto look = [&] {
         if (!renamed && line >= called && line - called < at - begin) found = begin + line - called;
     };

@@ -1,4 +1,4 @@
-// What is compiled, how, and for which architecture: values that make up a compile's identity.
+// Source, options and architecture: the values that identify a compile.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace bascule {
 
-/// CUDA C++ text. A value: it owns its text, and nothing is read from anywhere when it is made. `name` and
-/// `first_line` are for people, never for the compiler: they place errors in the user's own file.
+/// CUDA C++ text. A value: it owns its text, and making it reads nothing. `name` and `first_line` are only for
+/// messages, never for the compiler: they place errors in the user's own file.
 struct Source {
     std::string text;
     std::string name = "<string>";  ///< "kernels.cu", "train.py"
@@ -18,11 +18,11 @@ struct Source {
     std::string directory;          ///< searched first for quoted includes; empty for a string
 };
 
-/// Reads a file. Throws: Error naming the path and the system's reason.
+/// Reads a file. Throws: Error with the path and the system's reason.
 Source read_source(const std::string& path);
 
-/// A real (sm_90a: a cubin and its PTX) or virtual (compute_80: PTX alone) architecture. A value: which
-/// devices there are does not matter, so that one can compile for a machine that is elsewhere.
+/// A real (sm_90a: a cubin and its PTX) or virtual (compute_80: only PTX) architecture. A value that does not depend on
+/// the devices of this machine, so that one can compile for others.
 struct Arch {
     int major = 8, minor = 0;
     char suffix = '\0';  ///< 'a', 'f' or none
@@ -33,10 +33,10 @@ struct Arch {
 
 /// "sm_90a", "compute_80".
 std::string to_string(Arch arch);
-/// Throws: ArgumentError (value) that shows the form.
+/// Throws: ArgumentError (value) that shows the expected form.
 Arch parse_arch(std::string_view text);
 
-/// How a text is compiled. Everything here but `pch` is part of the cache key, in this order.
+/// The options of a compile. All members except `pch` are part of the cache key, in this order.
 struct CompileOptions {
     std::string std = "c++17";  ///< c++17 (also c++11, c++14), c++20, from NVRTC 13.3 on c++23
     std::vector<std::pair<std::string, std::string>> defines;  ///< -DNAME=VALUE; an empty value is -DNAME
@@ -45,32 +45,31 @@ struct CompileOptions {
     bool lineinfo = false;                                     ///< always on for the emulated device
     bool debug = false;                                        ///< -G
     bool fast_math = false;
-    /// Registers that a thread may use; more is spilled to memory. None: the compiler's choice.
+    /// Registers that a thread may use; more are spilled to memory. Nothing: the compiler decides.
     std::optional<int> max_registers;
-    /// Whether headers are precompiled for other compiles of this process: from the first compile of a header on
-    /// (true), from the second one on (none), or never (false). The image is the same.
+    /// Whether to precompile headers for later compiles of this process: at the first compile that uses them (true), at
+    /// the second one (nothing), or never (false). The image is the same.
     std::optional<bool> pch;
-    /// A directory where the text is written to a file, which the lines of the image then name, so that debuggers and
-    /// profilers show it. Turns `lineinfo` on. Empty: no file; Module takes BASCULE_KEEP_SOURCES then.
+    /// A directory in which the text is stored as a file. The line information of the image names that file, so that
+    /// debuggers and profilers show it. Turns `lineinfo` on. Empty: no file; Module then uses BASCULE_KEEP_SOURCES.
     std::string keep_sources;
-    std::vector<std::string> extra;  ///< passed to NVRTC as they are, one option an element
-    std::optional<Arch> arch;        ///< none: the device's
+    std::vector<std::string> extra;  ///< passed to NVRTC as they are, one option per element
+    std::optional<Arch> arch;        ///< nothing: that of the device
 
     bool operator==(const CompileOptions&) const = default;
 };
 
-/// Options as NVRTC takes them, without architecture and include paths of the toolkit.
-/// Throws: ArgumentError that names the field and what it takes.
+/// The options for NVRTC, except the architecture and the toolkit's include paths. Throws: ArgumentError with the field.
 std::vector<std::string> to_arguments(const CompileOptions& options);
 
-/// The name under which a text is compiled: the same text is the same program wherever it came from.
+/// The name under which a text is compiled: equal texts are one program, whatever their origin.
 std::string canonical_name(const std::string& text);
-/// The same, or the file in `keep_sources`: the lines of the image name it.
+/// The canonical name or, with `keep_sources`, the path of the file, which the image's line information names.
 std::string program_name(const Source& source, const CompileOptions& options);
 
-/// Line number `line` of the text, from 1; without its end.
+/// Line `line` of the text, counted from 1, without its newline.
 std::string_view source_line_of(std::string_view text, int line);
-/// Where in the text the line is that a compiler calls `line`: another than that one behind a `#line 100`.
+/// The position in the text of the line that a compiler calls `line`; they differ after a `#line 100`.
 int line_in_text(std::string_view text, int line);
 
 }  // namespace bascule

@@ -7,7 +7,7 @@
 namespace bascule {
 namespace {
 
-/// Types that a value parameter is usually of. Any other may be a concept.
+/// Common types of value parameters. Any other name may be a concept.
 bool is_value_type(const Token& token) {
     static constexpr std::string_view types =
         "bool char short int long signed unsigned float double auto size_t ptrdiff_t int8_t int16_t int32_t int64_t "
@@ -18,7 +18,7 @@ bool is_value_type(const Token& token) {
 TemplateParameter::Kind kind_of(std::span<const Token> declared) {
     if (declared.front().is("template")) return TemplateParameter::Kind::template_;
     const bool names_type = declared.front().is("class") || declared.front().is("typename");
-    // `typename X::type N` is a value's type, `typename T` a type.
+    // `typename X::type N` declares a value, `typename T` a type.
     const bool qualified = std::ranges::any_of(declared, [](const Token& token) { return token.is("::"); });
     if (names_type) return qualified ? TemplateParameter::Kind::value : TemplateParameter::Kind::type;
     if (std::ranges::any_of(declared, is_value_type)) return TemplateParameter::Kind::value;
@@ -36,7 +36,7 @@ TemplateParameter read_parameter(std::span<const Token> tokens) {
     if (declared.empty()) return parameter;
     parameter.kind = kind_of(declared);
     parameter.is_pack = std::ranges::any_of(declared, [](const Token& token) { return token.is("."); });
-    // The name is the last word, unless it is all there is to the type: `class`, `int`, `ns::Kind`.
+    // The last word is the name unless the type consists of it alone: `class`, `int`, `ns::Kind`.
     const Token& last = declared.back();
     const bool only_type = declared.size() == 1 || is_value_type(last) || last.is("class") ||
                            last.is("typename") || declared[declared.size() - 2].is("::");

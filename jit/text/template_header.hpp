@@ -1,4 +1,4 @@
-// The parameters in `template <...>`, and lists of declarations as text.
+// Reads the parameters in `template <...>`, and splits and spells lists of declarations.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@ struct TemplateParameter {
         type_or_value,  ///< Name T: a concept's type or a named type's value; the text alone does not say
     };
     Kind kind = Kind::type;
-    std::string name;              ///< empty when it has none
-    std::string default_argument;  ///< as written; empty when it has none
+    std::string name;              ///< empty if it has none
+    std::string default_argument;  ///< as written; empty if it has none
     bool is_pack = false;
-    bool is_auto = false;  ///< of an abbreviated template: there is no name to use in the text
+    bool is_auto = false;  ///< of an abbreviated template: it has no name in the text
 
     bool operator==(const TemplateParameter&) const = default;
 };
 
-/// Reads what is between the angle brackets.
+/// Parses the tokens between the angle brackets.
 std::vector<TemplateParameter> read_template_header(std::span<const Token> tokens);
 
-/// The parts between commas outside every bracket.
+/// Splits at commas outside all brackets.
 std::vector<std::span<const Token>> split_at_commas(std::span<const Token> tokens);
 
-/// Tokens as text, with blanks where they are needed: "const ns::Pair<T, 2>*".
+/// The tokens as text, with blanks where they are needed: "const ns::Pair<T, 2>*".
 std::string spell(std::span<const Token> tokens);
 
 }  // namespace bascule

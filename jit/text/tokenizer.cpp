@@ -1,4 +1,4 @@
-// Not a C++ parser: it walks over the tokens once and keeps the scopes it is in.
+// Finds kernels without parsing C++: walks over the tokens once and tracks the scopes.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace bascule {
 namespace {
 
-/// Tokens to declarations.
+/// Finds the declarations among the tokens.
 class Finder {
   public:
     explicit Finder(LexedText lexed)
@@ -26,8 +26,7 @@ class Finder {
         return tokens_[std::min(position_ + ahead, tokens_.size() - 1)];
     }
 
-    /// The branches of an #if may each open a brace that is closed once behind the #endif: every branch
-    /// begins in the scope of the #if.
+    /// Resets the scope in each branch of an #if: each may open a brace that is closed once, after the #endif.
     void follow_conditionals() {
         for (; next_conditional_ < conditionals_.size(); ++next_conditional_) {
             const Conditional& conditional = conditionals_[next_conditional_];
@@ -76,13 +75,13 @@ class Finder {
         header_ = {};
     }
 
-    /// What is between the angle brackets of the last `template <...>`.
+    /// The tokens between the angle brackets of the last `template <...>`.
     std::span<const Token> header_tokens() const noexcept {
         if (header_.end < header_.begin + 2) return {};
         return std::span(tokens_).subspan(header_.begin + 1, header_.end - header_.begin - 2);
     }
 
-    /// namespace a::b { ... }, inline or not, anonymous too; an alias has no brace.
+    /// Enters namespace a::b { ... }, which may be inline or anonymous; a namespace alias has no brace.
     void read_namespace() {
         ++position_;
         if (peek().is("[")) skip_balanced("[", "]");
@@ -97,7 +96,7 @@ class Finder {
         ++position_;
     }
 
-    /// requires (...), requires { ... }, requires (T a) { ... }: its braces are not a scope.
+    /// Skips requires (...), requires { ... } and requires (T a) { ... }: their braces are not a scope.
     void skip_requirement() {
         ++position_;
         if (peek().is("(")) skip_balanced("(", ")");
@@ -128,7 +127,7 @@ class Finder {
         } while (depth > 0);
     }
 
-    /// From "(" to behind its ")"; returns the tokens between.
+    /// Moves past the ")" that matches the current "("; returns the tokens between.
     std::span<const Token> read_parentheses() {
         const std::size_t begin = position_ + 1;
         skip_balanced("(", ")");
@@ -141,13 +140,13 @@ class Finder {
             word);
     }
 
-    /// A function's parameters are followed by its body, its end, or one of a few words.
+    /// Whether a function's parameters end here: a body, a semicolon, or one of a few words follows.
     bool ends_declarator() const {
         return peek().kind != Token::Kind::string &&
                fits_one("{ ; -> [ noexcept requires try = __attribute__ __launch_bounds__", peek().text);
     }
 
-    /// __global__ is followed by a return type and attributes, then name "(" parameters ")".
+    /// Reads a kernel: __global__, a return type and attributes, name "(" parameters ")".
     void read_kernel() {
         KernelDeclaration kernel;
         kernel.is_template = statement_is_template_;
@@ -171,7 +170,7 @@ class Finder {
                     finish(std::move(kernel), specialised);
                     return;
                 }
-                name.clear();  // NAME(...) was a macro's use
+                name.clear();  // NAME(...) was a macro invocation
             } else if (token.is("[")) {
                 skip_balanced("[", "]");
             } else if (token.kind == Token::Kind::word && is_attribute(token.text) && peek(1).is("(")) {
@@ -194,7 +193,7 @@ class Finder {
         }
     }
 
-    /// Whether an #if chooses between some of these tokens.
+    /// Whether a preprocessor conditional is between these tokens.
     bool is_divided(std::size_t begin, std::size_t end) const {
         return std::ranges::any_of(conditionals_, [&](const Conditional& each) {
             return each.position > begin && each.position < end;
@@ -207,7 +206,7 @@ class Finder {
         }
     }
 
-    /// A specialisation has names of its own for the parameters, and is its template's instance.
+    /// A specialisation may name the parameters otherwise, and is an instance of its template.
     void compare_names(const KernelDeclaration& specialisation) {
         for (KernelDeclaration& known : found_) {
             if (known.is_template && known.name == specialisation.name &&
@@ -216,7 +215,7 @@ class Finder {
         }
     }
 
-    /// From behind the parameters to the body or the semicolon.
+    /// Reads from the end of the parameters to the body or the semicolon.
     void finish(KernelDeclaration kernel, bool specialised) {
         while (peek().kind != Token::Kind::end && !peek().is(";") && !peek().is("{")) {
             if (peek().is("__global__")) return;  // a text with a missing brace
@@ -228,7 +227,7 @@ class Finder {
         }
         kernel.is_definition = peek().is("{");
         if (specialised) {
-            compare_names(kernel);  // its template says what can be asked for
+            compare_names(kernel);  // its template decides which instances exist
         } else {
             add(std::move(kernel));
         }
@@ -251,7 +250,7 @@ class Finder {
         }
     }
 
-    /// The parameter without its name and its default. An `auto` in it is a template parameter of its own.
+    /// The parameter without its name and its default argument. Each `auto` in it is a template parameter.
     static std::string parameter_type(std::span<const Token> tokens, const std::string& name,
                                       KernelDeclaration& kernel) {
         std::vector<Token> type;
@@ -276,8 +275,8 @@ class Finder {
         return parameter;
     }
 
-    /// A parameter's name is the last word outside brackets, if a type precedes it: `const float* x[4]`,
-    /// and no name: `float`, `const Point`, `ns::Point`.
+    /// The name of a parameter is the last word outside brackets, if a type precedes it: `const float* x[4]`. `float`,
+    /// `const Point` and `ns::Point` have no name.
     static std::string parameter_name(std::span<const Token> tokens) {
         if (std::string name = name_in_declarator(tokens); !name.empty()) return name;
         std::string name;
@@ -290,7 +289,7 @@ class Finder {
             if (depth == 0) {
                 if (token.is("=")) break;
                 if (token.kind == Token::Kind::word && !is_qualifier(token.text)) {
-                    // The first word is the type, or its beginning: unsigned int, ns::Point.
+                    // The first word is the type or its beginning: unsigned int, ns::Point.
                     const bool is_type = !has_type || joined || is_builtin(token.text);
                     name = is_type ? "" : std::string(token.text);
                     has_type = true;
@@ -314,7 +313,7 @@ class Finder {
         return {};
     }
 
-    /// Words that say nothing about whether a name follows.
+    /// Whether the word says nothing about whether a name follows.
     static bool is_qualifier(std::string_view word) {
         return fits_one(
             "const volatile struct class enum union typename __restrict__ __grid_constant__ __restrict alignas",
@@ -325,7 +324,7 @@ class Finder {
         return fits_one("void bool char short int long float double signed unsigned auto", word);
     }
 
-    /// A declaration and its definition are one kernel; two definitions are overloads.
+    /// Adds a kernel. A declaration and its definition are one kernel; two definitions are overloads.
     void add(KernelDeclaration kernel) {
         for (KernelDeclaration& known : found_) {
             const bool same = known.name == kernel.name && known.parameter_types == kernel.parameter_types &&
@@ -334,7 +333,7 @@ class Finder {
                 known.defaults = kernel.defaults = std::max(known.defaults, kernel.defaults);
                 kernel.lines.insert(kernel.lines.end(), known.lines.begin(), known.lines.end());
                 known.lines = kernel.lines;
-                // Either may be one that the compiler does not see.
+                // The compiler may not see one of the two.
                 if (known.is_conditional || kernel.is_conditional) {
                     keep_common_names(kernel, known);
                     keep_common_names(known, kernel);
@@ -350,8 +349,8 @@ class Finder {
     std::size_t position_ = 0;
     std::vector<Conditional> conditionals_;
     std::size_t next_conditional_ = 0;
-    std::vector<std::string> scopes_;                 // names of namespaces; empty for anything else
-    std::vector<std::vector<std::string>> branches_;  // what scopes_ was at each open #if
+    std::vector<std::string> scopes_;                 // names of namespaces; empty for other scopes
+    std::vector<std::vector<std::string>> branches_;  // the value of scopes_ at each open #if
     struct Range {
         std::size_t begin = 0, end = 0;
     };

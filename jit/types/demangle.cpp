@@ -1,5 +1,5 @@
-// Source: the Itanium C++ ABI, "Mangling". The text is the C++ library's, blanks included, so that both can
-// be read alike, and compared.
+// Source: the Itanium C++ ABI, "Mangling". Writes the same text as the C++ library, including blanks, so that both can
+// be read in the same way and compared.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -15,8 +15,8 @@ namespace {
 struct Builtin {
     std::string_view code;
     std::string_view name;
-    std::string_view suffix = {};  ///< of a literal; without one it is written as a cast
-    bool bare = false;             ///< a literal is the number alone
+    std::string_view suffix = {};  ///< for literals; without one, a literal is written as a cast
+    bool bare = false;             ///< literals are written as numbers only
 };
 
 constexpr std::array builtins = {
@@ -45,7 +45,7 @@ constexpr std::array builtins = {
     Builtin{"Du", "char8_t"},
 };
 
-/// C++ writes a type around what it declares: `int (*`, `)(float)`.
+/// A type may be written on both sides of the name that it declares: `int (*`, `)(float)`.
 struct Text {
     std::string left;
     std::string right;
@@ -54,13 +54,13 @@ struct Text {
     std::string whole() const { return left + right; }
 };
 
-struct Unknown {};  ///< a part of the grammar that types in parameter lists do not use
+struct Unknown {};  ///< a part of the grammar that the types of parameter lists do not use
 
 class Reader {
   public:
     explicit Reader(std::string_view text) : rest_(text) {}
 
-    /// A template's instance with its return type, as every signature of ours is.
+    /// A template instance with its return type; all mangled signatures have this form.
     std::string function() {
         expect("_Z");
         expect("N");
@@ -109,7 +109,7 @@ class Reader {
         return std::string(nameless ? "(anonymous namespace)" : name);
     }
 
-    /// S_, S0_, S1Z_: what was said before.
+    /// S_, S0_, S1Z_: a component that occurred before.
     Text substitution() {
         expect("S");
         if (take("t")) return {"std", ""};
@@ -129,7 +129,7 @@ class Reader {
         return known_[index];
     }
 
-    /// Behind the N, up to its E.
+    /// Reads the components after N, up to E.
     Text nested_name() {
         std::string name;
         bool first = true;
@@ -143,7 +143,7 @@ class Reader {
             if (next() == 'I') {
                 name += template_arguments();
             } else {
-                take("L");  // of internal linkage
+                take("L");  // internal linkage
                 if (!is_digit(next())) throw Unknown{};
                 name += (name.empty() ? "" : "::") + source_name();
             }
@@ -202,13 +202,13 @@ class Reader {
         return count == 1 && text == "void" ? "" : text;
     }
 
-    /// `mark` is what precedes the name: "*", "&", "P::*".
+    /// `mark` precedes the name: "*", "&", "P::*".
     static Text declarator(Text base, const std::string& mark, bool blank) {
         if (!base.needs_parentheses()) {
             base.left += (blank ? " " : "") + mark;
             return base;
         }
-        // A declarator that is open already has its parenthesis.
+        // An open declarator already has its parenthesis.
         const bool open = base.right.starts_with(')');
         base.left += open ? mark : (base.left.ends_with(' ') ? "(" : " (") + mark;
         if (!open) base.right = ")" + base.right;
@@ -249,7 +249,7 @@ class Reader {
         return remember(declarator(type(), owner + "::*", true));
     }
 
-    /// A class, an enumeration, or what was said before; with template arguments.
+    /// A class, an enumeration, or a substitution; with template arguments.
     Text named() {
         Text name;
         if (take("N")) return nested_name();

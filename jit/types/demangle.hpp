@@ -1,4 +1,4 @@
-// Mangled names as C++ text, of any length: the C++ library's demangler gives up beyond 1024 characters.
+// Demangles names of any length; the C++ library's demangler fails beyond 1024 characters.
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 
 namespace bascule {
 
-/// As the C++ library says it, by our own reader where that gives up. Empty when neither can.
+/// The text of the C++ library's demangler or, if that fails, of `read_mangled`. Empty if both fail.
 std::string demangle(const std::string& mangled);
 
-/// As a person writes it: "twice(float)". The name itself where it is not mangled.
+/// A readable form: "twice(float)". Returns names that are not mangled unchanged.
 std::string readable_name(const std::string& name);
 
-/// Our own reader alone: the parts of the Itanium ABI's grammar that types in parameter lists use. Empty for
-/// anything else.
+/// Bascule's own demangler, for the parts of the Itanium ABI's grammar that types in parameter lists use. Empty for
+/// other names.
 std::string read_mangled(std::string_view mangled);
 
 }  // namespace bascule

@@ -16,16 +16,16 @@ bool drop_suffix(std::string_view& text, std::string_view suffix) {
 
 constexpr std::string_view digits = "0123456789";
 
-/// Inline namespaces are versions, not names: cuda::std::__4::span. Neither is an unnamed one, which no text can
-/// spell.
+/// Whether the component is not written in a text: inline namespaces are versions (cuda::std::__4::span), and unnamed
+/// namespaces have no name.
 bool is_no_name(std::string_view part) {
     const bool numbered =
         part.size() > 2 && part.starts_with("__") && part.find_first_not_of(digits, 2) == part.npos;
     return numbered || part == "(anonymous namespace)";
 }
 
-/// CCCL's inline namespaces by their shape, which changes from release to release: reserved names and macros' that have
-/// a number. THRUST_300101_SM_800_NS, _V_300500_SM_800, __version_bump_ver4_.
+/// Recognises CCCL's inline namespaces, which change with each release, by their form: reserved names and macro names
+/// that contain a number. THRUST_300101_SM_800_NS, _V_300500_SM_800, __version_bump_ver4_.
 bool is_version_of_cccl(std::string_view part) {
     if (part.find_first_of(digits) == part.npos) return false;
     return part.starts_with("_V_") || part.starts_with("__version") ||
@@ -46,7 +46,7 @@ std::string without_inline_namespaces(std::string_view name) {
     return out;
 }
 
-/// Where the template arguments that end `text` begin; npos where none do.
+/// The position of the "<" that matches the ">" at the end of `text`; npos if `text` ends otherwise.
 std::size_t opening_bracket(std::string_view text) {
     if (!text.ends_with('>')) return text.npos;
     int depth = 0;
@@ -58,7 +58,7 @@ std::size_t opening_bracket(std::string_view text) {
     return text.npos;
 }
 
-/// "4ul" -> "4", "(unsigned char)7" as it is; empty for what is not a value.
+/// "4ul" -> "4", "(unsigned char)7" unchanged; empty for text that is not a value.
 std::string literal_of(std::string_view text) {
     std::string_view digits = text;
     if (text.starts_with('(') && !text.starts_with("(anonymous namespace)")) {

@@ -20,7 +20,7 @@ using DTypeKind = DType::Kind;
 using Declared = ParameterType::Kind;
 using Element = ParameterType::Element;
 
-/// The names beside those of element_types.
+/// Names of scalar types in addition to those of element_types.
 constexpr std::array other_scalars = {
     ScalarRow{"char", {DTypeKind::signed_integer, 1}, true},
     ScalarRow{"char8_t", {DTypeKind::unsigned_integer, 1}},
@@ -39,7 +39,7 @@ std::optional<ScalarRow> scalar_named(std::string_view name) {
     return row == element_types.end() ? std::nullopt : std::optional(ScalarRow{name, row->dtype});
 }
 
-/// Two or four numbers of a byte each. (fp4x2 and fp6x4 pack their bits: they are bytes without a dtype.)
+/// Vectors of two or four one-byte numbers. (fp4x2 and fp6x4 pack their bits: they are bytes without a dtype.)
 struct ByteVectorRow {
     std::string_view name;
     std::string_view lane;
@@ -55,7 +55,7 @@ constexpr std::array byte_vectors = {
     ByteVectorRow{"__nv_fp8x4_e8m0", "__nv_fp8_e8m0", 4},
 };
 
-/// CUDA's vector types by the beginning of their names: a number of lanes follows, and for some an alignment.
+/// CUDA's vector types by prefix; the number of lanes follows, and for some an alignment.
 struct VectorRow {
     std::string_view prefix;
     std::string_view lane;
@@ -81,7 +81,7 @@ struct Vector {
     int lanes = 0;
 };
 
-/// "float4" -> {"float", 4}; "double4_16a", "__half2" and dim3 too. No lanes for anything else.
+/// "float4" -> {"float", 4}; also "double4_16a", "__half2" and dim3. Other types have no lanes.
 Vector vector_named(std::string_view name) {
     if (name == "__half2") return {"__half", 2};
     if (name == "__nv_bfloat162") return {"__nv_bfloat16", 2};
@@ -113,7 +113,7 @@ bool name_complex(const DemangledType& type, ParameterType& out) {
 
 bool name_element(const DemangledType& type, TypeFacts facts, ParameterType& out);
 
-/// cuda::std::array of numbers: as many lanes.
+/// A cuda::std::array of numbers has one lane for each element.
 bool name_array(const DemangledType& type, TypeFacts facts, ParameterType& out) {
     if (type.name != "cuda::std::array" || type.arguments.size() != 2) return false;
     const auto length = static_cast<std::uint32_t>(std::atoi(type.arguments[1].literal.c_str()));
@@ -128,7 +128,7 @@ bool name_array(const DemangledType& type, TypeFacts facts, ParameterType& out) 
     return true;
 }
 
-/// Fills in dtype, lanes and flags; false for a type that has no dtype.
+/// Fills in dtype, lanes and flags; returns false if the type has no dtype.
 bool name_element(const DemangledType& type, TypeFacts facts, ParameterType& out) {
     if (type.is_pointer() || type.is_closed) return false;
     if (name_complex(type, out) || name_array(type, facts, out)) return true;
@@ -213,7 +213,7 @@ bool describe_mdspan(const DemangledType& type, ParameterType& out) {
     return true;
 }
 
-/// The numbers in "[3][4]"; empty where one of them is none.
+/// Parses the numbers in "[3][4]"; empty if one of them is not positive.
 std::vector<std::int64_t> extents_in(std::string_view text) {
     std::vector<std::int64_t> extents;
     while (text.starts_with('[')) {
@@ -224,7 +224,7 @@ std::vector<std::int64_t> extents_in(std::string_view text) {
     return text.empty() ? extents : std::vector<std::int64_t>{};
 }
 
-/// `float (*) [3][4]`, which `float x[][3][4]` decays to: arrays whose last axes have 3 and 4 elements.
+/// Describes `float (*) [3][4]`, to which `float x[][3][4]` decays: arrays whose last axes have 3 and 4 elements.
 void describe_rows(const DemangledType& type, std::size_t star, TypeFacts row, ParameterType& out) {
     out.kind = Declared::pointer;
     const std::vector<std::int64_t> extents = extents_in(std::string_view(type.name).substr(star + 5));
@@ -250,7 +250,7 @@ void describe_rows(const DemangledType& type, std::size_t star, TypeFacts row, P
     out.alignment = row.alignment;
 }
 
-/// What float4 and its like are aligned to: double4_32a says it.
+/// The alignment of vector types such as float4; the name of double4_32a contains it.
 std::uint32_t alignment_of_vector(std::string_view name, std::uint32_t lane, int lanes) {
     if (name.ends_with("_16a")) return 16;
     if (name.ends_with("_32a")) return 32;

@@ -1,4 +1,4 @@
-// A parameter's C++ type, as the demangler writes it, to what an argument is checked against.
+// Converts a parameter's C++ type, as the demangler writes it, to the type that arguments are checked against.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace bascule {
 
-/// What the compiler says of a type, beside its name: form_of in the prelude.
+/// The kind of type that the compiler reports in addition to its name; see form_of in the prelude.
 enum class TypeForm : std::uint8_t {
     named,
     signed_enumeration,
@@ -27,11 +27,12 @@ struct TypeFacts {
     TypeForm form = TypeForm::unknown;
 };
 
-/// `whole` is of the parameter, `element` of what it points to or views: the compiler's, or `facts_of_name`'s.
+/// `whole` describes the parameter, `element` what it points to or views. They come from the compiler or from
+/// `facts_of_name`.
 ParameterType describe_parameter(const DemangledType& type, TypeFacts whole, TypeFacts element);
 
-/// What the name alone tells: sizes of numbers, of CUDA's vector types, complex numbers and arrays of those, and of
-/// pointers. No bytes for any other type.
+/// The facts that follow from the name alone, for numbers, CUDA's vector types, complex numbers, arrays of those, and
+/// pointers. `bytes` is 0 for other types.
 TypeFacts facts_of_name(const DemangledType& type);
 
 }  // namespace bascule

@@ -12,7 +12,7 @@
 namespace bascule {
 namespace {
 
-/// What is known of a parameter from the text: enough for messages, and to know whether bytes may be passed.
+/// What the text tells about a parameter: enough for messages, and to decide whether bytes may be passed.
 ParameterType type_in_text(const std::string& text, const TypePattern& pattern) {
     ParameterType type;
     using Declared = ParameterType::Kind;
@@ -30,7 +30,7 @@ ParameterType type_in_text(const std::string& text, const TypePattern& pattern) 
 }  // namespace
 
 bool takes(const KernelDeclaration& declaration, std::size_t arguments) {
-    if (declaration.is_divided) return true;  // how many is not known
+    if (declaration.is_divided) return true;  // their number is not known
     const std::size_t parameters = declaration.parameters.size();
     const bool has_pack = std::ranges::any_of(
         declaration.parameter_types, [](const std::string& type) { return type.find("...") != type.npos; });

@@ -1,5 +1,5 @@
-// A kernel's parameters as the text declares them, before anything is compiled: for messages, and for reading
-// arguments before it is known which function they mean.
+// A kernel's parameters as the text declares them, before anything is compiled: for messages, and for reading arguments
+// before the function is chosen.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace bascule {
 
-/// "scale" of "ns::scale<int>".
+/// Returns "scale" for "ns::scale<int>".
 inline std::string_view last_component(std::string_view name) noexcept {
     name = name.substr(0, name.find('<'));
     const std::size_t colons = name.rfind("::");
@@ -23,16 +23,16 @@ inline std::string_view last_component(std::string_view name) noexcept {
 /// Whether a kernel with this declaration can be called with this many arguments.
 bool takes(const KernelDeclaration& declaration, std::size_t arguments);
 
-/// The names of so many parameters, of which each of these declarations, which take them, may be meant: empty where two
-/// disagree.
+/// The names of the parameters, if any of `declarations` may be meant. All must accept this number of parameters. A
+/// name is empty if two of them disagree.
 std::vector<std::string> parameter_names(std::span<const KernelDeclaration* const> declarations,
                                          std::size_t parameters);
 
 /// "template <T, N> void scale(T* x, int n)".
 std::string spell(const KernelDeclaration& declaration);
 
-/// For a number of arguments that all of them take, with the names that they agree on. Of the first one's types only this
-/// is known: which are pointers or views.
+/// A signature for this number of arguments, which all declarations must accept, with the names on which they agree. Of
+/// the types it only has which ones are pointers or views, from the first declaration.
 Signature signature_in_text(std::span<const KernelDeclaration* const> declarations, std::size_t arguments);
 
 }  // namespace bascule

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = ParameterType::Kind;
 
-/// Of the elements behind a pointer or in a view; without bytes for anything else.
+/// The facts of the elements of a pointer or a view; `bytes` is 0 for other types.
 TypeFacts element_facts(const DemangledType& type) {
     if (type.is_pointer()) return facts_of_name(type.pointee[0]);
     return type.arguments.empty() ? TypeFacts{} : facts_of_name(type.arguments[0]);
@@ -29,7 +29,7 @@ bool has_size_of_number(std::uint32_t bytes) noexcept {
     return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
 }
 
-/// What code says without a C++ type.
+/// The type of a parameter for which only the code is known.
 ParameterType describe_code(const CodeParameter& code) {
     ParameterType type = untyped(code);
     switch (code.type) {
@@ -79,7 +79,7 @@ Parameter read_parameter(const DemangledType* type, const CodeParameter& code) {
     if (named.bytes == code.bytes || (type != nullptr && is_own_or_cccl_view(*type))) {
         parameter.type =
             describe_parameter(*type, {code.bytes, code.alignment, named.form}, element_facts(*type));
-        // Of a class that only its name is known of: any array goes there, as to void*.
+        // If only the name of a class is known, any array is accepted, as for void*.
         ParameterType& made = parameter.type;
         if (takes_arrays(made) && made.element_kind == ParameterType::Element::opaque &&
             made.dtype.itemsize == 0)
@@ -102,7 +102,7 @@ Parameter read_parameter(const DemangledType* type, const CodeParameter& code) {
 DemangledKernel demangle_kernel(const std::string& mangled) {
     if (!mangled.starts_with("_Z")) return {mangled, {}, false};  // extern "C"
     std::string text = demangle(mangled);
-    if (text.starts_with("void ")) text.erase(0, 5);  // of a template, the return type is part of the name
+    if (text.starts_with("void ")) text.erase(0, 5);  // a template's mangled name includes the return type
     constexpr std::string_view unnamed = "(anonymous namespace)";
     int depth = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {

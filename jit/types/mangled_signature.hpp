@@ -9,10 +9,10 @@
 
 namespace bascule {
 
-/// What the code itself says of one parameter of a kernel. A value.
+/// A parameter of a kernel as the code itself describes it. A value.
 struct CodeParameter {
     enum class Type : std::uint8_t {
-        unknown,   ///< a number or an address, or of machine code anything
+        unknown,   ///< in PTX a number or an address; in machine code anything
         floating,  ///< .f32, .f64
         pointer,   ///< .u64 .ptr
         bytes,     ///< .b8[16]: a class by value
@@ -22,16 +22,17 @@ struct CodeParameter {
     Type type = Type::unknown;
 };
 
-/// "ns::scale<float>" and "float*, int" of "void ns::scale<float>(float*, int)".
+/// For "void ns::scale<float>(float*, int)": "ns::scale<float>" and "float*, int".
 struct DemangledKernel {
     std::string name;
     std::string parameters;
-    bool is_typed = false;  ///< false: extern "C", or what no demangler reads; `name` is the mangled one then
+    /// False for extern "C" and for names that cannot be demangled; `name` is then the mangled name.
+    bool is_typed = false;
 };
 DemangledKernel demangle_kernel(const std::string& mangled);
 
-/// The signature of the kernel that code calls `mangled`. Where the name does not say a parameter's type, or says
-/// another size than the code, the parameter is of the kind `untyped`. Parameters are called arg1, arg2.
+/// The signature of the kernel with the mangled name `mangled`. If the name does not give a parameter's type, or gives
+/// another size than the code, the parameter has the kind `untyped`. Parameters are called arg1, arg2.
 Signature signature_from_name(const std::string& mangled, std::span<const CodeParameter> parameters);
 
 }  // namespace bascule

@@ -7,7 +7,7 @@
 namespace bascule {
 namespace {
 
-/// The statement that declares `variable`, up to its semicolon; empty when there is none.
+/// The statement that declares `variable`, up to its semicolon; empty if not found.
 std::string_view statement_of(std::string_view ptx, std::string_view variable) {
     for (std::size_t at = ptx.find(variable); at != ptx.npos; at = ptx.find(variable, at + 1)) {
         const std::size_t end = at + variable.size();
@@ -20,7 +20,7 @@ std::string_view statement_of(std::string_view ptx, std::string_view variable) {
     return {};
 }
 
-/// `5`, `0x1F`, `7U`, behind a minus sign or not; nothing for anything else.
+/// Parses `5`, `0x1F`, `7U`, optionally with a minus sign; nothing for other tokens.
 std::optional<std::uint64_t> read_integer(PtxTokens& tokens) {
     const bool negative = tokens.is("-");
     if (negative) tokens.take();
@@ -33,7 +33,7 @@ std::optional<std::uint64_t> read_integer(PtxTokens& tokens) {
     return negative ? -value : value;
 }
 
-/// `generic(symbol)+8`, `symbol`; nothing for anything else.
+/// Parses `generic(symbol)+8` or `symbol`; nothing for other tokens.
 std::optional<InitialValue::Address> read_address(PtxTokens& tokens) {
     const bool generic = tokens.is("generic");
     if (generic) tokens.take();
@@ -66,7 +66,7 @@ std::optional<InitialValue> initial_value(std::string_view ptx, std::string_view
         return std::nullopt;
     InitialValue initial;
     initial.bytes.resize(declared.bytes());
-    tokens.take();  // "=", or the end
+    tokens.take();  // "=", or the end of the statement
     if (tokens.is("{")) tokens.take();
     for (std::uint32_t offset = 0; !tokens.at_end() && !tokens.is("}"); offset += width) {
         if (offset > 0 && tokens.take() != ",") return std::nullopt;

@@ -15,7 +15,7 @@ std::uint64_t number_of(std::string_view word) noexcept {
     return value;
 }
 
-/// ".b8" is 1, ".f64" is 8; 0 for what is not a type of data.
+/// 1 for ".b8", 8 for ".f64"; 0 for other directives.
 std::uint32_t bytes_of_type(std::string_view directive) noexcept {
     static constexpr std::array<std::string_view, 4> kinds = {".b", ".u", ".s", ".f"};
     if (directive == ".texref" || directive == ".samplerref" || directive == ".surfref") return 8;
@@ -95,7 +95,7 @@ PtxDeclaration read_ptx_declaration(PtxTokens& tokens, std::string_view ends) {
         if (is_space && declared.space.empty()) {
             declared.space = token;
         } else if (token == ".align") {
-            // Behind .ptr it is of what the pointer points to.
+            // After `.ptr`, `.align` is the alignment of the pointee.
             const auto alignment = static_cast<std::uint32_t>(number_of(tokens.take()));
             if (!declared.is_pointer) declared.alignment = alignment;
         } else if (token == ".v2" || token == ".v4") {

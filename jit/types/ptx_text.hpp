@@ -1,4 +1,5 @@
-// PTX text in its words, and what it declares. Source: the PTX ISA, "Lexical Elements" and "Variable Declarations".
+// Splits PTX text into tokens and reads its declarations. Source: the PTX ISA, "Lexical Elements" and "Variable
+// Declarations".
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,7 @@
 
 namespace bascule {
 
-/// Whether a name, a number or a directive goes on with this character.
+/// Whether this character can continue a name, a number or a directive.
 constexpr bool is_ptx_word(char c) noexcept {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '$' || c == '%' || c == '.' || c == ':';
@@ -18,7 +19,7 @@ constexpr bool is_ptx_name(std::string_view word) noexcept {
            (word[0] < '0' || word[0] > '9');
 }
 
-/// Words, strings and single characters of a text; comments are no tokens.
+/// The words, strings and single characters of a text; skips comments.
 class PtxTokens {
   public:
     explicit PtxTokens(std::string_view text) : text_(text) { next(); }
@@ -32,7 +33,7 @@ class PtxTokens {
         next();
         return taken;
     }
-    /// Behind the bracket that closes the current one.
+    /// Moves past the bracket that closes the current one.
     void skip_brackets(char open, char close);
     void skip_until(std::string_view token) {
         while (!at_end() && take() != token) {
@@ -47,13 +48,13 @@ class PtxTokens {
     std::string_view current_;
 };
 
-/// What a variable or a parameter declares: `.global .align 4 .v2 .f32 name[2][3]`.
+/// The declaration of a variable or a parameter: `.global .align 4 .v2 .f32 name[2][3]`.
 struct PtxDeclaration {
     std::string_view name;
     std::string_view type;
     std::string_view space;
     std::uint32_t element_bytes = 0;
-    std::uint32_t alignment = 0;  ///< 0: the type's own
+    std::uint32_t alignment = 0;  ///< 0: the alignment of the type
     std::uint64_t elements = 1;
     bool is_array = false;
     bool is_pointer = false;  ///< .ptr
@@ -61,7 +62,7 @@ struct PtxDeclaration {
     std::uint64_t bytes() const noexcept { return element_bytes * elements; }
 };
 
-/// The declaration that begins there, up to a token of `ends`, which stays. Initial values are not looked at.
+/// Reads a declaration up to one of the tokens in `ends`, which it does not take. Does not read initial values.
 PtxDeclaration read_ptx_declaration(PtxTokens& tokens, std::string_view ends);
 
 }  // namespace bascule

@@ -25,7 +25,7 @@ std::string_view inside_parentheses(std::string_view text, std::size_t open) {
     return {};
 }
 
-/// Of every parameter, then of every parameter's elements.
+/// The facts of all parameters, followed by those of all parameters' elements.
 std::vector<TypeFacts> read_facts(std::string_view demangled) {
     static constexpr std::string_view start = "bascule::values<";
     std::vector<TypeFacts> facts;
@@ -51,7 +51,7 @@ std::vector<TypeFacts> read_facts(std::string_view demangled) {
 }  // namespace
 
 std::string signature_expression(const std::string& kernel) {
-    // A cast that picks an overload is a pointer already.
+    // A cast that selects an overload is a pointer already.
     const char* address = kernel.starts_with("static_cast<") ? "" : "&";
     return fmt::format("bascule::signature<decltype({}{})>", address, kernel);
 }

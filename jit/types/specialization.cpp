@@ -27,7 +27,7 @@ std::string argument_label(const KernelDeclaration& kernel, std::span<const Type
                  : std::to_string(index + 1);
 }
 
-/// The first template parameter that is neither known nor has a default; -1 when none.
+/// The first template parameter that has neither a value nor a default; -1 if all have one.
 int first_missing(const KernelDeclaration& kernel, const Deduction& deduction) {
     for (std::size_t i = 0; i < deduction.entries.size(); ++i) {
         if (!deduction.entries[i].known && kernel.template_parameters[i].default_argument.empty())
@@ -36,7 +36,7 @@ int first_missing(const KernelDeclaration& kernel, const Deduction& deduction) {
     return -1;
 }
 
-/// What one argument's type makes of one template parameter.
+/// A template parameter's value that follows from the type of one argument.
 struct Claim {
     int parameter = -1;
     std::string text;
@@ -85,7 +85,7 @@ class Deducer {
                 const bool is_const = type.readonly && !pattern.constant;  // T* binds const int
                 claims.push_back({pattern.element, (is_const ? "const " : "") + element, argument});
             } else if (is_array && pattern.kind == TypePattern::Kind::value) {
-                // As in C++, where an array that goes to `T x` makes T a pointer.
+                // An array that is passed to `T x` makes T a pointer, as in C++.
                 claims.push_back(
                     {pattern.element, (type.readonly ? "const " : "") + element + "*", argument});
             } else if (!is_array && pattern.kind == TypePattern::Kind::value) {
@@ -100,8 +100,7 @@ class Deducer {
         return kernel_.template_parameters[static_cast<std::size_t>(parameter)].is_pack;
     }
 
-    /// All claims of one strength: equal ones agree, different ones are an error; what a stronger one decided
-    /// stays.
+    /// Accepts claims of equal strength: different ones are an error. A value that a stronger claim decided stays.
     void accept(const std::vector<Claim>& claims) {
         std::vector<const Claim*> first(deduction_.entries.size(), nullptr);
         for (const Claim& claim : claims) {
@@ -118,7 +117,7 @@ class Deducer {
         }
     }
 
-    /// Python numbers join: an int and a float give double.
+    /// Combines Python numbers: an int and a float give double.
     void accept_weak() {
         static constexpr std::array<std::string_view, 4> ranks = {"bool", "int", "double",
                                                                   "cuda::std::complex<double>"};
@@ -142,7 +141,7 @@ class Deducer {
         close_packs();
     }
 
-    /// The types of a pack are in the order of the arguments.
+    /// Puts the types of a pack into the order of the arguments.
     void close_packs() {
         std::ranges::sort(pack_claims_,
                           [](const Claim& a, const Claim& b) { return a.argument < b.argument; });
@@ -205,7 +204,7 @@ class Deducer {
     std::span<const TypePattern> patterns_;
     std::span<const ArgumentType> arguments_;
     Deduction deduction_;
-    std::vector<bool> fixed_;  // said explicitly
+    std::vector<bool> fixed_;  // given explicitly
     std::vector<Claim> pack_claims_;
 };
 
@@ -217,13 +216,13 @@ std::string parameter_list(const KernelDeclaration& kernel) {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// `text` with the names of template parameters replaced by what `argument` says, where it says something.
+/// `text` with the names of template parameters replaced by the text of `argument`, unless that is null.
 template <class ArgumentOf>
 std::string with_arguments(const std::string& text, const KernelDeclaration& kernel, ArgumentOf argument) {
     const LexedText lexed = lex(text);
     std::string out;
     std::size_t copied = 0;
-    bool qualified = false;  // "Traits<T>::U" names another U than the template's
+    bool qualified = false;  // in "Traits<T>::U", U is not the template's parameter
     for (const Token& token : lexed.tokens) {
         const bool is_name = token.kind == Token::Kind::word && !qualified;
         qualified = token.is("::");
@@ -232,7 +231,7 @@ std::string with_arguments(const std::string& text, const KernelDeclaration& ker
             if (!token.is(kernel.template_parameters[i].name)) continue;
             const std::string* replacement = argument(i);
             if (replacement == nullptr) continue;
-            // `const T` is a const pointer where T is a pointer.
+            // If T is a pointer, `const T` is a const pointer.
             const bool is_compound = replacement->ends_with('*') || replacement->starts_with("const ");
             const auto at = static_cast<std::size_t>(token.text.data() - text.data());
             out += text.substr(copied, at - copied);
@@ -243,7 +242,7 @@ std::string with_arguments(const std::string& text, const KernelDeclaration& ker
     return out + text.substr(copied);
 }
 
-/// A type of the text with template parameters replaced by what they are, where they are known.
+/// A type of the text, with known template parameters replaced by their values.
 std::string substituted(const std::string& text, const KernelDeclaration& kernel,
                         const Deduction& deduction) {
     return with_arguments(text, kernel, [&](std::size_t i) -> const std::string* {
@@ -255,7 +254,7 @@ std::string substituted(const std::string& text, const KernelDeclaration& kernel
 }  // namespace
 
 int pattern_index(std::span<const TypePattern> patterns, std::size_t arguments, std::size_t index) noexcept {
-    // A pack takes what the others leave.
+    // A pack takes the arguments that the other parameters leave.
     const std::size_t fixed =
         patterns.size() - static_cast<std::size_t>(std::ranges::count_if(
                               patterns, [](const TypePattern& pattern) { return pattern.is_pack; }));
@@ -323,7 +322,7 @@ ArgumentError missing_argument(const KernelDeclaration& kernel, std::span<const 
     const std::string name = kernel.name.find("::") == std::string::npos
                                  ? "." + kernel.name
                                  : fmt::format("[\"{}\"]", kernel.name);
-    // The explicit form: by name where there is one, else everything up to it by position.
+    // The explicit form: by name if the parameter has one, else all parameters up to it by position.
     std::string form;
     if (!parameter.name.empty() && !parameter.is_auto) {
         form = fmt::format("{}={}", parameter.name, is_value ? "256" : "\"float\"");
@@ -347,7 +346,7 @@ ArgumentError missing_argument(const KernelDeclaration& kernel, std::span<const 
 
 std::string instance_name(const KernelDeclaration& kernel, const Deduction& deduction) {
     std::size_t last = deduction.entries.size();
-    while (last > 0 && !deduction.entries[last - 1].known) --last;  // defaults at the end are the compiler's
+    while (last > 0 && !deduction.entries[last - 1].known) --last;  // the compiler adds trailing defaults
     std::vector<std::string> texts;
     for (std::size_t i = 0; i < last; ++i) {
         const Deduction::Entry& entry = deduction.entries[i];
@@ -367,7 +366,7 @@ std::vector<std::string> substituted_types(const KernelDeclaration& kernel, cons
             types.push_back(substituted(type, kernel, deduction));
             continue;
         }
-        // A pack's parameter is as many as the longest pack in it has types.
+        // A pack expands to as many parameters as its longest template parameter pack has types.
         std::size_t count = 0;
         for (std::size_t i = 0; i < deduction.entries.size(); ++i) {
             if (kernel.template_parameters[i].is_pack)

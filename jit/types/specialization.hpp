@@ -1,8 +1,7 @@
-// From the types of arguments to the instance of a template that they mean.
+// Deduces the instance of a template from the types of the arguments.
 //
-// The rule: what was said explicitly comes first, then the arrays decide, then NumPy scalars, then Python
-// numbers (bool, int, double), then the template's defaults; every other scalar is converted to what was
-// chosen.
+// The order of precedence: explicit template arguments, arrays, NumPy scalars, Python numbers (bool, int, double), the
+// template's defaults. All other scalars are converted to the chosen types.
 #pragma once
 
 #include <span>
@@ -17,7 +16,7 @@
 
 namespace bascule {
 
-/// Template arguments that a person gave, each as C++ text: "float", "256".
+/// Template arguments that the user gave, as C++ text: "float", "256".
 struct TemplateArguments {
     std::vector<std::string> positional;
     std::vector<std::pair<std::string, std::string>> named;  ///< by template parameter
@@ -26,46 +25,45 @@ struct TemplateArguments {
     bool operator==(const TemplateArguments&) const = default;
 };
 
-/// Text for every template parameter that is known; a pack has any number.
+/// The text of each known template parameter; a pack may have any number of texts.
 struct Deduction {
     struct Entry {
         bool known = false;
         std::vector<std::string> texts;
-        std::vector<int> weak{};  ///< the Python numbers it was deduced from, where nothing else decided
+        std::vector<int> weak{};  ///< the Python numbers that it was deduced from, if nothing else decided
     };
-    std::vector<Entry> entries;  ///< one a template parameter
-    int missing = -1;            ///< the first that is not known and has no default; -1 when none
+    std::vector<Entry> entries;  ///< one for each template parameter
+    int missing = -1;            ///< the first that is not known and has no default; -1 if there is none
 
     bool complete() const noexcept { return missing < 0; }
 };
 
-/// What is said explicitly, in its place. Throws: ArgumentError for too many, and for a name that the
-/// template does not have.
+/// The explicit arguments by template parameter. Throws: ArgumentError for too many, and for an unknown name.
 Deduction place_explicit(const KernelDeclaration& kernel, const TemplateArguments& given);
 
-/// Adds what the arguments say. `patterns` has one entry a function parameter. Throws: ArgumentError naming
-/// both arguments and both types when two of them disagree.
+/// Adds the template parameters that follow from the arguments. `patterns` has one entry for each function parameter.
+/// Throws: ArgumentError that names both arguments and both types if two of them disagree.
 Deduction deduce(const KernelDeclaration& kernel, std::span<const TypePattern> patterns,
                  std::span<const ArgumentType> arguments, Deduction from);
 
-/// The error that says which template parameter cannot be deduced, and the explicit form that works.
+/// The error that names the template parameter that cannot be deduced, and an explicit form that works.
 ArgumentError missing_argument(const KernelDeclaration& kernel, std::span<const TypePattern> patterns,
                                std::span<const ArgumentType> arguments, const Deduction& deduction);
 
 /// "ns::saxpy<float, 256>".
 std::string instance_name(const KernelDeclaration& kernel, const Deduction& deduction);
 
-/// The types of the function parameters, those of packs too, each for one argument.
+/// The types of the function parameters; packs are expanded to one type for each argument.
 std::vector<std::string> substituted_types(const KernelDeclaration& kernel, const Deduction& deduction);
 
-/// The function parameter that argument `index` goes to: a pack takes all that are left over. -1 when there
-/// is none.
+/// The function parameter that takes argument `index`; a pack takes all arguments that the others leave. -1 if there
+/// are too many arguments.
 int pattern_index(std::span<const TypePattern> patterns, std::size_t arguments, std::size_t index) noexcept;
 
-/// "void (*)(float*, int)", of a kernel with these parameter types.
+/// "void (*)(float*, int)", the type of a pointer to a kernel with these parameter types.
 std::string function_pointer(std::span<const std::string> types);
 
-/// The name expression that picks one of several functions of a name by its type, a function pointer.
+/// The name expression that selects one of several functions of a name by its type, a function pointer.
 std::string overload_expression(const std::string& kernel, const std::string& type);
 
 }  // namespace bascule

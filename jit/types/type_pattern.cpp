@@ -10,7 +10,7 @@
 namespace bascule {
 namespace {
 
-/// Words that do not change what is deduced.
+/// Words that do not affect deduction.
 bool is_decoration(const Token& token) {
     return token.kind == Token::Kind::word &&
            fits_one("const volatile __restrict__ __restrict __grid_constant__ typename restrict", token.text);
@@ -36,7 +36,7 @@ class PatternReader {
     }
 
   private:
-    /// `auto*` of `std::integral auto*`: what stands before an `auto` outside of brackets is a concept.
+    /// Returns `auto*` for `std::integral auto*`: the part before an `auto` outside brackets is a concept.
     static std::span<const Token> without_concept(std::span<const Token> tokens) {
         int depth = 0;
         for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -58,7 +58,7 @@ class PatternReader {
     }
 
     TypePattern read_tokens(std::span<const Token> tokens) {
-        // Every auto counts, wherever it is.
+        // Calls index_of for each token, because it counts the `auto`s.
         std::vector<int> mentioned;
         for (const Token& token : tokens) {
             const int index = index_of(token);
@@ -87,7 +87,7 @@ class PatternReader {
         return view;
     }
 
-    /// Where the "<" of a type is whose first argument is its elements' type and whose second its rank.
+    /// The position of the "<" of a view type, whose first argument is the element type and whose second is the rank.
     static std::optional<std::size_t> opening_of_view(std::span<const Token> tokens) {
         std::string name;
         for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -127,7 +127,7 @@ class PatternReader {
 
 std::string name_of_parameter(std::size_t index) { return fmt::format("bascule_parameter_{}", index); }
 
-/// "7919" of "7919ul"; nothing for a token that is not an integer.
+/// "7919" for "7919ul"; empty if the token is not an integer.
 std::string_view digits_of(const Token& token) {
     const std::size_t end = std::min(token.text.find_first_not_of("0123456789"), token.text.size());
     const bool is_integer = end > 0 && token.text.find_first_not_of("uUlL", end) == std::string_view::npos;
@@ -139,14 +139,14 @@ bool same(const Token& token, const Token& of_marker) {
     return number.empty() ? token.text == of_marker.text : digits_of(token) == number;
 }
 
-/// The tokens of `text`, without the one that ends them.
+/// The tokens of `text`, without the end token.
 std::vector<Token> tokens_of(std::string_view text) {
     std::vector<Token> tokens = lex(text).tokens;
     tokens.pop_back();
     return tokens;
 }
 
-/// `type` with the names of parameters in place of their markers.
+/// `type` with markers replaced by the names of the parameters.
 std::string unmarked(std::string_view type, std::span<const std::vector<Token>> markers) {
     const std::vector<Token> tokens = tokens_of(type);
     std::string out;
@@ -188,7 +188,7 @@ std::vector<std::string> markers_for(std::span<const TemplateParameter> paramete
     for (const Token& token : lex(text).tokens) {
         if (!digits_of(token).empty()) numbers.push_back(digits_of(token));
     }
-    // Far from each other, so that an expression like N + 1 gives no other parameter's number.
+    // The numbers are far apart, so that an expression such as N + 1 does not give another parameter's number.
     constexpr int distance = 1009;
     int number = 7919;
     std::vector<std::string> markers;

@@ -30,8 +30,7 @@ bool is_local(std::string_view name) {
                                [&](std::string_view scope) { return name.find(scope) != name.npos; });
 }
 
-/// The mangled name without the scopes that the compiler made up: "31_INTERNAL_00000000_6_abc_cu_vol" becomes
-/// "_INTERNAL_".
+/// Shortens the scopes that the compiler generated: "31_INTERNAL_00000000_6_abc_cu_vol" becomes "_INTERNAL_".
 std::string without_local_scopes(std::string name) {
     for (const std::string_view scope : local_scopes) {
         for (std::size_t at = name.find(scope); at != name.npos; at = name.find(scope, at + 1)) {
@@ -47,7 +46,7 @@ std::string without_local_scopes(std::string name) {
     return name;
 }
 
-/// "_ZN62_INTERNAL_..64_GLOBAL__N_..5counterE", whose scopes have no names, is "_ZN5counterE".
+/// Removes the scopes without names: "_ZN62_INTERNAL_..64_GLOBAL__N_..5counterE" becomes "_ZN5counterE".
 std::string without_scopes(std::string name) {
     for (const std::string_view scope : local_scopes) {
         for (std::size_t at = name.find(scope); at != name.npos; at = name.find(scope))
@@ -56,7 +55,7 @@ std::string without_scopes(std::string name) {
     return name;
 }
 
-/// Walks over the text's namespaces, for names that people can be shown.
+/// Walks over the text's namespaces to find qualified names for messages.
 class VariableFinder {
   public:
     explicit VariableFinder(std::string_view text) : text_(lex(text)), tokens_(text_.tokens) {}
@@ -69,7 +68,7 @@ class VariableFinder {
                 if (!scopes_.empty()) scopes_.pop_back();
                 ++at_;
             } else if (tokens_[at_].is("{")) {
-                // A body: what is declared in it belongs to it, unless it is of extern "C".
+                // Skips a body with its declarations, unless it belongs to extern "C".
                 if (at_ > 0 && tokens_[at_ - 1].kind == Token::Kind::string) {
                     scopes_.emplace_back();
                     ++at_;
@@ -100,7 +99,7 @@ class VariableFinder {
         ++at_;
     }
 
-    /// From `__device__` to what ends the declaration; a function ends at its parameters.
+    /// Reads from `__device__` to the end of the declaration; a function ends at its parameters.
     void declaration() {
         std::string name;
         while (tokens_[at_].kind != Token::Kind::end) {
@@ -117,7 +116,7 @@ class VariableFinder {
                 return;
             } else if (token.is("[") || token.is("=") || token.is(";") || token.is(",") || token.is("{")) {
                 add(name);
-                // The next of `int a[2], b = 3;` has the type before it.
+                // In `int a[2], b = 3;` the second declarator has the type of the first.
                 while (!tokens_[at_].is(";") && !tokens_[at_].is(",") &&
                        tokens_[at_].kind != Token::Kind::end) {
                     skip_one();
@@ -131,7 +130,7 @@ class VariableFinder {
         }
     }
 
-    /// `struct`, and the definition or the name that may follow: "struct {...}", "enum class E : int {...}".
+    /// Skips `struct` with its definition or name: "struct {...}", "enum class E : int {...}".
     void type_specifier() {
         std::size_t end = at_ + 1;
         int names = 0;
@@ -189,7 +188,7 @@ class VariableFinder {
 
 namespace {
 
-/// The mangled name of the managed variable that the text calls `name`; empty where the PTX has none.
+/// The mangled name of the managed variable that the text calls `name`; empty if not found.
 std::string managed_name(const std::string& name, std::string_view ptx) {
     for (std::size_t at = ptx.find(".managed"); at != ptx.npos; at = ptx.find(".managed", at + 1)) {
         PtxTokens tokens(ptx.substr(ptx.rfind(".global", at)));
@@ -225,7 +224,7 @@ std::string name_in_text(const std::string& lowered_name) {
 }
 
 bool has_variables(std::string_view ptx) noexcept {
-    // A declaration begins with its state space; instructions name it behind others of their parts: "ld.global.u32".
+    // A declaration begins with its state space; in instructions it follows other parts: "ld.global.u32".
     for (const std::string_view space : {".global", ".const"}) {
         for (std::size_t at = ptx.find(space); at != ptx.npos; at = ptx.find(space, at + 1)) {
             const char before = at == 0 ? '\n' : ptx[at - 1];

@@ -11,39 +11,38 @@
 
 namespace bascule {
 
-/// A variable as an array sees it. A value.
+/// The properties of a variable that an array needs. A value.
 struct Variable {
-    std::string name;  ///< as it was asked for: "ns::table", "scale<float>"
+    std::string name;  ///< the name that was asked for: "ns::table", "scale<float>"
     std::string
-        lowered_name;  ///< its name in an image that was compiled as this was; empty if it is `__managed__`
+        lowered_name;  ///< its name in images that are compiled in the same way; empty if it is `__managed__`
     DType
         dtype;  ///< of an element: a struct or union is opaque bytes, an enumeration or a pointer an integer
-    Dimensions shape;       ///< the declared extents; a vector type (float4) is one axis more
-    bool constant = false;  ///< declared const: what the host writes may never be read
+    Dimensions shape;       ///< the declared extents; a vector type (float4) adds an axis
+    bool constant = false;  ///< declared const: kernels may never read what the host writes
 
     std::uint64_t bytes() const noexcept;
 };
 
-/// What the image with this PTX calls the variable. The name of a static variable, and of one in an unnamed namespace, is
-/// made from what else was compiled with it, so that an image of a template's instances has another one.
+/// The variable's name in the image with this PTX. The mangled name of a static variable, or of one in an unnamed
+/// namespace, depends on what else was compiled with it, so it differs in images of template instances.
 std::string name_in_image(const Variable& variable, std::string_view ptx);
 
-/// A mangled name without what differs between images of one text: the same for one variable in all of them.
+/// A mangled name without the parts that differ between images of one text: equal for one variable in all of them.
 std::string name_in_every_image(const std::string& lowered_name);
 
-/// How the text names the variable of a mangled name: "ns::table", "scale<float>". Empty where it has no name for it, as of a
-/// variable in a function.
+/// The text's name for the variable with this mangled name: "ns::table", "scale<float>". Empty if the text has no name
+/// for it, as for a variable in a function.
 std::string name_in_text(const std::string& lowered_name);
 
-/// Whether this PTX has variables that outlive a launch: `__device__`, `__constant__` and static ones, constants too.
+/// Whether this PTX has variables that outlive a launch: `__device__`, `__constant__` and static ones, including constants.
 bool has_variables(std::string_view ptx) noexcept;
 
-/// The names of the variables that the text declares itself, as messages list them: what headers, macros and
-/// templates bring is not seen.
+/// The names of the text's own variables, for messages. Does not see those from headers, macros and templates.
 std::vector<std::string> find_variables(std::string_view text);
 
-/// `name` with its namespaces: "table<float>" becomes "ns::table<float>" where only one of the `known` has that last component.
-/// Unchanged where none has. Throws: CompileError where several have.
+/// `name` with its namespaces: "table<float>" becomes "ns::table<float>" if only one of `known` has that last
+/// component. Unchanged if none has it. Throws: CompileError if several have it.
 std::string qualified_variable(const std::string& name, const std::vector<std::string>& known,
                                const std::string& source_name);
 
