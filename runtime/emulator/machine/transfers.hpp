@@ -70,7 +70,7 @@ struct Transfer {
 class Transfers {
   public:
     void add(Transfer transfer) { waiting_.push_back(std::move(transfer)); }
-    /// Performs the transfers that signal this mbarrier. Returns an error, or null.
+    /// Performs the transfers that signal this mbarrier, at most until its phase ends. Returns an error, or null.
     const char* signal(const std::byte* barrier);
     /// Performs the thread's bulk groups with numbers below `end`.
     void finish_groups(const void* warp, unsigned lane, std::uint32_t end);

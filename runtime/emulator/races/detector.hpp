@@ -74,7 +74,7 @@ class Detector {
 
     /// Adds the announced operation at the end of `timeline`.
     std::shared_ptr<Operation> begin(Timeline& timeline);
-    /// Adds to `later` everything that precedes `earlier`.
+    /// Adds the operations that `earlier` knows to `later`.
     void join(VectorClock& later, const VectorClock& earlier);
     /// The host has waited for `done`: it precedes everything that is issued from now on.
     void host_learns(const VectorClock& done);

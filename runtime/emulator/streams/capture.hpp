@@ -37,7 +37,7 @@ class Captures;
 class CapturingStream {
   public:
     CapturingStream() = default;
-    ~CapturingStream();  // ends or invalidates its capture
+    ~CapturingStream();  // ends the capture that it began
     CapturingStream(const CapturingStream&) = delete;
     CapturingStream& operator=(const CapturingStream&) = delete;
 

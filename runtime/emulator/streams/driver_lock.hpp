@@ -17,7 +17,7 @@ class DriverLock {
     static void enable() noexcept;
     /// Disables the lock at the end of the process, so that no call waits for host functions that never return.
     static void disable() noexcept;
-    /// Resets the lock in a forked child, which does not have the threads that hold it.
+    /// Disables the lock in a forked child, which does not have the threads that may hold it.
     static void forget() noexcept;
 
   private:

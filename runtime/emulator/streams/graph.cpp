@@ -163,7 +163,7 @@ void Graph::launch(Stream& stream, std::span<const Step> steps, Lanes& lanes) {
     scheduler_.issued(lock, node);
 }
 
-/// Records an event for work that is known to be complete.
+/// Records the event as already complete.
 void Graph::mark_now(Event& event, const Stream& stream) {
     event.recorded = true;
     event.node = nullptr;

@@ -181,7 +181,8 @@ bool Scheduler::poll(Lock& lock, const std::shared_ptr<Node>& node) {
     return is_done(node);
 }
 
-/// Tries once to run `node` or a node before it. Returns false if none could start; then the lock was never released.
+/// One pass over `node` and the nodes before it, which runs those that can start. Returns false if none could; then the lock
+/// was never released.
 bool Scheduler::run_what_can(Lock& lock, const std::shared_ptr<Node>& node) {
     if (node->state == Node::State::pending && node->after.empty() && exclusive_ == 0) {
         run(lock, node);

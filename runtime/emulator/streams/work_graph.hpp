@@ -169,7 +169,7 @@ class ExecutableGraph {
     Difference update(const WorkGraph& graph);
     /// The node that was copied from `node`, or null.
     WorkNode* made_from(const WorkNode& node) const;
-    /// Replaces the operation of `node`, which belongs to this graph, by that of `now`, unless the kinds differ.
+    /// Replaces the operation of `node`, which belongs to this graph, by that of `now`, unless an update cannot do that.
     Difference::What update(WorkNode& node, const WorkNode& now);
     void enable(WorkNode& node, bool enabled);
 

@@ -326,7 +326,7 @@ bool is_cooperative(const CUlaunchConfig& config) noexcept {
                                [](const auto& each) { return wish(each) == Wish::cooperative; });
 }
 
-/// Does all checks of a launch and does not run it. Takes one lock and allocates nothing.
+/// Checks the configuration of a launch that is not executed. Takes one lock and allocates nothing.
 CUresult pretend(const CUlaunchConfig& config, CUfunction function) {
     EMULATED_CHECK(ready());
     const Context* context = current_context();

@@ -37,7 +37,7 @@ std::size_t span_of(const Rows& rows, const Extent& extent) noexcept {
     return too_big ? std::numeric_limits<std::size_t>::max() : span;
 }
 
-/// The kind of memory that the driver allocated.
+/// The kind of memory that the driver knows; `nowhere` unless one allocation contains the whole range.
 Place place_of_known(const Rows& rows, const Extent& extent) {
     const Allocation* known = Process::get().find_usable(rows.address);
     if (known == nullptr) return Place::nowhere;
@@ -124,7 +124,7 @@ void fill_row(std::byte* to, std::uint32_t value, std::size_t width) {
     for (std::size_t i = 0; i < width; ++i) std::memcpy(to + i * sizeof element, &element, sizeof element);
 }
 
-/// The device that the memory of one side belongs to; UINT64_MAX for host memory.
+/// The device that the memory of one side belongs to; UINT64_MAX for pageable memory.
 std::uint64_t device_of(const End& end) {
     const Allocation* known = Process::get().heap().find_known(end.rows.address);
     return known == nullptr ? ~std::uint64_t{0} : static_cast<std::uint64_t>(known->device);

@@ -22,7 +22,8 @@ class Arena {
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
 
-    /// Returns at least `bytes`, 64-byte aligned. Keeps the old content; new bytes are zero. Throws: std::bad_alloc.
+    /// Returns at least `bytes`, 64-byte aligned: the same memory with its content, or zeroed pages if it has to grow. Throws:
+    /// std::bad_alloc.
     std::byte* take(std::size_t bytes);
 
   private:
