@@ -299,7 +299,6 @@ inline CUresult may_use_contexts() noexcept {
                                         : CUDA_SUCCESS;  // a host function called the driver
 }
 
-/// The calling thread's context stack.
 ContextStack& context_stack() noexcept;
 Context* current_context() noexcept;
 

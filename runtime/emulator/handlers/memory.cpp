@@ -285,7 +285,6 @@ inline void read_lanes(Lanes& s, R* r, u32 displacement) {
     for (unsigned l = 0; l < 32; ++l) r[l] = static_cast<R>(read_at<M>(base + s.offset[l]));
 }
 
-// The k-th register of a load or store.
 template <class R>
 inline R* register_at(Lanes& s, const Instruction* i, u32 k) {
     return lanes_at<R>(s, i->count == 1 ? i->operand[0] : s.lists[i->operand[0] + k]);

@@ -38,7 +38,6 @@ struct Cluster {
     bool release() noexcept;
 };
 
-/// The position of a block in its cluster.
 inline Dim3 place_in(const Dim3& cluster, const Dim3& block) noexcept {
     return {block.x % cluster.x, block.y % cluster.y, block.z % cluster.z};
 }

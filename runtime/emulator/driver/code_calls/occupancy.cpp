@@ -64,7 +64,6 @@ std::uint64_t threads_of(const CUlaunchConfig& config) noexcept {
     return std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
 }
 
-/// The number of blocks that the whole device holds at once.
 int resident_on_device(const CUlaunchConfig& config, const KernelHandle& handle, int device) noexcept {
     const std::uint64_t threads = threads_of(config);
     if (threads == 0 || threads > limits::threads_per_block) return 0;

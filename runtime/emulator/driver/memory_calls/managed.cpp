@@ -54,7 +54,6 @@ std::uint64_t processor_bit(int device) noexcept {
     return std::uint64_t{1} << (device == CU_DEVICE_CPU ? most_devices : device);
 }
 
-/// True for advice that ignores the location.
 bool ignores_location(CUmem_advise advice) noexcept {
     return advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY ||
            advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;

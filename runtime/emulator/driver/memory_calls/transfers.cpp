@@ -88,7 +88,6 @@ std::byte* bytes_of(const End& end, const Extent& extent, Context& context, cons
     return bytes;
 }
 
-/// Calls use(slice, row) for each row.
 template <class Use>
 void each_row(const Extent& extent, const Use& use) {
     for (std::size_t slice = 0; slice < extent.depth; ++slice) {

@@ -221,7 +221,6 @@ CUresult make_conditional(const Making& making) {
     return CUDA_SUCCESS;
 }
 
-/// One row per kind of node.
 struct NodeKind {
     CUgraphNodeType type;
     CUresult (*make)(const Making& making);

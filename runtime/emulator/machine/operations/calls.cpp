@@ -65,7 +65,6 @@ struct Places {
     unsigned count;
 };
 
-// Copies a lane's value from one register to another.
 void copy_lane(Lanes& s, unsigned lane, const Code::Place& from, u32 to) {
     const std::size_t offset = std::size_t{lane} * from.bytes;
     std::memcpy(s.registers + to + offset, s.registers + from.offset + offset, from.bytes);

@@ -90,7 +90,6 @@ unsigned bytes_of(SmallFormat format) {
     return layouts[static_cast<std::size_t>(format)].bits() / 8;
 }
 
-// The k-th value of a register.
 u64 part(const std::byte* at, SmallFormat format, unsigned k) {
     u64 bits = 0;
     std::memcpy(&bits, at + std::size_t{k} * bytes_of(format), bytes_of(format));

@@ -108,7 +108,6 @@ class FlagSet {
         return missing;
     }
     constexpr bool operator==(const FlagSet&) const = default;
-    /// A hash value.
     constexpr std::uint64_t digest() const {
         std::uint64_t made = 0;
         for (const Word word : words_) made = (made ^ word) * 0xc2b2ae3d27d4eb4full;
