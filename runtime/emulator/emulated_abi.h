@@ -1,6 +1,6 @@
-/* The emulated device's own C functions, beside the CUDA driver's: what the driver API cannot say.
- * A program that has loaded the library finds them with dlsym; a real driver has none of them.
- * Thread-safe, all of them. Strings are UTF-8 and NUL-terminated. */
+/* C functions that the emulated device has in addition to those of the CUDA driver.
+ * A program that has loaded the library finds them with dlsym. A real driver does not have them.
+ * All are thread-safe. Strings are UTF-8 and NUL-terminated. */
 #ifndef BASCULE_EMULATED_ABI_H
 #define BASCULE_EMULATED_ABI_H
 
@@ -11,27 +11,27 @@
 extern "C" {
 #endif
 
-/* The version of this header; a library of another version is refused. Who has asked is expected to ask for reports too: with
- * BASCULE_EMULATED_REPORTS=1 the device writes to stderr what nobody asks for. */
+/* The version of this header; clients refuse a library of another version. A client that calls this is expected to read
+ * reports. If no client does, the device prints them to stderr with BASCULE_EMULATED_REPORTS=1. */
 #define BASCULE_EMULATED_ABI 7
 uint32_t bascule_emulated_abi(void);
 
-/* Why a call failed last, in any thread: several lines, ends without a newline. Empty when none did.
+/* The report of the last failed call in any thread: several lines without a trailing newline; empty if no call failed.
  * Copies at most `capacity` bytes with the NUL and returns the length without it. */
 size_t bascule_emulated_last_report(char* text, size_t capacity);
 
-/* The newest fault that a context was lost by, as a JSON object; an empty one when there was none. Copied as above.
+/* The newest fault that made a context unusable, as a JSON object; an empty object if there was none. Copied as above.
  *   "report"  as above
- * and where a kernel has failed, not another operation such as a copy:
+ * and if a kernel failed, and not another operation such as a copy:
  *   "kernel"  its name, demangled
- *   "lacks"   what it needed and its launch did not give: "shared bytes" (dynamic shared memory), "cooperation"
+ *   "lacks"   what it needed and its launch did not provide: "shared bytes" (dynamic shared memory), "cooperation"
  *             (CU_LAUNCH_ATTRIBUTE_COOPERATIVE), or ""
- *   "stream"  the handle as the launch gave it
- *   "site"    of bascule_emulated_next_site; 0 when there was none */
+ *   "stream"  the handle that was passed to the launch
+ *   "site"    the number from bascule_emulated_next_site; 0 if there was none */
 size_t bascule_emulated_last_fault(char* json, size_t capacity);
 
-/* Where the calling thread writes a number of the program's own for its next launch, which takes it and leaves 0.
- * Valid until the thread ends. */
+/* Returns a variable of the calling thread, valid until the thread ends. The program may write a number of its own to it;
+ * the thread's next launch reads the number and resets it to 0. */
 uint64_t* bascule_emulated_next_site(void);
 
 /* Operations in the order in which the host issued them. */
@@ -53,10 +53,10 @@ enum {
 typedef struct BasculeEmulatedOperation {
     uint32_t kind;
     int32_t device;
-    uint64_t stream; /* the handle as the caller gave it: 1 and 2 stay 1 and 2, NULL is 0 */
-    uint64_t event;  /* handle, 0 when none */
+    uint64_t stream; /* the handle that the caller passed: 1 and 2 stay 1 and 2, NULL is 0 */
+    uint64_t event;  /* handle, or 0 */
     uint64_t bytes;  /* of a copy, fill or allocation */
-    char name[96];   /* the kernel's or the driver function's, cut to fit */
+    char name[96];   /* of the kernel or the driver function, truncated */
 } BasculeEmulatedOperation;
 
 /* Starts (1) or stops (0) recording; starting empties the trace. */
@@ -64,106 +64,104 @@ void bascule_emulated_trace(int on);
 /* Copies at most `capacity` operations and returns how many there are. */
 size_t bascule_emulated_trace_read(BasculeEmulatedOperation* out, size_t capacity);
 
-/* Where the calling thread writes a number, not 0, under which its next launch, copy, fill or graph launch keeps when it
- * runs; the operation takes it and leaves 0. What is captured does not run and keeps nothing. Valid until the thread
- * ends. */
+/* Returns a variable of the calling thread, valid until the thread ends. If the program writes a nonzero number to it, the
+ * thread's next launch, copy, fill or graph launch records its times under that number and resets the variable to 0.
+ * Captured operations record nothing. */
 uint64_t* bascule_emulated_next_timer(void);
-/* When that operation began and ended, a graph with all of its operations, in nanoseconds of CLOCK_MONOTONIC: 1, and the
- * times are forgotten; 0 when it has not run. The times mean nothing for a GPU. */
+/* Gets when that operation began and ended, in nanoseconds of CLOCK_MONOTONIC; a graph counts as one operation. Returns 1
+ * and discards the times, or returns 0 if it has not run. The times say nothing about a GPU. */
 int bascule_emulated_take_times(uint64_t number, int64_t* begin, int64_t* end);
 
-/* What reports say after "the 64-byte allocation", for example "made at train.py:12"; `name` is copied.
- * Unknown addresses are ignored. */
+/* Sets the text that reports print after "the 64-byte allocation", for example "made at train.py:12". Copies `name`.
+ * Ignores unknown addresses. */
 void bascule_emulated_name_allocation(uint64_t address, const char* name);
 
-/* While on (1), the calling thread's operations are bookkeeping: no trace shows them and
+/* While on (1), the calling thread's operations are internal: they do not appear in traces, and
  * bascule_emulated_drop does not count them. */
 void bascule_emulated_bookkeeping(int on);
 
-/* The host has waited until the memory at `address` was allocated in the order of its stream: the search for races asks for
- * no order after that any more. */
+/* Tells the search for races that the host has waited for the stream-ordered allocation at `address`, so later uses need no
+ * order after the allocation. */
 void bascule_emulated_allocated(uint64_t address);
 
-/* What has used the memory that begins at `address` is done, also where the search for races cannot tell. */
+/* Tells the search for races that everything that used the memory at `address` is complete. */
 void bascule_emulated_unused(uint64_t address);
 
-/* From now on the records and waits of all threads are counted from 0 in the order of issue, and the one with
- * this number is forgotten: the call succeeds and does nothing. UINT64_MAX (the default) forgets none.
- * Returns how many were counted since the last call. For tests that leave a wait out. */
+/* Counts the records and waits of all threads from 0 in the order of issue, and drops the one with this number: the call
+ * succeeds and does nothing. UINT64_MAX (the default) drops no call.
+ * Returns how many were counted since the last call. For tests that omit a wait. */
 uint64_t bascule_emulated_drop(uint64_t number);
 
-/* What is looked for beside faults; the environment variable BASCULE_EMULATED_CHECKS says it for the start.
- */
+/* Optional checks. BASCULE_EMULATED_CHECKS sets the initial ones. */
 enum {
     BASCULE_EMULATED_CHECK_RACES =
-        1, /* operations on different streams that touch the same bytes unordered */
+        1, /* operations on different streams that access the same bytes unordered */
     BASCULE_EMULATED_CHECK_LEAKS =
-        2 /* memory that kernels allocate: listed on stderr when its context ends */
+        2 /* memory that kernels allocate and do not free: listed on stderr when the context ends */
 };
-/* Sets what is looked for, in every context, and returns what was. Operations that were issued before are not
- * known: switch on where nothing is pending. */
+/* Sets the checks for all contexts and returns the previous ones. Operations issued before are not checked, so switch
+ * checks on while nothing is pending. */
 uint32_t bascule_emulated_set_checks(uint32_t checks);
 uint32_t bascule_emulated_checks(void);
 
-/* Says where in the caller's own program an operation is issued, for example "train.py:12: k[1, 32](x)":
- * writes at most `capacity` bytes with the NUL. Asked in the thread that issues, only while races are looked
- * for, with no lock held. NULL (the default): reports name no places. */
+/* A callback that writes where the caller's own program issues an operation, for example "train.py:12: k[1, 32](x)": at most
+ * `capacity` bytes with the NUL. Called in the issuing thread, with no lock held, and only during a search for races.
+ * NULL (the default): reports do not name places. */
 typedef void (*BasculeEmulatedSite)(char* text, size_t capacity);
 void bascule_emulated_set_site(BasculeEmulatedSite site);
 
-/* Takes the races found so far: a JSON array with a report of several lines for each. Copies at most `capacity` bytes with
- * the NUL and returns the length without it; they are forgotten only when they fit. Races of operations that have not run
- * yet are not found yet. */
+/* Gets the races found so far: a JSON array with a report of several lines for each. Copies at most `capacity` bytes with
+ * the NUL and returns the length without it. The races are discarded only if they fit. Races of operations that have not
+ * run yet are not included. */
 size_t bascule_emulated_take_races(char* json, size_t capacity);
 
-/* What kernels allocated with malloc or new, in every context, and nothing has freed: a JSON array with an object for
- * each line that did so, of its "kernel", its "place" (line 7 of k.cu), the "count" of
- * allocations and their "bytes". Copied as above. */
+/* The memory that kernels of all contexts allocated with malloc or new and did not free: a JSON array with an object for
+ * each allocating line, with its "kernel", its "place" (line 7 of k.cu), the "count" of allocations and their "bytes".
+ * Copied as above. */
 size_t bascule_emulated_leaks(char* json, size_t capacity);
 
-/* What the search for races did since the process started; silence counts only where these grow. */
+/* What the search for races has checked since the process started. If these numbers do not grow, nothing was checked. */
 typedef struct BasculeEmulatedRaceStatistics {
-    uint64_t nodes; /* operations watched: launches, copies, fills, frees in stream order */
-    uint64_t edges; /* orders between them: streams, waits, synchronisations */
-    uint64_t bytes; /* bytes accessed by one operation and compared with the others' */
-    uint64_t races; /* found */
+    uint64_t nodes; /* watched operations: launches, copies, fills, stream-ordered frees */
+    uint64_t edges; /* dependencies between them: streams, waits, synchronisations */
+    uint64_t bytes; /* bytes that operations accessed and that were compared */
+    uint64_t races; /* races found */
 } BasculeEmulatedRaceStatistics;
 void bascule_emulated_race_statistics(BasculeEmulatedRaceStatistics* out);
 
-/* Asked about every 100 ms, with no lock held, by a thread inside a driver function that runs a kernel or waits for
- * one. Not 0 ends what it waits for, and is the answer until the function has returned. A kernel that runs inside
- * the function that launched it ends alone: that function returns CUDA_ERROR_TIMEOUT. Otherwise everything that is
- * pending in any context is dropped, and those contexts have the error CUDA_ERROR_LAUNCH_TIMEOUT. The function may
- * not call the driver. NULL (the default): nothing is asked. */
+/* A callback that a thread inside a driver function calls about every 100 ms, with no lock held, while it runs a kernel or
+ * waits for one. A nonzero result interrupts the function and is kept until it returns. If the kernel runs inside the
+ * function that launched it, only that kernel ends, and the function returns CUDA_ERROR_TIMEOUT. Otherwise all pending
+ * work of all contexts is dropped, and those contexts fail with CUDA_ERROR_LAUNCH_TIMEOUT. The callback may not call the
+ * driver. NULL (the default): functions are not interrupted. */
 typedef int (*BasculeEmulatedInterrupt)(void);
 void bascule_emulated_set_interrupt(BasculeEmulatedInterrupt interrupt);
 
-/* Gets what device printf writes, instead of standard output: one call of printf at a time, `length` bytes with no NUL at
- * their end. Called while kernels run, by any thread and by several at once; it may not call the driver. NULL (the
- * default): standard output. */
+/* A callback for the output of device printf: the text of one printf call, `length` bytes without a NUL. Called while
+ * kernels run, by any thread and concurrently. It may not call the driver. NULL (the default): standard output. */
 typedef void (*BasculeEmulatedPrint)(const char* text, size_t length);
 void bascule_emulated_set_print(BasculeEmulatedPrint print);
 
-/* The device is as after a restart of the process, but that contexts, streams, events, code and its variables go on, and
- * so does host memory: what is pending is dropped, errors are forgotten, and device memory that was allocated is lost.
- * Calls that are given a lost address return CUDA_ERROR_CONTEXT_IS_DESTROYED, with a report; so do launches of graphs
- * that were captured before. Lost memory is freed as ever. Not to be called while another thread resets the device. */
+/* Resets the device: pending work is dropped, errors are cleared, and allocated device memory is lost. Contexts, streams,
+ * events, code, its variables and host memory stay valid. Calls with a lost address return
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED with a report; so do launches of graphs from before the reset. Lost memory is freed as
+ * usual. Must not be called while another thread resets the device. */
 void bascule_emulated_reset(int device);
 
-/* The process is about to end. What is pending has so many milliseconds left (0: is left pending), then it is dropped as
- * bascule_emulated_set_interrupt says. From now on frees and unloads succeed and do nothing, because they would wait. */
+/* Announces the end of the process. Pending work may run for `milliseconds` and is then dropped as for
+ * bascule_emulated_set_interrupt; with 0 it is left pending. From now on frees and unloads succeed and do nothing, because
+ * they would wait. */
 void bascule_emulated_end(uint32_t milliseconds);
 
-/* Calls since the process started that make a driver wait for all work of the context, or keep streams from overtaking
- * each other, beside what they are for: allocations and frees of device, pinned and managed memory that is in no pool
- * (the programming guide's "implicit synchronization"). */
+/* The number of calls since the process started with an "implicit synchronization" in the sense of the programming guide:
+ * allocations and frees of device, pinned and managed memory outside pools. A driver may make them wait for all work of
+ * the context, or order streams by them. */
 uint64_t bascule_emulated_implicit_synchronizations(void);
 
-/* The clock of timing events jumps ahead, as if that long had passed on the devices. For tests. */
+/* Advances the clock of timing events, as if this time had passed on the devices. For tests. */
 void bascule_emulated_advance_clock(int64_t nanoseconds);
 
-/* Calls of the exported driver functions since the process started, by name; 0 for a name that is not
- * exported. */
+/* The number of calls of an exported driver function since the process started; 0 for a name that is not exported. */
 uint64_t bascule_emulated_call_count(const char* driver_function);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// What every exported function begins with: counting, the state checks, the trace.
+// What every exported function starts with: it counts the call, checks the state and adds to the trace.
 #pragma once
 
 #include <algorithm>
@@ -20,30 +20,30 @@
 
 namespace emulated::driver {
 
-/// Which of the program's places the calling thread launches from next; 0 when it has not said.
+/// The place in the user's program from which the calling thread launches next; 0 if the client did not say.
 inline std::uint64_t& next_site() noexcept {
     thread_local constinit std::uint64_t site = 0;
     return site;
 }
 
-/// CUDA_SUCCESS, or why a function that needs cuInit cannot go on.
+/// CUDA_SUCCESS, or the error of a function that needs cuInit.
 inline CUresult initialised() noexcept {
     return Process::get().initialised() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
-/// The same for a function that needs a working current context.
+/// CUDA_SUCCESS, or the error of a function that needs a working current context.
 inline CUresult ready() noexcept {
     const CUresult allowed = may_use_contexts();
     return allowed == CUDA_SUCCESS ? usable(current_context()) : allowed;
 }
 
-/// CUDA_SUCCESS, or why `device` cannot be asked.
+/// CUDA_SUCCESS, or the error of a query about `device`.
 inline CUresult device_state(CUdevice device) noexcept {
     if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
     return Process::get().is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/// `code`, and the report says why.
+/// Stores `report`, which says why the call fails, and returns `code`.
 inline CUresult refuse(CUresult code, std::string report) {
     Process::get().set_report(std::move(report));
     return code;
@@ -65,13 +65,13 @@ CUresult refuse(CUresult code, fmt::format_string<First, Others...> report, Firs
         if (state_ != CUDA_SUCCESS) return state_; \
     } while (false)
 
-/// What a handle names, or the call is refused.
+/// Looks up the object of a handle. Returns CUDA_ERROR_INVALID_HANDLE from the calling function if there is none.
 #define EMULATED_FIND(found, expression) \
     const auto found = expression;       \
     EMULATED_REQUIRE(found != nullptr, CUDA_ERROR_INVALID_HANDLE)
 
-/// The row of a table whose `key` is `wanted`, as a client gave it; null where there is none. By number: an enumeration that
-/// has another value may not be read as one.
+/// Returns the table row whose `key` equals `wanted`, a value that the client passed; null if there is none. Compares
+/// integers, because reading an out-of-range value as an enum is undefined behaviour.
 template <class Rows, class Row, class Key>
 constexpr const Row* find_row(const Rows& rows, Key Row::*key, int wanted) noexcept {
     const auto found =
@@ -79,19 +79,19 @@ constexpr const Row* find_row(const Rows& rows, Key Row::*key, int wanted) noexc
     return found == std::end(rows) ? nullptr : &*found;
 }
 
-/// What a handle names; null for what is not alive, and for what is of another kind.
+/// Looks up the object of a handle. Returns null if the handle is not alive or is of another kind.
 template <class T>
 std::shared_ptr<T> find_object(const void* handle) {
     return Process::get().handles().find<T>(handle);
 }
 
-/// The handle of a new object, as the client knows it.
+/// Registers a new object and returns its handle.
 template <class Handle, class T>
 Handle new_handle(std::shared_ptr<T> object) {
     return reinterpret_cast<Handle>(Process::get().handles().add(std::move(object)));
 }
 
-/// The end of a call that asks for one thing.
+/// Writes the single result of a query and returns CUDA_SUCCESS.
 template <class T>
 CUresult answer(T* out, std::type_identity_t<T> value) {
     EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -99,7 +99,7 @@ CUresult answer(T* out, std::type_identity_t<T> value) {
     return CUDA_SUCCESS;
 }
 
-/// The stream of a handle, which works, as does its context.
+/// Looks up a stream handle. Returns from the calling function if the stream or its context cannot be used.
 #define EMULATED_STREAM(target, handle) \
     const StreamTarget target(handle);  \
     EMULATED_CHECK(target.state)
@@ -114,19 +114,18 @@ inline std::atomic<bool> dropping{false};
 bool is_dropped() noexcept;
 }  // namespace detail
 
-/// Counts a call that a driver may order with, or wait for, all work of the context.
+/// Counts a call that a driver may order with all work of the context, or that may wait for it.
 inline void synchronize_implicitly() noexcept {
     detail::implicit_synchronizations.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Adds an operation to the trace, if one is being recorded, and announces it to the search for races. Comes
+/// Adds an operation to the trace, if one is being recorded, and announces it to the search for races. Must be called
 /// before the operation, with no lock held.
 inline void trace(std::uint32_t kind, CUstream stream, CUevent event, std::uint64_t bytes,
                   std::string_view name) {
     if (detail::tracing.load(std::memory_order_relaxed))
         detail::add_to_trace(kind, stream, event, bytes, name);
-    // Records and waits are in no report; markers are recorded with a lock held that the asked site must not
-    // need.
+    // Reports do not name records and waits. Some records are made under a lock that the client's callback must not need.
     const bool ordering = kind == BASCULE_EMULATED_RECORD || kind == BASCULE_EMULATED_WAIT;
     if (!ordering && races::Detector::get().on() && !races::Detector::bookkeeping())
         detail::announce(kind, stream, bytes, name);

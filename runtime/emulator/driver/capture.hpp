@@ -1,4 +1,4 @@
-// Between the driver's functions and captures: what each call asks before it does anything.
+// Stream capture as the driver's functions see it: the checks that each call makes before it does anything.
 #pragma once
 
 #include <memory>
@@ -8,26 +8,26 @@
 
 namespace emulated::driver {
 
-/// What a CUgraph points to.
+/// The object of a CUgraph.
 using GraphObject = streams::WorkGraph;
 template <>
 inline constexpr HandleKind kind_of<GraphObject> = HandleKind::graph;
 
-/// A new one that clients know.
+/// Makes a graph that has a handle.
 inline std::shared_ptr<GraphObject> make_graph() {
     auto made = std::make_shared<GraphObject>();
     made->is_client = true;
     return made;
 }
 
-/// What a CUgraphExec points to.
+/// The object of a CUgraphExec.
 struct GraphExecObject : streams::ExecutableGraph {
     static constexpr HandleKind kind = HandleKind::graph_exec;
     using ExecutableGraph::ExecutableGraph;
     unsigned long long flags = 0;
 };
 
-/// What a CUuserObject points to. It is found for as long as it has references.
+/// The object of a CUuserObject. The handle is valid while the object has references.
 struct UserObjectHandle : streams::UserObject {
     static constexpr HandleKind kind = HandleKind::user_object;
     using UserObject::UserObject;
@@ -37,19 +37,19 @@ inline CUresult to_result(streams::Refusal refusal) noexcept { return static_cas
 
 streams::CaptureTarget capture_target(const StreamTarget& target) noexcept;
 
-/// What a stream does with an operation now. Costs one load while there is no capture.
+/// Decides whether a stream executes an operation, captures it or refuses it. Costs one load while nothing is captured.
 class CaptureGate {
   public:
     explicit CaptureGate(const StreamTarget& target) : target_(target) {
         if (streams::Captures::any()) [[unlikely]]
             ask();
     }
-    CUresult state = CUDA_SUCCESS;  ///< or why the stream cannot be used
-    /// The operation is to be handed to `add`, and not executed.
+    CUresult state = CUDA_SUCCESS;  ///< an error if the stream cannot be used
+    /// True if the operation must be passed to `add` instead of being executed.
     bool captures() const noexcept { return captures_; }
     CUresult add(streams::WorkNode node) const;
     Context& context() const noexcept { return *target_.context; }
-    /// That the stream is captured into; null when it is not any more.
+    /// The graph that the stream is captured into; null if the capture has ended.
     std::shared_ptr<streams::WorkGraph> graph() const;
 
   private:
@@ -59,18 +59,19 @@ class CaptureGate {
     bool captures_ = false;
 };
 
-// What calls ask that are not put on a stream. Each costs one load while there is no capture.
+// Checks of calls that take no stream. Each costs one load while nothing is captured.
 
-/// CUDA_SUCCESS, or why the calling thread may not make a call that captures do not see ("potentially
-/// unsafe"). The documentation names cuMemAlloc alone; tests/gpu/captures.py records which calls a GPU's driver refuses.
+/// CUDA_SUCCESS, or the error of a call that captures cannot see ("potentially unsafe"), if a capture forbids it in the
+/// calling thread. The documentation names only cuMemAlloc; tests/gpu/captures.py records which calls a GPU's driver
+/// refuses.
 CUresult unsafe_now(const char* name);
 
-/// CUDA_SUCCESS, or why a call may not be made with a stream that is being captured, or with an event that was last
-/// recorded on one.
+/// CUDA_SUCCESS, or the error of a call that may not take a stream that is being captured, or an event last recorded on
+/// such a stream.
 CUresult no_capture_now(const StreamTarget& target, const char* name);
 CUresult no_capture_now(Event& event, const char* name);
 
-/// CUDA_SUCCESS, or why the host may not ask a stream, a whole context or an event whether it is done.
+/// CUDA_SUCCESS, or the error of a call that asks whether a stream, a context or an event has completed.
 CUresult question_now(const StreamTarget& target, const char* name);
 CUresult question_now(const Context& context, const char* name);
 CUresult question_now(Event& event, const char* name);

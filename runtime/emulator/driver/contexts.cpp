@@ -7,7 +7,7 @@ namespace {
 
 CUcontext to(Context* context) noexcept { return reinterpret_cast<CUcontext>(context); }
 
-/// The defaults of the limits; those that the device lacks are not supported.
+/// Defaults of the limits. A limit without a row is not supported.
 struct Limit {
     CUlimit which;
     std::size_t bytes;
@@ -89,7 +89,7 @@ EMULATED_DRIVER_API(cuCtxDestroy, 4000, CUcontext handle) {
     EMULATED_REQUIRE(context != nullptr && context->alive && !context->primary, CUDA_ERROR_INVALID_CONTEXT);
     Process::get().destroy_context(*context);
     context->alive = false;
-    // Other threads keep a context that is gone: their calls say so.
+    // The context may still be current in other threads. Their calls then return CUDA_ERROR_CONTEXT_IS_DESTROYED.
     if (current_context() == context) context_stack().pop();
     trace(BASCULE_EMULATED_DESTROY, nullptr, nullptr, 0, "cuCtxDestroy");
     return CUDA_SUCCESS;
@@ -170,8 +170,8 @@ EMULATED_CONTEXT_API(cuCtxGetLimit, 3010, std::size_t* value, CUlimit which) {
     return answer(value, current_context()->limit(which, known->bytes));
 }
 
-/// Kept and returned again. "Setting CU_LIMIT_MALLOC_HEAP_SIZE must be performed before launching any kernel that uses
-/// the malloc() or free() device system calls".
+/// Stores the limit for cuCtxGetLimit. "Setting CU_LIMIT_MALLOC_HEAP_SIZE must be performed before launching any kernel
+/// that uses the malloc() or free() device system calls".
 EMULATED_CONTEXT_API(cuCtxSetLimit, 3010, CUlimit which, std::size_t value) {
     EMULATED_REQUIRE(default_limit(which) != nullptr, CUDA_ERROR_UNSUPPORTED_LIMIT);
     EMULATED_CHECK(unsafe_now("cuCtxSetLimit"));
@@ -188,13 +188,13 @@ EMULATED_CONTEXT_API(cuCtxGetCacheConfig, 3020, CUfunc_cache* config) {
 }
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // what <cuda.h> advises against
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // deprecated in <cuda.h>
 
 EMULATED_CONTEXT_API(cuCtxGetSharedMemConfig, 4020, CUsharedconfig* config) {
     return answer(config, CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE);
 }
 
-/// A preference.
+/// The configuration is a preference and has no effect here.
 EMULATED_CONTEXT_API(cuCtxSetSharedMemConfig, 4020, CUsharedconfig config) {
     return config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -205,7 +205,7 @@ EMULATED_API(cuCtxDetach, 2000, CUcontext context) { return cuCtxDestroy(context
 #pragma GCC diagnostic pop
 
 EMULATED_API(cuCtxSetCacheConfig, 3020, CUfunc_cache) {
-    return ready();  // a preference: nothing to do
+    return ready();  // a preference without effect here
 }
 
 EMULATED_API(cuCtxResetPersistingL2Cache, 11000) { return ready(); }

@@ -1,4 +1,4 @@
-// What a context's kernels see of memory: their own context's, that of peers, and the host's.
+// The memory that a context's kernels can access: that of their own context, of peers, and the host's.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,14 @@ namespace emulated::driver {
 /// An address space. Thread-safe.
 class DeviceView final : public memory::Memory {
   public:
-    /// Of which device and context memory is.
+    /// The device and the context that memory belongs to.
     struct Place {
         int device = 0;
         std::uint64_t space = 0;  ///< as Allocation::space
         std::uint64_t key() const noexcept { return space << 8 | static_cast<std::uint64_t>(device + 1); }
     };
 
-    /// `host_pages` is null unless kernels reach any host memory.
+    /// `host_pages` is null unless kernels may access any host memory.
     DeviceView(const memory::Heap& heap, Place own, memory::HostPages* host_pages) noexcept
         : heap_(heap), own_(own), host_pages_(host_pages) {}
 
@@ -37,7 +37,7 @@ class DeviceView final : public memory::Memory {
         using Allocation = memory::Allocation;
         if (allocation.kind == Allocation::Kind::pinned || allocation.kind == Allocation::Kind::managed)
             return true;
-        // Peer access does not open pools: each has its own (cuMemPoolSetAccess).
+        // Peer access does not cover memory pools, which have access flags of their own (cuMemPoolSetAccess).
         if (allocation.access != nullptr) return (allocation.access->load() >> own_.device & 1) != 0;
         const bool of_pool = allocation.space == Allocation::every_context;
         const bool is_own = allocation.device == own_.device && (allocation.space == own_.space || of_pool);

@@ -5,7 +5,7 @@
 #include "driver/call.hpp"
 #include "driver/limits.hpp"
 
-// In <cudaProfiler.h>, which the wheels lack.
+// Declared in <cudaProfiler.h>, which the pip packages lack.
 extern "C" {
 CUresult CUDAAPI cuProfilerStart();
 CUresult CUDAAPI cuProfilerStop();
@@ -16,7 +16,7 @@ using PFN_cuProfilerStop_v4000 = CUresult(CUDAAPI*)();
 namespace emulated::driver {
 namespace {
 
-/// What does not depend on the environment. What no row names the device does not have: 0.
+/// Attributes that do not depend on the environment. An attribute without a row is 0.
 constexpr struct FixedAttribute {
     CUdevice_attribute which;
     int value;
@@ -90,7 +90,7 @@ constexpr struct FixedAttribute {
     {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS, limits::array_cube_layers},
 };
 
-/// What differs between architectures.
+/// Attributes that differ between architectures.
 constexpr struct ArchitectureAttribute {
     CUdevice_attribute which;
     int limits::Architecture::*value;
@@ -188,7 +188,7 @@ EMULATED_API(cuProfilerStart, 4000) {
 EMULATED_API(cuProfilerStop, 4000) { return CUDA_SUCCESS; }
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // what <cuda.h> advises against
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // deprecated in <cuda.h>
 
 EMULATED_API(cuDeviceComputeCapability, 2000, int* major, int* minor, CUdevice device) {
     EMULATED_CHECK(device_state(device));

@@ -22,7 +22,7 @@ std::string_view value_of(const char* variable) {
     return text == nullptr ? std::string_view() : text;
 }
 
-/// All of the text as a number.
+/// Parses the whole text as a number.
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
     Number number{};
@@ -36,7 +36,7 @@ std::optional<std::uint64_t> parse_count(std::string_view text) {
     return count == 0 ? std::nullopt : count;
 }
 
-/// Such as 2GB, 1.5 GiB, 512 (bytes).
+/// Parses a size such as 2GB, 1.5 GiB or 512 (bytes).
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
     constexpr std::array<std::pair<std::string_view, double>, 8> units = {{
         {"", 1},
@@ -72,14 +72,14 @@ std::optional<machine::TimeLimits> parse_seconds(std::string_view text) {
     return limits;
 }
 
-/// What stands before the next comma, which goes.
+/// Returns the text before the next comma and removes both from `list`.
 std::string_view take_name(std::string_view& list) {
     const std::string_view name = list.substr(0, list.find(','));
     list.remove_prefix(std::min(list.size(), name.size() + 1));
     return name;
 }
 
-/// What is looked for beside faults.
+/// The checks in addition to those for memory errors, which are always on.
 struct Checks {
     bool races = false, leaks = false;
 };
@@ -95,7 +95,7 @@ std::optional<Checks> parse_checks(std::string_view text) {
     return checks;
 }
 
-/// Numbers of devices as bits.
+/// Parses device numbers into a bit mask.
 std::optional<std::uint32_t> parse_devices(std::string_view text) {
     std::uint32_t devices = 0;
     while (!text.empty()) {
@@ -107,7 +107,7 @@ std::optional<std::uint32_t> parse_devices(std::string_view text) {
     return devices;
 }
 
-/// 12040 of "12.4". Drivers before 12.0 have no CUlibrary, without which this one cannot be.
+/// Parses "12.4" as 12040. Drivers before 12.0 are refused because they have no CUlibrary, which this one needs.
 std::optional<int> parse_driver(std::string_view text) {
     const std::size_t dot = text.find('.');
     if (dot == text.npos) return std::nullopt;
@@ -124,7 +124,7 @@ std::optional<int> parse_architecture(std::string_view text) {
     return std::nullopt;
 }
 
-/// The CUDA driver's own variables: whatever is not 0 switches on.
+/// True if a variable of the CUDA driver itself is set to anything but 0.
 bool is_set(const char* variable) {
     const std::string_view text = value_of(variable);
     return !text.empty() && text != "0";
@@ -144,7 +144,7 @@ std::optional<bool> parse_switch(std::string_view text) {
 Environment read_environment() {
     Environment all;
     all.workers = std::max(1U, std::thread::hardware_concurrency());
-    // `target` becomes what `parse` makes of the variable; where that is nothing, the complaint says what it must be.
+    // Sets `target` to the parsed variable. If `parse` returns nothing, the complaint says what the value must be.
     const auto read = [&]<class Target>(const char* variable, Target& target, auto parse,
                                         const std::string& wanted) {
         const std::string_view text = value_of(variable);
@@ -195,7 +195,7 @@ Environment read_environment() {
     read("BASCULE_EMULATED_TIMEOUT", all.time_limits, parse_seconds, "a number of seconds above 0, or inf");
     read("BASCULE_EMULATED_WORKERS", all.workers, at_most(most_workers),
          fmt::format("a number of threads from 1 to {}", most_workers));
-    bool names_isa = false;  // the registry of handlers asks again
+    bool names_isa = false;  // checked only; the registry of handlers reads it again
     read("BASCULE_EMULATED_ISA", names_isa, parse_isa,
          "avx2 (do not use AVX-512), baseline (do not use AVX2 either), or unset");
     if (all.complaint.empty()) all.complaint = machine::why_no_instruction_set();

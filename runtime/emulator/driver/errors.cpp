@@ -1,4 +1,4 @@
-// cuGetErrorName, cuGetErrorString: one row a code.
+// cuGetErrorName and cuGetErrorString: one row per code.
 #include <array>
 
 #include "driver/call.hpp"
@@ -36,7 +36,7 @@ constexpr std::array rows = {
     ROW(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "the PTX is of a newer CUDA version than the driver"),
     ROW(CUDA_ERROR_JIT_COMPILATION_DISABLED, "compiling PTX is disabled"),
     ROW(CUDA_ERROR_CONTAINED, "an error that the device has contained"),
-    // Newer than the headers that this may be built with.
+    // Missing in older <cuda.h> headers.
     Row{static_cast<CUresult>(227), "CUDA_ERROR_INSUFFICIENT_LOADER_VERSION",
         "the code is of a newer CUDA version than the driver"},
     ROW(CUDA_ERROR_INVALID_SOURCE, "invalid source"),

@@ -1,5 +1,5 @@
-// How a function of the driver's C interface is defined: it is exported, its calls are counted, it runs under the
-// driver's lock, and no exception leaves it.
+// Macros that define the functions of the driver's C interface. Each is exported, counts its calls, runs under the driver's
+// lock and lets no exception escape.
 #pragma once
 
 #include <atomic>
@@ -23,23 +23,23 @@ namespace emulated::driver {
 template <class... Parameters>
 std::tuple<Parameters...> parameters_of(CUresult (*)(Parameters...));
 
-/// The type of one parameter of a function.
+/// The type of a function's parameter at `Index`.
 template <std::size_t Index, auto Body>
 using Parameter = std::tuple_element_t<Index, decltype(parameters_of(Body))>;
 
 namespace detail {
 inline std::atomic<std::uint64_t> resets{0};
 inline std::atomic<bool> resetting{false};
-inline thread_local constinit bool resets_here = false;  // its own calls do not wait
+inline thread_local constinit bool resets_here = false;  // calls of the resetting thread do not wait
 inline thread_local constinit std::uint64_t resets_before_call = 0;
 inline thread_local constinit bool null_is_per_thread = false;
 }  // namespace detail
 
-/// Resets of devices (bascule_emulated_reset) before the calling thread's present call. What a call enqueues is dropped
-/// by a reset that begins after that, whenever it was enqueued.
+/// The number of device resets (bascule_emulated_reset) before the calling thread's present call. A later reset drops what
+/// the call enqueues, even if it is enqueued after the reset.
 inline std::uint64_t resets_before_call() noexcept { return detail::resets_before_call; }
 
-/// One call of the driver: it begins before a reset or after it, not while one goes on.
+/// One call of the driver. It starts before a reset or after it; it waits while one is running.
 class CallTime {
   public:
     CallTime() noexcept {
@@ -55,16 +55,16 @@ class CallTime {
     std::uint64_t outer_ = detail::resets_before_call;
 };
 
-/// CUDA_ERROR_OUT_OF_MEMORY, with a report that says more; none replaces that of an earlier error.
+/// Stores `report`, which may be empty, in place of an earlier error's report, and returns CUDA_ERROR_OUT_OF_MEMORY.
 CUresult out_of_memory(const std::string& report = {}) noexcept;
 
 /// Copies at most `capacity` bytes with the NUL. Returns the length without it.
 std::size_t copy_text(const std::string& from, char* text, std::size_t capacity) noexcept;
 
-/// For functions that need nothing before they look at their arguments.
+/// The state check of functions that need nothing before they look at their arguments.
 inline CUresult always() noexcept { return CUDA_SUCCESS; }
 
-/// The `_ptsz` or `_ptds` variant of an exported function: NULL is the calling thread's own stream while it runs.
+/// The `_ptsz` or `_ptds` variant of an exported function. While it runs, NULL is the calling thread's own stream.
 template <auto Original>
 struct PerThread;
 template <class... Arguments, CUresult(CUDAAPI* Original)(Arguments...)>
@@ -82,12 +82,12 @@ constexpr auto per_thread = &PerThread<Original>::call;
 template <auto Original>
 constexpr auto same = Original;
 
-/// An exported function in one version of its ABI, for cuGetProcAddress. All of them form a list, which grows while the
+/// An exported function in one version of its ABI, for cuGetProcAddress. All entries form a list that grows while the
 /// library is loaded.
 struct EntryPoint {
     using Function = void (*)();
 
-    /// `Type` is the function's in <cudaTypedefs.h>; what does not compile here has not the signature of this version.
+    /// `Type` is the function's type in <cudaTypedefs.h>. It does not compile if the signature differs from this version's.
     template <class Type>
     static EntryPoint of(std::string_view name, int version, Type pointer, Type for_threads) noexcept {
         return {name, version, reinterpret_cast<Function>(pointer), reinterpret_cast<Function>(for_threads)};
@@ -98,14 +98,14 @@ struct EntryPoint {
     }
 
     const std::string_view name;
-    const int version;                     ///< the CUDA version whose ABI this is, as <cudaTypedefs.h> counts
-    const Function function, for_threads;  ///< the same one where streams do not matter
+    const int version;                     ///< the CUDA version of this ABI, as in <cudaTypedefs.h>
+    const Function function, for_threads;  ///< both are the same if the function takes no stream
     std::atomic<std::uint64_t> calls{0};
     inline static constinit const EntryPoint* first = nullptr;
     const EntryPoint* const next = first;
 };
 
-/// Calls the body where `ready` allows it. What it throws becomes a code: C programs cannot catch.
+/// Calls the body if `Ready` succeeds. Exceptions become error codes because C programs cannot catch them.
 template <auto Ready, auto Body, class... Arguments>
 CUresult guarded(Arguments... arguments) noexcept {
     const CallTime time;
@@ -115,7 +115,7 @@ CUresult guarded(Arguments... arguments) noexcept {
         return state == CUDA_SUCCESS ? Body(arguments...) : state;
     } catch (const std::bad_alloc&) {
         return out_of_memory();
-    } catch (const std::length_error&) {  // more than a container can ever hold
+    } catch (const std::length_error&) {  // larger than any container can be
         return out_of_memory();
     } catch (const std::exception&) {
         return CUDA_ERROR_UNKNOWN;
@@ -131,22 +131,23 @@ CUresult guarded(Arguments... arguments) noexcept {
 /// with the ABI that it has had since CUDA 3.2. Every function is exported under that name (cuMemFree_v2) too.
 #define EMULATED_API(name, version, ...) \
     EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, same, always, __VA_ARGS__)
-/// A function that needs cuInit.
+/// Defines a function that needs cuInit.
 #define EMULATED_DRIVER_API(name, version, ...) \
     EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, same, initialised, __VA_ARGS__)
-/// A function that needs a current context that works.
+/// Defines a function that needs a current context without an error.
 #define EMULATED_CONTEXT_API(name, version, ...) \
     EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, same, ready, __VA_ARGS__)
-/// The first and the last of these, of functions to which NULL may be the thread's own stream.
+/// Variants of EMULATED_API and EMULATED_CONTEXT_API for functions to which NULL may be the thread's own stream.
 #define EMULATED_STREAM_API(name, version, ...) \
     EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, per_thread, always, __VA_ARGS__)
 #define EMULATED_STREAM_CONTEXT_API(name, version, ...) \
     EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, per_thread, ready, __VA_ARGS__)
-/// What a function was in an older version, where its signature changed: exported under the name alone, which <cuda.h>
-/// renames away. The current one, which it calls, counts. What changed its name alone is an alias that the build makes.
+/// Defines an older version of a function whose signature has changed. It is exported under the unsuffixed name, which
+/// <cuda.h> renames by a macro, and calls the current version, which counts the call. For functions that only changed their
+/// name the build makes aliases.
 #define EMULATED_OLDER_API(name, version, ...) \
     EMULATED_OLDER(name##_older_##version, #name, PFN_##name##_v##version, version, #name, __VA_ARGS__)
-/// One that is exported as `symbol`.
+/// Like EMULATED_OLDER_API, exported as `symbol`.
 #define EMULATED_OLDER_API_AS(symbol, name, version, ...) \
     EMULATED_OLDER(name##_older_##version, #name, PFN_##name##_v##version, version, #symbol, __VA_ARGS__)
 

@@ -1,4 +1,4 @@
-// Graphs as clients know them: handles, and what each node is told to do, whether it was captured or made by hand.
+// Graphs as clients see them: their handles, and the parameters of each node, whether captured or added by a call.
 #pragma once
 
 #include <cstddef>
@@ -14,31 +14,31 @@
 
 namespace emulated::driver {
 
-/// A node's parameters as cuGraphAddNode takes them, with all that they point to.
+/// A node's parameters as cuGraphAddNode takes them. Owns everything that they point to.
 struct NodeParameters final : streams::NodeDetails {
     explicit NodeParameters(CUgraphNodeType type) noexcept { values.type = type; }
-    CUgraphNodeParams values{};                 ///< zeros but for the type
+    CUgraphNodeParams values{};                 ///< zero except for the type
     std::vector<std::byte> argument_bytes;      ///< of a kernel
     std::vector<void*> arguments;               ///< into `argument_bytes`
     std::vector<CUlaunchAttribute> attributes;  ///< of a kernel
     std::vector<CUmemAccessDesc> access;        ///< of an allocation
     std::vector<CUgraph> bodies;                ///< of a conditional node
-    std::shared_ptr<const void> keeps;          ///< what the node lives with: memory
+    std::shared_ptr<const void> keeps;          ///< memory that must live as long as the node
 };
 
-/// Null where a node has none.
+/// A node's parameters; null if it has none.
 inline const NodeParameters* parameters_of(const streams::WorkNode& node) noexcept {
     return static_cast<const NodeParameters*>(node.details.get());
 }
 
-/// Makes `node` what `parameters` say: an operation of `context` that is not in a graph yet, and does `work`, which is empty
-/// for what does nothing by itself.
+/// Initialises `node` from `parameters` as an operation of `context` that is in no graph yet. `work` is empty for a node
+/// that does nothing by itself.
 void make_node(streams::WorkNode& node, const Context& context, NodeParameters parameters,
                std::function<void()> work = {});
 
-// Each does so for one kind, or says why it cannot be done.
+// Each of these initialises a node of one kind, or returns why it cannot.
 
-/// `config` without a stream. The parameters are copied.
+/// `config` has no stream. The parameters are copied.
 CUresult make_kernel_node(streams::WorkNode& node, const CUlaunchConfig& config, CUfunction function,
                           Context& context, void** parameters, void** extra);
 CUresult make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& copy, Context& context);
@@ -46,21 +46,21 @@ CUresult make_fill_node(streams::WorkNode& node, const CUDA_MEMSET_NODE_PARAMS_v
                         CUstream stream = nullptr, const char* name = "a memset node");
 std::function<void()> host_work(CUhostFn function, void* data, const Context& context);
 CUresult make_host_node(streams::WorkNode& node, CUhostFn function, void* data, Context& context);
-/// `child` is the node's own from now on.
+/// `child` belongs to the node from now on.
 void make_child_node(streams::WorkNode& node, std::shared_ptr<streams::WorkGraph> child,
                      const Context& context);
 CUresult make_event_node(streams::WorkNode& node, streams::WorkNode::Kind kind, CUevent event);
-/// For `graph` alone. The address is in `allocation` afterwards.
+/// The node can be added only to `graph`. Writes the address to `allocation`.
 CUresult make_allocation_node(streams::WorkNode& node, CUDA_MEM_ALLOC_NODE_PARAMS_v2& allocation,
                               Context& context, const streams::WorkGraph& graph);
 CUresult make_free_node(streams::WorkNode& node, CUdeviceptr address, Context& context,
                         const streams::WorkGraph& graph);
 
-/// "When using stream capture, create an event record node instead"; or a wait node. "This flag is invalid when used
-/// outside of capture."
+/// Adds an event node to the graph that the stream is captured into. "When using stream capture, create an event record
+/// node instead" (or a wait node). "This flag is invalid when used outside of capture."
 CUresult capture_event(const StreamTarget& target, streams::WorkNode::Kind kind, CUevent event);
 
-// Handles, and what they name.
+// Handles and the objects that they name.
 
 inline CUgraphNode handle_of(const streams::WorkNode* node) noexcept {
     return reinterpret_cast<CUgraphNode>(const_cast<streams::WorkNode*>(node));
@@ -69,7 +69,7 @@ inline CUgraph handle_of(const streams::WorkGraph* graph) noexcept {
     return reinterpret_cast<CUgraph>(const_cast<streams::WorkGraph*>(graph));
 }
 
-/// A node of a client's graph, which both live as long as this; null for what is none.
+/// Looks up a node handle and keeps node and graph alive. `node` is null if the handle is invalid.
 struct FoundNode {
     explicit FoundNode(CUgraphNode handle)
         : node(reinterpret_cast<streams::WorkNode*>(handle)), graph(streams::WorkGraph::of(node)) {}
@@ -78,15 +78,15 @@ struct FoundNode {
     const std::shared_ptr<streams::WorkGraph> graph;
 };
 
-/// A graph, and those inside its nodes, get handles, or lose them.
+/// Adds or removes the handles of a graph and of the graphs inside its nodes.
 void publish(const std::shared_ptr<streams::WorkGraph>& graph);
 void withdraw(const streams::WorkGraph& graph);
 
-/// What `handles` name, each once and all of `graph`; nothing otherwise.
+/// The nodes named by `handles`. Returns nothing if a handle is repeated or is not a node of `graph`.
 std::optional<std::vector<streams::WorkNode*>> nodes_of(const streams::WorkGraph& graph,
                                                         const CUgraphNode* handles, std::size_t count);
 
-/// Nodes at any depth.
+/// These look at nodes at any depth.
 inline bool has_memory(const streams::WorkGraph& graph) {
     return graph.find([](const streams::WorkNode& node) { return node.is_memory(); }) != nullptr;
 }
@@ -94,25 +94,26 @@ inline bool has_conditions(const streams::WorkGraph& graph) {
     return graph.find([](const streams::WorkNode& node) { return node.condition != nullptr; }) != nullptr;
 }
 
-/// Edges as a client gives them.
+/// Edges as a client passes them.
 struct GivenEdges {
     const CUgraphNode* from = nullptr;
     const CUgraphEdgeData* data = nullptr;
     std::size_t count = 0;
 };
-/// What an edge between such nodes is; nothing where there is no such edge.
+/// The kind of an edge between two nodes; nothing if such an edge is not allowed.
 std::optional<streams::EdgeKind> edge_kind(const CUgraphEdgeData* data, const streams::WorkNode& from,
                                            const streams::WorkNode& to);
 
-// What the functions of each kind of node come down to.
+// The common parts of the functions for each kind of node.
 
-/// What the call returns in `values` (an address, bodies) is there afterwards.
+/// Adds a node. Writes results such as an address or bodies to `values`.
 CUresult add_node(CUgraphNode* out, CUgraph graph, const GivenEdges& edges, CUgraphNodeParams& values);
-/// What `values` do not say stays as `before` has it; null: as it is.
+/// Changes a node's parameters. Fields that `values` leaves unset are taken from `before`, or stay as they are if it is
+/// null.
 CUresult set_node(CUgraphNode node, CUgraphNodeParams& values, const NodeParameters* before = nullptr);
-/// `node` is of the graph that was instantiated.
+/// `node` belongs to the graph that was instantiated.
 CUresult set_exec_node(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams& values);
-/// What a node of this type does.
+/// Reads the parameters of a node, which must be of this type.
 CUresult get_node(std::shared_ptr<const NodeParameters>& out, CUgraphNode node, CUgraphNodeType type);
 
 }  // namespace emulated::driver

@@ -1,4 +1,4 @@
-// The handles that are alive: whatever a client passes is looked up here before it is used.
+// The table of live handles. Every handle that a client passes is looked up here before it is used.
 #pragma once
 
 #include <atomic>
@@ -25,15 +25,15 @@ enum class HandleKind : std::uint8_t {
     mipmapped_array
 };
 
-/// The kind of what a handle of this type names.
+/// The kind of the object that a handle of this type names.
 template <class T>
 inline constexpr HandleKind kind_of = T::kind;
 
-/// Handle -> object. A destroyed or invented handle is found missing instead of being dereferenced; an object
-/// in use by another thread outlives its handle. Thread-safe.
+/// Maps handles to objects. A destroyed or invented handle is reported as missing and never dereferenced. An object in use
+/// by another thread outlives its handle. Thread-safe.
 class Handles {
   public:
-    /// The handle of `object`: its address.
+    /// Registers `object` and returns its handle, which is its address.
     template <class T>
     T* add(std::shared_ptr<T> object) {
         T* handle = object.get();
@@ -42,7 +42,7 @@ class Handles {
         return handle;
     }
 
-    /// Null unless `handle` is alive and of this kind.
+    /// Returns null unless `handle` is alive and of this kind.
     template <class T>
     std::shared_ptr<T> find(const void* handle) {
         const std::lock_guard lock(mutex_);
@@ -51,15 +51,15 @@ class Handles {
         return std::static_pointer_cast<T>(entry->second.object);
     }
 
-    /// Calls `use(get)` under the lock, where get<T>(handle) gives a plain pointer that is good until `use`
-    /// returns: for paths where counting references costs too much. `use` is short and takes no lock.
+    /// Calls `use(get)` under the lock. get<T>(handle) returns a plain pointer that is valid until `use` returns. For paths
+    /// where counting references costs too much. `use` must be short and take no lock.
     template <class Use>
     auto borrow(const Use& use) {
         const std::lock_guard lock(mutex_);
         return use(Borrower{entries_});
     }
 
-    /// Takes the handle out; null when it was not alive or is of another kind.
+    /// Removes the handle and returns its object; null if it is not alive or of another kind.
     template <class T>
     std::shared_ptr<T> remove(const void* handle) {
         const std::lock_guard lock(mutex_);
@@ -71,11 +71,10 @@ class Handles {
         return object;
     }
 
-    /// How many were taken out so far: a handle that was alive still is while this is what it was before it
-    /// was looked up.
+    /// The number of handles removed so far. If it has not changed since a successful lookup, that handle is still alive.
     std::uint64_t removals() const noexcept { return removals_.load(std::memory_order_acquire); }
 
-    /// Every live object of a kind for which `wanted(object)` holds.
+    /// Returns every live object of a kind for which `wanted(object)` is true.
     template <class T, class Wanted>
     std::vector<std::shared_ptr<T>> all(const Wanted& wanted) {
         const std::lock_guard lock(mutex_);

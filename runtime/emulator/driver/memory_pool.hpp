@@ -1,4 +1,4 @@
-// Pools of stream-ordered memory: what each has given out.
+// Pools of stream-ordered memory, which count what was allocated from them.
 #pragma once
 
 #include <algorithm>
@@ -16,27 +16,27 @@
 
 namespace emulated::driver {
 
-/// What a CUmemoryPool points to. The memory is the device's; a pool counts, and keeps settings. Thread-safe.
+/// The object of a CUmemoryPool. The memory is the device's; the pool has settings and counters. Thread-safe.
 class MemoryPool {
   public:
     static constexpr HandleKind kind = HandleKind::memory_pool;
 
     using Kind = memory::Allocation::Kind;
-    /// Where its memory is: a device's, or the host's, pinned or managed.
+    /// Where the pool's memory is: on a device, or pinned or managed memory of the host.
     struct Place {
         Kind memory = Kind::device;
-        int location = 0;  ///< a CUmemLocationType, of which the id is `device`
-        int device = 0;    ///< 0 elsewhere
+        int location = 0;  ///< a CUmemLocationType; `device` is its id
+        int device = 0;    ///< 0 unless the memory is on a device
         auto operator<=>(const Place&) const = default;
     };
 
-    /// `most` bytes; 0: as many as the device has.
+    /// `most` is the maximum size in bytes; 0 means no limit but the device's.
     MemoryPool(Place of, bool as_default, std::uint64_t most)
         : place(of), is_default(as_default), most_(most) {}
 
     const Place place;
     const bool is_default;
-    /// Which devices' kernels may use its memory, what is allocated already included. All reach the host's.
+    /// The devices whose kernels may use the pool's memory, including existing allocations. All may use host memory.
     const std::shared_ptr<memory::PoolAccess> access = std::make_shared<memory::PoolAccess>(
         place.memory == Kind::device ? std::uint32_t{1} << place.device : ~std::uint32_t{0});
 
@@ -56,7 +56,8 @@ class MemoryPool {
         change(numbers_);
     }
 
-    /// False when that is more than the pool may hold. What was freed earlier in the order of `stream` is used again first.
+    /// Reserves bytes, first from what was freed earlier in the order of `stream`. Returns false if the pool's maximum
+    /// would be exceeded.
     bool take(std::uint64_t bytes, const void* stream) {
         const std::lock_guard lock(mutex_);
         const auto freed = freed_.find(stream);
@@ -73,7 +74,7 @@ class MemoryPool {
         numbers_.reserved_high = std::max(numbers_.reserved_high, numbers_.reserved);
         return true;
     }
-    /// A free is enqueued on `stream`, and is reached there, before the bytes are given back.
+    /// A free is enqueued on `stream` (`begin_free`), then executed there (`end_free`), and then the bytes are returned.
     void begin_free(std::uint64_t bytes, const void* stream) {
         const std::lock_guard lock(mutex_);
         freed_[stream].bytes += bytes;
@@ -85,14 +86,14 @@ class MemoryPool {
         const std::uint64_t taken = std::min(bytes, freed->second.taken);
         freed->second.taken -= taken;
         freed->second.bytes -= std::min(bytes - taken, freed->second.bytes);
-        numbers_.used += taken;  // another allocation has them
+        numbers_.used += taken;  // a later allocation uses these bytes
         if (freed->second.bytes == 0 && freed->second.taken == 0) freed_.erase(freed);
     }
     void give_back(std::uint64_t bytes) {
         const std::lock_guard lock(mutex_);
         numbers_.used -= bytes;
     }
-    /// What is above the release threshold: when the host synchronises.
+    /// Releases what exceeds the release threshold. Called when the host synchronises.
     void release_unused() {
         const std::lock_guard lock(mutex_);
         trim(numbers_.release_threshold);
@@ -107,10 +108,10 @@ class MemoryPool {
         numbers_.reserved = std::min(numbers_.reserved, std::max(numbers_.used, least));
     }
 
-    /// What frees will give that one stream has not reached.
+    /// Bytes of frees that were enqueued on one stream and not executed yet.
     struct Freed {
         std::uint64_t bytes = 0;
-        std::uint64_t taken = 0;  ///< and has allocated again since
+        std::uint64_t taken = 0;  ///< reused by later allocations
     };
 
     const std::uint64_t most_;
@@ -119,17 +120,17 @@ class MemoryPool {
     std::map<const void*, Freed> freed_;
 };
 
-/// Where a client means: "CU_MEM_LOCATION_TYPE_DEVICE, HOST or HOST_NUMA", and NONE for managed memory. The host has one
-/// NUMA node here. Nothing for what is no place of a pool.
+/// Converts a client's location: "CU_MEM_LOCATION_TYPE_DEVICE, HOST or HOST_NUMA", and NONE for managed memory. The
+/// emulated host has one NUMA node. Returns nothing if a pool cannot have that location.
 std::optional<MemoryPool::Place> place_of(const CUmemLocation* location, CUmemAllocationType type) noexcept;
 
-/// The host has synchronised: every pool gives the device back what it need not keep.
+/// Lets every pool release unused memory. Called when the host has synchronised.
 void release_unused_pool_memory();
 
-/// Bytes of a pool that are in use, given back with the last copy. A pool lives as long as they do.
+/// A share of a pool's bytes, returned when its last copy is destroyed. A pool lives as long as its shares.
 using PoolShare = std::shared_ptr<MemoryPool>;
 
-/// `pool` has given them already.
+/// The bytes must have been reserved by `pool->take`.
 inline PoolShare share_of(const std::shared_ptr<MemoryPool>& pool, std::uint64_t bytes) {
     return {pool.get(), [pool, bytes](MemoryPool*) { pool->give_back(bytes); }};
 }

@@ -1,13 +1,13 @@
-// Older versions of functions whose signature changed, as older clients know them, that only call the current one.
+// Older versions of functions whose signature has changed. Each only calls the current version.
 #include "driver/call.hpp"
 
 namespace emulated::driver {
 namespace {
 
-// <cuda.h> declares it only for programs that ask for it.
+// <cuda.h> declares it only on request.
 using PFN_cuStreamBeginCapture_v10000 = CUresult(CUDAAPI*)(CUstream);
 
-/// Before CUDA 12.2 a place was a device's number, or CU_DEVICE_CPU.
+/// Before CUDA 12.2 a location was a device's number or CU_DEVICE_CPU.
 CUmemLocation location_of(CUdevice device) noexcept {
     CUmemLocation location = {};
     location.type = device == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
@@ -17,13 +17,13 @@ CUmemLocation location_of(CUdevice device) noexcept {
 
 }  // namespace
 
-/// Before CUDA 12: without a result to fill.
+/// Before CUDA 12 it had no result parameter.
 EMULATED_OLDER_API(cuGetProcAddress, 11030, const char* symbol, void** function, int version,
                    cuuint64_t flags) {
     return cuGetProcAddress_v2(symbol, function, version, flags, nullptr);
 }
 
-/// Before CUDA 11.3: without the graph.
+/// Before CUDA 11.3 it did not return the graph.
 EMULATED_OLDER_API(cuStreamGetCaptureInfo, 10010, CUstream stream, CUstreamCaptureStatus* status,
                    cuuint64_t* id) {
     return cuStreamGetCaptureInfo_v3(stream, status, id, nullptr, nullptr, nullptr, nullptr);
@@ -35,7 +35,7 @@ EMULATED_OLDER_API_AS(cuStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo, 11030, 
     return cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, nullptr, dependency_count);
 }
 
-/// Before CUDA 10.1: always in the global mode.
+/// Before CUDA 10.1 the mode was always global.
 EMULATED_OLDER_API(cuStreamBeginCapture, 10000, CUstream stream) {
     return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
@@ -50,7 +50,7 @@ EMULATED_OLDER_API(cuMemAdvise, 8000, CUdeviceptr address, std::size_t bytes, CU
     return cuMemAdvise_v2(address, bytes, advice, location_of(device));
 }
 
-// Without data of edges
+// Graph functions without edge data
 
 EMULATED_OLDER_API(cuGraphNodeGetDependencies, 10000, CUgraphNode node, CUgraphNode* dependencies,
                    std::size_t* count) {
@@ -87,7 +87,7 @@ EMULATED_OLDER_API(cuStreamUpdateCaptureDependencies, 11030, CUstream stream, CU
     return cuStreamUpdateCaptureDependencies_v2(stream, nodes, nullptr, count, flags);
 }
 
-// Contexts without parameters, and with those of CUDA 11.4
+// Contexts without parameters, and with the parameters of CUDA 11.4
 
 EMULATED_OLDER_API_AS(cuCtxCreate_v2, cuCtxCreate, 3020, CUcontext* context, unsigned int flags,
                       CUdevice device) {

@@ -1,4 +1,4 @@
-// Errors that an operation leaves without costing its context.
+// Errors of an operation that do not fail its context.
 #pragma once
 
 #include <cuda.h>
@@ -7,7 +7,8 @@
 
 namespace emulated::driver {
 
-/// On the stack of a call that issues an operation and returns its error, if it runs inside the call: under `eager`.
+/// Placed on the stack of a call that issues an operation. Receives the operation's error if it runs inside the call
+/// (`eager`).
 class OwnOperation {
   public:
     OwnOperation() noexcept : outer_(own_) {
@@ -19,8 +20,8 @@ class OwnOperation {
 
     CUresult error() const noexcept { return error_; }
 
-    /// An operation of `context` was not done, or not to its end, and the context goes on. The error is that of the
-    /// calling thread's OwnOperation; without one, that of the context's next call that waits.
+    /// Reports that an operation of `context` was not executed, or not completed, and that the context is still usable. The
+    /// error goes to the calling thread's OwnOperation, or to the context's next call that waits if there is none.
     static void fail(Context& context, CUresult error) noexcept {
         if (own_ != nullptr) {
             own_->error_ = error;

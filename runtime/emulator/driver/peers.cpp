@@ -4,7 +4,7 @@
 namespace emulated::driver {
 namespace {
 
-/// The context whose memory the current one wants, or why that cannot be.
+/// Looks up the context that the current one requests access to, or returns why it cannot have it.
 CUresult find_peer(Context*& peer, CUcontext handle) {
     peer = find_context(handle);
     const bool valid = peer != nullptr && peer->alive;
@@ -29,8 +29,8 @@ EMULATED_API(cuDeviceGetP2PAttribute, 8000, int* value, CUdevice_P2PAttribute wh
     return answer(value, is_access ? 1 : 0);  // no ranks, and no arrays
 }
 
-/// Lets kernels of the current context use every allocation of the peer; the peer's kernels gain nothing by it. Like a
-/// driver it refuses the current context itself, as it refuses other contexts of the same device.
+/// Lets kernels of the current context use every allocation of the peer. Access is one-way. Like a driver it refuses the
+/// current context itself, as it refuses other contexts of the same device.
 EMULATED_CONTEXT_API(cuCtxEnablePeerAccess, 4000, CUcontext handle, unsigned int flags) {
     EMULATED_REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
     Context* peer = nullptr;

@@ -15,10 +15,10 @@
 namespace emulated::driver {
 namespace {
 
-/// What a kernel that runs when the process ends is given to finish.
+/// How long a kernel that runs when the process ends may still take.
 constexpr std::chrono::milliseconds last_moment{1000};
 
-/// Takes a thread's own streams away with it; what is pending on them still runs.
+/// Destroys a thread's own streams when the thread ends. What is pending on them still runs.
 struct ThreadStreams {
     std::uint64_t number;
     ~ThreadStreams() {
@@ -33,7 +33,7 @@ struct ThreadStreams {
     }
 };
 
-/// Holds back the calls of other threads while a device is reset.
+/// Makes calls of other threads wait while a device is reset.
 class Resetting {
   public:
     Resetting() noexcept {
@@ -101,7 +101,7 @@ CUresult Process::initialise() {
     return CUDA_SUCCESS;
 }
 
-/// Locks may be held by threads that the child does not have: nothing but flags is touched, here and later.
+/// Threads that the child does not have may hold locks. Therefore only flags are changed, here and later.
 void Process::forget_all_in_child() noexcept {
     Process& process = get();
     if (process.initialised_.exchange(false)) process.forked_ = true;
@@ -109,7 +109,7 @@ void Process::forget_all_in_child() noexcept {
     detail::resetting.store(false);
 }
 
-/// Static objects that are destroyed after this still may call: they find their operations done, or run them.
+/// Destructors of static objects that run later may still call. Their operations have completed or are run then.
 void Process::end() noexcept {
     Process& process = get();
     streams::DriverLock::disable();
@@ -205,9 +205,9 @@ void Process::reset(int device) {
     const Resetting resetting;
     std::vector<Context*> affected = contexts();
     std::erase_if(affected, [&](const Context* context) { return context->device != device; });
-    for (Context* context : affected) context->error = CUDA_ERROR_CONTEXT_IS_DESTROYED;  // ends what runs
+    for (Context* context : affected) context->error = CUDA_ERROR_CONTEXT_IS_DESTROYED;  // ends kernels
     set_report("the device was reset during this call");
-    // Behind the error: a call that counts this reset finds the error, or begins when all is done.
+    // Counted after the error is set: a call that sees the new count also sees the error or starts after the reset.
     detail::resets.fetch_add(1);
     for (Context* context : affected) context->graph.drain();
     scheduler_.exclusively([&] {
@@ -243,7 +243,7 @@ bool Process::free(memory::DeviceAddress address, memory::Allocation::Kind kind,
 const memory::Allocation* Process::find_usable(memory::DeviceAddress address) {
     const std::lock_guard lock(mutex_);
     const memory::Allocation* known = heap_->find_known(address);
-    if (known == nullptr || known->kept) return known;  // a graph's memory has an address after a free too
+    if (known == nullptr || known->kept) return known;  // the address belongs to a graph even after a free
     const auto found = owners_.find(known->base);
     return found != owners_.end() && found->second.being_freed ? nullptr : known;
 }
@@ -378,7 +378,7 @@ Context* current_context() noexcept { return context_stack().current(); }
 
 namespace {
 
-/// Drivers look behind the handle: on an H100 such a call was a segmentation fault.
+/// A driver would dereference the handle; on an H100 such a call was a segmentation fault.
 CUresult refuse_stale_stream(CUstream handle) {
     if (Process::get().environment().crashes_on_stale_streams) {
         std::fprintf(stderr, "bascule emulated device: %p is not a stream, or was destroyed.\n",
@@ -420,7 +420,7 @@ CUresult StreamTarget::find(CUstream handle) {
 
 CUresult stream_state(CUstream handle) {
     struct Known {
-        CUstream handle = nullptr;  // no default stream's
+        CUstream handle = nullptr;  // the default stream has no handle
         const Context* context = nullptr;
         std::uint64_t removals = 0;
     };

@@ -1,4 +1,4 @@
-// What the driver knows of this process: devices, contexts, handles, memory.
+// The state of the driver in this process: devices, contexts, handles and memory.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ namespace emulated::driver {
 
 struct Context;
 
-/// What a CUstream points to.
+/// The object of a CUstream.
 struct Stream {
     static constexpr HandleKind kind = HandleKind::stream;
     streams::Stream stream;
@@ -44,7 +44,7 @@ struct Stream {
     std::uint64_t id = 0;
 };
 
-/// What a CUevent points to.
+/// The object of a CUevent.
 struct Event {
     static constexpr HandleKind kind = HandleKind::event;
     streams::Event event;
@@ -52,7 +52,7 @@ struct Event {
     Context* context = nullptr;
     bool timing = true;
     std::shared_ptr<streams::SharedMark> shared;  ///< null unless other processes use it
-    std::atomic<std::uint64_t> newest_here{0};  ///< the last record by this process, as `shared` counts them
+    std::atomic<std::uint64_t> newest_here{0};  ///< the last record by this process, in the count of `shared`
 };
 
 /// A library's variables in one context: the address of each, by index.
@@ -60,50 +60,50 @@ using Instance = std::vector<memory::DeviceAddress>;
 
 struct Library;
 
-/// What a CUkernel, and a CUfunction, points to. A library's CUkernel and its CUfunctions share `settings`.
+/// The object of a CUkernel or CUfunction. A library's CUkernel and its CUfunctions share `settings`.
 struct KernelHandle {
     static constexpr HandleKind kind = HandleKind::kernel;
     struct Settings {
-        /// Dynamic shared memory a launch may ask for, by device; -1: what 48 KB leave beside static memory.
+        /// The maximum dynamic shared memory per launch, by device; -1: 48 KB less the static shared memory.
         std::array<std::atomic<int>, most_devices> max_dynamic_shared_bytes;
-        /// Whether clusters may have more blocks than every device with clusters takes, by device.
+        /// True if clusters may exceed the portable size of 8 blocks, by device.
         std::array<std::atomic<bool>, most_devices> takes_large_clusters{};
         Settings() {
             for (auto& each : max_dynamic_shared_bytes) each.store(-1);
         }
     };
     const program::Kernel* kernel = nullptr;
-    std::shared_ptr<Library> library;  ///< keeps `kernel`; they let go of each other at the unload
+    std::shared_ptr<Library> library;  ///< keeps `kernel`; an unload breaks the cycle
     Context* context = nullptr;  ///< of a CUfunction; null for a CUkernel, which runs in the current context
     std::shared_ptr<Settings> settings;
 };
 
-/// A part of a library that is loaded into a context at its first use: a kernel, or (null) the variables.
+/// A part of a library that is loaded into a context at its first use: a kernel, or the variables if null.
 using LoadedPart = std::pair<const program::Kernel*, const Context*>;
 
-/// What a CUlibrary, and a CUmodule, points to.
+/// The object of a CUlibrary or CUmodule.
 struct Library {
     static constexpr HandleKind kind = HandleKind::library;
     std::shared_ptr<const program::Module> module;
-    std::string refusal;                ///< why its PTX was refused, of which it has nothing then
+    std::string refusal;                ///< why the PTX was refused; `module` is empty then
     Context* context = nullptr;         ///< of a CUmodule; null for a CUlibrary, which serves every context
     std::atomic<bool> unloaded{false};  ///< launches that have not run by then are faults
-    std::mutex mutex;                   // of what follows
-    std::set<LoadedPart> loaded;        ///< with lazy loading
+    std::mutex mutex;                   // guards the members below
+    std::set<LoadedPart> loaded;        ///< used with lazy loading
     std::map<Context*, std::shared_ptr<const Instance>> instances;  ///< made at first use in a context
     std::map<std::pair<const program::Kernel*, Context*>, std::shared_ptr<KernelHandle>> kernels;
 };
 
-/// The launch of a kernel that has failed; without a name where another operation has.
+/// The kernel launch that failed. The name is empty if another operation failed.
 struct FaultedLaunch {
     std::string kernel{};
     machine::Fault::Lack lack{};
-    std::uint64_t stream = 0;  ///< the handle as it was given
-    std::uint64_t site = 0;    ///< where the program launched it
+    std::uint64_t stream = 0;  ///< the handle that the caller passed
+    std::uint64_t site = 0;    ///< the place in the program that launched it
 };
 
-/// What a CUcontext points to. Never deleted, so that a handle to a destroyed context stays harmless; `alive`
-/// tells.
+/// The object of a CUcontext. Never deleted, so that the handle of a destroyed context is safe to look up; `alive` is false
+/// then.
 struct Context {
     static constexpr HandleKind kind = HandleKind::context;
     Context(int device_ordinal, bool is_primary, std::uint64_t number, streams::Scheduler& scheduler,
@@ -122,56 +122,57 @@ struct Context {
     const bool primary;
     const std::uint64_t id;
     std::atomic<bool> alive{false};
-    std::atomic<CUresult> error{CUDA_SUCCESS};  ///< sticky: the first fault stays until the context goes
-    /// Of an operation that was not done, for the next call that waits; the context goes on.
+    std::atomic<CUresult> error{CUDA_SUCCESS};  ///< sticky: the first fault, until the context is destroyed
+    /// The error of an operation that was not executed, returned by the next call that waits. The context stays usable.
     std::atomic<CUresult> passing_error{CUDA_SUCCESS};
-    std::atomic<bool> interrupted{false};  ///< `error` is the program's own wish
+    std::atomic<bool> interrupted{false};  ///< `error` was caused by an interrupt that the program asked for
     std::atomic<unsigned> flags{0};
-    std::atomic<int> references{0};  ///< of a primary context
+    std::atomic<int> references{0};  ///< counted for a primary context
     streams::Graph graph;
     DeviceView memory;  ///< its address space
     heap::KernelHeap kernel_heap;
-    Stream legacy;     ///< its `stream` member is unused: the graph has it
-    std::mutex mutex;  // of what follows
+    Stream legacy;     ///< its `stream` member is unused; `graph` has the legacy stream
+    std::mutex mutex;  // guards the members below
     std::unordered_map<std::uint64_t, std::shared_ptr<Stream>> per_thread;  ///< by thread_number()
-    std::vector<memory::DeviceAddress> workspaces;  ///< of cooperative grids that are done
+    std::vector<memory::DeviceAddress> workspaces;  ///< workspaces of completed cooperative grids
     std::map<int, std::size_t> limits;              ///< CUlimit -> what was set
 
-    /// A fault: what comes later is not executed any more, as on a GPU. The first one stays, with its report.
+    /// Records a fault. Later operations are not executed, as on a GPU. Only the first fault and its report are kept.
     void fail(CUresult code, std::string report, const FaultedLaunch& launch = {});
-    /// What a call that has waited returns: `error`, or `passing_error`, which is forgotten then; or that a reset has
-    /// dropped what it waited for.
+    /// The error that a call returns after a wait: `error`, or `passing_error`, which is cleared, or the error of a reset
+    /// that dropped what it waited for.
     CUresult take_error() noexcept;
-    /// What was set, or else the default.
+    /// The value that was set, or `otherwise`.
     std::size_t limit(CUlimit which, std::size_t otherwise) {
         const std::lock_guard lock(mutex);
         const auto set = limits.find(which);
         return set == limits.end() ? otherwise : set->second;
     }
-    /// Whether what a call has enqueued then is still to be done.
+    /// True if work that a call enqueued is still to be executed. `resets_before` is resets_before_call() of that call.
     bool executes(std::uint64_t resets_before) const noexcept;
 };
 
-/// The one state of the process. Never destroyed: calls may come until the very end. A forked child has none:
-/// threads and locks do not survive a fork, and a GPU's context does not either.
+/// The state of the process. Never destroyed, because calls may come until the very end. A forked child has none: threads
+/// and locks do not survive a fork, and neither does a GPU's context.
 class Process {
   public:
     static Process& get();
 
     bool initialised() const noexcept { return initialised_.load(std::memory_order_acquire); }
-    /// cuInit: refused where a variable of the environment has an unknown value, and in a forked process.
+    /// cuInit. Fails if an environment variable has an invalid value, and in a forked process.
     CUresult initialise();
     int devices() const noexcept { return environment_.devices; }
     bool is_device(int device) const noexcept { return device >= 0 && device < devices(); }
-    /// Another process has it for itself (CU_COMPUTEMODE_EXCLUSIVE_PROCESS).
+    /// True if another process has exclusive use of the device (CU_COMPUTEMODE_EXCLUSIVE_PROCESS).
     bool is_busy(int device) const noexcept { return (environment_.busy >> device & 1) != 0; }
-    /// A kernel was enqueued: managed memory is the device's alone until `host_has_waited` finds nothing pending.
+    /// Called when a kernel was enqueued: the host may not access managed memory until `host_has_waited` finds nothing
+    /// pending.
     void kernel_enqueued() {
         if (managed_guard_ != nullptr) managed_guard_->close();
     }
     void host_has_waited();
     const Environment& environment() const noexcept { return environment_; }
-    /// On stderr, when a context or the process ends: what its kernels allocated and have not freed.
+    /// Prints what kernels allocated and did not free to stderr, when a context or the process ends.
     std::atomic<bool> reports_leaks{false};
     memory::Heap& heap() noexcept { return *heap_; }
     streams::Scheduler& scheduler() noexcept { return scheduler_; }
@@ -180,47 +181,47 @@ class Process {
 
     Context& primary(int device) { return *contexts_[static_cast<std::size_t>(device)]; }
     Context& create_context(int device);
-    /// Runs what is pending, then frees everything that belongs to the context.
+    /// Executes what is pending, then frees everything that belongs to the context.
     void destroy_context(Context& context);
     std::vector<Context*> contexts();
-    /// Drops what is pending in the contexts of a device, and loses its memory (bascule_emulated_reset).
+    /// Drops pending work in the contexts of a device and loses its memory (bascule_emulated_reset).
     void reset(int device);
-    /// Counts resets: graphs that were captured before the last one have lost what they work on.
+    /// The number of resets. Graphs captured before the last one use lost memory.
     static std::uint64_t resets() noexcept;
 
-    /// What is pending in any context is never done, what runs ends soon, and those contexts have an error from now on.
+    /// Drops pending work in all contexts, ends running work soon, and sets an error on the contexts concerned.
     void drop_pending();
-    /// The process is about to end: what is pending has `left` to finish, and is dropped then. Zero: it stays pending.
+    /// The process is about to end: pending work is dropped after `left`. With zero it is left pending.
     void end_soon(std::chrono::milliseconds left);
 
     /// Remembers which context an allocation belongs to, until `free` or the end of the context.
     void own(memory::DeviceAddress address, memory::Allocation::Kind kind, Context& context,
              PoolShare share = {});
-    /// Its address is a graph's, which stays its owner while it is allocated and freed. It counts as freed now.
+    /// Reserves the address for a graph, which owns it while memory there is allocated and freed. It counts as freed now.
     void keep(memory::DeviceAddress address);
     void end_keeping(memory::DeviceAddress address);
-    /// The launch of a graph allocates it. False when it is allocated already.
+    /// A graph launch allocates the memory. Returns false if it is already allocated.
     bool begin_use(memory::DeviceAddress address);
     Context* owner(memory::DeviceAddress address);
-    /// A stream-ordered free was issued. False when one was before.
+    /// A stream-ordered free was issued. Returns false if there was one before.
     bool begin_free(memory::DeviceAddress address);
     bool is_being_freed(memory::DeviceAddress address);
-    /// Ends an allocation and its ownership at once: nobody finds one of them without the other, and host memory's address
-    /// may be another's as soon as it is free. False where there is none of this kind.
+    /// Ends an allocation and its ownership at once, so that no thread finds only one of them, and because a host address
+    /// may be reused as soon as it is free. Returns false if there is no allocation of this kind.
     bool free(memory::DeviceAddress address, memory::Allocation::Kind kind,
               memory::Heap::FreedBy by = memory::Heap::FreedBy::host);
-    /// What has this byte, live or allocated in stream order, and was not freed so. Null where nothing does.
+    /// The allocation that contains this byte and is not being freed in stream order; null if there is none.
     const memory::Allocation* find_usable(memory::DeviceAddress address);
-    /// The pool that an allocation is from; null when it is from none.
+    /// The pool of an allocation; null if it is from no pool.
     PoolShare pool_of(memory::DeviceAddress address);
 
-    /// Counts streams and contexts; never reused.
+    /// Numbers streams and contexts. A number is never reused.
     std::uint64_t next_id() noexcept { return next_id_.fetch_add(1); }
 
     void set_report(std::string text);
     std::string report();
     void set_fault(std::string text, const FaultedLaunch& launch);
-    /// As JSON: emulated_abi.h says which.
+    /// A JSON object; emulated_abi.h lists its keys.
     std::string fault();
 
   private:
@@ -232,15 +233,15 @@ class Process {
 
     std::atomic<bool> initialised_{false};
     std::atomic<bool> forked_{false};
-    std::atomic<std::uint64_t> next_id_{16};  // above the special stream handles
+    std::atomic<std::uint64_t> next_id_{16};  // greater than the special stream handles
     const Environment environment_;
     streams::Scheduler scheduler_;
-    std::unique_ptr<memory::ManagedGuard> managed_guard_;  // null where the host may use it while kernels run
+    std::unique_ptr<memory::ManagedGuard> managed_guard_;  // null if managed access is concurrent
     std::unique_ptr<memory::Heap> heap_;
-    std::unique_ptr<memory::HostPages> host_pages_;  // null unless kernels reach any host memory
+    std::unique_ptr<memory::HostPages> host_pages_;  // null unless kernels may access any host memory
     Handles handles_;
     memory::ImageObjects images_;                     // textures and surfaces
-    std::mutex mutex_;                                // of what follows
+    std::mutex mutex_;                                // guards the members below
     std::vector<std::unique_ptr<Context>> contexts_;  // primary ones first
     struct Owned {
         Context* context;
@@ -255,13 +256,13 @@ class Process {
     FaultedLaunch faulted_;
 };
 
-/// A thread's contexts; the last is current, and may be null. Nothing of it is destroyed when the thread
-/// ends: destructors that run later still may ask.
+/// A thread's stack of contexts. The last is current and may be null. It has no destructor, because destructors that run
+/// later at the thread's end may still use it.
 class ContextStack {
   public:
     bool empty() const noexcept { return depth_ == 0; }
     Context* current() const noexcept { return depth_ == 0 ? nullptr : contexts_[depth_ - 1]; }
-    /// False when it is full.
+    /// Returns false if the stack is full.
     bool push(Context* context) noexcept {
         if (depth_ == contexts_.size()) return false;
         contexts_[depth_++] = context;
@@ -276,45 +277,44 @@ class ContextStack {
     std::size_t depth_ = 0;
 };
 
-/// Null for what is not a context. Destroyed ones are found too, with `alive` false.
+/// Returns null if the handle is not a context. Also finds destroyed contexts, whose `alive` is false.
 Context* find_context(CUcontext handle);
 
-/// CUDA_SUCCESS, or why a context cannot be used, whatever has failed in it.
+/// CUDA_SUCCESS, or why a context cannot be used. Ignores faults in it.
 inline CUresult state_of(const Context* context) noexcept {
     if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     return context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-/// The same for what a fault ends.
+/// Like `state_of`, but also returns the context's error after a fault.
 inline CUresult usable(const Context* context) noexcept {
     const CUresult state = state_of(context);
     return state == CUDA_SUCCESS ? context->error.load(std::memory_order_acquire) : state;
 }
 
-/// CUDA_SUCCESS, or why the calling thread may not ask for anything that needs a context.
+/// CUDA_SUCCESS, or why the calling thread may not call functions that need a context.
 inline CUresult may_use_contexts() noexcept {
     if (!Process::get().initialised()) return CUDA_ERROR_NOT_INITIALIZED;
     return streams::Scheduler::inside() ? CUDA_ERROR_NOT_PERMITTED
-                                        : CUDA_SUCCESS;  // a host function calls the driver
+                                        : CUDA_SUCCESS;  // a host function called the driver
 }
 
-/// The calling thread's.
 ContextStack& context_stack() noexcept;
 Context* current_context() noexcept;
 
-/// Tells the calling thread from every other one there ever was.
+/// A number that no other thread has or had.
 std::uint64_t thread_number();
 
 inline bool is_default(CUstream handle) noexcept {
     return handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
 }
 
-/// A stream handle's meaning in the calling thread: NULL and 1 are the current context's legacy stream, 2 the
-/// thread's own.
+/// Resolves a stream handle for the calling thread: NULL and 1 are the current context's legacy stream, 2 is the thread's
+/// own stream.
 struct StreamTarget {
-    CUresult state = CUDA_SUCCESS;  ///< or why there is none; then nothing else is set
+    CUresult state = CUDA_SUCCESS;  ///< if it is an error, nothing else is set
     Context* context = nullptr;
-    std::shared_ptr<Stream> owner;  ///< keeps the stream while it is used; null for the legacy one
+    std::shared_ptr<Stream> owner;  ///< keeps the stream alive; null for the legacy stream
     streams::Stream* stream = nullptr;
 
     explicit StreamTarget(CUstream handle);
@@ -324,11 +324,11 @@ struct StreamTarget {
     CUresult find(CUstream handle);
 };
 
-/// A StreamTarget's state, for a question that does nothing with the stream. It takes no lock for a stream
-/// that the thread has asked about lately, as a driver takes none.
+/// The state that StreamTarget would have, for queries that do nothing with the stream. Takes no lock for a stream that the
+/// thread asked about recently, like a driver.
 CUresult stream_state(CUstream handle);
 
-/// Of the architecture that the devices have.
+/// The limits of the emulated architecture.
 inline const limits::Architecture& architecture_limits() noexcept {
     return limits::architecture(Process::get().environment().architecture);
 }

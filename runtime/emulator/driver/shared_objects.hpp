@@ -1,4 +1,4 @@
-// What the handles that go from process to process have in common: a file that the importer opens through /proc.
+// The base of handles shared between processes: a file that the importer opens through /proc.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +8,28 @@
 
 namespace emulated::driver {
 
-/// An open file of a process. A value that means the same in all of them.
+/// An open file of a process. The value means the same in all processes.
 struct SharedFile {
     std::int32_t process = 0;
     std::int32_t descriptor = -1;
-    std::uint64_t inode = 0;  ///< which another process of that number does not have
+    std::uint64_t inode = 0;  ///< distinguishes it from a file of a later process with the same number
 
-    /// A file of this process.
+    /// Describes a file of this process.
     static SharedFile of(int descriptor) noexcept;
     bool is_own() const noexcept;
-    /// A descriptor of one's own; -1 where the process has ended, or belongs to another user, and then a report says so.
+    /// Opens a descriptor of its own. Returns -1 with a report if the process has ended or belongs to another user.
     int open() const;
 
     bool operator==(const SharedFile&) const = default;
 };
 
-/// Whether what the event marks is the newest record by this process, which its streams know more of.
+/// True if the event's newest record was made by this process. Its streams know more about such a record.
 bool is_newest_here(const Event& event) noexcept;
-/// The next record of the event on `target` is everybody's.
+/// The next record of the event on `target` becomes visible to all processes.
 CUresult begin_shared_record(Event& event, const StreamTarget& target);
-/// Later work on `target` runs after the newest record, which another process made.
+/// Orders later work on `target` after the newest record, which another process made.
 CUresult wait_for_other_process(const Event& event, const StreamTarget& target);
-/// The host waits for it.
+/// Blocks the host until that record is reached.
 void wait_for_other_process(const Event& event, Context& context);
 
 }  // namespace emulated::driver

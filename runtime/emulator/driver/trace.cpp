@@ -1,4 +1,4 @@
-// The functions of emulated_abi.h: reports, the trace, times, and what is looked for beside faults.
+// The functions of emulated_abi.h: reports, the trace, times, and optional checks.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -177,7 +177,7 @@ EMULATED_EXPORT uint64_t bascule_emulated_call_count(const char* driver_function
     return calls;
 }
 
-// What is looked for beside faults
+// Optional checks
 
 EMULATED_EXPORT uint32_t bascule_emulated_checks(void) {
     Process& process = Process::get();

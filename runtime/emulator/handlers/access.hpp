@@ -1,5 +1,5 @@
-// Where the lanes' accesses lie: locate() turns their addresses into places in this process, all 32 checked
-// at once. Compiled once for each instruction set, like the handlers that include it.
+// Memory accesses of a warp: locate() translates the lanes' addresses into host addresses and checks all 32 at once.
+// Compiled once for each instruction set, like the handlers that include it.
 #pragma once
 
 #include "handlers/half.hpp"
@@ -9,7 +9,7 @@
 namespace emulated::machine::BASCULE_ISA {
 namespace {
 
-// What is added to the lanes' addresses. Accesses of shared memory have no base.
+// The displacement that is added to the lanes' addresses. Accesses of shared memory have no base register.
 template <class A, Space Where = Space::generic>
 inline A displacement_of(std::byte* registers, const Instruction* i) {
     const A displacement = static_cast<A>(i->immediate);
@@ -19,7 +19,7 @@ inline A displacement_of(std::byte* registers, const Instruction* i) {
                : displacement;
 }
 
-// Addresses into s.offset. Inactive lanes get the first active one's, so that they pass every check.
+// Reads the addresses into s.offset. Inactive lanes get the first active lane's address, so that they pass every check.
 inline void read_addresses(Lanes& s, const Instruction* i, u32 slot) {
     if (i->bits & Instruction::narrow) {
         const u32* a = lanes_at<u32>(s, slot);
@@ -42,7 +42,7 @@ inline void read_addresses(Lanes& s, const Instruction* i, u32 slot) {
     }
 }
 
-// Makes the addresses relative to `base`; false when one access leaves [base, base + bytes).
+// Makes the addresses relative to `base`; returns false if one access leaves [base, base + bytes).
 inline bool within(Lanes& s, u64 base, u64 bytes, u32 access) {
     const u64 limit = bytes - access;
     u64 outside = bytes < access ? ~0ull : 0;
@@ -59,7 +59,7 @@ inline bool within(Lanes& s, u64 base, u64 bytes, u32 access) {
 
 __attribute__((noinline)) bool fail(Lanes& s, LaneFault::What what, u32 lanes, u64 address, u32 bytes,
                                     bool write, const char* space) {
-    s.fault = {what, lanes, 0, address, bytes, write, space};  // `stopped` says where
+    s.fault = {what, lanes, 0, address, bytes, write, space};  // `stopped` sets the position
     s.stop = Stop::fault;
     return false;
 }
@@ -75,14 +75,14 @@ races::Access access_of(const Instruction* i, bool write) {
     return write ? races::Access::write : races::Access::read;
 }
 
-// Shared, local and parameter memory, which other blocks do not see, have windows side by side.
+// Shared, local and parameter memory are excluded because other blocks do not see them. Their windows are adjacent.
 __attribute__((noinline)) void note_lanes(Lanes& s, const Instruction* i, const u64* addresses, u32 access,
                                           bool write) {
     s.log->add_lanes(addresses, s.mask, access, access_of(i, write), program::shared_window,
                      program::shared_window + 3 * program::window_bytes);
 }
 
-// Lane by lane, when they do not all lie in one place; tells which lanes are wrong.
+// Translates lane by lane if not all addresses are in one place; finds the lanes that fault.
 __attribute__((noinline)) bool locate_each(Lanes& s, Space space, u32 access, bool write) {
     u32 wrong = 0;
     u64 address = 0;
@@ -111,8 +111,8 @@ bool locate_global(Lanes& s, AllocationCache& cache, u32 access, bool write) {
     return false;
 }
 
-// A cache that misses learns the allocation of the first active lane. What kernels allocate they may also free
-// before the next access, so it is looked up each time.
+// After a cache miss, caches the allocation of the first active lane. Allocations of kernels are not cached, because a
+// kernel may free them before the next access.
 __attribute__((noinline)) bool learn_global(Lanes& s, AllocationCache& cache, u32 access, bool write) {
     const memory::Allocation* found = s.memory->find(s.offset[__builtin_ctz(s.mask)]);
     if (!found || (write && found->read_only)) return false;

@@ -1,4 +1,4 @@
-// Integers, bits, predicates, selection and movement.
+// Handlers of integer arithmetic, bits, predicates, selection and movement.
 #include <type_traits>
 
 #include "handlers/simd.hpp"
@@ -56,7 +56,7 @@ using Mad24HiSaturated = decltype([](s32 a, s32 b, s32 c) -> s32 {
     return AddSaturated{}(Mul24Hi{}(a, b), c);
 });
 using Sad = decltype([]<class T>(T a, T b, T c) -> T { return Add{}(c, a < b ? Sub{}(b, a) : Sub{}(a, b)); });
-// Division by zero gives all ones, as the hardware does; the remainder is then the dividend.
+// Division by zero gives all ones, as in hardware; the remainder is then the dividend.
 using Div = decltype([]<class T>(T a, T b) -> T {
     if (b == 0) return static_cast<T>(~Unsigned<T>(0));
     if (is_signed<T> && b == static_cast<T>(-1)) return Sub{}(T(0), a);
@@ -78,7 +78,7 @@ using Not = decltype([]<class T>(T a) -> T { return static_cast<T>(~a); });
 using Cnot = decltype([]<class T>(T a) -> T { return a == 0; });
 using Copy = decltype([]<class T>(T a) -> T { return a; });
 
-// Shift amounts beyond the width behave as the width.
+// Shift amounts greater than the width act like the width.
 using Shl = decltype([]<class T>(T a, u32 n) -> T {
     return n >= bit_count<T> ? T(0) : static_cast<T>(Unsigned<T>(a) << (n & (bit_count<T> - 1)));
 });
@@ -148,7 +148,7 @@ struct Bmsk {
         return pos >= 32 ? 0 : ones << pos;
     }
 };
-/// The lowest n bits, extended by zeros, or by the highest of them where T is signed.
+/// Keeps the lowest n bits, extended with zeros, or with the highest of them if T is signed.
 template <class T, bool Wrap>
 struct Szext {
     T operator()(T a, u32 b) const {
@@ -178,7 +178,7 @@ using Prmt = decltype([](u32 a, u32 b, u32 c) -> u32 {
     for (u32 k = 0; k < 4; ++k) r |= prmt_byte(both, c >> (4 * k) & 15) << (8 * k);
     return r;
 });
-// The named modes: which byte goes where depends on the low two bits of c only.
+// The named modes of prmt: only the low two bits of c select the bytes.
 template <Flag Mode>
 struct PrmtMode {
     u32 operator()(u32 a, u32 b, u32 c) const {
@@ -249,7 +249,7 @@ struct Dp2a {
     }
 };
 
-// Both halves of 32 bits.
+// Applies F to both halves of 32 bits.
 template <class F, class T>
 struct TwoHalves {
     u32 operator()(u32 a, u32 b) const {
@@ -266,7 +266,7 @@ struct Relu {
     }
 };
 
-// cvt.pack: a and b clamped and side by side, below what c holds.
+// cvt.pack: clamps a and b and puts them in the high bits of d, above the low bits of c.
 template <class T>
 const Instruction* convert_pack(Lanes& s, const Instruction* i) {
     u32* d = lanes_at<u32>(s, i->operand[0]);
@@ -284,7 +284,7 @@ const Instruction* convert_pack(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
-// Carries are predicates. All operands are read before anything is written.
+// Carries are predicates. All operands are read before a result is written.
 template <class T, bool Borrow>
 const Instruction* add_with_carry(Lanes& s, const Instruction* i) {
     const T* a = lanes_at<T>(s, i->operand[2]);
@@ -436,7 +436,7 @@ void add_integers(Registry& r) {
     }
 }
 
-// What does not depend on a sign.
+// Registers operations that do not depend on the sign of the type.
 template <class T>
 void add_bits(Registry& r) {
     const Type t = type_of<T>;

@@ -1,5 +1,5 @@
-// Atomics: lane after lane in lane order. Other workers may be at the same address, so each is an atomic
-// exchange of bits; shared memory belongs to one worker.
+// Handlers of atomics. Lanes run in lane order. Other workers may access the same address, so each lane uses an atomic
+// exchange of bits. Shared memory is used by only one worker.
 #include "handlers/access.hpp"
 #include "machine/reduction.hpp"
 
@@ -20,7 +20,7 @@ using SmallAddOp = decltype([]<class H>(H old, H b, H) -> H {
     return from_float<H>(to_float(old) + to_float(b));
 });
 
-// PTX has them of vectors alone; a number wins over NaN, and -0 is less than +0.
+// PTX has these only for vectors. A number wins over NaN, and -0 is less than +0.
 template <bool IsMax>
 struct SmallExtremeOp {
     template <class H>
@@ -33,7 +33,7 @@ struct SmallExtremeOp {
     }
 };
 
-// What was there.
+// Applies `Op` atomically and returns the previous value.
 template <class T, class Op>
 inline T exchange(BitsOf<T>* at, T b, T c) {
     BitsOf<T> old = __atomic_load_n(at, __ATOMIC_RELAXED);
@@ -43,7 +43,7 @@ inline T exchange(BitsOf<T>* at, T b, T c) {
     return bits_as<T>(old);
 }
 
-// The elements that an asynchronous operation brings, when it is done.
+// Combines the elements of an asynchronous reduction when it is performed.
 template <class T, class Op>
 void combine(std::byte* to, const std::byte* from, std::size_t bytes) {
     for (std::size_t at = 0; at < bytes; at += sizeof(T)) {
@@ -64,7 +64,7 @@ const Instruction* reduce_remotely(Lanes& s, const Instruction* i) {
 
 template <Space Where, class T, class Op>
 const Instruction* atomic(Lanes& s, const Instruction* i) {
-    const u32 alignment = i->count > 1 ? i->count : sizeof(T);  // of a vector, its first element's
+    const u32 alignment = i->count > 1 ? i->count : sizeof(T);  // a vector is aligned like its first element
     if (!locate<Where>(s, i, i->operand[1], sizeof(T), alignment, true)) return stopped(s, i);
     using U = BitsOf<T>;
     T* d = lanes_at<T>(s, i->operand[0]);
@@ -84,7 +84,7 @@ const Instruction* atomic(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
-// Of 128 bits. Not every processor has an instruction for it, so one lock is in the way of all.
+// Atomics of 128 bits share one lock, because not every processor has an instruction for them.
 template <Space Where, bool Cas>
 const Instruction* atomic_wide(Lanes& s, const Instruction* i) {
     if (!locate<Where>(s, i, i->operand[3], 16, 16, true)) return stopped(s, i);
@@ -122,7 +122,7 @@ void add_atomic(Registry& r, Flag flag, Type type = type_of<T>) {
     r.add(Operation::atom, type, Type::none, {flag, Flag::shared}, atomic<Space::shared, T, Op>);
 }
 
-// As an atomic, and as what an asynchronous operation does.
+// Registers an atomic and the asynchronous reduction with the same operation.
 template <class T, class Op>
 void add_both(Registry& r, Flag flag) {
     add_atomic<T, Op>(r, flag);

@@ -1,4 +1,4 @@
-// cvt between every pair of types.
+// Handlers of cvt, for every pair of types.
 #include <fenv.h>
 #include <type_traits>
 
@@ -7,7 +7,7 @@
 namespace emulated::machine::BASCULE_ISA {
 namespace {
 
-// What a value of T lies in: eight bits lie in the low half of a 16-bit register.
+// The register type of a value of type T: eight bits use the low half of a 16-bit register.
 template <class T>
 struct Register {
     using type = T;
@@ -26,7 +26,7 @@ using In = typename Register<T>::type;
 template <class T>
 constexpr bool is_small = std::is_same_v<T, Half> || std::is_same_v<T, Brain>;
 
-// What a value is to the processor: halves are floats.
+// The value as the processor computes with it: halves become floats.
 template <class T>
 inline auto number(T a) {
     if constexpr (is_small<T>)
@@ -41,8 +41,8 @@ template <class D, class S>
 struct Resize {
     In<D> operator()(In<S> a) const { return static_cast<In<D>>(static_cast<D>(static_cast<S>(a))); }
 };
-// Conversions that do the same to the bits share one handler. Only a wider result depends on the sign of the
-// source, and only a result of eight bits, which lies in a wider register, on its own sign.
+// Conversions that do the same to the bits share one handler. The sign of the source matters only for a wider result, and
+// the sign of the result only for eight bits, which are extended to a 16-bit register.
 template <class D, class S>
 constexpr Lockstep resize() {
     using Result = std::conditional_t<sizeof(D) == 1, D, BitsOf<D>>;
@@ -65,7 +65,7 @@ struct ResizeSaturated {
 };
 
 // --- floats to integers ------------------------------------------------------------------------------------
-// Rounded, then clamped; NaN is 0, or the highest bit alone where 64 bits are involved.
+// Rounded, then clamped. NaN gives 0, or only the highest bit if one of the types has 64 bits.
 
 inline float integral(float v, Flag direction) {
     return direction == Flag::rzi   ? __builtin_truncf(v)
@@ -85,10 +85,10 @@ struct ToInteger {
     In<D> operator()(S given) const {
         const auto a = number(given);
         using F = std::remove_const_t<decltype(a)>;
-        // Truncation needs no rounding first, and an exact result does not care.
+        // Truncation needs no separate rounding.
         const F v = R == Flag::rzi ? a : integral(a, R);
         const F below = static_cast<F>(lowest<D>);
-        // One more than the highest value: a power of two, so exact.
+        // One more than the highest value, which is a power of two and therefore exact.
         const F above =
             static_cast<F>(BitsOf<D>(1) << (8 * sizeof(D) - 1)) * static_cast<F>(is_signed<D> ? 1 : 2);
         constexpr bool wide = sizeof(F) == 8 || sizeof(D) == 8;
@@ -101,7 +101,7 @@ struct ToInteger {
 
 // --- to floats ---------------------------------------------------------------------------------------------
 
-// 64-bit integers do not fit a double: what rounding to odd keeps decides ties of the second rounding.
+// 64-bit integers do not fit a double. Rounding to odd keeps what decides ties in the second rounding.
 template <class S>
 inline double odd_double(S v) {
     const bool negative = is_signed<S> && v < 0;
@@ -115,14 +115,14 @@ inline double odd_double(S v) {
     return negative ? -r : r;
 }
 
-// From any type. A half or bfloat16 is rounded as R says, a float or double as the processor does.
+// Converts from any type. A half or bfloat16 is rounded in direction R, a float or double in the processor's rounding mode.
 template <class D, class S, Flag R = Flag::rn>
 struct ToFloat {
     D operator()(In<S> given) const {
         if constexpr (!is_small<D>)
             return static_cast<D>(number(static_cast<S>(given)));
         else if constexpr (is_small<S>)
-            return given;  // of the same type
+            return given;  // the same type
         else if constexpr (std::is_integral_v<S>)
             return rounded_to_small<D, R>(odd_double(static_cast<S>(given)));
         else if constexpr (std::is_same_v<S, float> && R == Flag::rn)
@@ -149,8 +149,8 @@ constexpr int processor_mode = R == Flag::rz   ? FE_TOWARDZERO
                                : R == Flag::rp ? FE_UPWARD
                                                : FE_TONEAREST;
 
-// .ftz as ptxas makes it for an H100: a double becomes zero unless it is rounded, to 24 bits, to a normal number. Where the
-// rounding is away from zero, that is whatever is greater than 2^-126 - 2^-150.
+// .ftz as ptxas implements it on an H100: a double becomes zero unless rounding it to 24 bits gives a normal number. If the
+// rounding is away from zero, that is any number greater than 2^-126 - 2^-150.
 template <int Mode>
 struct FtzNarrowed {
     float operator()(double a) const {
@@ -168,7 +168,7 @@ template <class S, class D>
 void integer_pair(Registry& r) {
     const Type d = type_of<D>, s = type_of<S>;
     r.add(Operation::cvt, d, s, {}, resize<D, S>());
-    if constexpr (!holds_all_of<D, S>)  // else PTX has no .sat
+    if constexpr (!holds_all_of<D, S>)  // otherwise PTX has no .sat
         r.add(Operation::cvt, d, s, {Flag::sat}, unary<ResizeSaturated<D, S>, In<D>, In<S>>);
 }
 
@@ -179,7 +179,7 @@ void float_to_integer(Registry& r) {
     r.add(Operation::cvt, d, s, {R}, plain);
     r.add(Operation::cvt, d, s, {R, Flag::sat}, plain);
     if constexpr (std::is_same_v<S, float>) {
-        // Only a rounding away from zero makes anything but 0 of a subnormal.
+        // Only rounding away from zero gives a subnormal another result than 0.
         constexpr bool sees_subnormals = R == Flag::rmi || R == Flag::rpi;
         using Flushed =
             std::conditional_t<sees_subnormals, FtzInputs<ToInteger<D, S, R>>, ToInteger<D, S, R>>;
@@ -189,14 +189,14 @@ void float_to_integer(Registry& r) {
     }
 }
 
-// Calls visit.operator()<R>(flags) for each direction, of which the nearest is not a flag of a key.
+// Calls visit.operator()<R>(flags) for each direction. Rounding to nearest is not a flag in the key.
 template <class Visit>
 void each_direction(const Visit& visit) {
     visit.template operator()<Flag::rn>({});
     for_flags<Flag::rz, Flag::rm, Flag::rp>([&]<Flag R>() { visit.template operator()<R>({R}); });
 }
 
-// F from S to D. The processor rounds to floats and doubles in the direction R.
+// Applies F from S to D. The processor rounds floats and doubles in direction R.
 template <class F, class D, class S, Flag R>
 constexpr Lockstep directed() {
     constexpr Handler plain = unary<F, D, In<S>>;
@@ -211,17 +211,17 @@ void integer_to_float(Registry& r) {
     each_direction([&]<Flag R>(FlagSet flags) {
         using Rounded = ToFloat<D, S, is_small<D> ? R : Flag::rn>;
         r.add(Operation::cvt, type_of<D>, type_of<S>, flags, directed<Rounded, D, S, R>());
-        // Integers in [0, 1] are exact.
+        // Integers in [0, 1] convert exactly.
         r.add(Operation::cvt, type_of<D>, type_of<S>, flags | FlagSet{Flag::sat},
               unary<Sat<ToFloat<D, S>>, D, In<S>>);
     });
 }
 
-// What is rounded to a half is clamped before, which is the same and takes less.
+// Values that are rounded to a half are clamped first, which gives the same result at less cost.
 template <class F, class D, class S>
 using Saturated = std::conditional_t<is_small<D> && std::is_floating_point_v<S>, SatInputs<F>, Sat<F>>;
 
-// With .sat and without, and with .ftz if there is a `Flushing`.
+// Registers the conversion with and without .sat, and with .ftz if `Flushing` is given.
 template <class D, class S, class F, class Flushing = void, Flag R = Flag::rn>
 void with_modifiers(Registry& r, FlagSet flags = {}) {
     const auto add = [&]<class Modified>(FlagSet modifiers) {
@@ -249,8 +249,8 @@ void from_integer(Registry& r) {
     for_types<float, double, Half, Brain>([&]<class D>() { integer_to_float<D, S>(r); });
 }
 
-// PTX has .ftz flush a subnormal float here too; GPUs do so for bfloat16 alone, and a half from a subnormal float is the
-// least one if rounded away from zero.
+// PTX says that .ftz flushes a subnormal float here too. GPUs do so only for bfloat16; a subnormal float rounded away from
+// zero gives the least half.
 template <class H, Flag R>
 void narrow_float(Registry& r, FlagSet flags) {
     using Rounded = ToFloat<H, float, R>;
@@ -274,7 +274,7 @@ void register_conversions(Registry& r) {
     with_modifiers<float, float, ToFloat<float, float>, Ftz<ToFloat<float, float>>>(r);
     with_modifiers<double, double, ToFloat<double, double>, Ftz<ToFloat<double, double>>>(r);
     with_modifiers<double, float, ToFloat<double, float>, Ftz<ToFloat<double, float>>>(r);
-    // Every half is zero or a normal float: .ftz finds nothing to flush.
+    // Every half is zero or a normal float, so .ftz has no effect.
     with_modifiers<float, Half, ToFloat<float, Half>, ToFloat<float, Half>>(r);
     with_modifiers<float, Brain, ToFloat<float, Brain>, FtzInputs<ToFloat<float, Brain>>>(r);
     with_modifiers<double, Half, ToFloat<double, Half>>(r);

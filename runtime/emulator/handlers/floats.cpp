@@ -1,4 +1,5 @@
-// Floating-point arithmetic: exact where PTX says so, approximations correctly rounded from double.
+// Handlers of floating-point arithmetic. Results are exact where PTX requires it; approximations are correctly rounded from
+// double.
 #include <fenv.h>
 #include <math.h>
 
@@ -44,14 +45,14 @@ using Copysign = decltype([]<class T>(T a, T b) -> T {  // PTX: the sign of a, t
     return bits_as<T>((bits_as<BitsOf<T>>(a) & sign_bit<T>) | (bits_as<BitsOf<T>>(b) & ~sign_bit<T>));
 });
 
-// The number wins over NaN, and -0 is less than +0; with NanWins a NaN gives the canonical one.
+// A number wins over NaN, and -0 is less than +0. With NanWins a NaN gives the canonical NaN.
 template <bool IsMax, bool NanWins>
 struct FExtreme {
     template <class T>
     T operator()(T a, T b) const {
         using U = BitsOf<T>;
         const U x = bits_as<U>(a), y = bits_as<U>(b);
-        const T equal = bits_as<T>(static_cast<U>(IsMax ? x & y : x | y));  // of two zeros
+        const T equal = bits_as<T>(static_cast<U>(IsMax ? x & y : x | y));  // for two zeros
         const T canonical_nan = bits_as<T>(static_cast<U>(~sign_bit<T>));
         T r = (IsMax ? a > b : a < b) ? a : a == b ? equal : b;
         if (a != a) r = NanWins ? canonical_nan : b;
@@ -59,7 +60,7 @@ struct FExtreme {
         return r;
     }
 };
-// Of the magnitudes, with the sign that the product would have.
+// Applies `Extreme` to the magnitudes; the result has the sign of the product.
 template <class Extreme>
 struct XorSign {
     template <class T>
@@ -101,8 +102,9 @@ struct Testp {
     }
 };
 
-// .ftz of products and quotients: zero is what is less than the least normal number when it is rounded to 24 bits. An H100
-// flushes 2^-126 * (1 - 2^-24), though rounded as a subnormal number it is 2^-126; ptxas's division does the same.
+// .ftz of products and quotients: the result is zero if it is less than the least normal number when rounded to 24 bits. An
+// H100 flushes 2^-126 * (1 - 2^-24), although rounding it as a subnormal number gives 2^-126; ptxas's division does the
+// same.
 template <class F>
 struct FtzRounded {
     float operator()(float a, float b) const {
@@ -115,7 +117,7 @@ struct FtzRounded {
     }
 
   private:
-    // Far from subnormal numbers; where it overflows the result is not tiny.
+    // Scales the result away from subnormal numbers. If scaling overflows, the result is not tiny.
     static constexpr float up = 0x1p64f;
     static float unless_tiny(float r, float scaled) {
         const std::uint32_t sign = bits_as<std::uint32_t>(r) & sign_bit<float>;
@@ -125,20 +127,20 @@ struct FtzRounded {
 };
 
 // --- halves ------------------------------------------------------------------------------------------------
-// Computed in float, which is wide enough that rounding twice changes nothing; fma in double.
+// Computed in float, which is wide enough that double rounding changes nothing; fma is computed in double.
 
 template <class F, class H>
 struct Small {
     H operator()(auto... a) const { return from_float<H>(F{}(to_float(a)...)); }
 };
-// Flushes: .ftz of what is computed, as of FtzRounded: zero is what is less than 2^-14 when it is rounded to 11 bits.
+// `Flushes`: .ftz of the result as in FtzRounded: zero if it is less than 2^-14 when rounded to 11 bits.
 template <class H, bool Saturate, bool Relu, bool Flushes = false>
 struct SmallFma {
     H operator()(H a, H b, H c) const {
         const double product = static_cast<double>(to_float(a)) * static_cast<double>(to_float(b));
         const double addend = static_cast<double>(to_float(c));
         double sum = product + addend;
-        // Round to odd: what the sum loses may decide a tie of the second rounding.
+        // Rounds to odd, because the bits that the sum loses may decide a tie in the second rounding.
         const double back = sum - product, error = (product - (sum - back)) + (addend - back);
         if (error != 0 && sum == sum && (bits_as<std::uint64_t>(sum) & 1) == 0 && back - back == 0) {
             const bool grow = (error > 0) == (sum > 0);
@@ -153,11 +155,11 @@ struct SmallFma {
 template <bool Saturate>
 struct FlushedProduct {
     Half operator()(Half a, Half b) const {
-        constexpr Half minus_zero{0x8000};  // changes no sum, of zeros neither
+        constexpr Half minus_zero{0x8000};  // the identity of addition, also for zeros
         return SmallFma<Half, Saturate, false, true>{}(a, b, minus_zero);
     }
 };
-// What reproduces an H100: the power is rounded to zero, and 23 bits behind the argument's point count.
+// ex2 as an H100 computes it: the argument has 23 fraction bits and the power is rounded toward zero.
 template <class H>
 struct SmallEx2 {
     H operator()(H a) const {
@@ -166,8 +168,8 @@ struct SmallEx2 {
         return rounded_to_small<H, Flag::rz>(power < beyond ? power : power * __builtin_inf());
     }
 };
-// .oob: a factor that is the NaN that stands for what lies outside of a tensor makes the result +0. PTX does not say
-// which NaN that is; GPUs that fill tiles with it use this one, and tell it whatever its sign.
+// .oob: if a factor is the NaN that marks elements outside a tensor, the result is +0. PTX does not say which NaN that is.
+// GPUs that fill tiles use this one, and recognise it with either sign.
 template <class F>
 struct Oob {
     template <class H>
@@ -205,7 +207,7 @@ void add_rounded(Registry& r, Operation operation, FlagSet flags) {
 template <class F, int Arity>
 void add_basic(Registry& r, Operation operation) {
     add_rounded<F, float, Arity>(r, operation, {});
-    // Sums that small are exact, and roots and reciprocals end where subnormal numbers have all their bits.
+    // Such small sums are exact, and no root or reciprocal below 2^-126 rounds up to it.
     constexpr bool rounds = __is_same(F, FMul) || __is_same(F, Fma) || __is_same(F, FDiv);
     using Flushing = std::conditional_t<rounds, FtzRounded<F>, Ftz<F>>;
     add_rounded<Flushing, float, Arity>(r, operation, {Flag::ftz});
@@ -216,7 +218,7 @@ void add_basic(Registry& r, Operation operation) {
     }
 }
 
-// With .ftz and without.
+// Registers the operation with and without .ftz.
 template <class F, int Arity = 1, class T = float>
 void add_unrounded(Registry& r, Operation operation, FlagSet flags = {}) {
     r.add(operation, type_of<T>, Type::none, flags, elementwise<F, T, Arity>());
@@ -240,7 +242,7 @@ void add_small(Registry& r, Operation operation, FlagSet flags, Type one, Type t
     r.add(operation, two, Type::none, flags, elementwise<Twice<F, H>, std::uint32_t, Arity>());
 }
 
-// What f16 has with .ftz and without.
+// Registers an f16 operation with and without .ftz.
 template <class F, int Arity, class Flushing = F>
 void add_flushing(Registry& r, Operation operation, FlagSet flags = {}) {
     add_small<F, Half, Arity>(r, operation, flags, Type::f16, Type::f16x2);
@@ -327,7 +329,7 @@ void register_floats(Registry& r) {
 
     add_halves<Half>(r, Type::f16, Type::f16x2);
     add_halves<Brain>(r, Type::bf16, Type::bf16x2);
-    // PTX saturates and flushes f16 only.
+    // PTX has saturation and flushing only for f16.
     const auto add_fma = [&]<bool Saturate, bool Relu>(FlagSet flags) {
         using Flushing = SmallFma<Half, Saturate, Relu, true>;
         add_flushing<SmallFma<Half, Saturate, Relu>, 3, Flushing>(r, Operation::fma, flags);
@@ -343,7 +345,7 @@ void register_floats(Registry& r) {
     add_flushing<Small<Sat<FAdd>, Half>, 2>(r, Operation::add, {Flag::sat});
     add_flushing<Small<Sat<FSub>, Half>, 2>(r, Operation::sub, {Flag::sat});
     add_flushing<Small<Sat<FMul>, Half>, 2, FlushedProduct<true>>(r, Operation::mul, {Flag::sat});
-    // PTX has ex2 of halves without .ftz, and of bfloat16 with it.
+    // PTX has ex2 of halves only without .ftz, and of bfloat16 only with it.
     add_small<SmallEx2<Half>, Half, 1>(r, Operation::ex2, {}, Type::f16, Type::f16x2);
     add_small<Ftz<SmallEx2<Brain>>, Brain, 1>(r, Operation::ex2, {Flag::ftz}, Type::bf16, Type::bf16x2);
 }

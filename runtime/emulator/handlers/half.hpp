@@ -1,4 +1,4 @@
-// Half and bfloat16 as bits, and rounding a double to either in any direction. Handler files only.
+// Half and bfloat16 as bits, and conversions of a double to them in any rounding direction. For handler files only.
 #pragma once
 
 #include "handlers/simd.hpp"
@@ -6,7 +6,7 @@
 namespace emulated::machine::BASCULE_ISA {
 namespace {
 
-// Distinct types for the same 16 bits.
+// Two distinct types with 16 bits each.
 struct Half {
     u16 bits;
 };
@@ -17,14 +17,14 @@ struct Brain {
 inline float to_float(Half h) {
     const u32 magnitude = h.bits & 0x7fffu;
     const u32 sign = static_cast<u32>(h.bits & 0x8000u) << 16;
-    // Shifting the exponent into place leaves it too small by 112, also for subnormals.
+    // After the shift the exponent is 112 too small, also for subnormals.
     const float scaled = bits_as<float>(magnitude << 13) * bits_as<float>(0x7780'0000u);
     const u32 special = magnitude << 13 | 0x7f80'0000u;
     return bits_as<float>((magnitude >= 0x7c00 ? special : bits_as<u32>(scaled)) | sign);
 }
 inline float to_float(Brain b) { return bits_as<float>(static_cast<u32>(b.bits) << 16); }
 
-// To the nearest, ties to even.
+// Rounds to the nearest value, ties to even.
 inline Half to_half(float value) {
     const u32 bits = bits_as<u32>(value);
     const u32 magnitude = bits & 0x7fff'ffffu;
@@ -56,7 +56,7 @@ constexpr Type type_of<Half> = Type::f16;
 template <>
 constexpr Type type_of<Brain> = Type::bf16;
 
-// `value` with `mantissa` stored bits and an exponent bias, rounded as the flag says.
+// Rounds `value` to a format with `mantissa` stored bits and this exponent bias. The flag is the rounding direction.
 template <Flag Rounding>
 inline u16 round_to_small(double value, unsigned mantissa, int bias) {
     const u64 bits = bits_as<u64>(value);
@@ -69,11 +69,11 @@ inline u16 round_to_small(double value, unsigned mantissa, int bias) {
     const bool away = Rounding == Flag::rp ? sign == 0 : Rounding == Flag::rm ? sign != 0 : false;
     int exponent = static_cast<int>(magnitude >> 52) - 1023;
     u64 significand = (magnitude & ((1ull << 52) - 1)) | (1ull << 52);
-    if (magnitude >> 52 == 0) {  // far below both formats
+    if (magnitude >> 52 == 0) {  // far below the least number of both formats
         significand = 1;
         exponent = -1022;
     }
-    // Bits below the last place of the result: more of them for a subnormal.
+    // The number of bits below the last bit of the result; a subnormal result has more of them.
     int drop = 52 - static_cast<int>(mantissa);
     int biased = exponent + bias;
     if (biased < 1) {
@@ -85,13 +85,13 @@ inline u16 round_to_small(double value, unsigned mantissa, int bias) {
               half = 1ull << (drop - 1);
     const bool up = Rounding == Flag::rn ? lost > half || (lost == half && (kept & 1)) : away && lost != 0;
     const u64 rounded = kept + (up ? 1 : 0);
-    // The implicit bit adds one to the exponent by itself; a subnormal has none.
+    // The implicit bit increments the exponent; a subnormal has no implicit bit.
     u64 r = rounded + (static_cast<u64>(biased - 1) << mantissa);
     if (r >= infinity) r = Rounding == Flag::rn || away ? infinity : infinity - 1u;
     return static_cast<u16>(sign | r);
 }
 
-// Not inlined: this is one lane's work, and there are a hundred conversions that end with it.
+// Not inlined, because it runs for one lane and a hundred conversions call it.
 template <class H, Flag R>
 __attribute__((noinline)) H rounded_to_small(double v) {
     if constexpr (std::is_same_v<H, Half>)
@@ -141,7 +141,7 @@ struct SatInputs {
     auto operator()(auto... a) const { return F{}(saturated(a)...); }
 };
 
-// Both halves of 32 bits.
+// Applies F to both halves of 32 bits.
 template <class F, class H>
 struct Twice {
     u32 operator()(auto... a) const {

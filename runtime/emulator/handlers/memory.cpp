@@ -1,4 +1,4 @@
-// Loads, stores and parameters.
+// Handlers of loads, stores and parameters.
 #include <type_traits>
 
 #include "handlers/access.hpp"
@@ -18,8 +18,8 @@ inline void write_at(std::uintptr_t at, M v) {
 }
 
 // --- patterns ----------------------------------------------------------------------------------------------
-// A full warp mostly reads consecutive addresses, or one, or does so by halves, as rows of 16 threads do.
-// Each is recognised without filling s.offset; an instruction tries first what it did last.
+// A full warp mostly reads consecutive addresses, or a single one, or does so in each half, like rows of 16 threads. These
+// patterns are recognised without filling s.offset. An instruction first tries its last pattern.
 
 enum class Pattern : std::uint8_t {
     consecutive,
@@ -36,7 +36,7 @@ constexpr bool is_whole(Pattern pattern) {
     return pattern == Pattern::consecutive || pattern == Pattern::uniform;
 }
 
-// How far the lanes of a half lie behind its first: consecutive, and at one address.
+// Offsets of the lanes of a half from its first lane, for consecutive addresses and for a single one.
 template <class A, u32 Step>
 struct Rises {
     alignas(64) A of[2][16] = {};
@@ -64,7 +64,7 @@ inline bool are_zero(const A (&values)[Count]) {
 #endif
 }
 
-// Whether the addresses have a pattern that is not `scattered`.
+// True if the addresses follow a pattern other than `scattered`.
 template <class A, u32 Step>
 inline bool follows(const A* a, Pattern pattern) {
     const A* rise = rises<A, Step>.of[is_uniform(pattern)];
@@ -73,7 +73,7 @@ inline bool follows(const A* a, Pattern pattern) {
     const auto is_wrong = [&](u32 l) __attribute__((always_inline)) {
         return (a[l] ^ (first + rise[l])) | (a[16 + l] ^ (second + rise[l]));
     };
-    // As many at a time as a register holds, so that the sum of what is wrong stays in one.
+    // A vector register holds `count` elements, so the differences are collected in one register.
     constexpr u32 count = 64 / sizeof(A);
     alignas(64) A wrong[count];
     BASCULE_LANE_LOOP
@@ -81,7 +81,7 @@ inline bool follows(const A* a, Pattern pattern) {
     return are_zero(wrong);
 }
 
-// What is scattered is looked at again now and then: another warp may be tidier.
+// Scattered addresses are checked again after this many instructions, because another warp may follow a pattern.
 constexpr std::uint8_t patience = 32;
 
 template <class A, u32 Step>
@@ -106,7 +106,7 @@ __attribute__((noinline)) bool recognise(const A* a, AllocationCache& cache, boo
     return learn && learn_pattern<A, Step>(a, cache);
 }
 
-/// Where the two halves of a warp begin.
+/// The host addresses of the two halves of a warp.
 struct Spot {
     Pattern pattern = Pattern::scattered;
     std::byte* half[2] = {nullptr, nullptr};
@@ -118,7 +118,8 @@ inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction
     AllocationCache& cache = s.caches[i->extra];
     AllocationCache& known = s.caches[i->operand[Instruction::pattern]];
     const A* a = lanes_at<A>(s, slot);
-    // What inactive lanes hold says little: nothing is learnt from it, and it need not hold for the next instruction.
+    // Addresses of inactive lanes are arbitrary. With them no pattern is learnt, and that of the previous access is not
+    // assumed.
     const bool all = s.mask == full_mask;
     if (!(all && (i->bits & Instruction::same_pattern)) && !recognise<A, Access>(a, known, all)) return false;
     spot.pattern = reinterpret_cast<Pattern&>(known.pattern);
@@ -155,7 +156,7 @@ inline __attribute__((always_inline)) bool find_spot(Lanes& s, const Instruction
     return true;
 }
 
-// Accesses of two and four values, and addresses of an unusual width, by full warps: one function a space and size.
+// Full warps that access two or four values, or use addresses of an unusual width. One function per space and size.
 template <Space Where, u32 Bytes>
 __attribute__((noinline)) bool find_unusual_spot(Lanes& s, const Instruction* i, u32 slot, bool write,
                                                  Spot& spot) {
@@ -176,8 +177,8 @@ __attribute__((noinline)) bool find_unusual_spot(Lanes& s, const Instruction* i,
 
 constexpr bool has_spots(Space space) { return space != Space::local && space != Space::param; }
 
-// One value, at a 32-bit address of shared memory or a 64-bit address elsewhere, is found without a call. Inactive
-// lanes may only be read, and only while nobody asks what was.
+// Accesses of one value, with a 32-bit address in shared memory or a 64-bit address elsewhere, are found without a call.
+// Inactive lanes may only be read, and only if accesses are not logged.
 template <Space Where, class M>
 inline __attribute__((always_inline)) bool find_usual_spot(Lanes& s, const Instruction* i, u32 slot,
                                                            bool write, Spot& spot) {
@@ -229,7 +230,7 @@ inline void read_spot(const Spot& spot, R* d, u32 count, u32 displacement) {
     }
 }
 
-// Where the lanes of a full warp read or write shared memory, checked in one go; false where one does not lie in it.
+// Offsets of the lanes of a full warp in shared memory, checked at once. Returns false if one is outside.
 template <class A>
 __attribute__((noinline)) bool find_in_shared(Lanes& s, const Instruction* i, u32 access, u32* offset) {
     if (s.shared_bytes < access) return false;
@@ -277,14 +278,13 @@ inline bool gather_shared(Lanes& s, const Instruction* i, R* d) {
     return true;
 }
 
-// Lanes at s.offset from s.base.
+// Reads the lanes' values at s.base + s.offset.
 template <class M, class R>
 inline void read_lanes(Lanes& s, R* r, u32 displacement) {
     const std::uintptr_t base = s.base + displacement;
     for (unsigned l = 0; l < 32; ++l) r[l] = static_cast<R>(read_at<M>(base + s.offset[l]));
 }
 
-// The k-th register of a load or store.
 template <class R>
 inline R* register_at(Lanes& s, const Instruction* i, u32 k) {
     return lanes_at<R>(s, i->count == 1 ? i->operand[0] : s.lists[i->operand[0] + k]);
@@ -321,7 +321,7 @@ __attribute__((noinline)) const Instruction* load_unusual(Lanes& s, const Instru
     return next(s, i + 1);
 }
 
-// A value in memory of type M, in a register of type R: extended by M's sign.
+// Loads a value of type M into a register of type R, extended by M's sign.
 template <Space Where, class M, class R>
 const Instruction* load(Lanes& s, const Instruction* i) {
     Spot spot;
@@ -333,8 +333,8 @@ const Instruction* load(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
-// Calls access(registers, spot) for each warp in lockstep, as long as their addresses have the pattern of the last time and
-// lie where they lay then; the others go one by one.
+// Calls access(registers, spot) for each warp in lockstep while their addresses follow the last pattern within the same
+// allocation. The other warps run one by one.
 template <Space Where, class M, bool Write, class Access>
 inline __attribute__((always_inline)) const Instruction* for_each_spot(Lanes& s, const Instruction* i,
                                                                        Access&& access) {
@@ -350,7 +350,7 @@ inline __attribute__((always_inline)) const Instruction* for_each_spot(Lanes& s,
     std::byte* const host = narrow ? s.shared : cache.host;
     const bool same = i->bits & Instruction::same_pattern, whole = is_whole(pattern);
     const u64 extent = (is_uniform(pattern) ? 1 : whole ? 32 : 16) * sizeof(M);
-    // What is added is the same for all lanes of all warps.
+    // The displacement is the same for all lanes of all warps.
     const Address displacement = displacement_of<Address, Where>(s.registers, i);
     const u32 slot = i->operand[1], file_bytes = s.file_bytes, others = s.in_step;
     std::byte* registers = s.registers;
@@ -381,8 +381,8 @@ const Instruction* load_together(Lanes& s, const Instruction* i) {
         });
 }
 
-// Reads an access of every lane, where bytes that do not count need not be memory: those are 0. NVRTC's mask omits bytes
-// that its kernel uses, and a GPU reads all of them.
+// Reads a wide value for every lane. Unused bytes that are not in memory are read as 0. All bytes in memory are read, as on
+// a GPU, because NVRTC's mask omits bytes that its kernel uses.
 __attribute__((noinline)) bool read_used(Lanes& s, const Instruction* i, Space space, u32 access,
                                          std::byte (*values)[32]) {
     read_addresses(s, i, i->operand[1]);
@@ -419,7 +419,7 @@ __attribute__((noinline)) bool read_used(Lanes& s, const Instruction* i, Space s
     return true;
 }
 
-// The same load where only some bytes count.
+// A load of which only some bytes are used.
 template <Space Where, class M, class R>
 const Instruction* load_used(Lanes& s, const Instruction* i) {
     const u32 count = i->count;
@@ -460,7 +460,7 @@ inline void write_spot(const Spot& spot, const R* a, u32 count, u32 displacement
     }
 }
 
-// Where lanes write to one address, the last one stays.
+// If several lanes write to one address, the last one wins.
 template <Space Where, class M, class R>
 __attribute__((noinline)) const Instruction* store_unusual(Lanes& s, const Instruction* i) {
     const u32 count = i->count;
@@ -515,7 +515,7 @@ const Instruction* store_together(Lanes& s, const Instruction* i) {
         });
 }
 
-// A line that is discarded holds nothing until it is written: poison, as in fresh memory.
+// A discarded line is filled with poison, like fresh memory, until it is written.
 template <Space Where>
 const Instruction* discard(Lanes& s, const Instruction* i) {
     constexpr u32 line = 128;

@@ -1,4 +1,4 @@
-// Shuffles of a warp at once: which lane each lane reads, then what that lane has.
+// Handlers of shuffles. They compute the source lane of each lane first, then permute the whole warp at once.
 #include "handlers/simd.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
@@ -34,11 +34,11 @@ const Instruction* shuffle(Lanes& s, const Instruction* i) {
                            : Mode == Flag::down ? l + distance
                            : Mode == Flag::bfly ? l ^ distance
                                                 : low | (distance & ~segment));
-        const bool ok = Mode == Flag::up ? at >= s32(bound) : at <= s32(bound);  // .up: the lower bound
+        const bool ok = Mode == Flag::up ? at >= s32(bound) : at <= s32(bound);  // .up: a lower bound
         from[l] = ok ? u32(at) : l;
         inside[l] = ok ? full_mask : 0u;
-        // What the manual leaves undefined, because the other lane is not in the mask or has ended, is all ones: no
-        // address, and a NaN as a number. The register there may have any leftover.
+        // If the source lane is not in the mask or has ended, the manual leaves the result undefined; here it is all ones,
+        // which is an invalid address and a NaN.
         undefined[l] = ((members[l] & mask) >> from[l] & 1u) - 1u;
     }
     permute(a, from, r);

@@ -1,5 +1,5 @@
-// Loops over 32 lanes. Included only by handler files, which define BASCULE_ISA: everything here is in that
-// namespace and internal, so each instruction set has its own copy.
+// Loops over 32 lanes. Only handler files include this and define BASCULE_ISA. Everything is in that namespace and
+// internal, so each instruction set has its own copy.
 #pragma once
 
 #include <cfenv>
@@ -47,7 +47,7 @@ inline To bits_as(From from) {
     return __builtin_bit_cast(To, from);
 }
 
-/// to[lane] = from[lane] where the mask says so.
+/// Sets to[lane] = from[lane] for the lanes in the mask.
 template <class T>
 inline void blend(T* to, const T* from, std::uint32_t mask) {
     using U = BitsOf<T>;
@@ -65,7 +65,7 @@ inline void write_predicate(Lanes& s, std::uint32_t offset, std::uint32_t value)
     d = (d & ~s.write_mask) | (value & s.write_mask);
 }
 
-/// One bit per lane from 32 words that are all ones or zero.
+/// Packs 32 words that are all ones or zero into one bit per lane.
 inline std::uint32_t pack_mask(const std::uint32_t* words) {
     std::uint32_t mask = 0;
 #if defined(__AVX512DQ__)
@@ -90,10 +90,10 @@ inline std::uint32_t pack_mask(const std::uint32_t* words) {
 }
 
 // --- elementwise handlers: F{}(sources...) for every lane ---------------------------------------------
-// A full mask writes in place; otherwise inactive lanes keep what they have.
+// With a full mask they write in place; otherwise inactive lanes keep their values.
 
-/// Calls visit(registers) for each warp that runs: one, or those in lockstep. What it reads of the instruction it is to
-/// have read before: the compiler takes each write for one that may change it.
+/// Calls visit(registers) for each running warp: one, or those in lockstep. Callers read the instruction's fields
+/// beforehand, because the compiler assumes that each write may change them.
 template <class Visit>
 inline __attribute__((always_inline)) void for_each_warp(Lanes& s, Visit&& visit) {
     std::byte* registers = s.registers;
@@ -105,14 +105,14 @@ inline __attribute__((always_inline)) void for_each_warp(Lanes& s, Visit&& visit
     }
 }
 
-/// Calls loop(registers, to) for each, which fills the 32 lanes of `to`.
+/// Calls loop(registers, to) for each warp; it fills the 32 lanes of `to`.
 template <class D, class Loop>
 inline __attribute__((always_inline)) const Instruction* for_each_lane(Lanes& s, const Instruction* i,
                                                                        Loop&& loop) {
     const bool all = s.write_mask == full_mask;
-    // One loop for both places: half the code of a loop for each. A branch chooses, which a processor foresees;
-    // the empty assembler text keeps it from becoming a conditional move, for which later loads would wait.
-    // Not on the stack: a handler without a frame of its own begins and ends in fewer instructions.
+    // One loop serves both destinations, with half the code of two. The destination is chosen by a predictable branch; the
+    // empty assembler statement prevents a conditional move, for which later loads would wait. The destination is not on
+    // the stack, because a handler without a stack frame starts and ends in fewer instructions.
     std::ptrdiff_t result = i->operand[0];
     if (!all) [[unlikely]] {
         result = s.aside - s.registers;
@@ -168,7 +168,7 @@ const Instruction* run_ternary(Lanes& s, const Instruction* i) {
 template <class F, class D, class A = D, class B = A, class C = B>
 constexpr Lockstep ternary{run_ternary<F, D, A, B, C>};
 
-/// The predicate operand[0] of each warp becomes make(registers).
+/// Sets the predicate operand[0] of each warp to make(registers).
 template <class Make>
 inline __attribute__((always_inline)) void write_predicates(Lanes& s, const Instruction* i, Make&& make) {
     for_each_warp(
@@ -216,7 +216,7 @@ const Instruction* run_compare(Lanes& s, const Instruction* i) {
 template <class F, class T>
 constexpr Lockstep compare{run_compare<F, T>};
 
-/// And what looks at the predicate, in the same instruction.
+/// A comparison fused with the instruction that uses its predicate.
 template <class F, class T, Handler Then>
 const Instruction* run_compare_then(Lanes& s, const Instruction* i) {
     write_comparison<F, T>(s, i);
@@ -231,11 +231,10 @@ using Le = decltype([]<class T>(T a, T b) -> bool { return a <= b; });
 using Gt = decltype([]<class T>(T a, T b) -> bool { return a > b; });
 using Ge = decltype([]<class T>(T a, T b) -> bool { return a >= b; });
 
-// The end of an instruction that runs alone.
+// The handler that ends a single-instruction run.
 inline const Instruction* stand_still(Lanes&, const Instruction* i) { return i; }
 
-/// A directed rounding is the processor's while one instruction runs. The calls are opaque, so nothing moves
-/// across them.
+/// Sets the processor's rounding mode for one instruction. The calls are opaque, so the compiler moves nothing across them.
 template <int Mode, Handler H>
 const Instruction* run_rounded(Lanes& s, const Instruction* i) {
     Instruction alone[2] = {*i, {}};
@@ -245,11 +244,11 @@ const Instruction* run_rounded(Lanes& s, const Instruction* i) {
     fesetround(FE_TONEAREST);
     return next(s, i + 1);
 }
-/// H is a Lockstep's.
+/// `H` must be a handler of lockstep mode.
 template <int Mode, Handler H>
 constexpr Lockstep rounded{run_rounded<Mode, H>};
 
-/// The PTX type of a C++ number.
+/// The PTX type of a C++ arithmetic type.
 template <class T>
 constexpr Type type_of = std::is_same_v<T, float>    ? Type::f32
                          : std::is_same_v<T, double> ? Type::f64

@@ -1,7 +1,6 @@
-// Products of matrices: mma, mma.sp and wmma.mma. The registers are turned once into numbers that the
-// processor computes with (float, double, 32-bit integers), 8 x 8 sums are kept in its registers, and the
-// products are added in order of k: each is rounded to the sum's precision, as is each sum. Sums of integers
-// are exact, whatever the order.
+// Matrix products: mma, mma.sp and wmma.mma. Elements are converted once to types that the processor computes with (float,
+// double, 32-bit integers), and 8 x 8 sums are kept in vector registers. Products are added in order of k; each product and
+// each sum is rounded to the precision of the sum. Integer sums are exact, whatever the order.
 #include "handlers/tensor.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
@@ -14,8 +13,8 @@ struct VectorOf {
 template <class T>
 using Vector = typename VectorOf<T>::type;
 
-constexpr u32 most_elements = 16 * 64;  // of A or B, as far as they are stored
-constexpr u32 most_stored = 64;         // of a row of a sparse A
+constexpr u32 most_elements = 16 * 64;  // stored elements of A or B
+constexpr u32 most_stored = 64;         // per row of a sparse A
 
 // --- elements ----------------------------------------------------------------------------------------------
 
@@ -32,23 +31,23 @@ struct FromHalf {
 struct FromBrain {
     float operator()(const std::byte* from, u32 k) const { return to_float(Brain{word_at<u16>(from, k)}); }
 };
-/// The manual leaves the last 13 bits of a register open; they do not count.
+/// The manual leaves the last 13 bits of a register undefined; they are ignored.
 struct FromTf32 {
     float operator()(const std::byte* from, u32 k) const {
         return bits_as<float>(word_at<u32>(from, k) & 0xffff'e000u);
     }
 };
-/// 1.5.2 bits, the upper half of a half.
+/// 1 sign, 5 exponent and 2 mantissa bits: the upper half of an f16.
 struct FromE5m2 {
     float operator()(const std::byte* from, u32 k) const {
         return to_float(Half{static_cast<u16>(word_at<u8>(from, k) << 8)});
     }
 };
-/// 1.4.3 bits with a bias of 7; without infinities.
+/// 1 sign, 4 exponent and 3 mantissa bits with a bias of 7; no infinities.
 struct FromE4m3 {
     float operator()(const std::byte* from, u32 k) const {
         const u32 bits = word_at<u8>(from, k), magnitude = bits & 0x7f;
-        // As in to_float: the exponent in its place is too small by 127 - 7.
+        // As in to_float, the shifted exponent is 127 - 7 too small.
         const float scaled = bits_as<float>(magnitude << 20) * bits_as<float>((120u + 127u) << 23);
         const u32 value = magnitude == 0x7f ? 0x7fc0'0000u : bits_as<u32>(scaled);
         return bits_as<float>(value | (bits & 0x80) << 24);
@@ -71,7 +70,7 @@ struct Whole {
     T operator()(const std::byte* from, u32 k) const { return word_at<T>(from, k); }
 };
 
-/// The elements of one register of all lanes, which are 8 rows of a block.
+/// Reads the elements of one register of all lanes, which are 8 rows of a block.
 template <class T>
 using Read = void (*)(const std::byte*, T*);
 
@@ -131,7 +130,7 @@ inline float canonical(float v) { return v == v ? v : bits_as<float>(0x7fff'ffff
 inline double canonical(double v) { return v; }
 inline u32 canonical(u32 v) { return v; }
 
-// C and D: a register of two halves, or a pair of registers; the first is number `k` of the list.
+// Reads a block of C or D: one register with two halves, or a pair of registers. `k` is the index of the first in the list.
 template <class T>
 inline void read_block(Lanes& s, const Instruction* i, u32 k, bool halves, T* to) {
     if constexpr (std::is_same_v<T, float>) {
@@ -164,7 +163,7 @@ inline void write_block(Lanes& s, const Instruction* i, u32 k, bool halves, cons
 struct MultiplyAdd {
     template <class T>
     static inline __attribute__((always_inline)) void step(Vector<T>& sum, T a, const Vector<T>& b) {
-        if constexpr (std::is_same_v<T, double>) {  // f64 is the one that rounds once
+        if constexpr (std::is_same_v<T, double>) {  // only f64 rounds once
             for (int n = 0; n < 8; ++n) sum[n] = __builtin_fma(a, b[n], sum[n]);
         } else {
             const Vector<T> all = {a, a, a, a, a, a, a, a};
@@ -180,9 +179,8 @@ struct CountBits {
     }
 };
 
-/// A block of 8 x 8 sums. `a` has blocks of 8 x `width` elements, `a_step` apart, and `b` a row of 8 for each
-/// k. What is not stored of a sparse A: `columns` tells for each of its rows, `most_stored` apart, and each
-/// stored element its k.
+/// Adds products to a block of 8 x 8 sums. `a` has blocks of 8 x `width` elements, `a_step` apart; `b` has a row of 8 for
+/// each k. For a sparse A, `columns` has the k of each stored element, with rows `most_stored` apart.
 template <class Step, bool Sparse, class T>
 inline __attribute__((always_inline)) void add_products(Sums<T>& sums, const T* a, u32 a_step, u32 blocks,
                                                         u32 width, const Vector<T>* b, const u8* columns) {
@@ -201,9 +199,9 @@ inline __attribute__((always_inline)) void add_products(Sums<T>& sums, const T* 
 }
 
 // --- sparse A ----------------------------------------------------------------------------------------------
-// Metadata has two bits for each unit of A's storage: one element, two of four bits, or half of a tf32. They
-// say which unit of four it is. A row of A has as many bits as it has units with those that are left out; which
-// lanes hold them depends on that.
+// Metadata has two bits for each stored unit of A: one element, two 4-bit elements, or half of a tf32. They give the index
+// of the unit among four. A row of A has as many bits as it has units including those that are not stored. Which lanes hold
+// them depends on that number.
 
 void find_columns(const u32* metadata, u32 selector, const Product& p, u8 (*columns)[most_stored]) {
     const u32 units = p.a == Type::tf32                    ? p.depth * 2u
@@ -211,7 +209,7 @@ void find_columns(const u32* metadata, u32 selector, const Product& p, u8 (*colu
                                                            : p.depth;
     for (u32 row = 0; row < 16; ++row) {
         const u32 group = row % 8 * 4, upper = row / 8;
-        const auto unit_at = [&](u32 stored) -> u32 {  // of the row
+        const auto unit_at = [&](u32 stored) -> u32 {  // within the row
             const u32 bit = 2 * stored;
             u32 word = 0;
             if (units == 16)
@@ -233,7 +231,7 @@ void find_columns(const u32* metadata, u32 selector, const Product& p, u8 (*colu
 
 // --- the product -------------------------------------------------------------------------------------------
 
-/// Clamps C plus a sum of products that began at 0.
+/// Adds C to sums of products and clamps the results.
 void add_saturating(u32* sums, const u32* c) {
     for (u32 l = 0; l < 64; ++l) {
         const s64 exact = s64{static_cast<s32>(sums[l])} + static_cast<s32>(c[l]);
@@ -245,7 +243,7 @@ void add_saturating(u32* sums, const u32* c) {
 template <class T, class Step, bool Sparse>
 __attribute__((noinline)) void multiply(Lanes& s, const Instruction* i) {
     const Product p = descriptor_of<Product>(i);
-    const bool words = p.a == Type::b1;  // 32 bits of a matrix are one number
+    const bool words = p.a == Type::b1;  // 32 elements of one bit form a word
     const u32 depth = words ? p.depth / 32u : p.depth;
     const u32 width = words ? 4 : 4 * program::elements_per_register(p.a);
     const u32 b_blocks = depth / width, a_blocks = Sparse ? b_blocks / 2 : b_blocks;
@@ -255,7 +253,7 @@ __attribute__((noinline)) void multiply(Lanes& s, const Instruction* i) {
     alignas(64) T a[most_elements], b[most_elements], aside[32 * 8];
     const Read<T> read_a = reader_of(p.a, T{}), read_b = reader_of(p.b, T{});
     for (u32 k = a_first; k < b_first; ++k) read_a(listed(s, i, k), a + (k - a_first) * 8 * width);
-    for (u32 k = b_first; k < c_first; ++k) {  // turned: a row of 8 columns for each element of depth
+    for (u32 k = b_first; k < c_first; ++k) {  // transposed: a row of 8 columns for each k
         read_b(listed(s, i, k), aside);
         T* to = b + (k - b_first) * 8 * width;
         for (u32 c = 0; c < width; ++c) {
@@ -267,7 +265,7 @@ __attribute__((noinline)) void multiply(Lanes& s, const Instruction* i) {
 
     const bool saturates = i->bits & program::ProductBits::saturates;
     const u32 c_step = program::registers_per_block(p.c), d_step = program::registers_per_block(p.d);
-    alignas(64) T blocks[4][64], c[64];  // as many as a product has
+    alignas(64) T blocks[4][64], c[64];  // the maximum number of blocks
     for (u32 k = 0; k < u32{p.rows} * p.columns; ++k) {
         const u32 m = k % p.rows, n = k / p.rows;
         read_block(s, i, c_first + k * c_step, p.c == Type::f16, saturates ? c : blocks[k]);
@@ -279,7 +277,7 @@ __attribute__((noinline)) void multiply(Lanes& s, const Instruction* i) {
             if (saturates) add_saturating(blocks[k], c);
         }
     }
-    // Last, because D may lie where A, B and C do.
+    // Written last, because D may share registers with A, B and C.
     for (u32 k = 0; k < u32{p.rows} * p.columns; ++k)
         write_block(s, i, k * d_step, p.d == Type::f16, blocks[k]);
 }
@@ -293,7 +291,7 @@ const Instruction* product(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
-// mma.m8n8k4 of f16: four products. Lanes 4 q to 4 q + 3 and 16 + 4 q to 16 + 4 q + 3 compute one of them.
+// mma.m8n8k4 of f16 computes four products, each by lanes 4 q to 4 q + 3 and 16 + 4 q to 16 + 4 q + 3.
 const Instruction* small_products(Lanes& s, const Instruction* i) {
     if (!whole_warp(s, i)) return nullptr;
     const Product p = descriptor_of<Product>(i);

@@ -1,4 +1,4 @@
-// What the instructions about matrices share: they need all lanes of the warp. Handler files only.
+// Common parts of the matrix instructions, which need all lanes of the warp. For handler files only.
 #pragma once
 
 #include "handlers/access.hpp"
@@ -10,7 +10,7 @@ namespace {
 using program::Fragment;
 using program::Product;
 
-/// False: some lanes are not here yet, or will never be.
+/// Returns false if lanes have not arrived yet, or can never arrive.
 inline bool whole_warp(Lanes& s, const Instruction* i) {
     if (!meet(s, i, full_mask)) return false;
     if (s.mask == full_mask) [[likely]]
@@ -20,7 +20,7 @@ inline bool whole_warp(Lanes& s, const Instruction* i) {
     return false;
 }
 
-/// The k-th register of an instruction's list.
+/// The k-th register in the instruction's list.
 inline std::byte* listed(Lanes& s, const Instruction* i, u32 k) {
     return reinterpret_cast<std::byte*>(lanes_at<u32>(s, s.lists[i->operand[0] + k]));
 }

@@ -1,5 +1,5 @@
-// Matrices between memory and the registers of a warp. A block of a matrix is eight rows of lanes that follow
-// each other in a register, so a row of memory is copied as a whole where it lies as one.
+// Handlers that move matrices between memory and the registers of a warp. In a register, the lanes of a block form eight
+// rows, so rows that are contiguous in memory are copied whole.
 #include "handlers/tensor.hpp"
 
 namespace emulated::machine::BASCULE_ISA {
@@ -11,10 +11,10 @@ inline void copy(bool loads, std::byte* lane, std::byte* memory, std::size_t byt
     std::memcpy(loads ? lane : memory, loads ? memory : lane, bytes);
 }
 
-/// Where the elements of a fragment lie, in bytes from its first one.
+/// Offsets of a fragment's elements from its first one.
 struct Strides {
     Fragment f;
-    u64 outer = 0, inner = 0;  // bits from element to element
+    u64 outer = 0, inner = 0;  // in bits, between neighbouring elements
 
     Strides(const Fragment& fragment, u32 stride) : f(fragment) {
         const u64 far = u64{stride} * f.bits;
@@ -22,8 +22,8 @@ struct Strides {
         inner = f.inner_contiguous ? f.bits : far;
     }
     u64 at(u32 o, u32 k) const { return (o * outer + k * inner) / 8; }
-    u32 width() const { return u32{f.per_register} * f.registers; }  // elements of a lane in a block
-    /// All of it.
+    u32 width() const { return u32{f.per_register} * f.registers; }  // elements per lane in a block
+    /// The size in bytes from the first to the last element.
     u64 extent() const {
         const u32 last = f.inner * 4u * width() - 1;
         return (((f.outer * 8u - 1) * outer + last * inner) + f.bits + 7) / 8;
@@ -56,7 +56,7 @@ inline void move_elements(Lanes& s, const Instruction* i, const Strides& at, std
     });
 }
 
-// The lanes agree, and the whole matrix lies in one place.
+// Moves the matrix if all lanes have the same address and the whole matrix is in one allocation.
 template <bool Loads>
 void move_whole(Lanes& s, const Instruction* i, const Strides& at, std::byte* host) {
     if (at.f.inner_contiguous && at.f.registers == 1) {
@@ -77,11 +77,11 @@ void move_whole(Lanes& s, const Instruction* i, const Strides& at, std::byte* ho
     move_elements<Loads, 8>(s, i, at, host);
 }
 
-// Lane by lane: their addresses differ, or some of the matrix lies outside of memory. Writes nothing then.
+// Moves the matrix lane by lane if addresses differ or a part is not in memory. Writes nothing if an access fails.
 template <bool Loads, Space Where>
 bool move_lanes(Lanes& s, const Instruction* i, const Fragment& f) {
     const u32* strides = lanes_at<u32>(s, i->operand[2]);
-    const u32 bits = f.inner_contiguous ? u32{f.bits} * f.per_register : f.bits;  // of a piece
+    const u32 bits = f.inner_contiguous ? u32{f.bits} * f.per_register : f.bits;  // per contiguous piece
     const u32 pieces = f.inner_contiguous ? 1 : f.per_register;
     const auto each_piece = [&](auto&& visit) {
         for (u32 l = 0; l < 32; ++l) {
@@ -109,7 +109,7 @@ bool move_lanes(Lanes& s, const Instruction* i, const Fragment& f) {
                     wrong_address, bits / 8, !Loads, name_of(Where));
     }
     const std::size_t lane_bytes = u32{f.bits} * f.per_register / 8;
-    std::byte values[8 * 32 * 8];  // what is loaded: a register may hold a stride
+    std::byte values[8 * 32 * 8];  // loaded values, kept here because a register may hold a stride
     each_piece([&](u32 l, u32 k, u32 byte, u64 address) {
         const u64 place = place_of(s, Where, l, address, bits / 8, !Loads, read_only);
         std::byte* lane = Loads ? values + (k * 32 + l) * lane_bytes : listed(s, i, k) + l * lane_bytes;
@@ -125,7 +125,7 @@ bool move_lanes(Lanes& s, const Instruction* i, const Fragment& f) {
     return true;
 }
 
-// Where the matrix at `address` lies as a whole, or null.
+// The host address of the whole matrix at `address`; null if it is not in one place.
 template <Space Where>
 std::byte* whole_place(Lanes& s, const Instruction* i, u64 address, u64 extent, bool write) {
     const auto inside = [&](u64 base, u64 bytes) {
@@ -144,7 +144,7 @@ std::byte* whole_place(Lanes& s, const Instruction* i, u64 address, u64 extent, 
     return write && cache.read_only ? nullptr : cache.host + (address - cache.base);
 }
 
-// Rows of the matrix, as memory has them.
+// Logs the rows of the matrix as contiguous accesses.
 void note_matrix(Lanes& s, const Instruction* i, const Strides& at, u64 address, bool write) {
     const u32 outer = at.f.outer * 8u, inner = at.f.inner * 4u * at.width();
     const u32 lines = at.f.inner_contiguous ? outer : inner, length = at.f.inner_contiguous ? inner : outer;
@@ -173,7 +173,7 @@ const Instruction* move_matrix(Lanes& s, const Instruction* i) {
     const Strides at(f, strides[0]);
     const u32 alignment = f.inner_contiguous ? u32{f.bits} * f.per_register / 8 : f.bits / 8u;
     if (!aligned(s, Where, alignment, alignment, !Loads)) return stopped(s, i);
-    // A row that does not begin at a byte has no address.
+    // A row that does not start at a byte boundary has no address.
     std::byte* host = differs == 0 && (f.bits >= 8 || strides[0] * f.bits % 8 == 0)
                           ? whole_place<Where>(s, i, address, at.extent(), !Loads)
                           : nullptr;
@@ -195,7 +195,7 @@ const Instruction* move_matrix(Lanes& s, const Instruction* i) {
 
 // --- ldmatrix, stmatrix, movmatrix -------------------------------------------------------------------------
 
-using Halves = u16[8][8];  // as they lie in memory, and in the lanes of one register
+using Halves = u16[8][8];  // the layout in memory and in the lanes of one register
 
 inline void transpose(const Halves& from, Halves& to) {
     for (unsigned r = 0; r < 8; ++r) {

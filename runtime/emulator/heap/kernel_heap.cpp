@@ -16,7 +16,7 @@ using memory::DeviceAddress;
 
 constexpr auto kind = Allocation::Kind::kernel_heap;
 
-/// What an allocation takes of the limit; the largest number where there is none.
+/// The bytes that an allocation counts against the limit; UINT64_MAX on overflow.
 std::uint64_t cost_of(std::uint64_t bytes) {
     constexpr std::uint64_t unit = KernelHeap::header_bytes;
     return bytes > UINT64_MAX / 2 ? UINT64_MAX : (bytes + unit - 1) / unit * unit + unit;

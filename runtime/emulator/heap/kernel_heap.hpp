@@ -1,4 +1,4 @@
-// The heap of a context's kernels (CU_LIMIT_MALLOC_HEAP_SIZE): what malloc and new in a kernel return.
+// The heap from which malloc and new in a context's kernels allocate (CU_LIMIT_MALLOC_HEAP_SIZE).
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,30 @@
 
 namespace emulated::heap {
 
-/// Memory that lives until a kernel frees it, its device is reset or its context ends. Copies of the host do not reach
-/// it, as on a GPU. Thread-safe.
+/// Its memory lives until a kernel frees it, the device is reset or the context ends. The host cannot copy it, as on a GPU.
+/// Thread-safe.
 class KernelHeap {
   public:
     static constexpr std::uint64_t default_limit = std::uint64_t{8} << 20;
-    /// What an allocation takes of the limit beside its bytes, which count in units of as many.
+    /// Each allocation counts this many bytes more against the limit, and its size is rounded up to a multiple of it.
     static constexpr std::uint64_t header_bytes = 16;
 
-    /// `space` as Allocation::space.
+    /// `space` is as in Allocation::space.
     KernelHeap(memory::Heap& memory, int device, std::uint64_t space) noexcept
         : memory_(memory), device_(device), space_(space) {}
 
-    /// A kernel that uses the heap is launched: from now on its size is fixed, `limit` at first.
+    /// Called when a kernel that uses the heap is launched. The first call fixes the size at `limit`.
     void open(std::uint64_t limit);
     bool opened() const;
 
-    /// What one line of a kernel allocated and nothing has freed.
+    /// Memory that one source line allocated and that is not freed.
     struct Live {
-        std::string kernel;  ///< as in the source
+        std::string kernel;  ///< demangled
         machine::SourceLine line;
         std::uint64_t count = 0, bytes = 0;
     };
     std::vector<Live> live() const;
-    /// Frees everything, and lets the limit be set again; `why` is added to the descriptions of the memory.
+    /// Frees everything and lets the limit be set again. Descriptions of the memory end with `why`.
     void drop(const std::string& why);
 
   private:
@@ -51,13 +51,13 @@ class KernelHeap {
     memory::Heap& memory_;
     const int device_;
     const std::uint64_t space_;
-    mutable std::mutex mutex_;  // of what follows
+    mutable std::mutex mutex_;  // guards the members below
     bool opened_ = false;
     std::uint64_t limit_ = default_limit, used_ = 0;
     std::unordered_map<memory::DeviceAddress, Block> blocks_;
 };
 
-/// The heap as the kernel of one launch sees it.
+/// The heap for the kernel of one launch.
 class HeapOfLaunch final : public machine::DeviceHeap {
   public:
     HeapOfLaunch(KernelHeap& heap, std::string kernel, bool looks_for_races)
@@ -67,7 +67,7 @@ class HeapOfLaunch final : public machine::DeviceHeap {
                                    const machine::SourceLine& line) override;
     std::string free(memory::DeviceAddress address, const machine::SourceLine& line) override;
 
-    /// Takes from the log what the kernel freed: another one may have the same addresses, and does not race with it.
+    /// Removes freed memory from the log, because another kernel may get the same addresses without racing.
     void forget_freed(races::AccessLog& log) const;
 
   private:
@@ -77,9 +77,9 @@ class HeapOfLaunch final : public machine::DeviceHeap {
     std::vector<std::pair<memory::DeviceAddress, std::uint64_t>> freed_;  // guarded by heap_.mutex_
 };
 
-/// "line 7 of k.cu", as reports say it.
+/// A source line as reports name it: "line 7 of k.cu".
 std::string words_of(const machine::SourceLine& line);
-/// For stderr: every line that allocated what nothing has freed; empty when there is none.
+/// A report of the lines that allocated memory that is not freed; empty if there are none.
 std::string describe_leaks(const std::vector<KernelHeap::Live>& leaks);
 
 }  // namespace emulated::heap

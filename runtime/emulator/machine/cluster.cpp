@@ -1,4 +1,4 @@
-// The barrier of a cluster, its shared memory, and who is elected.
+// The barrier and the shared memory of a cluster, and elect.sync.
 #include "machine/cluster.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace emulated::machine {
 namespace {
 
-// Lanes of the warp that have not arrived in this phase and can still do so.
+// Lanes of the warp that have not arrived in this phase and still can.
 u32 missing(const Warp& warp, bool odd_phase) {
     const u32 in_this_phase = odd_phase ? warp.arrived_odd : ~warp.arrived_odd;
     return warp.exists & ~warp.exited & ~(warp.cluster_arrived & in_this_phase);
@@ -27,7 +27,7 @@ const Instruction* arrive_at_cluster(Lanes& s, const Instruction* i) {
     return i + 1;
 }
 
-// The lanes come here again until the phase that they arrived in is over.
+// The lanes run this instruction again until the phase in which they arrived is over.
 const Instruction* wait_for_cluster(Lanes& s, const Instruction* i) {
     Warp& warp = *s.warp;
     if (const u32 never = s.mask & ~warp.cluster_arrived)
@@ -53,7 +53,7 @@ const Instruction* map_address(Lanes& s, const Instruction* i) {
     T mapped[32];
     for (const unsigned l : LanesOf{s.mask}) {
         const u64 offset = offset_in_window(a[l]);
-        // What is no address of shared memory, or of no such block, becomes an address where nothing is.
+        // Addresses outside shared memory, or of a block that does not exist, become addresses that are always invalid.
         const bool is_shared = offset < program::window_bytes && rank[l] < program::most_cluster_blocks;
         mapped[l] = static_cast<T>(is_shared ? program::shared_window + offset % program::cluster_stride +
                                                    (rank[l] + u64{1}) * program::cluster_stride

@@ -1,4 +1,5 @@
-// What the blocks of a cluster share: their shared memory, a barrier, and transfers. Without clusters a block is one.
+// State shared by the blocks of a cluster: their shared memory, a barrier, and transfers. Without clusters each block is a
+// cluster.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ struct Cluster {
         std::byte* shared = nullptr;
         std::uint64_t shared_bytes = 0;
         std::vector<Warp>* warps = nullptr;
-        bool ended = false;  ///< its shared memory is gone
+        bool ended = false;  ///< its shared memory is no longer accessible
     };
     std::vector<Member> members;  ///< by rank
     bool odd_phase = false;       ///< of barrier.cluster
@@ -29,13 +30,14 @@ struct Cluster {
         odd_phase = false;
         transfers.clear();
     }
-    /// All blocks are over: no later block finds an mbarrier of theirs in its own shared memory.
+    /// Called when all blocks have ended. Invalidates their mbarriers, so that later blocks in the same memory do not find
+    /// them.
     void end() noexcept;
-    /// Lets those at barrier.cluster.wait go on when every thread of the cluster has arrived or exited. False: not all.
+    /// Releases the threads at barrier.cluster.wait if every thread of the cluster has arrived or exited; otherwise returns
+    /// false.
     bool release() noexcept;
 };
 
-/// The place of a block in its cluster.
 inline Dim3 place_in(const Dim3& cluster, const Dim3& block) noexcept {
     return {block.x % cluster.x, block.y % cluster.y, block.z % cluster.z};
 }

@@ -1,20 +1,21 @@
-// What handlers go on with.
+// Handlers of control flow that other handler files continue with.
 #pragma once
 
 #include "machine/lanes.hpp"
 
 namespace emulated::machine {
 
-/// Lanes whose predicate, operand[0], holds go on at `immediate`.
+/// Lanes whose predicate operand[0] is true continue at `immediate`.
 const Instruction* branch(Lanes& s, const Instruction* i);
 
-/// What follows, up to `unguard`, is for the lanes whose predicate holds; nobody's, it is passed over with that.
+/// Runs the instructions up to `unguard` for the lanes whose predicate is true, or skips them if there are none.
 const Instruction* guard(Lanes& s, const Instruction* i);
 
-/// Warps in lockstep part at `i`, which `done` of them have run.
+/// Ends lockstep at `i`, which the first `done` warps have executed.
 const Instruction* part_ways(Lanes& s, const Instruction* i, std::uint32_t done = 0);
 
-/// Runs a load or store with a pattern for the warps in lockstep, one after another, but for those that have `done` it.
+/// Runs a load or store with a pattern for each warp in lockstep in turn, except the first `done` warps, which have
+/// executed it.
 const Instruction* access_one_by_one(Lanes& s, const Instruction* i, std::uint32_t done);
 
 }  // namespace emulated::machine

@@ -1,4 +1,4 @@
-// The heap of kernels: what malloc, free, new and delete in a kernel ask for.
+// The interface of the heap that malloc, free, new and delete in kernels use.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace emulated::machine {
 
-/// Memory that kernels allocate and that lives until one frees it. Thread-safe: workers ask at the same time.
+/// Memory that a kernel allocates and that lives until a kernel frees it. Thread-safe: workers call it concurrently.
 class DeviceHeap {
   public:
     virtual ~DeviceHeap() = default;
 
-    /// At least `bytes` at a multiple of 16, and of `alignment`, a power of two; 0 when the heap is full.
+    /// Allocates at least `bytes`, aligned to 16 and to `alignment`, a power of two. Returns 0 if the heap is full.
     virtual memory::DeviceAddress allocate(std::uint64_t bytes, std::uint64_t alignment,
                                            const SourceLine& line) = 0;
-    /// Empty, or why the address cannot be freed, as a clause: "the memory there is already freed".
+    /// Returns an empty string, or a clause that says why it cannot free: "the memory there is already freed".
     virtual std::string free(memory::DeviceAddress address, const SourceLine& line) = 0;
 };
 

@@ -1,4 +1,4 @@
-// A grid: what is asked for, and the fault that may end it.
+// A grid: the launch request, and the fault that may end it.
 #pragma once
 
 #include <atomic>
@@ -27,47 +27,48 @@ struct Dim3 {
     constexpr std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
 };
 
-/// What cooperative_groups keeps in a grid's workspace: its size, and the word of the grid's barrier.
+/// The size of a grid's workspace for cooperative_groups, which holds the word of the grid's barrier.
 inline constexpr std::size_t workspace_bytes = 64;
 
-/// How long a kernel may run.
+/// Limits on the running time of a kernel.
 struct TimeLimits {
     static constexpr std::chrono::nanoseconds none = std::chrono::nanoseconds::max();
-    /// Of a block, without progress (machine/watchdog).
+    /// The limit for a block without progress (machine/watchdog).
     std::chrono::nanoseconds idle = std::chrono::seconds(10);
-    /// Of the whole grid, whatever it does, instead of `idle`; `none`: as long as it makes progress.
+    /// The limit for the whole grid. Replaces `idle` unless it is `none`.
     std::chrono::nanoseconds total = none;
-    /// Both, for kernels that may run for ever.
+    /// For kernels that may run for ever.
     static constexpr TimeLimits unlimited() noexcept { return {none, none}; }
 };
 
-/// Everything a grid needs; borrowed for the length of `launch`.
+/// Everything a grid needs. Borrowed until `launch` returns.
 struct LaunchRequest {
-    const program::Kernel* kernel = nullptr;  ///< not refused
+    const program::Kernel* kernel = nullptr;  ///< its PTX is supported
     Dim3 grid, block;                         ///< already checked against the device's limits
-    /// In blocks; divides the grid. One block: no clusters.
+    /// In blocks; divides the grid. One block means no clusters.
     Dim3 cluster;
-    bool explicit_cluster = false;  ///< the launch or the kernel asked for clusters, perhaps of one block
+    bool explicit_cluster = false;  ///< the launch or the kernel asked for clusters, possibly of one block
     std::uint32_t dynamic_shared_bytes = 0;
-    /// Per thread, for recursion (CU_LIMIT_STACK_SIZE); a small one is made larger.
+    /// Bytes per thread, for recursion (CU_LIMIT_STACK_SIZE). Values below the minimum are raised.
     std::uint64_t stack_bytes = 0;
-    const std::byte* parameters = nullptr;  ///< kernel->parameter_bytes of them, and room for 7 more
+    const std::byte* parameters = nullptr;  ///< kernel->parameter_bytes, then 7 readable bytes
     /// The address of each of the module's globals, by index.
     const memory::DeviceAddress* globals = nullptr;
     const memory::Memory* memory = nullptr;
-    DeviceHeap* heap = nullptr;                    ///< of malloc in kernels; null: kernels get no memory
-    const memory::ImageObjects* images = nullptr;  ///< textures and surfaces; null: there are none
-    races::AccessLog* log = nullptr;  ///< what the grid reads and writes is added; null: not asked for
-    /// Device memory of a cooperative grid, at least workspace_bytes that begin as zeros; 0: its blocks do
-    /// not wait for each other.
+    DeviceHeap* heap = nullptr;                    ///< for malloc in kernels; if null, malloc returns null
+    const memory::ImageObjects* images = nullptr;  ///< textures and surfaces; may be null
+    races::AccessLog* log = nullptr;  ///< receives the grid's accesses; null if they are not logged
+    /// Device memory of a cooperative grid, at least workspace_bytes, initially zero. 0: the blocks do not wait for each
+    /// other.
     memory::DeviceAddress workspace = 0;
-    unsigned workers = 1;                                 ///< threads that share the blocks out
-    std::function<void(const char*, std::size_t)> print;  ///< where device printf goes; stdout when empty
-    /// Gives the condition of a handle a value; false where there is none. Empty: there are none.
+    unsigned workers = 1;                                 ///< threads that run the blocks
+    std::function<void(const char*, std::size_t)> print;  ///< output of device printf; stdout if empty
+    /// Sets the value of a conditional handle. Returns false if there is no such handle. Empty if the launch has no
+    /// conditions.
     std::function<bool(std::uint64_t, std::uint32_t)> set_condition;
     TimeLimits limits;
-    /// Asked every few milliseconds, by any of the threads that run blocks or wait for them; true ends the grid.
-    /// Never when empty.
+    /// Called every few milliseconds by any thread that runs or waits for blocks. Returning true ends the grid. May be
+    /// empty.
     std::function<bool()> cancelled;
 };
 
@@ -77,49 +78,48 @@ struct SourceLine {
     std::uint32_t line = 0;  ///< 0 when unknown
 };
 
-/// Where a thread stood.
+/// The position of a thread in source and PTX.
 struct FaultPlace : SourceLine {
     Dim3 thread{0, 0, 0};
     std::uint32_t ptx_line = 0;
-    SourceLine caller;  ///< of inlined code; its line is 0 otherwise
+    SourceLine caller;  ///< the line that calls inlined code; otherwise line 0
 };
 
-/// What went wrong, and where the first thread that did it stood. The owner of the memory describes the
-/// address.
+/// A fault and the position of the first thread that caused it. The caller describes the address.
 struct Fault : FaultPlace {
     using Place = FaultPlace;
     enum class Kind : std::uint8_t {
         illegal_address,        ///< CUDA_ERROR_ILLEGAL_ADDRESS (700)
         misaligned_address,     ///< 716
         invalid_address_space,  ///< 717
-        invalid_pc,             ///< 718: a call through a pointer to no function
+        invalid_pc,             ///< 718: a call through a pointer that is not a function's
         stack_error,            ///< 700: calls nested deeper than the stack allows
         no_cluster,             ///< 715: an instruction for clusters in a launch without
         launch_failed,          ///< 719: divergent barrier
-        invalid_free,           ///< 719: of what malloc did not return, or twice
-        bad_image,              ///< 700: a texture or surface object that is none, or another kind
+        invalid_free,           ///< 719: free of a pointer that malloc did not return, or a second time
+        bad_image,              ///< 700: an invalid texture or surface object, or one of another kind
         assertion,              ///< 710
         illegal_instruction,    ///< 715: trap
         timeout,                ///< 702
         cancelled,              ///< LaunchRequest::cancelled was true
     };
-    /// What the launch lacked.
+    /// What the launch should have provided.
     enum class Lack : std::uint8_t { nothing, dynamic_shared_bytes, cooperation };
     Kind kind = Kind::launch_failed;
     Lack lack = Lack::nothing;
     std::string kernel;  ///< mangled name as in the PTX
     Dim3 block{0, 0, 0};
-    memory::DeviceAddress address = 0;  ///< of the access, when there is one
+    memory::DeviceAddress address = 0;  ///< of the access, if there is one
     std::uint32_t access_bytes = 0;     ///< 0: not a memory access
     bool write = false;
     const char* space = "";           ///< "global", "shared", "local", "const", "generic"
-    std::uint64_t other_threads = 0;  ///< how many more of the block did the same
-    std::vector<Place> waiting = {};  ///< where other threads of the block wait
-    std::optional<Place> loop = {};   ///< where the innermost loop around the place begins
-    std::string message = {};         ///< one sentence more, without places; may be empty
+    std::uint64_t other_threads = 0;  ///< further threads of the block with the same fault
+    std::vector<Place> waiting = {};  ///< positions of other threads of the block that wait
+    std::optional<Place> loop = {};   ///< the start of the innermost loop around the position
+    std::string message = {};         ///< a further sentence, without positions; may be empty
 };
 
-/// What all workers of a launch share.
+/// State shared by all workers of a launch.
 struct GridState {
     const LaunchRequest* request = nullptr;
     const program::Code* code = nullptr;
@@ -128,17 +128,17 @@ struct GridState {
     std::uint64_t blocks = 0;
     std::atomic<std::uint64_t> next_block{0};
     std::atomic<bool> cancelled{false};
-    std::mutex mutex;  ///< guards `fault`, the first one
+    std::mutex mutex;  ///< guards `fault`, which is the first one
     std::optional<Fault> fault;
 
-    /// Ends the grid.
+    /// Records the fault, if it is the first, and ends the grid.
     void fail(Fault found) {
         const std::lock_guard lock(mutex);
         if (!fault) fault = std::move(found);
         cancelled = true;
     }
 
-    /// For a thread that waits for those that run blocks: is the grid still wanted?
+    /// For a thread that waits for workers: ends the grid if it is no longer wanted.
     void ask() {
         if (request->cancelled && request->cancelled()) cancelled = true;
     }

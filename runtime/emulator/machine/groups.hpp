@@ -1,4 +1,4 @@
-// How the running group of lanes stops, and what its lanes write: for what is compiled for one instruction set alone.
+// How handlers stop the running group of lanes and write results. For files that are compiled for only one instruction set.
 #pragma once
 
 #include "machine/registers.hpp"
@@ -7,7 +7,7 @@ namespace emulated::machine {
 
 inline u32 index_of(const Lanes& s, const Instruction* i) { return static_cast<u32>(i - s.code); }
 
-/// The group goes on at `pc`, as soon as it is its turn.
+/// The group continues at `pc` when it is selected again.
 inline const Instruction* reselect(Lanes& s, u32 pc) {
     s.pc = pc;
     s.stop = Stop::reselect;
@@ -21,34 +21,34 @@ inline const Instruction* fault(Lanes& s, const Instruction* i, LaneFault::What 
     return nullptr;
 }
 
-/// A fault of every lane that runs.
+/// A fault of all active lanes.
 inline const Instruction* fault(Lanes& s, const Instruction* i, LaneFault::What what) {
     return fault(s, i, what, s.mask);
 }
 
-/// `i`, unless the block has run for too long, or is no longer wanted: then the fault that says so.
+/// Returns `i`, or a fault if the block has run too long or is no longer wanted.
 const Instruction* watched(Lanes& s, const Instruction* i);
 
-/// The budget of backward branches and calls is spent at `i`: goes on at `next`, unless the watchdog objects or it is
-/// another group's turn.
+/// Called when the budget of backward branches and calls is used up at `i`. Continues at `next`, unless the watchdog stops
+/// the block or another group must run.
 const Instruction* spent(Lanes& s, const Instruction* i, u32 next);
 
 namespace {
 
-/// The bits of the lanes that run are those of `value`.
+/// Writes the bits of the active lanes.
 inline void write_predicate(Lanes& s, u32 offset, u32 value) {
     u32& d = predicate_at(s, offset);
     d = (d & ~s.mask) | (value & s.mask);
 }
 
-/// Writes a register where lanes run.
+/// Writes a register in the active lanes.
 template <class T>
 void write_lanes(Lanes& s, u32 offset, const T (&values)[32]) {
     T* d = lanes_at<T>(s, offset);
     for (const unsigned l : LanesOf{s.mask}) d[l] = values[l];
 }
 
-/// The lanes of a mask for which `holds`.
+/// The lanes of `mask` for which `holds` is true.
 template <class Holds>
 u32 lanes_where(u32 mask, const Holds& holds) {
     u32 made = 0;
@@ -56,7 +56,7 @@ u32 lanes_where(u32 mask, const Holds& holds) {
     return made;
 }
 
-/// Whether all lanes are here that the running ones' member masks name; if not, the group parks.
+/// True if all lanes named in the active lanes' member masks have arrived; otherwise the group parks.
 inline bool all_here(Lanes& s, const Instruction* i, u32 mask_slot) {
     u32 required = 0;
     const u32* members = lanes_at<u32>(s, mask_slot);

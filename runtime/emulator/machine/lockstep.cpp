@@ -12,7 +12,7 @@ namespace {
 
 using program::Operation;
 
-// Instructions that go on with the next one and touch no other warp.
+// True for instructions that continue with the next one and affect no other warp.
 bool is_of_one_warp(Operation operation) {
     constexpr std::pair<Operation, Operation> ranges[] = {
         {Operation::add, Operation::copy_argument},  // arithmetic, movement, memory
@@ -27,8 +27,8 @@ bool is_of_one_warp(Operation operation) {
 
 const Instruction* end_of_one(Lanes&, const Instruction* i) { return i; }
 
-// Runs the instruction for each warp as if there were no other, but for those that have `done` it. `known` : the cache of
-// its pattern, or null.
+// Runs the instruction for each warp separately, except the first `done` warps. `known` is the cache of its pattern, or
+// null.
 const Instruction* run_each(Lanes& s, const Instruction* i, std::uint32_t done, AllocationCache* known) {
     Instruction alone[2] = {s.alone_code[index_of(s, i)], {}};
     alone[1].handler = reinterpret_cast<void (*)()>(end_of_one);
@@ -45,7 +45,7 @@ const Instruction* run_each(Lanes& s, const Instruction* i, std::uint32_t done, 
         if (!handler(s, alone)) break;
         if (known && done != 0) differ |= known->pattern != pattern;
     }
-    // A later instruction that takes the pattern for granted does so for all of them.
+    // Later instructions with the same pattern assume it for all warps.
     if (differ) known->pattern = AllocationCache::no_pattern;
     s.warp = first;
     s.registers = registers;
@@ -91,7 +91,7 @@ bool can_run_in_lockstep(const Warp& warp) noexcept {
 
 bool run_in_lockstep(Lanes& lanes, std::span<Warp> warps) {
     if (lanes.until_look <= 0) [[unlikely]] {
-        // A warp that goes on alone looks again, and says what there is to say.
+        // A warp that continues alone checks again and reports the fault.
         lanes.went_on = 0;
         if (lanes.block->watchdog.look() != LaneFault::What::none) return true;
         lanes.until_look = lanes.alone_budget;

@@ -1,6 +1,6 @@
-// Whole warps of a block that run in lockstep: each instruction is done for all of them before the next. What an
-// instruction costs beside its lanes is paid once, and one warp's results are on their way to memory while the others'
-// are computed. Warps part where they no longer do the same, and meet again at the block's next barrier.
+// Runs whole warps of a block in lockstep: each instruction runs for all warps before the next one. The overhead of an
+// instruction is paid once, and one warp's results are being stored while another's are computed. Warps separate when they
+// diverge and rejoin at the block's next barrier.
 #pragma once
 
 #include <span>
@@ -9,16 +9,15 @@
 
 namespace emulated::machine {
 
-/// Makes Code::lockstep, once the instructions have their handlers.
+/// Fills Code::lockstep after the instructions have their handlers.
 void link_lockstep(const program::Code& code);
 
-/// Whether all lanes of the warp are there and stand at one place, outside of any function that was called, and no copy
-/// that they began waits for them.
+/// True if all lanes of the warp exist, are at the same position outside called functions, and have no asynchronous copies
+/// pending.
 bool can_run_in_lockstep(const Warp& warp) noexcept;
 
-/// Runs warps, which can and which stand at the same place, until they have ended, wait at a barrier or have spent their
-/// budget. True: they part, and each is to go on alone; `Lanes::went_on` of them have done the instruction where the
-/// next one, and perhaps others, cannot do as they did.
+/// Runs warps that are at the same position until they end, wait at a barrier or use up their budget. Returns true if they
+/// must continue alone; then the first `Lanes::went_on` warps have executed the instruction at which they diverge.
 bool run_in_lockstep(Lanes& lanes, std::span<Warp> warps);
 
 }  // namespace emulated::machine

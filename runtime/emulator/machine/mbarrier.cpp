@@ -7,8 +7,7 @@ namespace {
 
 constexpr unsigned pending_shift = 20, bytes_shift = 40, parity_shift = 61, mark_shift = 62;
 constexpr std::uint64_t counts_in_bits = Mbarrier::most_arrivals, bytes_in_bits = (1u << 21) - 1;
-constexpr std::uint64_t initialised_mark =
-    2;  // memory that was never written is mostly all zeros or all ones
+constexpr std::uint64_t initialised_mark = 2;  // uninitialised memory is mostly all zeros or all ones
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-// A barrier in shared memory (PTX's mbarrier): the 64 bits of the object, and what happens to it. Programs see the bits as
-// opaque. From the lowest: 20 of the arrivals that a phase expects, 20 of those that are pending, 21 of the signed count
-// of bytes that asynchronous copies still bring, the parity of the phase, and two that say that this is an mbarrier.
+// A barrier in shared memory (PTX's mbarrier): its 64 bits and the operations on them. They are opaque to programs. From
+// the lowest bit: 20 bits of expected arrivals, 20 of pending arrivals, 21 of the signed number of bytes still to be
+// copied, the parity of the phase, and 2 bits that mark an mbarrier.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ class Mbarrier {
     static constexpr std::uint32_t most_arrivals = (1u << 20) - 1;
     static constexpr std::int64_t most_bytes = (1 << 20) - 1;
 
-    /// Empty where the bits are not those of an initialised object.
+    /// Returns nothing if the bits are not those of an initialised object.
     static std::optional<Mbarrier> read(std::uint64_t bits) noexcept;
     std::uint64_t bits() const noexcept;
-    /// The same of an object in shared memory.
+    /// Reads an object in shared memory.
     static std::optional<Mbarrier> read_at(const std::byte* at) noexcept;
     void write_at(std::byte* at) const noexcept;
 
-    /// What goes wrong, as the end of a sentence about the mbarrier; null: nothing.
+    /// An error as the end of a sentence about the mbarrier; null on success.
     using Error = const char*;
 
     static Error check_count(std::uint32_t count) noexcept;
@@ -29,17 +29,16 @@ class Mbarrier {
     Error expect_bytes(std::int64_t bytes) noexcept;
     Error complete_bytes(std::int64_t bytes) noexcept;
     Error arrive(std::uint32_t count) noexcept;
-    /// The phase must not end by it.
+    /// Fails if the arrival would complete the phase.
     Error arrive_without_completing(std::uint32_t count) noexcept;
-    /// One arrival more, in this phase alone.
+    /// Adds one pending arrival in this phase only.
     Error add_pending() noexcept;
-    /// Later phases expect fewer.
+    /// Lowers the expected arrivals of later phases.
     Error drop(std::uint32_t count) noexcept;
 
     std::uint32_t expected = 0, pending = 0;
-    std::int64_t bytes =
-        0;  ///< expected and not complete; negative where they were complete before they were expected
-    bool odd = false;  ///< the parity of the phase
+    std::int64_t bytes = 0;  ///< pending; negative if bytes completed before they were expected
+    bool odd = false;        ///< the parity of the phase
 
   private:
     Mbarrier() = default;

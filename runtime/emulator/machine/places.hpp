@@ -1,4 +1,5 @@
-// Where one lane's access lies in this process. Compiled anew in each file that includes it, for its instruction set.
+// Translates one lane's address into a host address. Each file that includes it compiles its own copy, for its instruction
+// set.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,8 @@
 
 namespace emulated::machine {
 
-/// The byte at `offset` of the window of shared memory, where `bytes` of another block of the cluster lie; null where they
-/// do not, or where that block has ended.
+/// The host address of `bytes` at `offset` in the window of shared memory, in another block of the cluster. Null if there
+/// is no such memory or that block has ended.
 std::byte* place_in_cluster(const Lanes& s, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
 namespace {
@@ -27,7 +28,7 @@ constexpr const char* name_of(Space space) {
     cache.read_only = found.read_only;
 }
 
-// 0 where there is no such place, or where it cannot be written to. Local memory is a thread's own.
+// Returns 0 if the address is invalid or cannot be written. `lane` selects the thread's local memory.
 [[maybe_unused]] std::uint64_t place_of(Lanes& s, Space space, unsigned lane, std::uint64_t address,
                                         std::uint32_t access, bool write, bool& read_only) {
     const auto window = [&](std::uint64_t start, std::uint64_t bytes,

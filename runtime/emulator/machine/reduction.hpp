@@ -1,4 +1,4 @@
-// What the handlers of reductions call (machine/operations/async.cpp): a copy that combines, and one value that does.
+// Asynchronous reductions (machine/operations/async.cpp): bulk copies and single values that combine with the destination.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 
 namespace emulated::machine {
 
-/// Combines elements at the destination with those that are brought: `bytes` of them.
+/// Combines `bytes` of elements at the destination with those of the source.
 using Reduction = void (*)(std::byte* to, const std::byte* from, std::size_t bytes);
 
-/// A bulk copy of each lane; `reduce` null: a plain one.
+/// Begins a bulk copy for each lane; a plain copy if `reduce` is null.
 const Instruction* begin_bulk_copy(Lanes& s, const Instruction* i, Reduction reduce);
-/// The values of the lanes, `bytes` each, and an mbarrier that counts them; null: a store.
+/// Writes the values of the lanes, `bytes` each, and signals an mbarrier; a plain store if `reduce` is null.
 const Instruction* begin_remote_write(Lanes& s, const Instruction* i, Reduction reduce, unsigned bytes);
 
 }  // namespace emulated::machine

@@ -1,4 +1,5 @@
-// Registers and lanes, and how the next instruction runs. Compiled anew in each file that includes it, for its instruction set.
+// Access to registers and lanes, and the jump to the next instruction. Each file that includes it compiles its own copy,
+// for its instruction set.
 #pragma once
 
 #include "machine/lanes.hpp"
@@ -6,8 +7,8 @@
 namespace emulated::machine {
 namespace {
 
-/// Goes on with `i` in the same call: compilers make a jump of it. What goes back in the text returns to the warp's
-/// loop instead, so where they do not, the stack is as deep as the code is long.
+/// Continues with `i`; compilers turn the call into a jump. Backward branches return to the warp's loop instead, so that
+/// without such jumps the stack depth is bounded by the code's length.
 inline const Instruction* next([[maybe_unused]] Lanes& s, const Instruction* i) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return i;
@@ -16,7 +17,7 @@ inline const Instruction* next([[maybe_unused]] Lanes& s, const Instruction* i) 
 #endif
 }
 
-/// The 32 lanes of a register, of the warp with this register file.
+/// The 32 lanes of a register, for the warp with this register file.
 template <class T>
 inline T* lanes_in(std::byte* registers, u32 offset) {
     return static_cast<T*>(__builtin_assume_aligned(reinterpret_cast<T*>(registers + offset), 64));
@@ -31,7 +32,7 @@ inline u32& predicate_in(std::byte* registers, u32 offset) {
 }
 inline u32& predicate_at(Lanes& s, u32 offset) { return predicate_in(s.registers, offset); }
 
-/// The lanes of a mask, in order: for (const unsigned l : LanesOf{s.mask}).
+/// Iterates over the lanes of a mask in order: for (const unsigned l : LanesOf{s.mask}).
 struct LanesOf {
     u32 left;
     LanesOf begin() const { return *this; }

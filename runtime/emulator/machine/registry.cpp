@@ -8,7 +8,7 @@
 namespace emulated::machine {
 namespace {
 
-// What is compiled for one instruction set, and the rest.
+// Handlers compiled for one instruction set, and those compiled once.
 Registry handlers(std::initializer_list<void (*)(Registry&)> of_the_set) {
     Registry made;
     for (const auto add : of_the_set) add(made);
@@ -28,10 +28,10 @@ struct InstructionSet {
 #define AVX512(name) avx512::register_##name,
 #define AVX2(name) avx2::register_##name,
 #define BASELINE(name) baseline::register_##name,
-// What was compiled, the best first (BASCULE_BASELINE in CMake).
+// The compiled instruction sets, the best first (BASCULE_BASELINE in CMake).
 constexpr InstructionSet instruction_sets[] = {
 #if defined(BASCULE_EMULATED_AVX512)
-    // Processors with VBMI2 (Ice Lake, Zen 4 and later) do not run slower for it, as earlier ones do.
+    // AVX-512 slows earlier processors down, but not those with VBMI2 (Ice Lake, Zen 4 and later).
     {"AVX-512",
      [] {
          return __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512vl") &&
@@ -40,7 +40,7 @@ constexpr InstructionSet instruction_sets[] = {
      [] { return handlers({BASCULE_HANDLERS(AVX2) BASCULE_WIDE_HANDLERS(AVX512)}); }},
 #endif
 #if defined(BASCULE_EMULATED_AVX2)
-    // Every processor with AVX2 has F16C, which clang 14 cannot ask for.
+    // Every processor with AVX2 has F16C, which clang 14 cannot test for.
     {"AVX2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); },
      [] { return handlers({BASCULE_HANDLERS(AVX2)}); }},
 #endif
@@ -52,7 +52,7 @@ constexpr InstructionSet instruction_sets[] = {
 #undef AVX2
 #undef BASELINE
 
-// The first that runs here, of the name where one is asked for.
+// The first set that the processor supports, or the one with this name.
 const InstructionSet* find_set(std::string_view name) {
     const auto* found = std::ranges::find_if(instruction_sets, [&](const InstructionSet& set) {
         return (name.empty() || set.name == name) && set.is_here();
@@ -99,7 +99,7 @@ Registry::Found Registry::find(const program::Key& key) const {
 
 const Registry& registry() {
     static const Registry& made =
-        *new Registry(handlers_of(chosen_set()));  // a worker may run at the very end
+        *new Registry(handlers_of(chosen_set()));  // workers may run until the very end
     return made;
 }
 

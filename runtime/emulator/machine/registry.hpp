@@ -1,4 +1,4 @@
-// Which handler runs which operation, for one instruction set.
+// The table of handlers by operation, for one instruction set.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ using program::FlagSet;
 using program::Operation;
 using program::Type;
 
-/// What runs an instruction for one warp or a part of it, and what runs it for warps in lockstep (machine/lockstep.hpp).
+/// A pair of handlers: for one warp or a part of it, and for warps in lockstep (machine/lockstep.hpp).
 struct Lockstep {
     Handler alone, together;
     constexpr explicit Lockstep(Handler both) : alone(both), together(both) {}
@@ -26,14 +26,14 @@ struct Lockstep {
 class Registry {
   public:
     struct Found {
-        Handler handler = nullptr;  ///< null when there is none: a gap in the machine, which a test looks for
-        Handler together = nullptr;  ///< null: it runs for one warp at a time
+        Handler handler = nullptr;   ///< null if the operation is not implemented, which a test detects
+        Handler together = nullptr;  ///< null if it runs for one warp at a time
         explicit operator bool() const { return handler != nullptr; }
     };
 
     void add(Operation operation, Type type, Type second, const FlagSet& flags, Handler handler);
     void add(Operation operation, Type type, Type second, const FlagSet& flags, Lockstep handler);
-    /// One for all types.
+    /// Registers one handler for all types.
     void add(Operation operation, Handler handler, const FlagSet& flags = {});
     void add(Operation operation, Lockstep handler, const FlagSet& flags = {});
     Found find(const program::Key& key) const;
@@ -57,13 +57,13 @@ inline void for_types(const Visit& visit) {
     (visit.template operator()<Ts>(), ...);
 }
 
-/// For this processor: the best of what was compiled. BASCULE_EMULATED_ISA asks for a lesser one: avx2 or baseline.
-/// Empty where none was compiled for it: why_no_instruction_set() says what to do then, and nothing otherwise.
+/// The handlers for this processor, of the best compiled instruction set. BASCULE_EMULATED_ISA selects a lesser one: avx2
+/// or baseline. Empty if none fits the processor; then why_no_instruction_set() returns what to do, otherwise nothing.
 const Registry& registry();
 const char* instruction_set();
 std::string_view why_no_instruction_set();
 
-/// For tests: what runs on any processor. Empty where it was not compiled.
+/// For tests: handlers for any processor. Empty if they were not compiled.
 const Registry& baseline_registry();
 
 void register_async(Registry& registry);
@@ -77,7 +77,7 @@ void register_small_formats(Registry& registry);
 void register_video(Registry& registry);
 void register_textures(Registry& registry);
 
-// What is compiled for each instruction set.
+// Handler files that are compiled for each instruction set.
 #define BASCULE_HANDLERS(FILE) \
     FILE(arithmetic)           \
     FILE(floats) FILE(conversions) FILE(memory) FILE(atomics) FILE(tensor) FILE(tensor_memory) FILE(shuffles)
@@ -88,7 +88,7 @@ BASCULE_HANDLERS(FILE)
 namespace avx2 {
 BASCULE_HANDLERS(FILE)
 }
-// Where registers twice as wide make a difference; the rest is AVX2's.
+// Files that gain from AVX-512; the others use the AVX2 handlers.
 #define BASCULE_WIDE_HANDLERS(FILE) FILE(arithmetic) FILE(floats) FILE(memory) FILE(shuffles)
 namespace avx512 {
 BASCULE_WIDE_HANDLERS(FILE)

@@ -51,7 +51,7 @@ void LaneCopies::finish_before(unsigned lane, std::uint64_t end) noexcept {
     forget_done();
 }
 
-// From the front alone, so that the copies keep their numbers.
+// Removes completed copies from the front only, so that the other copies keep their numbers.
 void LaneCopies::forget_done() noexcept {
     const auto first = std::ranges::find_if(copies_, [](const Copy& copy) { return copy.lanes != 0; });
     forgotten_ += static_cast<std::uint64_t>(first - copies_.begin());
@@ -94,7 +94,7 @@ const char* Transfers::signal(const std::byte* barrier) {
             transfer.before != nullptr ? state->arrive(1) : state->complete_bytes(transfer.bytes);
         if (error != nullptr) return error;
         state->write_at(transfer.barrier);
-        if (state->odd != phase) break;  // what else waits is of the next phase
+        if (state->odd != phase) break;  // later transfers belong to the next phase
     }
     return nullptr;
 }

@@ -1,5 +1,5 @@
-// Copies that go on while the program does something else. Here they are done as late as a program that waits for them
-// cannot notice: at the wait, or when the thread ends. What a program reads without a wait is poison.
+// Asynchronous copies. They are performed as late as a correct program cannot notice: at the wait, or when the thread ends.
+// A program that reads the destination without a wait reads poison.
 #pragma once
 
 #include <array>
@@ -11,30 +11,30 @@
 
 namespace emulated::machine {
 
-/// What the destination of a copy holds until somebody has waited: no number, no address, and no mbarrier.
+/// The value of destination bytes until the program has waited: NaN, and not a valid address or mbarrier.
 inline constexpr int poison_byte = 0xff;
 
-/// cp.async of the lanes of one warp, in groups of each lane's own.
+/// The cp.async copies of one warp. Each lane has its own groups.
 class LaneCopies {
   public:
-    /// One instruction.
+    /// The copies of one instruction.
     struct Copy {
-        std::uint32_t lanes = 0;  ///< whose copy is not done
+        std::uint32_t lanes = 0;  ///< whose copies are pending
         std::uint32_t bytes = 0;  ///< of each lane's destination
         std::array<std::byte*, 32> to;
         std::array<const std::byte*, 32> from;
-        std::array<std::uint32_t, 32> valid;  ///< bytes of the source; zeros follow
-        std::array<std::uint32_t, 32> group;  ///< by number; set by `add`
+        std::array<std::uint32_t, 32> valid;  ///< bytes to read from the source; zeros follow
+        std::array<std::uint32_t, 32> group;  ///< group number; set by `add`
     };
 
-    /// The caller fills the rest for `lanes`.
+    /// The caller fills the other members for `lanes`.
     Copy& add(std::uint32_t lanes, std::uint32_t bytes);
     void commit(std::uint32_t lanes) noexcept;
-    /// Does what the lane has committed, but for its `recent` last groups.
+    /// Performs the copies that the lane has committed, except those of its last `recent` groups.
     void wait(unsigned lane, std::uint32_t recent) noexcept;
-    /// Does all copies of these lanes, committed or not.
+    /// Performs all copies of these lanes, committed or not.
     void finish(std::uint32_t lanes) noexcept;
-    /// Does the lane's copies that were issued before there were `end` in all.
+    /// Performs the lane's copies with numbers below `end` (see `issued`).
     void finish_before(unsigned lane, std::uint64_t end) noexcept;
     std::uint64_t issued() const noexcept { return forgotten_ + copies_.size(); }
     void clear() noexcept;
@@ -44,39 +44,39 @@ class LaneCopies {
     void forget_done() noexcept;
 
     std::vector<Copy> copies_;     // in the order of issue
-    std::uint64_t forgotten_ = 0;  // that stood before them
+    std::uint64_t forgotten_ = 0;  // completed copies removed from the front
     std::array<std::uint32_t, 32> committed_{};
 };
 
-/// A bulk copy, or an arrival at an mbarrier when a lane's copies are done.
+/// A bulk copy, or an arrival at an mbarrier once a lane's copies are complete.
 struct Transfer {
-    const void* warp = nullptr;  ///< who issued it
+    const void* warp = nullptr;  ///< the warp that issued it
     unsigned lane = 0;
-    std::uint32_t group = 0;  ///< of bulk copies without an mbarrier
-    std::byte* to = nullptr;  ///< null: an arrival
+    std::uint32_t group = 0;  ///< for bulk copies without an mbarrier
+    std::byte* to = nullptr;  ///< null for an arrival
     const std::byte* from = nullptr;
     std::uint32_t bytes = 0;
     Reduction reduce = nullptr;
     std::byte* barrier = nullptr;
-    LaneCopies* before = nullptr;  ///< of an arrival
-    std::uint64_t issued = 0;      ///< of `before`, when the arrival was asked for
-    std::vector<std::byte> taken;  ///< the source, once it was read before the destination is written
+    LaneCopies* before = nullptr;  ///< for an arrival: the copies that it follows
+    std::uint64_t issued = 0;      ///< `before->issued()` when the arrival was requested
+    std::vector<std::byte> taken;  ///< the source, if it was read before the destination is written
 
     void take();
     void perform() const noexcept;
 };
 
-/// The transfers of a cluster's blocks that are not done. Used by one thread at a time.
+/// The pending transfers of a cluster's blocks. Used by one thread at a time.
 class Transfers {
   public:
     void add(Transfer transfer) { waiting_.push_back(std::move(transfer)); }
-    /// Does what signals this mbarrier. What goes wrong there, or null.
+    /// Performs the transfers that signal this mbarrier, at most until its phase ends. Returns an error, or null.
     const char* signal(const std::byte* barrier);
-    /// Does the thread's bulk groups before number `end`.
+    /// Performs the thread's bulk groups with numbers below `end`.
     void finish_groups(const void* warp, unsigned lane, std::uint32_t end);
-    /// Only reads their sources.
+    /// Only reads the sources of these groups.
     void take_groups(const void* warp, unsigned lane, std::uint32_t end);
-    /// A thread ends: nobody can wait for its bulk groups any more.
+    /// Performs the bulk groups of a thread that ends, because nothing can wait for them any more.
     void finish_thread(const void* warp, std::uint32_t lanes);
     void clear() noexcept { waiting_.clear(); }
 

@@ -1,6 +1,6 @@
-// Which group of a warp runs next: the one deepest in calls, then the one that is furthest behind in the
-// text. Groups that stand at the same place become one. A group that only repeats itself gives others a turn, so
-// that the lane that holds a lock can release it.
+// Selects the group of a warp that runs next: the one with the deepest call, then the one earliest in the code. Groups at
+// the same position are merged. A group that only loops yields to the others, so that the lane that holds a lock can
+// release it.
 #include "machine/warp.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 bool before(const Group& a, const Group& b) { return a.depth != b.depth ? a.depth > b.depth : a.pc < b.pc; }
 
-// The ready group to run, or null.
+// The ready group to run; null if there is none.
 Group* choose(Warp& warp, bool oldest) {
     Group* best = nullptr;
     for (Group& group : warp.groups) {
@@ -24,7 +24,7 @@ Group* choose(Warp& warp, bool oldest) {
     return best;
 }
 
-// Lanes that wait for a shuffle's others go on when those have exited meanwhile.
+// Lanes that wait for others in a shuffle continue if those others have exited in the meantime.
 bool try_meeting_again(Warp& warp) {
     if (warp.met_after_exits == warp.exited) return false;
     bool any = false;
@@ -53,7 +53,7 @@ void take(Lanes& lanes, Warp& warp, Group chosen, bool rotated) {
     lanes.rotated = rotated;
 }
 
-// The common case: no other group to wait for.
+// The common case: there is only one group.
 void take_only(Lanes& lanes, Warp& warp) {
     begin_group(lanes, warp, warp.groups.front(), true, ~0u);
     warp.groups.clear();
@@ -62,7 +62,7 @@ void take_only(Lanes& lanes, Warp& warp) {
 }  // namespace
 
 void begin_group(Lanes& lanes, const Warp& warp, const Group& chosen, bool alone, std::uint32_t yield_pc) {
-    lanes.mask = lanes.unguarded = chosen.mask;  // warps in lockstep may part within a guard, as whole ones
+    lanes.mask = lanes.unguarded = chosen.mask;  // lockstep may end within a guard, with whole warps
     lanes.dead = ~warp.exists | warp.exited;
     lanes.write_mask = lanes.mask | lanes.dead;
     lanes.depth = chosen.depth;
@@ -99,7 +99,7 @@ bool run_warp(Lanes& lanes, Warp& warp) {
     lanes.registers = warp.registers;
     bool rotate = false;
     std::uint64_t stamp = 0;
-    // Budgets spent: when every group has had one or more, other warps have their turn.
+    // Counts used-up budgets: after one for each group, other warps run.
     std::size_t rounds = 0;
     for (;;) {
         if (warp.groups.size() == 1 && warp.groups.front().state == Group::State::ready) {
@@ -124,7 +124,7 @@ bool run_warp(Lanes& lanes, Warp& warp) {
         lanes.until_look -= std::int64_t{1} + budget - lanes.budget;
         if (lanes.stop == Stop::fault) return false;
         if (lanes.stop == Stop::exited) continue;
-        // Field by field: a copy of a whole Group right after its parts were written stalls.
+        // Assigned field by field, because copying a whole Group right after writing its fields stalls the processor.
         Group& parked = warp.groups.emplace_back();
         parked.pc = lanes.pc;
         parked.mask = lanes.mask;
@@ -140,7 +140,7 @@ bool run_warp(Lanes& lanes, Warp& warp) {
         } else if (lanes.stop == Stop::cluster_barrier) {
             parked.state = Group::State::cluster_barrier;
         } else if (lanes.stop == Stop::waiting) {
-            // What it waits for is another group's to do, or another warp's.
+            // Another group or another warp must run before the wait can end.
             rotate = true;
             if (lanes.block->warps_take_turns && ++rounds > warp.groups.size()) return true;
         } else {

@@ -35,7 +35,7 @@ LaneFault::What Watchdog::look() {
     return now - progress_ >= request.limits.idle ? What::idle : What::none;
 }
 
-// Counting takes time when much was written, so it is not done at each look.
+// Counting is slow if much was written, so not every look counts.
 void Watchdog::look_for_writes(Clock::time_point now) {
     if (!std::exchange(remembers_, true)) {
         usual_log_ = std::exchange(lanes_->log, &written_);

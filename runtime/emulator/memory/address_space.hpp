@@ -1,4 +1,4 @@
-// Which ranges of a window of addresses are free.
+// The free address ranges of a window.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace emulated::memory {
 
-/// Ranges of addresses, taken and given back; neighbours that are free become one. Not thread-safe.
+/// Allocates ranges of addresses. Adjacent free ranges are merged. Not thread-safe.
 class AddressSpace {
   public:
     AddressSpace(std::uint64_t base, std::uint64_t bytes) { give(base, bytes); }
 
-    /// The smallest free range that holds `bytes` at a multiple of `alignment`, a power of two; 0 when there
-    /// is none. `bytes` is not 0.
+    /// Takes `bytes` (not 0), aligned to `alignment`, a power of two, from the smallest free range that fits. Returns 0 if
+    /// none does.
     std::uint64_t take(std::uint64_t bytes, std::uint64_t alignment) {
         for (auto fit = by_size_.lower_bound({bytes, 0}); fit != by_size_.end(); ++fit) {
             const auto [size, base] = *fit;

@@ -22,18 +22,17 @@ namespace {
 
 constexpr std::uint64_t least_redzone = 256, most_redzone = 65536;
 #if defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t least_window = std::uint64_t{2} << 30;  // it leaves a program few addresses
+constexpr std::uint64_t least_window = std::uint64_t{2} << 30;  // ThreadSanitizer leaves few addresses
 #else
-constexpr std::uint64_t least_window = std::uint64_t{64} << 30;  // addresses are free; memory is not
+constexpr std::uint64_t least_window = std::uint64_t{64} << 30;  // only addresses are reserved, not memory
 #endif
 constexpr std::uint64_t most_resident_quarantine = std::uint64_t{64} << 20;
 constexpr std::size_t most_quarantined = 4096;
-constexpr unsigned char freed_poison = 0xDB;  // freed memory, until its range is used again
+constexpr unsigned char freed_poison = 0xDB;  // fills freed memory until its range is reused
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) noexcept { return (value + to - 1) / to * to; }
 
-/// Two mappings of one size: addresses that kernels use, which the host cannot touch, and the bytes behind
-/// them.
+/// Two mappings of the same size: addresses for kernels, which the host cannot access, and the bytes for them.
 class Window {
   public:
     explicit Window(std::uint64_t wanted) {
@@ -71,24 +70,24 @@ class Window {
 
 struct Range {
     DeviceAddress base = 0;
-    std::uint64_t bytes = 0;  ///< redzone included
+    std::uint64_t bytes = 0;  ///< including the redzone
 };
 
-/// Freed, and not to be used again yet. The object stays as well: a kernel that runs while its memory is
-/// freed under it may still hold a pointer to it.
+/// A freed range that is not reused yet. The Allocation object is kept too, because a kernel that runs while its memory is
+/// freed may still have a pointer to it.
 struct Freed {
     Range range;  ///< empty for memory outside the window
     std::unique_ptr<const Allocation> allocation;
     std::string name;
     Heap::FreedBy by = Heap::FreedBy::host;
-    bool resident = false;  ///< its pages are still there
+    bool resident = false;  ///< its pages still exist
 };
 
 bool is_in_window(Allocation::Kind kind) noexcept {
     return kind != Allocation::Kind::pinned && kind != Allocation::Kind::managed;
 }
 
-/// Memory that the host and kernels use at one address; null when there is none.
+/// Maps memory that host and kernels use at the same address. Returns null if there is none.
 std::byte* map_pages(std::uint64_t bytes) noexcept {
     if (bytes > UINT64_MAX - page_bytes) return nullptr;
     void* pages = mmap(nullptr, round_up(bytes, page_bytes), PROT_READ | PROT_WRITE,
@@ -96,14 +95,14 @@ std::byte* map_pages(std::uint64_t bytes) noexcept {
     return pages == MAP_FAILED ? nullptr : static_cast<std::byte*>(pages);
 }
 
-/// What one mapping of a GPU's memory holds: memory of one context of one device.
+/// The granularity of a GPU's mappings: each belongs to one context of one device.
 constexpr std::uint64_t block_bytes = std::uint64_t{2} << 20;
 
 bool has_blocks_of_its_own(const Allocation& allocation) noexcept {
     return allocation.space != 0 && allocation.space != Allocation::every_context;
 }
 
-/// Room in the window for an allocation and a redzone that a stray row or block does not jump over.
+/// The size in the window of an allocation and a redzone large enough that a stray row or block does not skip it.
 std::uint64_t room_for(const Allocation& allocation) noexcept {
     const std::uint64_t bytes = allocation.bytes;
     const std::uint64_t redzone = std::clamp(round_up(bytes / 8, least_redzone), least_redzone, most_redzone);
@@ -111,14 +110,14 @@ std::uint64_t room_for(const Allocation& allocation) noexcept {
     return has_blocks_of_its_own(allocation) ? round_up(room, block_bytes) : room;
 }
 
-/// What an allocation in the window takes of it. Another process's memory begins where it does there in its first page.
+/// The range of an allocation in the window. Imported memory has the same offset in its first page as in the other process.
 Range range_of(const Allocation& allocation) noexcept {
     if (!allocation.imported) return {allocation.base, room_for(allocation)};
     const DeviceAddress first = allocation.base / page_bytes * page_bytes;
     return {first, round_up(allocation.base - first + room_for(allocation), page_bytes)};
 }
 
-/// Each device's own part of the window: as on a GPU, no block of 2 MiB holds memory of two devices.
+/// Splits the window among the devices. As on a GPU, no block of 2 MiB holds memory of two devices.
 std::vector<AddressSpace> parts_of(const Window& window, int devices) {
     const DeviceAddress first = round_up(window.base() + page_bytes, block_bytes);
     const DeviceAddress end = window.base() + window.bytes();
@@ -147,7 +146,7 @@ struct Heap::State {
     SharedPages shared_pages;                                                  // of the window
     using Allocations = std::map<DeviceAddress, std::unique_ptr<Allocation>>;  // by base
 
-    mutable std::shared_mutex mutex;  // of what follows
+    mutable std::shared_mutex mutex;  // guards the members below
     Allocations live, reserved, lost;
     std::atomic<std::size_t> lost_count{0};
     std::unordered_map<DeviceAddress, std::string> names;
@@ -158,7 +157,7 @@ struct Heap::State {
     std::vector<std::uint64_t> used;
     std::uint64_t serial = 0;
 
-    /// Memory outside the window; false when there is none.
+    /// Allocates memory outside the window. Returns false if there is none.
     bool map(Allocation& allocation) const {
         std::byte* for_host = nullptr;
         if (allocation.kind == Allocation::Kind::managed) allocation.hints = std::make_shared<ManagedHints>();
@@ -181,7 +180,7 @@ struct Heap::State {
             managed->unmap(for_host, allocation.host, bytes);
         }
     }
-    /// What it holds of the device, or its pages.
+    /// Returns an allocation's bytes to the device, or unmaps its pages.
     void give_up(const Allocation& allocation) noexcept {
         if (is_in_window(allocation.kind)) {
             used[static_cast<std::size_t>(allocation.device)] -= allocation.bytes;
@@ -198,7 +197,7 @@ struct Heap::State {
     }
     const Allocation* containing(DeviceAddress address) const noexcept { return containing(live, address); }
 
-    /// Takes a range of the window for it. False when the device is full.
+    /// Assigns a range of the window. Returns false if the device is full.
     bool place(Allocation& allocation, std::uint64_t alignment) {
         std::uint64_t& device_used = used[static_cast<std::size_t>(allocation.device)];
         if (allocation.bytes > capacity || device_used > capacity - allocation.bytes) return false;
@@ -211,7 +210,7 @@ struct Heap::State {
         return true;
     }
 
-    /// An address in the device's part; 0 when it is full. What is in quarantine is used before giving up.
+    /// Takes an address range of the device's part; 0 if it is full. Reuses quarantined ranges when no others are left.
     DeviceAddress take_range(AddressSpace& free, std::uint64_t bytes, std::uint64_t alignment) {
         for (;;) {
             const DeviceAddress base = free.take(bytes, alignment);
@@ -220,7 +219,7 @@ struct Heap::State {
         }
     }
 
-    /// Of a place that is known now. Returns where it begins.
+    /// Adds an allocation whose address is set. Returns its base.
     DeviceAddress add(Allocations& among, std::unique_ptr<Allocation> allocation) {
         allocation->serial = ++serial;
         const DeviceAddress base = allocation->base;
@@ -228,7 +227,7 @@ struct Heap::State {
         return base;
     }
 
-    /// With its name.
+    /// Quarantines an allocation with its name.
     void put_in_quarantine(std::unique_ptr<const Allocation> allocation, FreedBy by) {
         Freed freed;
         freed.by = by;
@@ -248,7 +247,7 @@ struct Heap::State {
         }
     }
 
-    /// What is freed belongs to no other process any more.
+    /// Ends the sharing of freed memory with other processes.
     void take_out(const Allocation& allocation) noexcept {
         std::byte* const first = window.host(window.base());
         if (allocation.imported) {
@@ -270,7 +269,7 @@ struct Heap::State {
         quarantine.pop_front();
     }
 
-    /// Gives big ranges back to the system; small ones keep their pages, with bytes that show.
+    /// Returns large ranges to the system; small ones keep their pages, filled with poison.
     bool give_back_pages(Range range) const noexcept {
         std::byte* host = window.host(range.base);
         if (range.bytes < 64 * page_bytes) {
@@ -304,7 +303,7 @@ std::optional<DeviceAddress> Heap::allocate(int device, std::uint64_t bytes, All
     } else if (!state.map(*allocation)) {
         return std::nullopt;
     }
-    std::memset(allocation->host, poison, bytes);  // outside the lock: kernels look addresses up meanwhile
+    std::memset(allocation->host, poison, bytes);  // without the lock: kernels look up addresses meanwhile
     const std::unique_lock lock(state.mutex);
     return state.add(state.live, std::move(allocation));
 }
@@ -373,7 +372,7 @@ bool Heap::free(DeviceAddress address, Allocation::Kind kind, FreedBy by) {
     if (is_lost) {
         --state.lost_count;
     } else if (allocation->imported) {
-        // It is the other process that has less memory for it.
+        // The memory counts against the exporting process.
     } else {
         state.give_up(*allocation);
     }
@@ -448,7 +447,7 @@ bool Heap::register_host(void* host, std::uint64_t bytes, int device) {
                                                                .bytes = bytes,
                                                                .host = static_cast<std::byte*>(host),
                                                                .kind = Allocation::Kind::pinned,
-                                                               .serial = 0,  // not ours to free
+                                                               .serial = 0,  // owned by the client
                                                                .device = device});
     return true;
 }
@@ -529,7 +528,7 @@ std::string Heap::describe(DeviceAddress address, std::uint64_t access_bytes) co
     if (const Allocation* lost = State::containing(state.lost, address))
         return fmt::format("inside {}, which was lost when the device was reset", called(*lost));
     for (auto freed = state.quarantine.rbegin(); freed != state.quarantine.rend(); ++freed) {
-        const bool was_ours = freed->allocation->serial != 0;  // registered memory is its owner's again
+        const bool was_ours = freed->allocation->serial != 0;  // registered memory stays with its owner
         if (was_ours && address - freed->allocation->base < freed->allocation->bytes) {
             return fmt::format("inside a freed {}-byte allocation{}{}", freed->allocation->bytes,
                                freed->name.empty() ? "" : " " + freed->name,

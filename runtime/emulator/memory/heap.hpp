@@ -1,4 +1,4 @@
-// The allocations of every device: made, found, freed, described.
+// The allocations of all devices.
 #pragma once
 
 #include <cstddef>
@@ -13,71 +13,70 @@
 
 namespace emulated::memory {
 
-/// All memory that kernels can reach, of every device. Ordinary device memory lies in a window that the host
-/// cannot dereference and is backed by a second mapping; pinned and managed memory lies at its host address.
-/// Thread-safe. One for the process, handed to its users.
+/// All memory that kernels can access, on every device. Device memory has addresses in a window that the host cannot
+/// dereference, backed by a second mapping. Pinned and managed memory is at its host address. Thread-safe. There is one for
+/// the process, which is passed to its users.
 class Heap final : public Memory {
   public:
-    /// `capacity` bytes per device. `managed` guards managed memory; null where the host may always use it.
-    /// Throws std::bad_alloc when not even a small window can be reserved.
+    /// `capacity` is in bytes per device. `managed` guards managed memory; null if the host may always access it. Throws
+    /// std::bad_alloc if not even a small window can be reserved.
     Heap(int devices, std::uint64_t capacity, ManagedGuard* managed = nullptr);
     ~Heap() override;
 
-    /// 256-byte aligned (at least `alignment`), poisoned, with redzones around it. Nothing when the device is
-    /// full. `bytes` is at least 1. As on a GPU, memory of a context that is not primary (`space`) shares no
-    /// block of 2 MiB with any other.
+    /// Allocates at least 1 byte, aligned to 256 or `alignment`, filled with poison, with redzones around it. Returns
+    /// nothing if the device is full. As on a GPU, memory of a context that is not primary (`space`) shares no 2 MiB block
+    /// with other memory.
     std::optional<DeviceAddress> allocate(int device, std::uint64_t bytes, Allocation::Kind kind,
                                           std::uint64_t alignment = 256, std::uint64_t space = 0);
-    /// As `allocate`, but nothing is found at the address before `commit`: what is allocated in stream order has an
-    /// address at once, and is memory later.
+    /// Like `allocate`, but `find` does not find the memory before `commit`: a stream-ordered allocation has an address at
+    /// once and becomes valid later.
     std::optional<DeviceAddress> reserve(int device, std::uint64_t bytes,
                                          std::shared_ptr<const PoolAccess> access = nullptr,
                                          Allocation::Kind kind = Allocation::Kind::device);
-    /// What is reserved there is so again after each `free`, until `end_keeping`: memory of graphs, which every launch
-    /// allocates at one address.
+    /// Makes the address stay reserved after each `free`, until `end_keeping`. For memory of graphs, which every launch
+    /// allocates at the same address.
     void keep(DeviceAddress address);
-    /// True when memory is there, which the next `free` frees; otherwise the address is given back now.
+    /// Returns true if memory is allocated there, which the next `free` frees; otherwise the address is released now.
     bool end_keeping(DeviceAddress address);
-    /// False when `address` is not reserved.
+    /// Makes reserved memory valid. Returns false if `address` is not reserved.
     bool commit(DeviceAddress address);
-    /// What a free was ordered by, for descriptions.
+    /// Whether a free was called by the host or in stream order, for descriptions.
     enum class FreedBy : std::uint8_t { host, stream };
-    /// False when no live allocation starts at `address`, or it is of another kind. The range is quarantined.
+    /// Frees and quarantines an allocation. Returns false if no live allocation of this kind starts at `address`.
     bool free(DeviceAddress address, Allocation::Kind kind, FreedBy by = FreedBy::host);
-    /// Device memory that nothing is found at any more. Its bytes count as free at once; its address is not used again
-    /// before `free`, because its owner does not know yet.
+    /// Makes device memory invalid. Its bytes count as free at once, but its address is not reused before `free`, because
+    /// its owner does not know yet.
     void lose(DeviceAddress address);
-    /// Whether memory that was lost, and not freed since, contains `address`. Fast while there is none.
+    /// True if `address` is in memory that was lost and not freed since. Fast if there is no such memory.
     bool is_lost(DeviceAddress address) const noexcept;
-    /// Makes other processes able to import the device memory that begins at `address`. Its pages move into a file, at the
-    /// addresses where they are: the caller lets nothing run meanwhile. Nothing where there is no such memory, or no file.
+    /// Lets other processes import the device memory that starts at `address`. Moves its pages to a file without changing
+    /// their addresses; nothing may run meanwhile. Returns nothing if there is no such memory or no file.
     std::optional<SharedPlace> share(DeviceAddress address);
-    /// Another process's memory, which `free` takes out of this one. Nothing where it cannot be mapped. `file` is not kept.
+    /// Maps another process's memory, which `free` unmaps. Returns nothing if it cannot be mapped. `file` is not kept.
     std::optional<DeviceAddress> import(int device, const SharedPlace& place, std::uint64_t space,
                                         std::shared_ptr<const PoolAccess> access);
-    /// Host memory of the client that kernels may use (cuMemHostRegister); its address stays what it is.
+    /// Lets kernels use host memory of the client, at its address (cuMemHostRegister).
     bool register_host(void* host, std::uint64_t bytes, int device);
     bool unregister_host(void* host);
 
     const Allocation* find(DeviceAddress address) const noexcept override;
-    /// As `find`, and what is reserved.
+    /// Like `find`, but also finds reserved memory.
     const Allocation* find_known(DeviceAddress address) const noexcept;
-    /// Where `bytes` from `address` lie in this process; null unless one live allocation holds all of them.
+    /// The host address of `address`; null unless one live allocation contains all `bytes`.
     std::byte* host(DeviceAddress address, std::uint64_t bytes) const noexcept;
 
-    /// True for addresses that ordinary device memory may have, allocated or not.
+    /// True for addresses of the window of device memory, allocated or not.
     bool is_device_address(DeviceAddress address) const noexcept;
 
     void set_read_only(DeviceAddress address);
-    /// What a report says after "the 64-byte allocation": "'table'", "made at train.py:12".
+    /// Sets the text that reports print after "the 64-byte allocation": "'table'", "made at train.py:12".
     void set_name(DeviceAddress address, std::string name);
 
     std::uint64_t capacity(int device) const noexcept;
     std::uint64_t used(int device) const noexcept;
 
-    /// Where an address lies, for reports: "4 bytes past the 4096-byte allocation 'y'", "inside a freed
-    /// 64-byte allocation", "no allocation is near". For an access that starts inside and ends past the end
-    /// it says so.
+    /// Describes an address for reports: "4 bytes past the 4096-byte allocation 'y'", "inside a freed 64-byte allocation",
+    /// "no allocation is near". Also says if an access starts inside an allocation and ends past it.
     std::string describe(DeviceAddress address, std::uint64_t access_bytes) const;
 
   private:

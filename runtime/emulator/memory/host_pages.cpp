@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t host_page_bytes = 4096;
 
-/// The kernel copies 8 bytes from there before it refuses `how`, and changes nothing.
+/// The system call reads 8 bytes at the address before it rejects `how`, and changes nothing.
 bool is_readable(DeviceAddress address) noexcept {
     constexpr long no_such_how = -1;
     return syscall(SYS_rt_sigprocmask, no_such_how, address, nullptr, std::size_t{8}) == 0 || errno != EFAULT;
@@ -22,7 +22,7 @@ bool is_readable(DeviceAddress address) noexcept {
 
 const Allocation* HostPages::find(DeviceAddress address) {
     const DeviceAddress page = address / host_page_bytes * host_page_bytes;
-    if (page == 0) return nullptr;  // no address to the system call either
+    if (page == 0) return nullptr;  // the system call does not read a null pointer
     const std::lock_guard lock(mutex_);
     if (!is_readable(page)) return nullptr;
     std::unique_ptr<Allocation>& known = pages_[page];

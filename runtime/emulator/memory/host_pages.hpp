@@ -1,4 +1,4 @@
-// Host memory that no driver knows, as kernels see it where they reach all of it (HMM, Grace).
+// Pageable host memory for kernels that can access all of it (HMM, Grace).
 #pragma once
 
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace emulated::memory {
 
-/// Pages of this process, asked about one by one, because nothing tells when they are mapped and unmapped.
+/// Pages of this process. Each is checked by itself, because nothing reports when pages are mapped or unmapped.
 /// Thread-safe.
 class HostPages {
   public:
-    /// The page that contains `address`; null where the process may not read it. Never freed. A page that is
-    /// unmapped while a kernel uses it is a fault of the process.
+    /// The page that contains `address`; null if the process may not read it. Never freed. Unmapping a page while a kernel
+    /// uses it is a fault of the process.
     const Allocation* find(DeviceAddress address);
 
   private:
@@ -26,9 +26,9 @@ class HostPages {
     bool is_writable(DeviceAddress page);
     void read_regions();
 
-    std::mutex mutex_;  // of what follows
+    std::mutex mutex_;  // guards the members below
     std::unordered_map<DeviceAddress, std::unique_ptr<Allocation>> pages_;
-    std::vector<Region> regions_;  // as they were when they were read last
+    std::vector<Region> regions_;  // as last read
 };
 
 }  // namespace emulated::memory

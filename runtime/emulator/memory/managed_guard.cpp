@@ -14,7 +14,7 @@ constexpr char report[] =
     "bascule.synchronize()\n";
 
 std::atomic<const ManagedGuard*> the_guard{nullptr};
-struct sigaction others = {};  // whose handler it was before: Python's faulthandler, for one
+struct sigaction others = {};  // the previous handler: Python's faulthandler, for one
 
 void on_fault(int signal, siginfo_t* info, void*) {
     const ManagedGuard* guard = the_guard.load();
@@ -22,7 +22,7 @@ void on_fault(int signal, siginfo_t* info, void*) {
         const ssize_t written = write(STDERR_FILENO, report, sizeof report - 1);
         static_cast<void>(written);
     }
-    sigaction(signal, &others, nullptr);  // the access is repeated, and they see it
+    sigaction(signal, &others, nullptr);  // the access is repeated and reaches the previous handler
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ ManagedGuard::Mapping ManagedGuard::map(std::uint64_t bytes) {
     if (unused == ranges_.end()) return {};
     void* for_kernels = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (for_kernels == MAP_FAILED) return {};
-    void* for_host = mremap(for_kernels, 0, bytes, MREMAP_MAYMOVE);  // the same pages again
+    void* for_host = mremap(for_kernels, 0, bytes, MREMAP_MAYMOVE);  // a second mapping of the same pages
     if (for_host == MAP_FAILED) {
         munmap(for_kernels, bytes);
         return {};

@@ -1,4 +1,4 @@
-// What a client has said of managed memory, page by page: where it should be, who uses it, and where it was prefetched to.
+// A client's hints about managed memory, by page: preferred locations, accessing processors, and prefetches.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace emulated::memory {
 
-/// Of one allocation, which begins a page. Thread-safe.
+/// The hints of one allocation, which starts at a page boundary. Thread-safe.
 class ManagedHints {
   public:
-    /// As CUmemLocation; zeros for none.
+    /// As in CUmemLocation; zero if not set.
     struct Location {
         int type = 0, id = 0;
         bool operator==(const Location&) const = default;
@@ -22,11 +22,11 @@ class ManagedHints {
     struct Hints {
         bool read_mostly = false;
         Location preferred, prefetched;
-        std::uint64_t accessed_by = 0;  ///< a bit for each processor
+        std::uint64_t accessed_by = 0;  ///< one bit per processor
     };
 
-    /// "The start address and end address of the memory range will be rounded down and rounded up respectively to be aligned
-    /// to CPU page size".
+    /// Changes the hints of a range. "The start address and end address of the memory range will be rounded down and
+    /// rounded up respectively to be aligned to CPU page size".
     template <class Change>
     void change(std::uint64_t offset, std::uint64_t bytes, const Change& change) {
         const std::lock_guard lock(mutex_);
@@ -34,7 +34,7 @@ class ManagedHints {
         const auto last = begin_at((offset + bytes + page_bytes - 1) / page_bytes);
         for (auto piece = first; piece != last; ++piece) change(piece->second);
     }
-    /// Those of all pages of a range.
+    /// The hints of all pages of a range.
     std::vector<Hints> of(std::uint64_t offset, std::uint64_t bytes) const {
         const std::lock_guard lock(mutex_);
         std::vector<Hints> found;
@@ -45,7 +45,7 @@ class ManagedHints {
     }
 
   private:
-    using Pieces = std::map<std::uint64_t, Hints>;  // by their first pages, each up to the next
+    using Pieces = std::map<std::uint64_t, Hints>;  // by first page; a piece extends to the next one
 
     Pieces::iterator begin_at(std::uint64_t page) {
         const auto before = std::prev(pieces_.upper_bound(page));

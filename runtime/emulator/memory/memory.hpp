@@ -1,4 +1,4 @@
-// What the interpreter knows of device memory: which allocation holds an address, and where its bytes are.
+// Device memory as the interpreter sees it: the allocation that contains an address, and its bytes.
 #pragma once
 
 #include <atomic>
@@ -9,47 +9,46 @@
 namespace emulated::memory {
 class ManagedHints;
 
-/// An address as a kernel sees it. Ordinary device memory is never dereferenceable by the host at this value.
+/// An address as a kernel sees it. The host cannot dereference addresses of device memory.
 using DeviceAddress = std::uint64_t;
 
-/// Of the host's memory.
+/// The page size of the host.
 inline constexpr std::uint64_t page_bytes = 4096;
 
-/// What fresh memory is filled with, so that it shows.
+/// Fills fresh memory, so that reads of uninitialised memory are noticed.
 inline constexpr unsigned char poison = 0xCB;
 
-/// The devices whose kernels may use the memory of a pool, a bit for each.
+/// The devices whose kernels may use a pool's memory, one bit each.
 using PoolAccess = std::atomic<std::uint32_t>;
 
 /// One live allocation. Owned by Memory; valid until it is freed.
 struct Allocation {
     enum class Kind : std::uint8_t { device, pinned, managed, module_global, kernel_heap };
 
-    DeviceAddress base = 0;     ///< first byte, as kernels see it
-    std::uint64_t bytes = 0;    ///< exactly what was asked for
-    std::byte* host = nullptr;  ///< where `base` lies in this process
+    DeviceAddress base = 0;     ///< the first byte, as kernels see it
+    std::uint64_t bytes = 0;    ///< exactly as requested
+    std::byte* host = nullptr;  ///< the host address of `base`
     Kind kind = Kind::device;
-    bool read_only = false;    ///< a store is a fault (constants)
-    bool kept = false;         ///< its address stays reserved when it is freed (memory of graphs)
-    bool imported = false;     ///< another process's memory
-    std::uint64_t serial = 0;  ///< counts allocations; never reused
+    bool read_only = false;    ///< stores are faults (constants)
+    bool kept = false;         ///< the address stays reserved after a free (memory of graphs)
+    bool imported = false;     ///< memory of another process
+    std::uint64_t serial = 0;  ///< number of the allocation; never reused
     int device = 0;
-    /// The context whose kernels reach it, by number; 0: the device's primary one.
+    /// The number of the context whose kernels can access it; 0: the device's primary context.
     std::uint64_t space = 0;
-    static constexpr std::uint64_t every_context = ~std::uint64_t{0};  ///< of the device: pools' memory
-    std::shared_ptr<const PoolAccess> access{};  ///< of pool memory; null for what peer access opens
-    std::shared_ptr<ManagedHints> hints{};       ///< of managed memory
+    static constexpr std::uint64_t every_context = ~std::uint64_t{0};  ///< for memory of pools
+    std::shared_ptr<const PoolAccess> access{};  ///< for pool memory; null if peer access decides
+    std::shared_ptr<ManagedHints> hints{};       ///< for managed memory
 };
 
-/// Finds allocations by address. Implemented by Heap (memory/heap.hpp).
-/// Thread-safe: kernels running on several workers ask at the same time.
+/// Finds allocations by address. Implemented by Heap (memory/heap.hpp). Thread-safe: kernels on several workers call it
+/// concurrently.
 class Memory {
   public:
     virtual ~Memory() = default;
 
-    /// The live allocation that contains `address`, or null. The interpreter keeps the last answer per
-    /// instruction and asks again only when an address leaves it, so this need not be the fastest path. An
-    /// answer stays valid while a kernel that may use it runs: freeing waits for the device.
+    /// The live allocation that contains `address`, or null. The interpreter caches the last result per instruction and
+    /// calls this only after a miss. A result stays valid while a kernel may use it, because freeing waits for the device.
     virtual const Allocation* find(DeviceAddress address) const noexcept = 0;
 };
 

@@ -43,7 +43,7 @@ bool SharedPages::share(std::byte* window, std::uint64_t window_bytes, std::uint
         }
         file_ = made;
     }
-    // A page at an end may have been shared with a neighbour: then it is written to itself.
+    // A page at an end may already be shared with a neighbour; then it is written to itself.
     const std::uint64_t first = page_below(offset), end = page_above(offset + bytes);
     if (!write_all(file_, window + first, end - first, first)) return false;
     if (!map(file_, first, window + first, end - first)) return false;
@@ -53,7 +53,7 @@ bool SharedPages::share(std::byte* window, std::uint64_t window_bytes, std::uint
 
 void SharedPages::end_sharing(std::byte* window, std::uint64_t offset, std::uint64_t bytes) noexcept {
     if (shared_.erase(offset) == 0) return;
-    // Pages at the ends may hold what neighbours have, shared or not.
+    // Pages at the ends may also contain neighbouring allocations.
     const std::uint64_t first = page_above(offset), end = page_below(offset + bytes);
     if (first >= end || !unmap(window + first, end - first)) return;
     fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first),

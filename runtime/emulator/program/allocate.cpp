@@ -1,5 +1,5 @@
-// Liveness over basic blocks, then linear scan over the text order. What a lane keeps in its lane of a place
-// depends on that lane's own path only, so divergence does not disturb this.
+// Register allocation: liveness over basic blocks, then linear scan in code order. The value of a lane depends only on the
+// path of that lane, so divergence needs no special treatment.
 #include <algorithm>
 #include <cstddef>
 #include <functional>
@@ -47,9 +47,9 @@ struct Interval {
     std::size_t from = static_cast<std::size_t>(-1), to = 0;
 };
 
-// A use of step i is at 2i, a result at 2i + 1: a source that dies may share its place with the result. A
-// register is followed from the blocks that read it back to those that write it, so the work grows with how far
-// values live and not with the number of registers times the number of blocks.
+// A use in step i is at 2i, a result at 2i + 1, so that a source that ends may share its place with the result. Registers
+// are followed from the blocks that read them back to those that write them, so the work grows with the length of lifetimes
+// and not with registers times blocks.
 class Liveness {
   public:
     Liveness(const Body& body, std::vector<Block> blocks)
@@ -78,12 +78,12 @@ class Liveness {
         intervals_[reg].to = std::max(intervals_[reg].to, at);
     }
 
-    // What each block reads before it writes it all, and what it writes. Only registers that some block reads so can
-    // be live between blocks.
+    // Finds what each block reads before it writes it completely, and what it writes. Only registers that some block reads
+    // so can be live between blocks.
     void find_crossing() {
         constexpr auto never = static_cast<std::size_t>(-1);
         std::vector<std::size_t> read(body_.register_bytes.size(), never),
-            wrote = read;  // last, in which block
+            wrote = read;  // the last block
         std::vector<std::uint32_t> number(body_.register_bytes.size(), none);
         std::vector<std::pair<std::uint32_t, std::size_t>> writes;
         for (std::size_t b = 0; b < blocks_.size(); ++b) {
@@ -135,7 +135,7 @@ class Liveness {
         }
     }
 
-    // A register that lives between blocks: the blocks that read it first, and those that write it.
+    // A register that is live between blocks: the blocks that read it before writing it, and those that write it.
     struct Crossing {
         std::uint32_t reg;
         std::vector<std::size_t> reads, writes;
@@ -146,10 +146,10 @@ class Liveness {
     std::vector<Interval> intervals_;
     std::vector<std::vector<std::size_t>> before_;  // predecessors, by block
     std::vector<Crossing> crossing_;
-    std::vector<std::uint32_t> live_, written_;  // by block: the last crossing that is live there, or written
+    std::vector<std::uint32_t> live_, written_;  // by block: the last crossing that is live, or written
 };
 
-// The registers that the caller reads after the call and has written before it. `intervals` are in order.
+// Lists the registers that the caller wrote before the call and reads after it. `intervals` are in order.
 void keep_live(Body& body, const std::vector<Interval>& intervals, const std::vector<std::uint32_t>& place) {
     std::vector<const Interval*> begun;
     auto next = intervals.begin();
@@ -167,8 +167,8 @@ void keep_live(Body& body, const std::vector<Interval>& intervals, const std::ve
     }
 }
 
-// As a GPU holds them: what has 16 bits takes a register, what has 64 two, predicates have a file of their
-// own.
+// The maximum number of live 32-bit registers, as a GPU counts them: values of 16 bits take one, of 64 bits two; predicates
+// are separate.
 std::uint32_t most_alive(const std::vector<Interval>& intervals, const std::vector<std::uint8_t>& bytes) {
     std::vector<std::pair<std::size_t, std::int64_t>> changes;
     for (const Interval& interval : intervals) {
@@ -176,7 +176,7 @@ std::uint32_t most_alive(const std::vector<Interval>& intervals, const std::vect
         changes.emplace_back(interval.from, registers);
         changes.emplace_back(interval.to + 1, -registers);
     }
-    std::sort(changes.begin(), changes.end());  // at one place, what ends makes room first
+    std::sort(changes.begin(), changes.end());  // at equal positions, ends come before begins
     std::int64_t alive = 0;
     std::int64_t most = 0;
     for (const auto& [at, change] : changes) most = std::max(most, alive += change);

@@ -1,4 +1,4 @@
-// Bytecode: what a kernel, with every function it calls, becomes once.
+// The bytecode that a kernel and all functions that it calls are translated to.
 #pragma once
 
 #include <array>
@@ -13,46 +13,46 @@
 
 namespace emulated::program {
 
-/// What selects a handler. `flags` holds selecting flags only.
+/// Selects a handler. `flags` holds only selecting flags.
 struct Key {
     Operation operation = Operation::mov;
     Type type = Type::none;
-    Type second = Type::none;  ///< cvt's source; a load's or store's register (b16, b32 or b64)
+    Type second = Type::none;  ///< the source of cvt; the register of a load or store (b16, b32 or b64)
     FlagSet flags = {};
     bool operator==(const Key&) const = default;
 };
 
-/// One step. Registers are byte offsets into a warp's register file, where a value is 32 contiguous lanes and
-/// a predicate is 32 bits.
+/// One instruction. Registers are byte offsets into a warp's register file, where a value is 32 contiguous lanes and a
+/// predicate is 32 bits.
 struct Instruction {
-    static constexpr std::uint16_t negated = 1;    ///< branch, guard: when the predicate is false
+    static constexpr std::uint16_t negated = 1;    ///< branch, guard: taken if the predicate is false
     static constexpr std::uint16_t backward = 2;   ///< branch: to an earlier instruction
     static constexpr std::uint16_t has_count = 4;  ///< bar: operand[1] is a thread count
     static constexpr std::uint16_t counts = 16;    ///< bar: operand[2] is a predicate to count
-    /// ld, st: the instruction that last looked for this pattern, in this very run of the same lanes, had the same
-    /// addresses but for what is added to all of them
+    /// ld, st: the addresses differ from those of the last instruction that looked for this pattern, in the same run of the
+    /// same lanes, only by a displacement that is equal for all lanes
     static constexpr std::uint16_t same_pattern = 32;
     static constexpr std::uint16_t narrow = 8;   ///< memory: the address register has 32 bits
-    static constexpr std::uint16_t strong = 64;  ///< memory: others may be at these bytes, as .relaxed says
-    /// asynchronous copies and mbarrier: the shared memory of any block of the cluster, not only of this one
+    static constexpr std::uint16_t strong = 64;  ///< memory: .relaxed or stronger
+    /// asynchronous copies and mbarrier: the address may be in any block of the cluster
     static constexpr std::uint16_t in_cluster = 128;
-    static constexpr std::uint16_t from_shared = 256;  ///< bulk_copy: the source lies in shared memory
+    static constexpr std::uint16_t from_shared = 256;  ///< bulk_copy: the source is in shared memory
     static constexpr std::uint16_t to_shared =
-        1024;  ///< bulk_copy: the destination does, and an mbarrier counts
-    static constexpr std::uint16_t multicast = 512;  ///< bulk_copy: to each block that a mask names
-    static constexpr std::uint16_t has_base = 2048;  ///< ld, st: operand[2] is added to all lanes' addresses
+        1024;  ///< bulk_copy: the destination is in shared memory, and an mbarrier is signalled
+    static constexpr std::uint16_t multicast = 512;  ///< bulk_copy: copies to each block in a mask
+    static constexpr std::uint16_t has_base = 2048;  ///< ld, st: operand[2] is added to all addresses
 
-    mutable void (*handler)() = nullptr;  ///< set by the machine when it links the code; of its own type
-    std::int64_t immediate = 0;           ///< address offset, branch target, table
-    /// Results first; of vectors the start in Code::lists. Of ld_used the last is a bit for each byte that counts.
+    mutable void (*handler)() = nullptr;  ///< a machine::Handler, set when the machine links the code
+    std::int64_t immediate = 0;           ///< address offset, branch target or index
+    /// Results first; for vectors an index into Code::lists. The last operand of ld_used has one bit per used byte.
     std::array<std::uint32_t, 6> operand{};
     static constexpr std::size_t pattern = 4;  ///< ld, st: this operand is the index of the pattern's cache
-    std::uint16_t count = 1;  ///< vector length; of atom the bytes of the vector that it begins
+    std::uint16_t count = 1;  ///< vector length; for atom the bytes of the vector that starts here
     std::uint16_t bits = 0;
-    std::uint32_t extra = 0;  ///< memory: the index of this instruction's cache of an allocation
+    std::uint32_t extra = 0;  ///< memory: index of the instruction's allocation cache
 };
 
-/// What a family of instructions that has one handler says beyond its key, as their immediate.
+/// Packs the variant of an instruction into its immediate, for families that share one handler.
 template <class Form>
 std::int64_t packed(const Form& form) {
     std::int64_t made = 0;
@@ -68,7 +68,7 @@ Form unpacked(const Instruction* from) {
 }
 
 // clang-format off
-/// Special registers that a warp finds in its register file, with their names.
+/// Special registers that are stored in the register file, with their names.
 #define BASCULE_PTX_SPECIALS(SPECIAL) \
     SPECIAL(tid_x, "%tid.x") SPECIAL(tid_y, "%tid.y") SPECIAL(tid_z, "%tid.z") SPECIAL(ntid_x, "%ntid.x") \
     SPECIAL(ntid_y, "%ntid.y") SPECIAL(ntid_z, "%ntid.z") SPECIAL(ctaid_x, "%ctaid.x") \
@@ -95,36 +95,36 @@ enum class Special : std::uint8_t {
 #define SPECIAL(enumerator, name) enumerator,
     BASCULE_PTX_SPECIALS(SPECIAL)
 #undef SPECIAL
-    stack,  ///< where the thread's stack ends, as an offset in its local memory
+    stack,  ///< the end of the thread's stack, as an offset in its local memory
     zero,
 };
 // clang-format on
 
-/// Where things that are not device memory appear in the generic address space: below 4 GiB, so that 32-bit
-/// registers hold their addresses, and above the first pages, so that null plus an offset is a fault.
+/// The generic addresses of memory other than device memory: below 4 GiB, so that 32-bit registers hold them, and above the
+/// first pages, so that null plus an offset is a fault.
 inline constexpr std::uint64_t shared_window = 0x0100'0000;
 inline constexpr std::uint64_t local_window = 0x0200'0000;
 inline constexpr std::uint64_t param_window = 0x0300'0000;
 inline constexpr std::uint64_t window_bytes = 0x0100'0000;
-/// A block sees its own shared memory at the beginning of the window, and that of rank r of its cluster, which may be
-/// itself, at (r + 1) times this.
+/// A block's own shared memory is at the start of the window. That of rank r of its cluster, possibly its own, is at (r +
+/// 1) times this offset.
 inline constexpr std::uint64_t cluster_stride = 0x0008'0000;
 inline constexpr std::uint32_t most_cluster_blocks = 16;
 
-/// Functions have addresses too, where no memory is: function k of a module is at code_window + 16 k.
+/// Functions have addresses too, outside all memory: function k of a module is at code_window + 16 k.
 inline constexpr std::uint64_t code_window = 0x0080'0000;
 inline constexpr std::size_t most_functions = (shared_window - code_window) / 16;
-/// What a thread's stack has room for at least, when functions can be entered again: a frame holds every register here,
-/// and is much larger than a GPU's, where the default of 1024 bytes is soon used up.
+/// The minimum stack of a thread if functions can be re-entered. A frame holds every register, so it is much larger than on
+/// a GPU, and the default of 1024 bytes would not last long.
 inline constexpr std::uint32_t least_stack_bytes = 64 * 1024;
 
 struct Code {
     struct Constant {
         std::uint32_t offset = 0;     ///< in the register file
         std::uint32_t bytes = 4;      ///< per lane
-        std::uint64_t value = 0;      ///< or the addend
-        std::int32_t global = -1;     ///< plus the address of this global
-        Type parameter = Type::none;  ///< or what stands in the parameters at offset `value`, as this type
+        std::uint64_t value = 0;      ///< or the addend to an address
+        std::int32_t global = -1;     ///< if not -1, adds the address of this global
+        Type parameter = Type::none;  ///< if not none, the kernel parameter at offset `value`, with this type
     };
     struct SpecialSlot {
         Special special = Special::zero;
@@ -132,45 +132,45 @@ struct Code {
     };
     struct Line {
         std::uint32_t ptx = 0, file = 0, source = 0;
-        std::uint32_t caller_file = 0, caller = 0;  ///< of inlined code: the line that calls it
+        std::uint32_t caller_file = 0, caller = 0;  ///< for inlined code: the line that calls it
     };
 
-    /// Where a value or an argument lies in the register file.
+    /// The location of a value or argument in the register file.
     struct Place {
-        std::uint32_t offset = 0;  ///< of the first lane; the others follow
-        std::uint32_t bytes = 0;   ///< of each lane; 0: a predicate, or a result that is not used
+        std::uint32_t offset = 0;  ///< of the first lane; the other lanes follow
+        std::uint32_t bytes = 0;   ///< per lane; 0 for a predicate or an unused result
     };
     /// A function that can be called through a pointer.
     struct Callee {
         std::uint64_t address = 0;
         std::uint32_t start = 0;        ///< its first instruction
-        std::uint32_t return_slot = 0;  ///< where each lane continues after it
+        std::uint32_t return_slot = 0;  ///< holds the position at which each lane continues after the call
         std::vector<Place> results, parameters;
     };
 
     std::vector<Instruction> instructions;
     std::vector<Key> keys;             ///< by instruction
     std::vector<Line> lines;           ///< by instruction
-    std::vector<std::string> files;    ///< by Line::file; the first is empty: unknown
+    std::vector<std::string> files;    ///< indexed by Line::file; the first is empty: unknown
     std::vector<std::uint32_t> lists;  ///< operand lists of vector instructions
     std::vector<Constant> constants;
     std::vector<SpecialSlot> specials;
-    std::vector<Callee> callees;       ///< by address
+    std::vector<Callee> callees;       ///< sorted by address
     std::uint32_t register_bytes = 0;  ///< of a warp's register file
-    std::uint32_t shared_bytes = 0;    ///< static, with `reserved_shared_bytes`
+    std::uint32_t shared_bytes = 0;    ///< static shared memory, including `reserved_shared_bytes`
     std::uint32_t reserved_shared_bytes = 0;
-    std::uint32_t local_bytes = 0;  ///< per thread, without its stack
+    std::uint32_t local_bytes = 0;  ///< per thread, without the stack
     std::uint32_t caches = 0;
     bool has_barrier = false;
-    bool may_spin = false;            ///< a thread may wait for what another warp writes
-    bool has_stack = false;           ///< some function can be entered again before it returns
+    bool may_spin = false;            ///< a thread may wait for a write of another warp
+    bool has_stack = false;           ///< a function can be re-entered before it returns
     bool has_dynamic_shared = false;  ///< an extern __shared__ array
     bool uses_heap = false;           ///< malloc or free
 
-    /// Guards `handler` and what follows, which depend on the processor and are made at the first launch.
+    /// Guards `handler` and the members below, which depend on the processor and are set at the first launch.
     mutable std::once_flag linked;
-    mutable std::vector<Instruction> lockstep;  ///< the instructions again, for warps in lockstep
-    mutable std::uint64_t serial = 0;           ///< unlike that of any other code
+    mutable std::vector<Instruction> lockstep;  ///< the same instructions, with the handlers for lockstep
+    mutable std::uint64_t serial = 0;           ///< unique for each Code
 };
 
 }  // namespace emulated::program

@@ -1,4 +1,4 @@
-// What an instruction on a texture or a surface does, packed into Instruction::immediate: one handler a family.
+// The variants of texture and surface instructions, packed into Instruction::immediate. One handler serves each family.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace emulated::program {
 
-/// Which images an instruction reads.
+/// The kind of image that an instruction accesses.
 struct Geometry {
     Flag flag;
     const char* name;
-    std::uint8_t dimensions;  ///< coordinates without the layer
+    std::uint8_t dimensions;  ///< without the layer
     bool layered;             ///< the layer comes first
     bool cube;
 
@@ -27,14 +27,14 @@ inline constexpr Geometry geometries[] = {
 };
 
 struct ImageAccess {
-    std::uint8_t shape = 0;                  ///< index into geometries
+    std::uint8_t shape = 0;                  ///< index into `geometries`
     ptx::Type type = ptx::Type::none;        ///< of one result or value
-    ptx::Type coordinate = ptx::Type::none;  ///< of a texture: s32 or f32
-    std::uint8_t values = 1;                 ///< surfaces: how many are loaded or stored
-    Flag outside = Flag::trap;               ///< surfaces: or clamp, or zero
-    /// tex: lod or grad; tld4: the component; sured: the operation; queries: what is asked
+    ptx::Type coordinate = ptx::Type::none;  ///< texture coordinates: s32 or f32
+    std::uint8_t values = 1;                 ///< surfaces: the number of values loaded or stored
+    Flag outside = Flag::trap;               ///< surfaces: trap, clamp or zero
+    /// tex: lod or grad; tld4: the component; sured: the operation; queries: the attribute
     Flag what = Flag::rn;
-    bool formatted = false;  ///< surfaces: .p, so that x counts texels and not bytes
+    bool formatted = false;  ///< surfaces: .p, for which x is in texels and not bytes
 
     const Geometry& geometry() const { return geometries[shape]; }
 };

@@ -11,19 +11,19 @@ namespace {
 
 namespace limits = ptx::limits;
 
-// Static and dynamic shared memory, a thread's variables and stack, and parameters stay in their windows.
+// All kinds of memory fit into their windows: static and dynamic shared memory, local variables and stack, and parameters.
 static_assert(limits::static_shared < window_bytes && limits::parameters_since_ptx_8_1 < window_bytes);
 static_assert(limits::local <= window_bytes / 2, "the other half is the stack's");
 
-// A warp's registers that are places of this file, in bytes.
+// The maximum size of a warp's register file, in bytes.
 constexpr std::uint64_t most_register_bytes = std::uint64_t{1} << 30;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
-// Where a variable lies after `end` bytes of others, which become more.
+// The offset of a variable after `end` bytes of others. Increases `end`.
 std::uint64_t append(std::uint64_t& end, const ptx::Variable& variable, std::uint32_t alignment) {
     const std::uint64_t at = round_up(end, alignment);
-    end = at + std::min(variable.bytes, std::uint64_t{1} << 40);  // sums cannot overflow, and are refused
+    end = at + std::min(variable.bytes, std::uint64_t{1} << 40);  // a cap, so that sums cannot overflow
     return at;
 }
 
@@ -131,7 +131,7 @@ void Layout::finish() {
                         ptx::demangled(entry_.name), local_bytes_ + largest_frame_, limits::local));
     }
     code_.local_bytes = static_cast<std::uint32_t>(round_up(local_bytes_, 16));
-    // Dynamic shared memory begins where the static variables end, and those are known only now.
+    // Dynamic shared memory starts after the static variables, whose total size is known only now.
     code_.shared_bytes = static_cast<std::uint32_t>(
         round_up(shared_bytes_, dynamic_constants_.empty() ? 4 : dynamic_alignment_));
     for (const std::size_t index : dynamic_constants_) {

@@ -1,4 +1,4 @@
-// Where things lie: a kernel's parameters, its register file, its shared and local variables.
+// Memory layout: a kernel's parameters, its register file, and its shared and local variables.
 #pragma once
 
 #include <algorithm>
@@ -17,29 +17,30 @@
 
 namespace emulated::program {
 
-/// Offsets of parameters one after another, each at its alignment.
+/// Computes the offsets of consecutive parameters, each at its alignment.
 std::uint32_t layout_parameters(const ptx::Function& function, std::vector<Kernel::Parameter>& into);
 
-/// Places in one kernel's register file, and addresses of its shared and local variables.
+/// Allocates places in one kernel's register file, and addresses for its shared and local variables.
 class Layout {
   public:
     Layout(Code& code, const ptx::Function& entry) : code_(code), entry_(entry) {}
 
-    /// 32 equal lanes of `bytes` each; 0 bytes: a predicate. `global`: plus the address of that global.
+    /// A place with `value` in 32 lanes of `bytes` each; 0 bytes means a predicate. `global`: adds the address of that
+    /// global.
     Ref constant(std::uint64_t value, unsigned bytes, std::int32_t global = -1, bool dynamic_shared = false);
-    /// What stands at `offset` of the kernel's parameters, extended to `bytes` a lane.
+    /// A place with the kernel parameter at `offset`, extended to `bytes` per lane.
     Ref parameter(std::uint32_t offset, Type type, unsigned bytes);
     Ref special(Special special);
-    /// Whether it is a place of `constant` or `parameter`: every lane has the same there, for the whole launch.
+    /// True if the place is from `constant` or `parameter`: all lanes have the same value there during the launch.
     bool is_uniform(const Ref& ref) const { return constant_at(ref) != nullptr; }
-    /// What stands there, where that is known before a module is loaded.
+    /// The value of a place if it is known before the module is loaded.
     std::optional<std::uint64_t> value_of(const Ref& ref) const;
-    /// Throws: ptx::SyntaxError when the register file would be too large.
+    /// Throws: ptx::SyntaxError if the register file would be too large.
     std::uint32_t reserve(std::uint64_t bytes);
     std::uint32_t top() const { return top_; }
     std::uint64_t shared_address(const ptx::Variable& variable);
     std::uint64_t local_address(const ptx::Variable& variable);
-    /// Of what CUDA keeps for itself of a block's shared memory. A kernel has it once it asks for this.
+    /// The address of the shared memory that CUDA reserves in each block. Only kernels that use it have it.
     std::uint64_t reserved_shared_address();
     void align_dynamic_shared(std::uint32_t alignment) {
         dynamic_alignment_ = std::max(dynamic_alignment_, alignment);
@@ -47,12 +48,12 @@ class Layout {
     void has_barrier() { code_.has_barrier = true; }
     void may_spin() { code_.may_spin = true; }
     void uses_heap() { code_.uses_heap = true; }
-    /// A function that can be entered again has local variables of `frame_bytes` on the stack.
+    /// Called for a re-entrant function with local variables of `frame_bytes` on the stack.
     void has_stack(std::uint64_t frame_bytes) {
         code_.has_stack = true;
         largest_frame_ = std::max(largest_frame_, frame_bytes);
     }
-    /// Throws: ptx::SyntaxError when the kernel needs more shared or local memory than there is.
+    /// Throws: ptx::SyntaxError if the kernel needs more shared or local memory than allowed.
     void finish();
 
   private:

@@ -1,4 +1,4 @@
-// PTX text -> Module: parse, lay out the globals, translate each kernel.
+// Builds a Module from PTX text: parses it, lays out the globals and translates each kernel.
 #include <algorithm>
 #include <cstring>
 

@@ -36,7 +36,7 @@ Body Lowering::run(std::vector<Refused>& refused) {
         for (const std::int32_t label : standing[i]) stand(label);
         try {
             instruction(function_.body[i]);
-        } catch (const Refused& found) {  // the others are looked at too, so that one report names them all
+        } catch (const Refused& found) {  // continues, so that one report names all errors
             refused.push_back(found);
         }
     }
@@ -54,8 +54,7 @@ void Lowering::stand(std::int32_t label) {
     body_.labels[static_cast<std::size_t>(label)] = body_.steps.size();
 }
 
-// A guarded instruction that is one elementwise step runs under a smaller mask. Anything longer is branched
-// around.
+// A guarded instruction that is one elementwise step runs under a smaller mask. Longer ones are skipped by a branch.
 void Lowering::instruction(const ptx::Instruction& instruction) {
     const auto index_of = [&](std::uint32_t number) {
         const auto file = files_.find(number);
@@ -74,7 +73,7 @@ void Lowering::instruction(const ptx::Instruction& instruction) {
     const std::size_t before = body_.steps.size();
     Step& begin = emit({Operation::guard}, {}, {guard});
     begin.bits = instruction.guard_negated ? Instruction::negated : std::uint16_t{0};
-    begin.immediate = 3;  // it, the instruction, `unguard`
+    begin.immediate = 3;  // guard, the instruction, `unguard`
     dispatch(instruction, opcode);
     const Operation operation = body_.steps.back().key.operation;
     const bool simple = operation < Operation::shfl && body_.steps.size() == before + 2;
@@ -107,7 +106,7 @@ void Lowering::branch(const ptx::Instruction& instruction) {
     step.bits = instruction.guard_negated ? Instruction::negated : std::uint16_t{0};
 }
 
-// A binary search for the index among runs of equal targets.
+// Lowers brx.idx to a binary search for the index among runs of equal targets.
 void Lowering::indexed_branch(const ptx::Instruction& instruction, const Opcode&) {
     expect_operands(instruction, 2);
     const Ref index = source(operand(instruction, 0), Type::u32);
@@ -118,7 +117,7 @@ void Lowering::indexed_branch(const ptx::Instruction& instruction, const Opcode&
         function_.body[at].operands.empty())
         refuse("brx.idx needs the label of a .branchtargets directive");
     struct Run {
-        std::size_t first;  // index
+        std::size_t first;  // the first index of the run
         std::int32_t label;
     };
     std::vector<Run> runs;
@@ -128,7 +127,7 @@ void Lowering::indexed_branch(const ptx::Instruction& instruction, const Opcode&
             refuse(fmt::format("the label '{}' is not defined in this function", targets[i].name));
         if (runs.empty() || runs.back().label != targets[i].index) runs.push_back({i, targets[i].index});
     }
-    // As deep as the logarithm of the number of targets.
+    // The recursion depth is the logarithm of the number of targets.
     const auto search = [&](const auto& self, std::span<const Run> among) -> void {
         if (among.size() == 1) {
             emit({Operation::bra}, {}, {}).label = among[0].label;
@@ -148,7 +147,7 @@ void Lowering::indexed_branch(const ptx::Instruction& instruction, const Opcode&
 }
 
 void Lowering::dispatch(const ptx::Instruction& instruction, const Opcode& opcode) {
-    // The operations from `first` to `last` that have rules of their own. The others have letters.
+    // Operations from `first` to `last` that have a lowering function of their own. All others are lowered by letters.
     using O = Operation;
     static constexpr struct {
         Operation first, last;

@@ -1,4 +1,4 @@
-// PTX instructions -> steps, one function at a time: which method lowers which family is decided in lowering.cpp.
+// Lowers PTX instructions to steps, one function at a time. lowering.cpp decides which method lowers which family.
 #pragma once
 
 #include <array>
@@ -21,25 +21,25 @@ namespace emulated::program {
 
 using OperandKind = ptx::Operand::Kind;
 
-/// One thing for which this kernel cannot run here. Thrown within one instruction, and collected.
+/// A reason why this kernel cannot run here. Thrown by the lowering of one instruction, and collected.
 struct Refused {
     Code::Line line;
     std::string reason;
-    const ptx::Function* function = nullptr;  ///< that the line stands in
+    const ptx::Function* function = nullptr;  ///< the function of that line
 };
 
 class Lowering {
   public:
     Lowering(Functions& functions, std::size_t index, const std::map<std::uint32_t, std::uint32_t>& files,
              const std::vector<Kernel::Parameter>& parameters);
-    /// What is refused is added to `refused`; then the body is not to be used.
+    /// Adds refusals to `refused`; if there are any, the body must not be used.
     Body run(std::vector<Refused>& refused);
 
   private:
-    // lowering.cpp: the frame around every instruction
+    // lowering.cpp: the steps common to all instructions
     void instruction(const ptx::Instruction& instruction);
     void dispatch(const ptx::Instruction& instruction, const Opcode& opcode);
-    /// What the letters of a row say (program/table/operations.hpp), which say all of most families.
+    /// Lowers an instruction by its row's letters (program/table/operations.hpp), which describe most families completely.
     Step& by_letters(const ptx::Instruction& instruction, const Opcode& opcode, std::string_view letters);
     void branch(const ptx::Instruction& instruction);
     void indexed_branch(const ptx::Instruction& instruction, const Opcode& opcode);
@@ -68,16 +68,16 @@ class Lowering {
     Ref selected(const ptx::Operand& operand);
     Step& emit_video(const Opcode& opcode, const ptx::Operand& to, std::vector<Ref> sources);
 
-    // lower_memory.cpp: memory, and what lanes do together
+    // lower_memory.cpp: memory, votes and barriers
     struct Address {
         Ref base;
         std::int64_t offset = 0;
         bool narrow = false;
     };
-    /// The registers that a load fills or a store reads.
+    /// The registers of a load or store.
     struct Parts {
         std::vector<ptx::Operand> operands;
-        unsigned lanes = 0, bytes = 0;  ///< how many values, and of how many bytes in memory
+        unsigned lanes = 0, bytes = 0;  ///< number of values, and bytes of each in memory
         unsigned wide = 0;              ///< bytes of each register
     };
     Parts parts_of(const ptx::Operand& given, const ptx::Instruction& instruction, const Opcode& opcode,
@@ -93,7 +93,7 @@ class Lowering {
     void vote(const ptx::Instruction& instruction, const Opcode& opcode);
     void barrier(const ptx::Instruction& instruction, const Opcode& opcode);
     void reducing_barrier(const ptx::Instruction& instruction, const Opcode& opcode);
-    /// `spaces`: of an instruction that names the space of its address.
+    /// `spaces` are those that the instruction names for its address.
     Address address(const ptx::Operand& operand, const FlagSet& spaces = {});
     ptx::Space space_of(const ptx::Operand& operand) const;
     void require_space(const ptx::Operand& base, const FlagSet& spaces) const;
@@ -127,7 +127,7 @@ class Lowering {
     void surface(const ptx::Instruction& instruction, const Opcode& opcode);
     void query(const ptx::Instruction& instruction, const Opcode& opcode);
 
-    // lower_calls.cpp: calls, and frames of functions that may be entered again
+    // lower_calls.cpp: calls, and frames of re-entrant functions
     void enter_function();
     void enter_frame(const std::set<std::int32_t>& copied);
     std::set<std::int32_t> parameters_with_addresses() const;
@@ -156,14 +156,14 @@ class Lowering {
     void expect_operands(const ptx::Instruction& instruction, std::size_t count, std::size_t least,
                          std::size_t most) const;
     const ptx::Operand& operand(const ptx::Instruction& instruction, std::size_t index) const;
-    unsigned width(const ptx::Operand& operand) const;  ///< of a register; 0 for a predicate
+    unsigned width(const ptx::Operand& operand) const;  ///< of a register in bytes; 0 for a predicate
     void require_register_of(const ptx::Operand& operand, Type type, unsigned bytes) const;
     void require_alike(const std::vector<ptx::Operand>& elements) const;
-    /// A register or a constant of the type, or a register of `bytes` bytes where those may be wider.
+    /// A register or constant of the type. With `bytes`, a register of that size if the instruction allows wider ones.
     Ref source(const ptx::Operand& operand, Type type, unsigned bytes = 0);
     void require_special(const ptx::Operand& operand, Type type, unsigned bytes = 0) const;
     void require_barrier(const ptx::Operand& number, const ptx::Operand* threads) const;
-    /// As `source`, and a special register: of mov and cvt.
+    /// Like `source`, and also accepts a special register, as mov and cvt do.
     Ref source_or_special(const ptx::Operand& operand, Type type, unsigned bytes = 0);
     Ref predicate(const ptx::Operand& operand);
     Ref result(const ptx::Operand& operand, Type type, unsigned bytes = 0);
@@ -173,7 +173,7 @@ class Lowering {
     Ref frame_address(std::uint64_t offset, unsigned bytes);
     Ref special(const ptx::Operand& operand, unsigned bytes);
     Ref temporary(unsigned bytes);
-    /// Both halves of a register of 128 bits, the lower one first, as a vector of registers.
+    /// Both halves of a 128-bit register as a vector, the lower one first.
     ptx::Operand halves_of(const ptx::Operand& operand) const;
     bool is_wide(const ptx::Operand& operand) const;
     Step& emit(const Key& key, std::vector<Ref> results, std::vector<Ref> sources);
@@ -186,28 +186,28 @@ class Lowering {
     Body body_;
     Code::Line line_;
     std::map<std::int32_t, std::int32_t>
-        halves_;  ///< of registers of 128 bits: the lower half; the upper is the next
-    Ref carry_;   ///< the .cc flag, once something uses it
-    /// Of local variables, by variable index; in `frame_` if there is one.
+        halves_;  ///< by 128-bit register: the lower half; the upper half is the next register
+    Ref carry_;   ///< the .cc flag, if anything uses it
+    /// Addresses of local variables by variable index, relative to `frame_` if there is one.
     std::map<std::int32_t, std::uint64_t> addresses_;
-    bool reenters_ = false;          ///< the function may be called again before it returns
-    std::uint64_t frame_bytes_ = 0;  ///< of local variables on the lane's stack
-    Ref frame_;                      ///< holds the address of that frame
-    Ref saved_stack_;                ///< of a function that calls alloca: where the stack ended before it
+    bool reenters_ = false;          ///< the function can be called again before it returns
+    std::uint64_t frame_bytes_ = 0;  ///< size of the local variables on the lane's stack
+    Ref frame_;                      ///< the address of that frame
+    Ref saved_stack_;                ///< with alloca: the end of the stack before it
     std::map<std::pair<std::string_view, std::uint32_t>, std::uint32_t> places_;  ///< of call arguments
 };
 
 inline const FlagSet every_space{Flag::global, Flag::constant, Flag::shared,
                                  Flag::local,  Flag::param,    Flag::shared_cluster};
-/// What a vector has, or the operand itself.
+/// The elements of a vector, or the operand itself.
 std::vector<ptx::Operand> elements_of(const ptx::Operand& operand);
-/// The type that stands for all types with the same handler: `.b32` and `.s32` add like `.u32`.
+/// The type that represents all types with the same handler: `.b32` and `.s32` add like `.u32`.
 Type canonical(Operation operation, Type type, const FlagSet& flags) noexcept;
-/// What an instruction asks the machine for that is about its types and modifiers alone.
+/// The handler key of an instruction that is determined by types and modifiers.
 Key key_of(const Opcode& opcode) noexcept;
-/// What one whose handlers are the same for all types asks the machine for.
+/// The handler key of an instruction whose handlers are the same for all types.
 Key untyped_key(const Opcode& opcode) noexcept;
-/// `key_of` an opcode of this row.
+/// The result of `key_of` for an opcode of this row.
 Key machine_key(const Row& row, Type type, Type second, const FlagSet& flags) noexcept;
 Type unsigned_of(unsigned bytes) noexcept;
 Type twice_as_wide(Type type) noexcept;

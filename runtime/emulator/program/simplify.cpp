@@ -1,5 +1,5 @@
-// What a launch fixes is not computed by every thread: parameters, and copies of them and of special
-// registers, are read where they stand.
+// Optimises steps. Values that are constant for a launch are not computed by each thread: parameters, and copies of them
+// and of special registers, are read in place.
 #include "program/simplify.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void remove(Body& body, const std::vector<bool>& gone) {
     for (std::size_t& label : body.labels) label = at[label];
 }
 
-// Where basic blocks begin.
+// True for each step that starts a basic block.
 std::vector<bool> leaders(const Body& body) {
     std::vector<bool> made(body.steps.size() + 1, false);
     for (const std::size_t label : body.labels) made[label] = true;
@@ -54,7 +54,7 @@ class Simplifier {
                 gone[i] = true;
             }
         }
-        // A use may stand before the definition in the text: around a loop.
+        // In a loop, a use may precede the definition in the text.
         for (Step& step : body_.steps) replace_sources(step);
         remove(body_, gone);
     }
@@ -71,7 +71,7 @@ class Simplifier {
         if (known != constants_.end()) ref = known->second;
     }
 
-    // Where the value of the step's result stands from the launch on.
+    // The place that holds the step's result during the whole launch, if there is one.
     std::optional<Ref> constant_of(const Step& step) {
         if (step.partial || step.results.size() != 1 || step.results[0].kind != Ref::Kind::virtual_register ||
             definitions_[step.results[0].index] != 1)
@@ -104,7 +104,7 @@ void join_addresses(Body& body, const Layout& layout) {
         Ref varying, uniform;
         bool narrow = false;
     };
-    // Shared memory's accesses, which are the shortest, have no base but a constant one.
+    // Accesses of shared memory take only a constant base, because they must stay short.
     const auto join = [&](Step& step, const Sum& sum) {
         const auto value = layout.value_of(sum.uniform);
         if (!value && step.key.flags.has(Flag::shared)) return false;
@@ -118,7 +118,7 @@ void join_addresses(Body& body, const Layout& layout) {
         return true;
     };
     const std::vector<bool> leader = leaders(body);
-    std::map<std::uint32_t, Sum> sums;  // by the register that holds one, in the basic block so far
+    std::map<std::uint32_t, Sum> sums;  // by the register of the sum, within the basic block so far
     std::vector<bool> joined(body.register_bytes.size(), false);
     const auto forget = [&](std::uint32_t reg) {
         std::erase_if(
@@ -145,7 +145,7 @@ void join_addresses(Body& body, const Layout& layout) {
                 sums[step.results[0].index] = {varying, uniform, narrow};
         }
     }
-    // Sums that nothing else reads need not be made.
+    // Removes sums whose results are not used any more.
     std::vector<bool> used(body.register_bytes.size(), false), gone(body.steps.size(), false);
     for (const Step& step : body.steps) step.each_use([&](std::uint32_t reg) { used[reg] = true; });
     for (std::size_t i = 0; i < body.steps.size(); ++i) {
@@ -159,8 +159,8 @@ void join_addresses(Body& body, const Layout& layout) {
 
 void share_addresses(Body& body) {
     const std::vector<bool> leader = leaders(body);
-    // (address, bytes, narrow, of one thread) -> the first step that had them, and of those with one space and one base
-    // that is added
+    // Maps (address, bytes, narrow, per-thread space) to the first step that had them, and to the first step for each space
+    // and base.
     using Pattern = std::tuple<Ref::Kind, std::uint32_t, std::size_t, bool, bool>;
     using Place = std::tuple<std::uint64_t, std::uint32_t>;
     struct Seen {
@@ -179,7 +179,7 @@ void share_addresses(Body& body) {
     for (std::size_t i = 0; i < body.steps.size(); ++i) {
         Step& step = body.steps[i];
         const Operation operation = step.key.operation;
-        const bool may_part = operation >= Operation::shfl || step.label >= 0;  // others may run in between
+        const bool may_part = operation >= Operation::shfl || step.label >= 0;  // lanes may diverge
         if (leader[i] || may_part) seen.clear();
         if (is_access(step) && !step.partial) {
             const bool has_base = (step.bits & Instruction::has_base) != 0;
@@ -205,7 +205,7 @@ std::map<std::size_t, std::size_t> guard_ifs(Body& body) {
     for (const Step& step : body.steps) {
         if (step.label >= 0) target[body.labels[static_cast<std::size_t>(step.label)]] = true;
     }
-    // Where the straight line that a step belongs to, labels and all that lanes do together aside, ends.
+    // The end of the straight-line code that contains a step. Labels, and instructions that need several lanes, end it.
     std::size_t end = body.steps.size();
     std::map<std::size_t, std::size_t> guards;
     for (std::size_t i = body.steps.size(); i-- > 0;) {

@@ -1,4 +1,4 @@
-// Steps that need not run: what a launch fixes is known before its first thread.
+// Optimisations of steps that use what is known before a launch.
 #pragma once
 
 #include <map>
@@ -8,20 +8,20 @@
 
 namespace emulated::program {
 
-/// Registers that are written once, with a kernel's parameter, a constant or a special register, become names
-/// for the place where that stands.
+/// Replaces registers that are written once, with a kernel parameter, a constant or a special register, by the place of
+/// that value.
 void simplify(Body& body, Layout& layout);
 
-/// Loads and stores whose address is a sum with something that all lanes share, as an array's begin is, add it themselves.
+/// Lets loads and stores add to their addresses a value that all lanes share, such as the start of an array.
 void join_addresses(Body& body, const Layout& layout);
 
-/// Loads and stores that differ from an earlier one of their basic block in the displacement alone learn of
-/// it.
+/// Lets loads and stores reuse the address check of an earlier one in the same basic block that differs only in the
+/// displacement.
 void share_addresses(Body& body);
 
-/// Forward branches over steps that neither part the lanes nor leave the function become guards of these steps: the
-/// lanes need not part to meet again. Tells, by the step that a guard ends before, the guard. For a body whose
-/// registers are placed, because liveness knows branches alone.
+/// Turns forward branches over straight-line steps into guards of these steps, so that lanes need not diverge and rejoin.
+/// Returns the guard by the step before which it ends. Called after register allocation, because liveness analysis knows
+/// only branches.
 std::map<std::size_t, std::size_t> guard_ifs(Body& body);
 
 }  // namespace emulated::program

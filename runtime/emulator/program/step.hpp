@@ -1,4 +1,4 @@
-// Between PTX and bytecode: instructions over virtual registers, as the allocator wants them.
+// The form between PTX and bytecode: instructions on virtual registers, for the register allocator.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace emulated::program {
 
 /// One operand of a step.
 struct Ref {
-    /// fixed: a place in the register file
+    /// `fixed` is a place in the register file.
     enum class Kind : std::uint8_t { none, virtual_register, fixed };
     Kind kind = Kind::none;
     std::uint32_t index = 0;
@@ -23,32 +23,32 @@ struct Ref {
 struct Step {
     Key key;
     std::vector<Ref> results, sources;  ///< in the machine's order: results, then sources
-    std::vector<Ref> list;              ///< more results, then more sources: these go to Code::lists
+    std::vector<Ref> list;              ///< more results, then more sources, which are stored in Code::lists
     std::size_t listed_results = 0;
-    std::vector<Code::Place> kept;  ///< of frames and calls through pointers
+    std::vector<Code::Place> kept;  ///< registers saved by frames and calls through pointers
     std::int64_t immediate = 0;
     std::int32_t label = -1;  ///< branch target
     std::uint16_t bits = 0;
-    bool partial = false;       ///< guarded: what it does not write stays
-    bool memory = false;        ///< wants an allocation cache
-    std::int32_t shares = -1;   ///< memory: the earlier step with the same addresses, up to the displacement
-    std::int32_t follows = -1;  ///< memory: the first step whose addresses lie to each other as this one's
-    std::uint32_t extra = 0;    ///< goes to Instruction::extra
+    bool partial = false;       ///< guarded: lanes that do not run keep the old result
+    bool memory = false;        ///< needs an allocation cache
+    std::int32_t shares = -1;   ///< memory: the earlier step whose addresses differ only in the displacement
+    std::int32_t follows = -1;  ///< memory: the first step with the same pattern of addresses
+    std::uint32_t extra = 0;    ///< copied to Instruction::extra
     std::uint32_t used_bytes =
-        0;  ///< ld_used: a bit for each byte of the access; atom: of the vector it begins
+        0;  ///< ld_used: one bit per byte of the access; atom: bytes of the vector that starts here
     Code::Line line;
 
     void list_results(std::vector<Ref> given) {
         listed_results = given.size();
         list = std::move(given);
     }
-    /// Visits the virtual registers that it reads, by index.
+    /// Visits the virtual registers that the step reads, by index.
     template <class Visit>
     void each_use(const Visit& visit) const {
         each_register(sources, visit);
         each_register(std::span(list).subspan(listed_results), visit);
     }
-    /// The same of those that it writes.
+    /// Visits the virtual registers that the step writes.
     template <class Visit>
     void each_result(const Visit& visit) const {
         each_register(results, visit);
@@ -64,26 +64,26 @@ struct Step {
     }
 };
 
-/// A load or a store, which looks for a pattern of the lanes' addresses.
+/// True for a load or store that looks for a pattern of the lanes' addresses.
 bool is_access(const Step& step) noexcept;
 
-/// One function on its way.
+/// A function during translation.
 struct Body {
     std::vector<Step> steps;
-    std::vector<std::uint8_t> register_bytes;  ///< of each virtual register: 2, 4, 8; 0 means a predicate
-    std::vector<std::size_t> labels;           ///< by label index: the step it stands before
+    std::vector<std::uint8_t> register_bytes;  ///< of each virtual register: 2, 4 or 8; 0 for a predicate
+    std::vector<std::size_t> labels;           ///< by label: the step that it precedes
 };
 
-/// Gives every virtual register its place; values that never live at the same time share one. Three kinds of
-/// widths never overlap, so an elementwise instruction may read and write the same place. What lives across a
-/// call that saves its frame is added to the frame.
+/// Assigns a place to every virtual register. Values that are never live at the same time share places, but only within one
+/// width, so that an elementwise instruction may read and write the same place. Values that are live across a call that
+/// saves its frame are added to the frame.
 struct Allocated {
-    std::uint64_t bytes = 0;      ///< used from `base`; the places are wrong where 32 bits do not hold it
-    std::uint32_t registers = 0;  ///< of 32 bits that hold a value at once, at most
+    std::uint64_t bytes = 0;      ///< used from `base`; if this exceeds 32 bits, the places are invalid
+    std::uint32_t registers = 0;  ///< maximum number of live 32-bit registers
 };
 Allocated allocate_registers(Body& body, std::uint32_t base, std::vector<std::uint32_t>& place);
 
-/// True for steps after which the next one is not reached by falling through.
+/// True if control never falls through from this step to the next.
 bool ends_flow(const Step& step) noexcept;
 
 }  // namespace emulated::program

@@ -1,4 +1,4 @@
-// Finds what the names of a module mean, and which functions can call themselves.
+// Resolves the names of a module, and finds functions that can call themselves.
 #include "program/symbols.hpp"
 
 #include <algorithm>
@@ -26,13 +26,13 @@ void find_names(const ptx::Module& module, Symbols& symbols) {
     symbols.first_function = module.functions.data();
     for (const ptx::Function& function : module.functions) symbols.functions[function.name] = &function;
     for (const ptx::Variable& variable : module.variables) {
-        // A declaration and its definition may both be there.
+        // The module may contain both a declaration and its definition.
         if (!(variable.is_extern && symbols.variables.contains(variable.name)))
             symbols.variables[variable.name] = &variable;
     }
 }
 
-// Functions whose address something takes: an initial value, or an instruction that is not a call.
+// Finds functions whose address is used: in an initial value, or by an instruction that is not a call.
 void find_addresses_taken(const ptx::Module& module, Symbols& symbols) {
     std::unordered_set<const ptx::Function*> taken;
     const auto take = [&](std::string_view name) {
@@ -53,8 +53,8 @@ void find_addresses_taken(const ptx::Module& module, Symbols& symbols) {
     }
 }
 
-// Who calls whom. One more node, the last, stands for calls through pointers: it calls every function whose
-// address is taken.
+// The call graph. An additional last node represents calls through pointers; it calls every function whose address is
+// taken.
 class CallGraph {
   public:
     CallGraph(const ptx::Module& module, const Symbols& symbols)
@@ -77,7 +77,7 @@ class CallGraph {
         }
     }
 
-    // The functions on a circle of calls: Tarjan's algorithm, with a stack of its own.
+    // The functions on a cycle of calls. Tarjan's algorithm with an explicit stack.
     std::unordered_set<const ptx::Function*> circles() {
         for (std::size_t node = 0; node < nodes_.size(); ++node) {
             if (nodes_[node].order == unseen) visit(node);
@@ -124,7 +124,7 @@ class CallGraph {
         }
     }
 
-    // Everything that waits since `root` reaches it and is reached from it.
+    // All nodes that were pushed since `root` form a strongly connected component with it.
     void leave(std::size_t root) {
         const auto& own = nodes_[root].callees;
         const bool circle = waiting_.back() != root || std::find(own.begin(), own.end(), root) != own.end();
@@ -137,7 +137,7 @@ class CallGraph {
     }
 
     const ptx::Module& module_;
-    std::vector<Node> nodes_;  ///< by function's index
+    std::vector<Node> nodes_;  ///< by index of the function
     std::vector<std::size_t> waiting_, path_;
     std::size_t entered_ = 0;
     std::unordered_set<const ptx::Function*> found_;

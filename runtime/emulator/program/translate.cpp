@@ -1,4 +1,4 @@
-// Lowers PTX to steps, function by function, places their registers, and lays the steps out as bytecode.
+// Translates a kernel: lowers PTX to steps, function by function, allocates their registers, and emits bytecode.
 #include "program/translate.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace emulated::program {
 namespace {
 
-// Steps whose operands are a list of places.
+// True for operations whose operands are a list of places.
 bool keeps(Operation operation) {
     return operation == Operation::save_frame || operation == Operation::restore_frame ||
            operation == Operation::call_pointer || operation == Operation::take_results;
@@ -27,7 +27,7 @@ bool keeps(Operation operation) {
 
 constexpr std::size_t most_kept = std::numeric_limits<decltype(Instruction::count)>::max();
 
-// What calls through pointers can reach.
+// The functions that calls through pointers can reach.
 std::vector<Code::Callee> callees_of(Functions& functions, const std::vector<std::uint32_t>& starts) {
     std::vector<Code::Callee> made;
     for (std::size_t i = 1; i < functions.size(); ++i) {
@@ -49,7 +49,7 @@ std::vector<Code::Callee> callees_of(Functions& functions, const std::vector<std
     return made;
 }
 
-// What is refused, then where: in C++ first, as far as that is known.
+// Describes what is refused and where, first in C++ if that is known.
 std::string describe(const Refused& refused, const Code& code) {
     const Code::Line& line = refused.line;
     const ptx::Function& function = *refused.function;
@@ -61,7 +61,7 @@ std::string describe(const Refused& refused, const Code& code) {
     return text + fmt::format("\n  PTX line {}", line.ptx);
 }
 
-// Each reason once, at the first place that has it.
+// Lists each reason once, at its first place.
 std::string describe_all(std::vector<Refused> refused, const Code& code) {
     std::unordered_map<std::string, std::size_t> uses;
     std::erase_if(refused, [&](const Refused& each) { return ++uses[each.reason] > 1; });
@@ -77,7 +77,7 @@ std::string describe_all(std::vector<Refused> refused, const Code& code) {
     return text;
 }
 
-// Types whose comparisons may be one instruction with what looks at their results.
+// Types whose comparisons can be fused with the instruction that uses the result.
 bool is_number(Type type) {
     constexpr Type numbers[] = {Type::u32, Type::s32, Type::u64, Type::s64, Type::f32, Type::f64};
     return std::ranges::find(numbers, type) != std::end(numbers);
@@ -89,7 +89,7 @@ class Emitter {
   public:
     Emitter(Code& code, Layout& layout) : code_(code), layout_(layout) {}
 
-    // The index of the function's first instruction. Throws: Refused.
+    // Returns the index of the function's first instruction. Throws: Refused.
     std::uint32_t emit(Body& body, const ptx::Function& function, std::uint32_t& registers) {
         function_ = &function;
         std::vector<std::uint32_t> place;
@@ -113,8 +113,8 @@ class Emitter {
                 Instruction& begin = code_.instructions[at[guard->second]];
                 begin.immediate = static_cast<std::int64_t>(code_.instructions.size()) - at[guard->second];
             }
-            // Where paths meet, a group of lanes stops to see whether others wait there: a jump to the next
-            // step does. At a barrier or the kernel's end that would gain nothing.
+            // Where paths join, a jump to the next step makes a group of lanes check whether others wait there. That would
+            // gain nothing at a barrier or at the kernel's end.
             if (target[i] && i > 0 && body.steps[i - 1].label < 0 && !ends_flow(body.steps[i - 1]) &&
                 step.key.operation != Operation::bar && step.key.operation != Operation::exit) {
                 Instruction meet;
@@ -141,7 +141,7 @@ class Emitter {
     }
 
   private:
-    // Whether a branch or guard looks at what the comparison before it has just written.
+    // True if a branch or guard uses the predicate that the comparison before it has just written.
     static bool joins(const Step& comparison, const Step& step) {
         const Operation operation = step.key.operation;
         if (operation != Operation::branch && operation != Operation::guard) return false;
@@ -151,14 +151,14 @@ class Emitter {
                comparison.results[0] == step.sources[0] && is_number(key.type) && key.flags.single();
     }
 
-    // Both are the comparison's instruction.
+    // Fuses the step into the comparison's instruction.
     void join(const Step& step) {
         Instruction& made = code_.instructions.back();
         made.bits |= step.bits;
         made.immediate = step.immediate;
         code_.keys.back().operation =
             step.key.operation == Operation::branch ? Operation::compare_branch : Operation::compare_guard;
-        code_.lines.back() = step.line;  // a comparison cannot fail, a loop can be stopped at its branch
+        code_.lines.back() = step.line;  // a comparison cannot fault, but a loop may be stopped at its branch
         caches_.push_back(made.extra);
     }
 
@@ -210,8 +210,8 @@ class Emitter {
 
     Code& code_;
     Layout& layout_;
-    const ptx::Function* function_ = nullptr;  ///< whose steps are laid out
-    std::vector<std::uint32_t> caches_;        ///< of the function's steps so far
+    const ptx::Function* function_ = nullptr;  ///< the function that is emitted
+    std::vector<std::uint32_t> caches_;        ///< allocation caches of the function's steps so far
 };
 
 }  // namespace
@@ -235,9 +235,9 @@ std::variant<Translation, std::string> translate(const ptx::Module& module, cons
         functions.require(entry);
         Emitter emitter(code, layout);
         std::vector<std::uint32_t> starts;
-        for (std::size_t i = 0; i < functions.size(); ++i) {  // grows while bodies name new functions
+        for (std::size_t i = 0; i < functions.size(); ++i) {  // bodies may add functions
             Body body = Lowering(functions, i, files, parameters).run(refused);
-            if (!refused.empty()) continue;  // only what else is missing
+            if (!refused.empty()) continue;  // continues only to find further refusals
             simplify(body, layout);
             join_addresses(body, layout);
             share_addresses(body);

@@ -1,4 +1,4 @@
-// One .entry function, and what it calls, -> Code.
+// Translates one .entry function and the functions that it calls to Code.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,11 @@ namespace emulated::program {
 
 struct Translation {
     std::shared_ptr<Code> code;
-    std::uint32_t registers = 0;  ///< 32-bit registers per thread, as a compiler would count them
+    std::uint32_t registers = 0;  ///< 32-bit registers per thread, as a compiler counts them
 };
 
-/// Or why not, with the place on further lines (Kernel::refusal). `parameters` are where the kernel's lie.
+/// Returns the code, or why it is refused, with the place on further lines (Kernel::refusal). `parameters` has the offsets
+/// of the kernel's parameters.
 std::variant<Translation, std::string> translate(const ptx::Module& module, const ptx::Function& entry,
                                                  const std::vector<Kernel::Parameter>& parameters,
                                                  const Symbols& symbols);

@@ -20,10 +20,10 @@ namespace {
 /// A declaration at module scope: tokens [first, last).
 struct Statement {
     enum class Linkage : std::uint8_t { local, global, weak, external };
-    std::string name;  // empty: no declaration
+    std::string name;  // empty if it is not a declaration
     Linkage linkage = Linkage::local;
     bool defines = false, is_function = false;
-    std::string_view results;  // of a function that gives any: "(.param .b32 r)"
+    std::string_view results;  // for a function with results: "(.param .b32 r)"
     std::size_t first = 0, named = 0, last = 0;
 };
 
@@ -114,25 +114,25 @@ class Statements {
     std::size_t at_ = 0;
 };
 
-/// What all texts declare, and what earlier ones have.
+/// The declarations of all texts, and the definitions of the texts processed so far.
 struct Known {
     struct Definition {
         const Statement* statement;
         std::string_view text;  // its name
     };
-    std::map<std::string, Definition> defined;  // the one of several weak ones that stays
-    /// The largest of all headers, as the texts write them.
+    std::map<std::string, Definition> defined;  // of several weak definitions, the one that is kept
+    /// The highest version and target of all headers, as written.
     double version = 0;
     int architecture = -1;
     std::string_view version_text, target_text;
-    std::set<std::string> names;     // local ones too
+    std::set<std::string> names;     // including local names
     std::uint64_t largest_file = 0;  // index of a .file
-    /// Of functions that a text declares with results. A linker looks at names alone: where the definition has none, as
-    /// numba-cuda's void functions have it, what the caller gets is undefined.
+    /// The results with which texts declare functions. A linker compares only names: if the definition has no result, as
+    /// with numba-cuda's void functions, the caller's result is undefined.
     std::map<std::string, std::string_view> declared_results;
 };
 
-/// One text, behind those that are known.
+/// Renames and copies one text, after the earlier ones.
 class Joined {
   public:
     Joined(const Text& text, std::size_t number, Known& known)
@@ -148,7 +148,7 @@ class Joined {
     std::string write() {
         std::set<std::string> own;
         std::vector<const Statement*> dropped;
-        std::map<std::size_t, std::string_view> results;  // by the name's token
+        std::map<std::size_t, std::string_view> results;  // by token of the name
         for (const Statement& each : statements_) {
             if (each.name.empty()) continue;
             own.insert(each.name);
@@ -190,7 +190,7 @@ class Joined {
     }
 
   private:
-    // .version MAJOR.MINOR .target NAME {, OPTION} .address_size 64, which one text has once.
+    // Reads .version MAJOR.MINOR .target NAME {, OPTION} .address_size 64, which each text has once.
     void header() {
         std::size_t at = 0;
         const auto number = [](std::string_view text, auto value) {
@@ -252,7 +252,7 @@ class Joined {
     std::size_t number_;
     Known& known_;
     std::map<std::string, std::string> renamed_;
-    std::size_t copied_ = 0, body_ = 0;  // the first token behind the header
+    std::size_t copied_ = 0, body_ = 0;  // `body_`: the first token after the header
 };
 
 }  // namespace
@@ -260,7 +260,7 @@ class Joined {
 std::string join(std::span<const Text> texts) {
     Known known;
     std::string joined;
-    std::deque<Joined> all;  // in place: a text's tokens are views
+    std::deque<Joined> all;  // a deque, because a text's tokens are views of it
     for (const Text& text : texts) all.emplace_back(text, all.size(), known);
     for (Joined& each : all) joined += each.write();
     return fmt::format(".version {}\n.target {}\n.address_size 64\n{}", known.version_text, known.target_text,

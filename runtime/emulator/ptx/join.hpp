@@ -1,4 +1,4 @@
-// Several PTX texts as one: what a linker makes of them.
+// Joins several PTX texts into one, like a linker.
 #pragma once
 
 #include <span>
@@ -12,9 +12,8 @@ struct Text {
     std::string_view ptx;
 };
 
-/// One text that defines what they define. A name that is local to one of them is changed where another one has it too;
-/// of several weak definitions the first stays. Throws: SyntaxError, also where two texts define a name, and for what
-/// none defines.
+/// Returns a text with all definitions. Local names that collide are renamed; of several weak definitions the first is
+/// kept. Throws: SyntaxError, also for names that are defined twice or not at all.
 std::string join(std::span<const Text> texts);
 
 }  // namespace emulated::ptx

@@ -29,7 +29,7 @@ class Lexer {
   private:
     char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
 
-    // False at the end of the text.
+    // Returns false at the end of the text.
     bool skip_blank() {
         while (at_ < text_.size()) {
             const char c = text_[at_];
@@ -82,7 +82,7 @@ class Lexer {
         return {kind, line_, text_.substr(from, at_ - from), bits};
     }
 
-    // A word takes the parts that are glued to it by '.' or '::', so an opcode or %tid.x is one token.
+    // Parts joined by '.' or '::' belong to one word, so an opcode or %tid.x is one token.
     Token word() {
         const std::size_t from = at_;
         for (;;) {

@@ -1,4 +1,4 @@
-// PTX text -> tokens that point into it.
+// Splits PTX text into tokens that point into it.
 #pragma once
 
 #include <cstdint>

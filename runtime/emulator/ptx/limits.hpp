@@ -5,11 +5,11 @@
 
 namespace emulated::ptx::limits {
 
-inline constexpr std::uint64_t static_shared = std::uint64_t{48} * 1024;  ///< of a kernel
+inline constexpr std::uint64_t static_shared = std::uint64_t{48} * 1024;  ///< per kernel
 inline constexpr std::uint32_t reserved_shared_per_block = 1024;
-inline constexpr std::uint64_t local = std::uint64_t{512} * 1024;     ///< of a thread
-inline constexpr std::uint64_t constants = std::uint64_t{64} * 1024;  ///< of a module
-inline constexpr std::uint64_t parameters = 4096;                     ///< of a kernel
-inline constexpr std::uint64_t parameters_since_ptx_8_1 = 32764;      ///< the same, for sm_70 and newer
+inline constexpr std::uint64_t local = std::uint64_t{512} * 1024;     ///< per thread
+inline constexpr std::uint64_t constants = std::uint64_t{64} * 1024;  ///< per module
+inline constexpr std::uint64_t parameters = 4096;                     ///< per kernel
+inline constexpr std::uint64_t parameters_since_ptx_8_1 = 32764;      ///< per kernel, for sm_70 and newer
 
 }  // namespace emulated::ptx::limits

@@ -1,4 +1,4 @@
-// Names as C++ spells them.
+// Demangles C++ names.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace emulated::ptx {
 
-/// "scale(float*, int)" for "_Z5scalePfi"; the name itself where it is not mangled.
+/// "scale(float*, int)" for "_Z5scalePfi"; a name that is not mangled is returned as it is.
 std::string demangled(std::string_view name);
 
 }  // namespace emulated::ptx

@@ -1,5 +1,5 @@
-// Recursive descent over the tokens. Scopes are a stack: { } blocks declare registers, variables and labels
-// that shadow outer ones, and a label can be named before it stands.
+// A recursive descent parser. Scopes are a stack: { } blocks declare registers, variables and labels that shadow outer
+// ones. A label may be named before it is defined.
 #include "ptx/parser.hpp"
 
 #include <algorithm>
@@ -24,13 +24,13 @@ namespace {
 using TokenKind = Token::Kind;
 using SourcePlace = std::array<std::uint32_t, 3>;  // file, line, column
 
-// How deep { } blocks, operands, constants and initialisers may be nested. Compilers need a few levels.
+// The maximum nesting of { } blocks, operands, constants and initialisers. Compilers need a few levels.
 constexpr std::size_t most_nested = 256;
 constexpr std::uint64_t most_alignment = std::uint64_t{1} << 20;
-// Of a whole module.
+// Registers of a whole module.
 constexpr std::size_t most_registers = std::size_t{1} << 24;
 
-// What a name means in one { } block.
+// The meanings of names in one { } block.
 struct Scope {
     struct Range {  // %r<5> declares five registers at once
         std::int32_t first = 0;
@@ -93,7 +93,7 @@ class Parser {
     [[noreturn]] void fail_before(std::string_view expected) const {
         fail(fmt::format("expected {} before '{}'", expected, peek().text));
     }
-    // One level of what is parsed by recursion. Keeps the stack, and later the operands' destructors, shallow.
+    // One level of recursion. Limits the depth of the stack, and later of the operands' destructors.
     class Level {
       public:
         explicit Level(Parser& parser) : parser_(parser) {
@@ -138,7 +138,7 @@ class Parser {
     void version() {
         const Token& token = take();
         const std::string_view text = token.text;
-        const std::size_t dot = text.find('.');  // 0d3FF0000000000000 has none
+        const std::size_t dot = text.find('.');  // none in 0d3FF0000000000000
         if (token.kind != TokenKind::floating || dot == text.npos) fail(".version needs MAJOR.MINOR");
         std::from_chars(text.data(), text.data() + text.size(), module_.major);
         std::from_chars(text.data() + dot + 1, text.data() + text.size(), module_.minor);
@@ -195,8 +195,8 @@ class Parser {
         loc_ = source_place();
         caller_ = {};
         if (!accept(",")) return;
-        // function_name LABEL [+ offset], inlined_at FILE LINE COLUMN: code inlined from a header is shown
-        // where it stands in that header, as debuggers do. Where it is inlined may be inlined code too.
+        // function_name LABEL [+ offset], inlined_at FILE LINE COLUMN. Code inlined from a header is reported in that
+        // header, as debuggers do. The call may itself be in inlined code.
         while (peek().kind == TokenKind::word || peek().is("+") || peek().is(",") ||
                peek().kind == TokenKind::integer) {
             const bool last = peek().is("inlined_at");
@@ -225,7 +225,7 @@ class Parser {
     Type type() {
         if (peek().kind != TokenKind::directive) fail("expected a type such as .b32");
         const auto found = type_named(peek().text.substr(1));
-        // The others are types of instructions.
+        // Other types exist only in instructions.
         const bool declarable =
             found && (*found == Type::pred || is_bits(*found) || is_integer(*found) || *found == Type::f16 ||
                       *found == Type::f16x2 || *found == Type::f32 || *found == Type::f64);
@@ -234,8 +234,7 @@ class Parser {
         return *found;
     }
 
-    // Everything between the space and the name: .align 8 .v4 .b8, and for kernel parameters .ptr .global
-    // .align 4.
+    // Parses everything between the space and the name: .align 8 .v4 .b8, and for kernel parameters .ptr .global .align 4.
     Variable declared(Space space) {
         Variable variable;
         variable.space = space;
@@ -254,14 +253,14 @@ class Parser {
             } else if (accept(".v4")) {
                 lanes = 4;
             } else if (accept(".ptr")) {
-                in_ptr_ = true;  // what follows describes the pointee
+                in_ptr_ = true;  // later attributes describe the pointee
             } else if (in_ptr_ &&
                        (accept(".global") || accept(".const") || accept(".shared") || accept(".local"))) {
             } else if (accept(".managed") || accept(".attribute")) {
                 if (accept("(")) skip_past(")");
             } else if (!typed && peek().kind == TokenKind::directive) {
                 if (peek().is(".texref") || peek().is(".samplerref") || peek().is(".surfref")) {
-                    take();  // texture references: their users are refused, the module is not
+                    take();  // texture references: kernels that use them are refused, the module is not
                     variable.type = Type::b64;
                 } else {
                     variable.type = type();
@@ -306,7 +305,7 @@ class Parser {
             Variable variable = model;
             variable.line = peek().line;
             variable.name = word("a variable's name");
-            if (accept("<"))  // .param .b32 p<4>: used by hand-written code only
+            if (accept("<"))  // .param .b32 p<4>: only in hand-written code
                 fail(fmt::format("parameterised variable names are for registers only ({} asked)",
                                  integer("a count")));
             const bool is_array = peek().is("[");
@@ -364,7 +363,7 @@ class Parser {
         std::memcpy(variable.initial.data() + at, &bits, bytes);
     }
 
-    /// `generic(name)+8` or `name`, whose bytes follow.
+    /// Parses `generic(name)+8` or `name`; the caller adds the bytes.
     Variable::Reference& address(Variable& variable) {
         Variable::Reference& reference = variable.references.emplace_back();
         reference.offset = variable.initial.size();
@@ -380,7 +379,7 @@ class Parser {
         return reference;
     }
 
-    /// What follows `0xFF00(`: one byte of an address or of a number, which is the result.
+    /// Parses what follows `0xFF00(`: one byte of an address or number. Returns that byte of a number.
     std::uint64_t masked(Variable& variable, std::uint64_t mask, unsigned bytes) {
         const auto shift = static_cast<unsigned>(std::countr_zero(mask));
         if (bytes != 1 || mask == 0 || shift % 8 != 0 || mask >> shift != 0xFF)
@@ -471,7 +470,7 @@ class Parser {
         }
         function_ = nullptr;
         declare_in_module(made.name, made.has_body);
-        // A declaration may come before or after the definition: the definition stays.
+        // A declaration may precede or follow the definition, which is kept.
         const auto [known, is_new] = functions_.try_emplace(made.name, module_.functions.size());
         if (is_new)
             module_.functions.push_back(std::move(made));
@@ -489,7 +488,7 @@ class Parser {
         if (defines && !defined_.insert(name).second) fail_duplicate(name);
     }
 
-    // In the innermost block. `names` is one of its maps.
+    // Declares a name in the innermost block. `names` is one of its maps.
     void declare(std::unordered_map<std::string_view, std::int32_t>& names, std::string_view name,
                  std::size_t index) {
         const Scope& scope = scopes_.back();
@@ -519,11 +518,11 @@ class Parser {
         return indices;
     }
 
-    // What stands between a function's parameters and its body.
+    // Parses attributes between a function's parameters and its body.
     void attribute(Function& made) {
         static constexpr struct {
             std::string_view name;
-            std::uint32_t Function::*bound;  ///< is the product of at most `most` numbers
+            std::uint32_t Function::*bound;  ///< set to the product of at most `most` numbers
             std::array<std::uint32_t, 3> Function::*extents;
             std::size_t most;
         } rows[] = {
@@ -557,7 +556,7 @@ class Parser {
         if (row->extents != nullptr) made.*row->extents = extents;
     }
 
-    // After "{": statements until the "}" of the function. Inner blocks are scopes, opened and closed here.
+    // Parses statements after "{" until the "}" of the function. Inner blocks open and close scopes.
     void body() {
         while (!scopes_.empty()) {
             if (peek().kind == TokenKind::end) fail("the body of this function is never closed: add }");
@@ -572,7 +571,7 @@ class Parser {
         }
     }
 
-    // Labels named but not found yet go to the enclosing block.
+    // Labels that were named but not found are looked up in the enclosing block.
     void close_scope() {
         Scope closed = std::move(scopes_.back());
         scopes_.pop_back();
@@ -613,7 +612,7 @@ class Parser {
         instruction();
     }
 
-    // "used_bytes_mask N": of the bytes that the next load reads, those whose bits are set in N are used.
+    // "used_bytes_mask N": of the bytes of the next load, those with a bit in N are used.
     void pragma() {
         static constexpr std::string_view used = "used_bytes_mask ";
         if (peek().kind == TokenKind::string && peek().text.starts_with(used)) {
@@ -777,7 +776,7 @@ class Parser {
             made.kind = Operand::Kind::reg;
             return made;
         }
-        // %r1.b0; not %tid.x, where a register is called %tid.
+        // %r1.b0 is a selector; %tid.x is not, even if a register is called %tid.
         const std::size_t dot = name.rfind('.');
         if (dot != name.npos && name.find_first_not_of("01234567", dot + 2) == name.npos &&
             (name.substr(dot, 2) == ".b" || name.substr(dot, 2) == ".h")) {
@@ -820,7 +819,7 @@ class Parser {
         } else {
             made.bits = constant();
         }
-        while (accept(",")) made.parts.push_back(single_operand());  // of a texture or a surface
+        while (accept(",")) made.parts.push_back(single_operand());  // a texture or surface operand
         expect("]");
         return made;
     }
@@ -831,16 +830,16 @@ class Parser {
     Module module_;
     Function* function_ = nullptr;
     std::unordered_map<std::string_view, std::size_t> functions_;  ///< by name: the index in the module
-    std::unordered_set<std::string_view> defined_;                 ///< of the module
+    std::unordered_set<std::string_view> defined_;                 ///< names defined in the module
     std::vector<Scope> scopes_;
-    std::size_t depth_ = 0;           ///< of Level
-    std::size_t registers_ = 0;       ///< of the module so far
-    std::uint32_t used_bytes_ = ~0u;  ///< of the next load
-    bool is_extern_ = false;          ///< what is declared next
+    std::size_t depth_ = 0;           ///< nesting depth, see Level
+    std::size_t registers_ = 0;       ///< in the module so far
+    std::uint32_t used_bytes_ = ~0u;  ///< for the next load
+    bool is_extern_ = false;          ///< applies to the next declaration
     bool in_ptr_ = false;
     unsigned element_bytes_ = 0;
     SourcePlace loc_{}, caller_{};
-    std::map<SourcePlace, SourcePlace> callers_;  ///< of the function's inlined code
+    std::map<SourcePlace, SourcePlace> callers_;  ///< for the function's inlined code
 };
 
 }  // namespace

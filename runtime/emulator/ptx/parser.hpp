@@ -1,4 +1,4 @@
-// PTX text -> ptx::Module.
+// Parses PTX text into a ptx::Module.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace emulated::ptx {
 
-/// The result borrows `text`. A target above `newest_architecture` (80 for sm_80) is an error; 0: all are read.
+/// The result borrows `text`. A target above `newest_architecture` (80 for sm_80) is an error; 0 accepts all targets.
 /// Throws: SyntaxError.
 Module parse(std::string_view text, int newest_architecture = 0);
 

@@ -15,7 +15,7 @@ namespace {
 
 // --- sizes -------------------------------------------------------------------------------------------------
 
-// The end of a variable that is laid out after `end` bytes of others; the largest number when there is none.
+// The end of a variable placed after `end` bytes of others; UINT64_MAX on overflow.
 std::uint64_t end_of(const Variable& variable, std::uint64_t end) {
     end = (end + variable.alignment - 1) / variable.alignment * variable.alignment;
     return __builtin_add_overflow(end, variable.bytes, &end) ? UINT64_MAX : end;
@@ -36,7 +36,7 @@ void verify_parameters(const Module& module, const Function& function) {
                                       "{}: pass a pointer to the larger ones",
                                       demangled(function.name), end, most));
     }
-    // A function's arguments lie in a thread's local memory.
+    // A function's arguments are in a thread's local memory.
     for (const Variable& variable : function.variables) {
         if (variable.space == Space::param && variable.bytes > limits::local) {
             throw SyntaxError(variable.line,
@@ -63,7 +63,7 @@ void verify_constants(const Module& module) {
 
 // --- names -------------------------------------------------------------------------------------------------
 
-// Names that are declared and not defined, with where each is used first.
+// Names that are declared and not defined, each with its first use.
 class Undefined {
   public:
     explicit Undefined(const Module& module) : module_(module) {
@@ -104,7 +104,7 @@ class Undefined {
     }
 
     void add(std::string_view name, std::uint32_t line, const std::string& place) {
-        declared_.erase(name);  // its first use says enough
+        declared_.erase(name);  // only the first use is reported
         if (names_.empty()) line_ = line;
         names_ += fmt::format("{}'{}'", names_.empty() ? "" : ", ", demangled(name));
         if (!place.empty()) places_ += fmt::format("\n  '{}' is used at {}", demangled(name), place);

@@ -6,7 +6,7 @@
 namespace emulated::races {
 namespace {
 
-/// Calls `change(word, mask)` for the bits from `first`, `count` of them.
+/// Calls `change(word, mask)` for `count` bits from bit `first`.
 template <class Change>
 void for_words(std::uint64_t first, std::uint64_t count, const Change& change) {
     while (count > 0) {

@@ -1,4 +1,4 @@
-// Which bytes an operation read and wrote: one bit per byte and kind of access.
+// Records which bytes an operation read and wrote: one bit per byte and kind of access.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,12 @@
 
 namespace emulated::races {
 
-/// Strong accesses (atomics, and loads and stores with .relaxed, .acquire or .release) do not race with each
-/// other.
+/// Strong accesses (atomics, and loads and stores with .relaxed, .acquire or .release) do not race with each other.
 enum class Access : std::uint8_t { read, write, strong_read, strong_write };
 
 inline constexpr std::uint64_t page_bytes = 4096;
 
-/// Calls `use(page, first, count)` for the pages that these bytes lie on: `count` of them from byte `first` of the page.
+/// Calls `use(page, first, count)` for each page of the range: `count` bytes from byte `first` of the page.
 template <class Use>
 void for_pages(std::uint64_t address, std::uint64_t bytes, const Use& use) {
     while (bytes > 0) {
@@ -27,11 +26,11 @@ void for_pages(std::uint64_t address, std::uint64_t bytes, const Use& use) {
     }
 }
 
-/// The accesses to one page, a page being `page_bytes` of addresses.
+/// The accesses to one page of `page_bytes`.
 struct Page {
     static constexpr std::size_t words = page_bytes / 64;
     using Bits = std::array<std::uint64_t, words>;
-    std::array<Bits, 4> of{};  ///< by Access
+    std::array<Bits, 4> of{};  ///< indexed by Access
 
     void add(std::uint64_t first, std::uint64_t bytes, Access access) noexcept;  ///< within the page
     void remove(std::uint64_t first, std::uint64_t bytes) noexcept;
@@ -39,7 +38,7 @@ struct Page {
     bool empty() const noexcept;
 };
 
-/// Written by one thread at a time. Addresses are those that kernels see.
+/// Used by one thread at a time. Addresses are those that kernels see.
 class AccessLog {
   public:
     AccessLog() = default;
@@ -47,15 +46,15 @@ class AccessLog {
     AccessLog& operator=(const AccessLog&) = delete;
 
     void add(std::uint64_t address, std::uint64_t bytes, Access access);
-    /// `bytes` at the address of each lane in `mask`; those between `skip` and `skip_end` are not memory that
-    /// others see.
+    /// Adds `bytes` at the address of each lane in `mask`. Ignores addresses between `skip` and `skip_end`, which other
+    /// threads do not share.
     void add_lanes(const std::uint64_t* addresses, std::uint32_t mask, std::uint64_t bytes, Access access,
                    std::uint64_t skip, std::uint64_t skip_end);
     void remove(std::uint64_t address, std::uint64_t bytes);
-    /// Takes everything from `other`, which is empty then.
+    /// Moves all accesses from `other`, which is empty afterwards.
     void take(AccessLog& other);
     void clear();
-    /// How many bytes were written, each counted once.
+    /// The number of bytes written, each counted once.
     std::uint64_t written_bytes() const noexcept;
 
     using Pages = std::unordered_map<std::uint64_t, std::unique_ptr<Page>>;
@@ -69,7 +68,7 @@ class AccessLog {
         Page* page = nullptr;
     };
     Pages pages_;
-    std::array<Recent, 16> recent_;  // by the number's last bits
+    std::array<Recent, 16> recent_;  // by the last bits of the page number
 };
 
 }  // namespace emulated::races

@@ -28,7 +28,7 @@ std::uint64_t written(const Page& page, std::size_t word) noexcept {
     return bits_of(page, Access::write, word) | bits_of(page, Access::strong_write, word);
 }
 
-/// The bytes of a word that both touch in a way that needs an order.
+/// The bytes of a word with conflicting accesses that need an order.
 std::uint64_t conflicts(const Page& a, const Page& b, std::size_t word) noexcept {
     return (bits_of(a, Access::write, word) & any_of(b, word)) |
            (bits_of(b, Access::write, word) & any_of(a, word)) |
@@ -36,7 +36,7 @@ std::uint64_t conflicts(const Page& a, const Page& b, std::size_t word) noexcept
            (bits_of(b, Access::strong_write, word) & bits_of(a, Access::read, word));
 }
 
-/// Whether whatever races with `older` races with `newer` too, which comes after it.
+/// True if every operation that races with `older` also races with `newer`, which comes after it.
 bool stands_for(const Page& newer, const Page& older) noexcept {
     for (std::size_t word = 0; word < Page::words; ++word) {
         const std::uint64_t writes = bits_of(newer, Access::write, word);
@@ -51,7 +51,7 @@ bool stands_for(const Page& newer, const Page& older) noexcept {
     return true;
 }
 
-/// Default streams have the same number on every device.
+/// Default streams have the same handle on every device, so the device is named.
 std::string name_of_stream(const Announcement& announced) {
     const std::string name = announced.stream <= 1   ? "the legacy default stream"
                              : announced.stream == 2 ? "the per-thread default stream"
@@ -209,7 +209,7 @@ std::string Detector::report(Race race, std::shared_ptr<const Operation> issued_
                           seen, first.moment.count);
     const std::string waiting = name_of_stream(second.announced);
     std::string awaited = name_of_stream(first.announced);
-    if (awaited == waiting) awaited += " of another thread";  // per-thread default streams are all called 2
+    if (awaited == waiting) awaited += " of another thread";  // all per-thread default streams are called 2
     return fmt::format(
         "stream race: two operations touch the same bytes, and nothing orders them\n"
         "  first {}\n"

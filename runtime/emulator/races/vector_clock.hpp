@@ -1,4 +1,4 @@
-// Vector clocks: which operations are known to come before something.
+// Vector clocks: which operations are known to precede something.
 #pragma once
 
 #include <algorithm>
@@ -7,14 +7,14 @@
 
 namespace emulated::races {
 
-/// One operation's place: the `count`-th of its chain. A stream is a chain, and each operation of a chain
-/// comes after all earlier ones.
+/// Identifies an operation: number `count` of its chain. A stream is a chain; each operation of a chain follows all earlier
+/// ones.
 struct Moment {
     std::uint64_t chain = 0;
     std::uint64_t count = 0;
 };
 
-/// For each chain, up to which operation it is known to be done. Chains that are not listed are unknown.
+/// For each chain, the last operation known to precede. Nothing is known about chains that are not listed.
 class VectorClock {
   public:
     std::uint64_t known_of(std::uint64_t chain) const noexcept {
@@ -36,7 +36,7 @@ class VectorClock {
         if (&other == this) return;
         for (const Moment& moment : other.entries_) learn(moment);
     }
-    /// What `other` knows too need not be said here.
+    /// Removes entries that `other` covers.
     void leave_out(const VectorClock& other) {
         std::erase_if(entries_, [&](const Moment& moment) { return other.covers(moment); });
     }

@@ -1,4 +1,4 @@
-// Records for other programs, as the text of JSON.
+// JSON records for other programs.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,7 +6,7 @@
 
 namespace emulated::report {
 
-/// What is not UTF-8, as a name in PTX or a path may be, is replaced.
+/// Replaces invalid UTF-8, which names in PTX and paths may contain.
 inline std::string to_text(const nlohmann::json& record) {
     return record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -28,9 +28,9 @@ namespace {
 
 using Kind = machine::Fault::Kind;
 
-std::atomic<bool> wanted{false}, has_reader{false};  // whether unread reports are, and whether they are read
+std::atomic<bool> wanted{false}, has_reader{false};  // print unread reports; a reader exists
 
-/// A kind of fault: how reports call it, what the kernel did where it is not an access, and the driver's code.
+/// A kind of fault: its title in reports, what the kernel did if it is not an access, and the driver's code.
 struct Row {
     Kind kind;
     const char* title;
@@ -67,7 +67,7 @@ std::string place(const machine::FaultPlace& fault) {
     return fault.line == 0 ? fmt::format("PTX line {}", fault.ptx_line) : line_of(fault);
 }
 
-/// Where an access went. The message says it of shared memory.
+/// The memory that was accessed; empty for shared memory, which the message describes.
 std::string target_of(const machine::Fault& fault, const memory::Heap& heap) {
     const std::string_view space = fault.space;
     if (space == "shared" && fault.kind == Kind::illegal_address) return "";

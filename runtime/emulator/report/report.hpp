@@ -1,4 +1,4 @@
-// A fault as a person reads it, and who reads it.
+// Describes faults as text, and prints reports that no client reads.
 #pragma once
 
 #include <string>
@@ -8,25 +8,26 @@
 
 namespace emulated::report {
 
-/// Several lines without a trailing newline, the first with what the kernel did and where:
-/// "illegal address: kernel 'past' wrote 4 bytes of global memory at line 7 of saxpy.cu\n  address 0x...: 4 bytes past
-/// the 4096-byte allocation 'y'\n  in block (3,0,0), thread (255,0,0), PTX line 41\n  12 other threads of the block
-/// did the same". Kernel names are demangled.
+/// Several lines without a trailing newline. Kernel names are demangled. For example:
+///     illegal address: kernel 'past' wrote 4 bytes of global memory at line 7 of saxpy.cu
+///       address 0x...: 4 bytes past the 4096-byte allocation 'y'
+///       in block (3,0,0), thread (255,0,0), PTX line 41
+///       12 other threads of the block did the same
 std::string describe(const machine::Fault& fault, const memory::Heap& heap);
 
-/// "scale" for "_Z5scalePffi"; the name itself where it is not mangled.
+/// "scale" for "_Z5scalePffi"; a name that is not mangled is returned as it is.
 std::string demangled(const std::string& kernel);
 
 /// The driver's code (CUresult) for a kind of fault: 700, 702, 710, 715, 716, 717, 718, 719.
 int driver_code(machine::Fault::Kind kind) noexcept;
 
-// Reports for people whose program does not ask for them, because it knows the CUDA driver alone: on stderr.
+// Prints reports to stderr for programs that use only the CUDA driver API.
 
-/// Reports are written from now on, unless somebody reads them.
+/// From now on, prints reports unless a client reads them.
 void write_unread_reports() noexcept;
-/// Somebody reads them.
+/// A client reads reports, so nothing is printed.
 void expect_reader() noexcept;
-/// Writes a report, if it would be lost.
+/// Prints a report if no client reads it.
 void tell(const std::string& report) noexcept;
 
 }  // namespace emulated::report

@@ -8,16 +8,16 @@
 
 namespace emulated::streams {
 
-/// From a begin to its end. Guarded by Captures.
+/// A capture from its begin to its end. Guarded by Captures.
 struct CaptureSequence {
     std::uint64_t id = 0;
     CaptureMode mode = CaptureMode::global;
     std::uint64_t thread = 0;
     CapturingStream* origin = nullptr;
-    std::vector<CapturingStream*> members;  // the origin among them
+    std::vector<CapturingStream*> members;  // including the stream that began it
     std::shared_ptr<WorkGraph> graph;
-    std::vector<const WorkNode*> captured;  // what the streams have to join again
-    bool is_clients = false;                // the graph was there before, and stays
+    std::vector<const WorkNode*> captured;  // the nodes that must be joined before the end
+    bool is_clients = false;                // the graph existed before and stays
     bool valid = true;
     bool over = false;
 };
@@ -30,7 +30,7 @@ void merge(std::vector<WorkNode*>& into, const std::vector<WorkNode*>& more) {
     }
 }
 
-/// `ends` and everything before them.
+/// `ends` and all nodes that precede them.
 std::unordered_set<const WorkNode*> reached(const std::vector<WorkNode*>& ends) {
     std::unordered_set<const WorkNode*> seen(ends.begin(), ends.end());
     std::vector<const WorkNode*> open(ends.begin(), ends.end());
@@ -51,7 +51,7 @@ CapturingStream::~CapturingStream() {
 }
 
 Captures& Captures::get() {
-    static Captures& captures = *new Captures;  // streams of threads that end last still ask
+    static Captures& captures = *new Captures;  // streams of threads that end late use it
     return captures;
 }
 
@@ -122,7 +122,7 @@ void Captures::abandon(CapturingStream& stream) {
     }
 }
 
-/// Refuses where a capture is one that the call concerns.
+/// Refuses the call if a capture for which `concerns` is true exists.
 template <class Concerns>
 Refusal Captures::refuse_where(Refusal refusal, bool invalidate, const Concerns& concerns) {
     Refusal found = Refusal::none;
@@ -134,7 +134,8 @@ Refusal Captures::refuse_where(Refusal refusal, bool invalidate, const Concerns&
     return found;
 }
 
-/// The legacy default stream would be ordered with every blocking stream of its context.
+/// The legacy default stream is ordered with every blocking stream of its context, so it cannot be used while one is
+/// captured.
 Refusal Captures::blocked_legacy(const void* context, bool invalidate) {
     const auto blocks = [&](const CapturingStream* member) {
         return member->blocking_ && member->context_ == context;
@@ -155,7 +156,7 @@ Captures::Use Captures::use(const CaptureTarget& target) {
 Refusal Captures::add(const CaptureTarget& target, std::shared_ptr<WorkNode> node) {
     const std::lock_guard lock(mutex_);
     const auto& sequence = target.stream->sequence_;
-    // Another thread may have ended it meanwhile.
+    // Another thread may have ended or invalidated it meanwhile.
     if (sequence == nullptr || !sequence->valid) return Refusal::invalidated;
     for (WorkNode* each : std::exchange(target.stream->ends_, {node.get()}))
         node->after.push_back({each, {}});
@@ -164,7 +165,7 @@ Refusal Captures::add(const CaptureTarget& target, std::shared_ptr<WorkNode> nod
     return Refusal::none;
 }
 
-/// What a stream leaves by that is its client's to join.
+/// With `instead`, the nodes that the stream depended on so far need not be joined any more: that is up to the client.
 Refusal Captures::come_after(const CaptureTarget& target, const std::vector<WorkNode*>& nodes, bool instead) {
     const std::lock_guard lock(mutex_);
     if (target.stream == nullptr || target.stream->sequence_ == nullptr) return Refusal::illegal_state;

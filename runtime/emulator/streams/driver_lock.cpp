@@ -8,7 +8,8 @@
 namespace emulated::streams {
 namespace {
 
-/// Not a std::mutex: `disable` wakes the threads that wait. Never destroyed, because calls may come until the very end.
+/// Not a std::mutex, because `disable` must wake waiting threads. Never destroyed, because calls may come until the very
+/// end.
 struct State {
     std::mutex mutex;
     std::condition_variable released;
@@ -21,7 +22,7 @@ State& state() noexcept {
 }
 
 std::atomic<bool> enabled{false};
-thread_local constinit int depth = 0;  // how often this thread holds the lock
+thread_local constinit int depth = 0;  // how many times this thread has acquired the lock
 
 void take() noexcept {
     if (!enabled.load(std::memory_order_acquire)) return;
@@ -56,7 +57,7 @@ void DriverLock::enable() noexcept {
 
 void DriverLock::disable() noexcept {
     if (!enabled.exchange(false)) return;
-    { const std::lock_guard lock(state().mutex); }  // no thread is between looking and waiting
+    { const std::lock_guard lock(state().mutex); }  // so that no thread is between the check and the wait
     state().released.notify_all();
 }
 

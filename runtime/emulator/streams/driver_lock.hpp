@@ -1,11 +1,11 @@
-// The lock of the whole driver: every exported function takes it, and host functions run under it. A real driver has
-// such locks, so a thread that calls it with a lock that a host function needs (Python's GIL) never returns.
+// The lock of the whole driver. Every exported function takes it, and host functions run under it. A real driver has such
+// locks, so a thread that calls it while holding a lock that a host function needs (Python's GIL) never returns.
 #pragma once
 
 namespace emulated::streams {
 
-/// Holds the lock for its lifetime; a thread may hold it several times. Under other schedules than `threads`, where
-/// host functions run in the calls that force them, there is none.
+/// Holds the lock for its lifetime; a thread may acquire it several times. Does nothing except under the schedule
+/// `threads`, because otherwise host functions run in the calls that force them.
 class DriverLock {
   public:
     DriverLock() noexcept;
@@ -13,19 +13,19 @@ class DriverLock {
     DriverLock(const DriverLock&) = delete;
     DriverLock& operator=(const DriverLock&) = delete;
 
-    /// From now on there is one.
+    /// Enables the lock.
     static void enable() noexcept;
-    /// From now on there is none: the process ends, and no call waits for host functions that never return.
+    /// Disables the lock at the end of the process, so that no call waits for host functions that never return.
     static void disable() noexcept;
-    /// The same in a forked child, whose threads do not hold what its parent's did.
+    /// Disables the lock in a forked child, which does not have the threads that may hold it.
     static void forget() noexcept;
 
   private:
     bool counted_;
 };
 
-/// Gives the calling thread's lock back for its lifetime: the thread waits for operations. It is made before any other
-/// lock is taken, so that it ends after them.
+/// Releases the calling thread's lock for its lifetime, while the thread waits for operations. Must be constructed before
+/// other locks are taken, so that it is destroyed after them.
 class DriverUnlocked {
   public:
     DriverUnlocked() noexcept;

@@ -1,5 +1,5 @@
-// Semantics: CUDA driver API documentation, "Stream synchronization behavior" (legacy default stream) and the
-// event functions.
+// Orders operations on streams. Semantics: CUDA driver API documentation, "Stream synchronization behavior" (legacy default
+// stream) and the event functions.
 #include "streams/graph.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace emulated::streams {
 namespace {
 
-/// A finished mark becomes a time, so that no node outlives its use.
+/// Replaces a finished node by its time, so that events keep no nodes alive.
 void settle(Event& event) noexcept {
     if (event.node == nullptr || !is_done(event.node)) return;
     event.finished = event.node->finished;
@@ -39,7 +39,7 @@ void Graph::forget_done_orphans() {
     std::erase_if(orphans_, [](const Orphan& orphan) { return is_done(orphan.node); });
 }
 
-/// What the next operation on `stream` comes after, as far as it is not done yet.
+/// The unfinished operations that precede the next operation on `stream`.
 Nodes Graph::before_next(Stream& stream) {
     Nodes before;
     const auto add = [&](const std::shared_ptr<Node>& tail) {
@@ -59,14 +59,14 @@ Nodes Graph::before_next(Stream& stream) {
     return before;
 }
 
-/// What a caller that waits for `stream` waits for: its own operations. The legacy default stream's include
-/// those of the blocking streams, which it is ordered with at any time.
+/// The operations that a host wait for `stream` waits for: its own. Those of the legacy default stream include the blocking
+/// streams, with which it is always ordered.
 Nodes Graph::unfinished(Stream& stream) {
     if (stream.legacy) return before_next(stream);
     return is_done(stream.tail) ? Nodes{} : Nodes{stream.tail};
 }
 
-/// As before_next, for the clocks: what is done has come before, too.
+/// Like before_next, for the clocks; includes finished operations.
 void Graph::arrive(Stream& stream) {
     if (!detector_.on()) return;
     races::VectorClock& known = stream.timeline.known;
@@ -91,7 +91,7 @@ void Graph::append(Stream& stream, const Nodes& after, std::function<void()> wor
     if (auto node = scheduler_.add(after, std::move(work))) stream.tail = std::move(node);
 }
 
-/// What `work` touches is the next operation's on the stream.
+/// Logs the accesses of `work` as those of the stream's next operation.
 std::function<void()> Graph::watched(Stream& stream, std::function<void()> work) {
     return [operation = detector_.begin(stream.timeline), run = std::move(work)] {
         const races::Running running(operation);
@@ -112,8 +112,7 @@ void Graph::submit(Stream& stream, std::function<void()> work) {
     scheduler_.issued(lock, node);
 }
 
-/// Nothing runs before all of it is issued: for other threads the stream has the whole graph or nothing of
-/// it.
+/// Nothing runs before all steps are issued, so that other threads see the whole graph on the stream or nothing of it.
 void Graph::launch(Stream& stream, std::span<const Step> steps, Lanes& lanes) {
     const std::uint64_t timer = std::exchange(Timers::next(), 0);
     auto lock = scheduler_.lock_with_room();
@@ -164,7 +163,7 @@ void Graph::launch(Stream& stream, std::span<const Step> steps, Lanes& lanes) {
     scheduler_.issued(lock, node);
 }
 
-/// Of what is known to be done now.
+/// Records the event as already complete.
 void Graph::mark_now(Event& event, const Stream& stream) {
     event.recorded = true;
     event.node = nullptr;
@@ -200,7 +199,8 @@ void Graph::wait(Stream& stream, Event& event) {
     settle(event);
     arrive(stream);
     if (detector_.on()) detector_.join(stream.timeline.known, event.known);
-    // In the legacy default stream a wait is an action, between blocking streams, whatever it waits for.
+    // In the legacy default stream a wait is an operation between the blocking streams, even if there is nothing to wait
+    // for.
     if (event.node == nullptr && !stream.legacy) return;
     Nodes before = before_next(stream);
     before.push_back(event.node);
@@ -288,7 +288,7 @@ std::optional<float> Graph::milliseconds(const Event& start, const Event& end) {
     const auto time_of = [](const Event& event) {
         return event.node ? event.node->finished : event.finished;
     };
-    // "with a resolution of approximately 0.5 us", and then as a float.
+    // "with a resolution of approximately 0.5 us", then converted to float.
     using HalfMicroseconds = std::chrono::duration<std::int64_t, std::ratio<1, 2'000'000>>;
     const auto ticks = [&](const Event& event) {
         return std::chrono::round<HalfMicroseconds>(time_of(event).time_since_epoch());

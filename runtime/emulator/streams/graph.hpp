@@ -1,4 +1,4 @@
-// Streams and events as a graph of operations: what must come before what.
+// Streams and events as a graph of operations and their order.
 #pragma once
 
 #include <deque>
@@ -13,45 +13,45 @@
 
 namespace emulated::streams {
 
-/// A stream's end: the newest operation on it. Belongs to one Graph.
+/// The state of a stream. Belongs to one Graph.
 struct Stream {
     bool blocking = true;        ///< ordered with the legacy default stream
     bool legacy = false;         ///< the legacy default stream itself
-    std::shared_ptr<Node> tail;  ///< null when nothing is known to be pending
-    races::Timeline timeline;    ///< kept while races are looked for
+    std::shared_ptr<Node> tail;  ///< the newest operation; null if none is known to be pending
+    races::Timeline timeline;    ///< maintained during a search for races
 };
 
-/// What an event marks.
+/// The state of an event.
 struct Event {
     bool recorded = false;
-    std::shared_ptr<Node> node;  ///< the operation it marks; null when that is known to have finished
+    std::shared_ptr<Node> node;  ///< the recorded operation; null if it is known to have finished
     Clock::time_point finished;  ///< valid when `node` is null
-    races::VectorClock known;    ///< what comes before the mark, while races are looked for
+    races::VectorClock known;    ///< what precedes the record, during a search for races
 };
 
-/// What an operation does; it may be done many times.
+/// The work of an operation; it may run many times.
 using SharedWork = std::shared_ptr<const std::function<void()>>;
 
-/// One operation of a graph that is launched.
+/// One operation of a graph launch.
 struct Step {
-    SharedWork work;                 ///< null of one that only waits or marks
-    std::vector<std::size_t> after;  ///< earlier steps; none: it comes after what is before the graph
-    std::size_t lane = 0;            ///< steps of one lane follow each other
-    bool last = true;                ///< no step comes after it
-    races::Announcement announced;   ///< where it was captured
-    std::shared_ptr<Event> waits_for = nullptr;  ///< what this marks at the launch comes before it
-    std::shared_ptr<Event> records = nullptr;    ///< marks what the step comes after
+    SharedWork work;                 ///< null for a step that only waits or records
+    std::vector<std::size_t> after;  ///< earlier steps; if empty, it follows the work before the graph
+    std::size_t lane = 0;            ///< steps of the same lane run in order
+    bool last = true;                ///< no step follows it
+    races::Announcement announced;   ///< from its capture
+    std::shared_ptr<Event> waits_for = nullptr;  ///< it waits for this event's record as of the launch
+    std::shared_ptr<Event> records = nullptr;    ///< this event is recorded after the step
 };
 
-/// The streams that a captured graph's operations run on, kept from launch to launch. No client sees them.
+/// The hidden streams on which the operations of an executable graph run, reused by later launches.
 class Lanes {
   public:
-    /// Stays where it is when others follow.
+    /// References stay valid when lanes are added.
     Stream& operator[](std::size_t lane) {
         while (streams_.size() <= lane) streams_.push_back(hidden());
         return streams_[lane];
     }
-    /// Ends with the newest launch, which the next one comes after.
+    /// Ends with the newest launch; the next launch follows it.
     Stream whole = hidden();
 
   private:
@@ -60,49 +60,49 @@ class Lanes {
     std::deque<Stream> streams_;
 };
 
-/// The streams of one context, and how their operations follow each other. Thread-safe; streams and events
-/// are changed by it alone, under the scheduler's lock.
+/// The streams of one context and the order of their operations. Thread-safe; streams and events are changed only here,
+/// under the scheduler's lock.
 class Graph {
   public:
     explicit Graph(Scheduler& scheduler) : scheduler_(scheduler) {}
 
-    /// The legacy default stream: it waits for every blocking stream, and they for it.
+    /// The legacy default stream, which is ordered with all blocking streams.
     Stream& legacy() noexcept { return legacy_; }
     void add(Stream& stream);
-    /// At once: what is pending on it still runs, and is waited for where the stream would have been.
+    /// Removes the stream at once. Its pending operations still run, and are waited for as before.
     void remove(Stream& stream);
 
-    /// Puts `work`, which does not throw, at the end of `stream`.
+    /// Enqueues `work` on `stream`. `work` must not throw.
     void submit(Stream& stream, std::function<void()> work);
-    /// Puts all of a graph at the end of `stream`, behind its earlier launches: an operation a step.
+    /// Enqueues all steps of a graph on `stream`, after earlier launches of the graph.
     void launch(Stream& stream, std::span<const Step> steps, Lanes& lanes);
-    /// Marks the end of `stream`; an earlier mark is forgotten.
+    /// Records the event on `stream`, in place of an earlier record.
     void record(Event& event, Stream& stream);
-    /// Marks everything that is enqueued now, on all streams.
+    /// Records the event after everything that is enqueued now, on all streams.
     void record_all(Event& event);
-    /// Later work on `stream` runs after what `event` marks now; nothing where it was never recorded.
+    /// Makes later work on `stream` wait for the event's present record; does nothing if it was never recorded.
     void wait(Stream& stream, Event& event);
 
     void synchronize(Stream& stream);
     void synchronize(Event& event);
     void synchronize_all();
-    /// Everything pending has run. Unlike after a synchronisation, callers may not rely on it: frees and the like
-    /// wait more than they promise.
+    /// Waits until everything pending has run. Unlike after a synchronisation, callers may not rely on the order: frees,
+    /// for example, wait longer than documented.
     void drain();
-    /// True when everything has run, false while another thread runs it. Where nothing runs by itself this
-    /// runs what is pending, so that polling ends.
+    /// True if everything has run; false while another thread runs it. If no thread runs operations by itself, this runs
+    /// what is pending, so that polling ends.
     bool query(Stream& stream);
     bool query(Event& event);
 
-    /// Something has not run, or not to its end.
+    /// True if an operation is pending or running.
     bool busy();
 
     bool recorded(const Event& event);
-    /// Milliseconds between two events; nothing when what they mark is not known to be done (see query).
+    /// Milliseconds between two events; nothing if one is not known to have completed (see query).
     std::optional<float> milliseconds(const Event& start, const Event& end);
 
   private:
-    /// What a stream that is gone has left.
+    /// The last operation of a removed stream.
     struct Orphan {
         std::shared_ptr<Node> node;
         bool blocking = true;
@@ -123,7 +123,7 @@ class Graph {
     Stream legacy_{.blocking = true, .legacy = true, .tail = nullptr, .timeline = {}};
     std::vector<Stream*> streams_;
     std::vector<Orphan> orphans_;
-    // What streams that are gone have known: all, and blocking ones.
+    // The clocks of removed streams: of all, and of blocking ones.
     races::VectorClock gone_, gone_blocking_;
     races::Detector& detector_ = races::Detector::get();
 };

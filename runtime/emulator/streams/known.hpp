@@ -1,4 +1,4 @@
-// Objects that are found by a key for as long as they live.
+// A global table of live objects by key.
 #pragma once
 
 #include <mutex>
@@ -6,7 +6,8 @@
 
 namespace emulated::streams {
 
-/// All of the process, never destroyed: graphs may go at the very end. Thread-safe.
+/// There is one table per type for the process. It is never destroyed, because graphs may be destroyed at the very end.
+/// Thread-safe.
 template <class Key, class Value>
 class Known {
   public:
@@ -18,7 +19,7 @@ class Known {
         const std::lock_guard lock(all().mutex);
         all().by_key.erase(key);
     }
-    /// What `use(value)` returns, while which nothing is removed; an empty result where there is no such object.
+    /// Returns `use(value)`, during which no object is removed; a default value if there is no such object.
     template <class Use>
     static auto with(const Key& key, const Use& use) {
         const std::lock_guard lock(all().mutex);

@@ -1,4 +1,4 @@
-// When operations run: the policies and how people name them.
+// Policies that determine when operations run, and their names.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace emulated::streams {
 /// When operations run.
 enum class Policy : std::uint8_t {
     eager,    ///< in the call that issues them
-    lazy,     ///< when a synchronising call or a query forces them, and nothing more than that needs
-    threads,  ///< in threads of their own, as soon as what they come after is done
-    random,   ///< as under `lazy`, but a forced one lets others go first, in an order that a seed decides
+    lazy,     ///< when a synchronising call or a query forces them, and only those needed for it
+    threads,  ///< in worker threads, as soon as the operations before them are done
+    random,   ///< as `lazy`, but a forced operation lets others run first, in an order given by a seed
 };
 
 struct Schedule {
@@ -20,10 +20,10 @@ struct Schedule {
     std::uint64_t seed = 0;  ///< of `random`
 };
 
-/// What a text names: eager, lazy, threads, random:<seed>. Nothing for any other text.
+/// Parses eager, lazy, threads or random:<seed>. Returns nothing for other texts.
 std::optional<Schedule> schedule_from(std::string_view text) noexcept;
 
-/// The texts that schedule_from knows, for messages.
+/// The accepted texts, for messages.
 inline constexpr const char* schedule_names = "eager, lazy, threads, random:<seed>";
 
 }  // namespace emulated::streams

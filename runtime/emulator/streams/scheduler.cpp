@@ -1,5 +1,5 @@
-// Every pending operation knows what it still waits for and what waits for it, so that the end of one makes
-// others ready; what each policy adds is which thread runs them.
+// Every pending operation knows which operations it waits for and which wait for it, so the end of one makes others ready.
+// The policies differ in which thread runs them.
 #include "streams/scheduler.hpp"
 
 #include <algorithm>
@@ -12,22 +12,22 @@
 namespace emulated::streams {
 namespace {
 
-/// A GPU runs as many queues at once; more operations wait for a thread.
+/// As many as the queues that a GPU runs concurrently; further operations wait for a thread.
 constexpr std::size_t most_workers = 32;
 
-/// About as many operations as a GPU's queue holds: a thread that issues one more waits.
+/// About the size of a GPU's queue: a thread that issues one more operation waits.
 constexpr std::size_t most_unfinished = 1024;
 
 thread_local bool inside_a_node = false;
 
-/// A forced end of the thread (a host function that calls into an interpreter that is going away) passes.
+/// Thread termination by unwinding passes through, for a host function that calls an interpreter that is shutting down.
 void call(const std::function<void()>& work) {
     inside_a_node = true;
     work();
     inside_a_node = false;
 }
 
-/// `last` and every pending or running node before it, each after what it comes after.
+/// `last` and all unfinished nodes before it, in execution order.
 Nodes in_order(const std::shared_ptr<Node>& last) {
     struct Visit {
         std::shared_ptr<Node> node;
@@ -35,7 +35,7 @@ Nodes in_order(const std::shared_ptr<Node>& last) {
     };
     Nodes order;
     std::unordered_set<const Node*> seen = {last.get()};
-    std::vector<Visit> path = {{last}};  // no recursion: chains grow until the host synchronises
+    std::vector<Visit> path = {{last}};  // iterative, because chains grow until the host synchronises
     while (!path.empty()) {
         Visit& visit = path.back();
         if (visit.next < visit.node->after.size()) {
@@ -83,7 +83,7 @@ void Scheduler::retire(std::chrono::milliseconds moment) {
     changed_.wait_for(lock, moment, [&] { return running_ <= mine; });
     for (std::thread& worker : workers_) worker.detach();
     workers_.clear();
-    changed_.notify_all();  // a thread that waits for a worker runs its operation now
+    changed_.notify_all();  // a thread that waits for a worker runs its operation itself now
 }
 
 std::shared_ptr<Node> Scheduler::add(const Nodes& after, std::function<void()> work) {
@@ -153,7 +153,8 @@ void Scheduler::force(Lock& lock, const std::shared_ptr<Node>& node) {
             ran = run_what_can(lock, node);
         }
         if (ran) continue;
-        // Another thread runs what this one needs, or lets nothing start. However often something else ends, time passes.
+        // Another thread runs what this node needs, or prevents it from starting. Time also passes if other nodes keep
+        // ending.
         if (changed_.wait_until(lock, next) == std::cv_status::timeout ||
             std::chrono::steady_clock::now() >= next) {
             pass_time(lock);
@@ -180,8 +181,8 @@ bool Scheduler::poll(Lock& lock, const std::shared_ptr<Node>& node) {
     return is_done(node);
 }
 
-/// One pass over `node` and what it comes after. False when nothing of it could be started; then the lock was
-/// never let go.
+/// One pass over `node` and the nodes before it, which runs those that can start. Returns false if none could; then the lock
+/// was never released.
 bool Scheduler::run_what_can(Lock& lock, const std::shared_ptr<Node>& node) {
     if (node->state == Node::State::pending && node->after.empty() && exclusive_ == 0) {
         run(lock, node);
@@ -197,7 +198,7 @@ bool Scheduler::run_what_can(Lock& lock, const std::shared_ptr<Node>& node) {
     return ran;
 }
 
-/// Any ready operation of any stream. False when there is none that may start.
+/// Runs any ready operation of any stream. Returns false if none may start.
 bool Scheduler::run_any(Lock& lock) {
     if (ready_.empty() || exclusive_ > 0) return false;
     run(lock, *ready_[random_() % ready_.size()]->self);
@@ -210,7 +211,7 @@ void Scheduler::run(Lock& lock, std::shared_ptr<Node> node) {
     ++running_;
     lock.unlock();
     call(node->work);
-    node->work = nullptr;  // outside the lock: it may own much
+    node->work = nullptr;  // destroyed without the lock, because it may own much
     lock.lock();
     --running_;
     --unfinished_;
@@ -219,7 +220,7 @@ void Scheduler::run(Lock& lock, std::shared_ptr<Node> node) {
     changed_.notify_all();
 }
 
-/// Marks pass at once, and with the last end before them, however late they are queried.
+/// Marks complete at once together with the last operation before them, even if they are queried late.
 void Scheduler::finish(std::shared_ptr<Node> node) {
     Nodes over = {std::move(node)};
     while (!over.empty()) {
@@ -243,7 +244,7 @@ void Scheduler::finish(std::shared_ptr<Node> node) {
 
 // --- threads
 
-/// A worker for each ready operation but `own`, which the calling worker takes itself.
+/// Wakes or starts a worker for each ready operation except `own`, which the calling worker runs itself.
 void Scheduler::call_workers(std::size_t own) {
     if (schedule_.policy != Policy::threads || retired_ || ready_.size() <= own) return;
     const std::size_t wanted = ready_.size() - own;
@@ -251,10 +252,11 @@ void Scheduler::call_workers(std::size_t own) {
     for (std::size_t i = 0; i < wanted; ++i) wanted_.notify_one();
 }
 
-/// False when there are enough, or the system has no more; without any, operations run as under `lazy`.
+/// Returns false if there are enough workers or the system has no more threads. Without workers, operations run as under
+/// `lazy`.
 bool Scheduler::start_worker() noexcept {
     if (workers_.size() >= most_workers) return false;
-    // The process's signals are for its own threads.
+    // Signals of the process are left to its own threads.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -271,7 +273,7 @@ bool Scheduler::start_worker() noexcept {
 
 void Scheduler::work() {
     Lock lock(mutex_);
-    for (;;) {  // idle: counted by the thread that started this one
+    for (;;) {  // counted as idle by the thread that started this one
         wanted_.wait(lock, [&] { return retired_ || (!ready_.empty() && exclusive_ == 0); });
         --idle_;
         if (retired_) return;

@@ -8,7 +8,7 @@ namespace emulated::streams {
 std::shared_ptr<SharedMark> SharedMark::make() {
     const int file = memfd_create("bascule-emulated-event", MFD_CLOEXEC);
     if (file < 0) return nullptr;
-    if (ftruncate(file, sizeof(Page)) != 0) {  // zeros
+    if (ftruncate(file, sizeof(Page)) != 0) {  // filled with zeros
         close(file);
         return nullptr;
     }
@@ -29,7 +29,7 @@ SharedMark::~SharedMark() {
     close(file_);
 }
 
-/// A slot is used again when its record of before is done, so that a later one does not speak for it.
+/// A slot is reused only when its earlier record is done, so that a later record does not imply it.
 std::uint64_t SharedMark::begin() noexcept {
     std::uint64_t before = page_->newest.load();
     do {

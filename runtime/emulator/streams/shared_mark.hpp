@@ -1,4 +1,4 @@
-// What an event that several processes use marks: a page that all of them map.
+// The state of an event that several processes use: a page that all of them map.
 #pragma once
 
 #include <atomic>
@@ -8,12 +8,12 @@
 
 namespace emulated::streams {
 
-/// Counts the records of an event, in whichever process, and knows which of them are done. Thread-safe.
+/// Counts the records of an event in all processes, and which of them are done. Thread-safe.
 class SharedMark {
   public:
-    /// Null where there is no memory.
+    /// Returns null if there is no memory.
     static std::shared_ptr<SharedMark> make();
-    /// Another process's. Takes the descriptor. Null where it cannot be mapped.
+    /// Maps another process's page and takes ownership of the descriptor. Returns null on failure.
     static std::shared_ptr<SharedMark> open(int file);
     ~SharedMark();
     SharedMark(const SharedMark&) = delete;
@@ -21,11 +21,11 @@ class SharedMark {
 
     int file() const noexcept { return file_; }
 
-    /// Of the newest record; 0 before the first.
+    /// The number of the newest record; 0 before the first.
     std::uint64_t newest() const noexcept { return page_->newest.load(); }
-    /// The number of a record that begins; 0 while too many are not done.
+    /// Starts a record and returns its number; 0 while too many are unfinished.
     std::uint64_t begin() noexcept;
-    /// What the record marks has run.
+    /// Called when the record is reached.
     void finish(std::uint64_t record) noexcept { slot(record).store(record); }
     bool is_done(std::uint64_t record) const noexcept { return record == 0 || slot(record).load() >= record; }
 
@@ -33,7 +33,7 @@ class SharedMark {
     static constexpr std::size_t slots = 500;
     struct Page {
         std::atomic<std::uint64_t> newest;
-        std::atomic<std::uint64_t> done[slots];  ///< the newest record of each slot that is done
+        std::atomic<std::uint64_t> done[slots];  ///< the newest finished record of each slot
     };
     static_assert(sizeof(Page) <= 4096 && std::atomic<std::uint64_t>::is_always_lock_free);
 

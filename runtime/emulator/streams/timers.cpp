@@ -6,7 +6,7 @@
 namespace emulated::streams {
 
 Timers& Timers::get() {
-    static auto* timers = new Timers;  // never destroyed: operations may run until the very end
+    static auto* timers = new Timers;  // not destroyed, because operations may run until the very end
     return *timers;
 }
 

@@ -1,4 +1,4 @@
-// When operations run, for the program that asks by numbers of its own.
+// Records when operations run, by numbers that the client chooses.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace emulated::streams {
 
-/// Thread-safe. What is not taken is kept.
+/// Thread-safe. Times are kept until they are taken.
 class Timers {
   public:
     struct Span {
@@ -20,12 +20,13 @@ class Timers {
 
     static Timers& get();
 
-    /// The number for the calling thread's next operation; 0: none.
+    /// The number for the calling thread's next operation; 0 if its times are not recorded.
     static std::uint64_t& next() noexcept;
 
-    /// `work` that keeps when it runs. Several works of one number are one operation, from the first begin to the last end.
+    /// Wraps `work` to record when it runs. Several works with one number count as one operation, from the first begin to
+    /// the last end.
     std::function<void()> timed(std::uint64_t number, std::function<void()> work);
-    /// Nothing where it has not run.
+    /// Returns nothing if it has not run.
     std::optional<Span> take(std::uint64_t number);
 
   private:

@@ -1,5 +1,5 @@
-// The last reference may go with a lock held, or in a thread that runs a graph: destructors wait for a
-// caller.
+// Destructors wait for a call of the driver, because the last reference may be released with a lock held or in a thread
+// that runs a graph.
 #include "streams/user_object.hpp"
 
 #include <mutex>
@@ -14,7 +14,7 @@ struct Due {
 };
 
 Due& due() {
-    static auto* made = new Due;  // graphs go at the process's end too
+    static auto* made = new Due;  // not destroyed, because graphs may be destroyed at the end of the process
     return *made;
 }
 

@@ -1,4 +1,4 @@
-// Something of a client that graphs keep alive: counted references, and what is called when the last is gone.
+// A client's object that graphs keep alive by counted references, with a destructor to call after the last one is released.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace emulated::streams {
 
-/// Its destructor is called by DueDestructors, once. Thread-safe.
+/// DueDestructors calls the destructor once. Thread-safe.
 class UserObject : public std::enable_shared_from_this<UserObject> {
   public:
     using Destroy = void (*)(void*);
@@ -16,7 +16,7 @@ class UserObject : public std::enable_shared_from_this<UserObject> {
         : pointer_(pointer), destroy_(destroy), references_(references) {}
 
     void retain(std::uint64_t count) noexcept { references_.fetch_add(count); }
-    /// False, and nothing is dropped, where there are fewer.
+    /// Releases references. Returns false without a change if there are fewer.
     bool drop(std::uint64_t count);
     bool gone() const noexcept { return references_.load() == 0; }
     void destroy() const { destroy_(pointer_); }
@@ -27,10 +27,10 @@ class UserObject : public std::enable_shared_from_this<UserObject> {
     std::atomic<std::uint64_t> references_;
 };
 
-/// A graph's references to one object. A copy has as many of its own.
+/// A graph's references to one object. A copy has the same number of its own references.
 class HeldObject {
   public:
-    /// Takes `count` references over: they have been counted.
+    /// Takes ownership of `count` references, which are already counted.
     HeldObject(std::shared_ptr<UserObject> object, std::uint64_t count) noexcept
         : object_(std::move(object)), count_(count) {}
     HeldObject(const HeldObject& other) noexcept : object_(other.object_), count_(other.count_) {
@@ -49,9 +49,9 @@ class HeldObject {
 
     const UserObject* object() const noexcept { return object_.get(); }
     std::uint64_t count() const noexcept { return count_; }
-    /// They have been counted.
+    /// Adds references that are already counted.
     void take_over(std::uint64_t count) noexcept { count_ += count; }
-    /// At most `count()`: they are the caller's to drop.
+    /// Releases ownership of at most `count()` references, which the caller must drop.
     void give_up(std::uint64_t count) noexcept { count_ -= count; }
 
   private:
@@ -59,8 +59,8 @@ class HeldObject {
     std::uint64_t count_;
 };
 
-/// Calls the destructors that are due when it ends, in the calling thread, which holds no lock then: it is
-/// the first thing in a function. (A driver has a thread for that, which cannot be waited for.)
+/// Its destructor calls the user objects' destructors that are due, in the calling thread. Must be constructed first in a
+/// function, so that no lock is held then. (A driver uses a thread of its own, which cannot be waited for.)
 class DueDestructors {
   public:
     DueDestructors() = default;

@@ -1,4 +1,4 @@
-// Semantics: CUDA driver API documentation, cuGraphExecUpdate and cuGraphLaunch.
+// Graphs and executable graphs. Semantics: CUDA driver API documentation, cuGraphExecUpdate and cuGraphLaunch.
 #include "streams/work_graph.hpp"
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace {
 using Difference = ExecutableGraph::Difference;
 using What = Difference::What;
 
-/// What decides, at every launch, what happens to a conditional node's bodies.
+/// Work of a conditional node: at every launch it decides which bodies run and how often.
 std::function<void()> decide(const WorkNode& node);
 
-/// A graph's operations, one after another; those of graphs inside it stand for the node.
+/// A graph as a sequence of steps. Steps of child graphs replace their node.
 class Flattened {
   public:
     std::vector<Step> steps;
@@ -27,13 +27,13 @@ class Flattened {
         add_defaults(graph);
         add(graph, steps.empty() ? Indices{} : Indices{0});
     }
-    /// Of a conditional node: its conditions are set at the launch of the whole.
+    /// Adds a conditional node's body, whose conditions are set at the launch of the whole graph.
     void add_body(const WorkGraph& graph) { add(graph, {}); }
 
   private:
     using Indices = std::vector<std::size_t>;
 
-    /// `before` is what the graph's first nodes come after. Returns its last steps.
+    /// `before` are the steps that the graph's first nodes follow. Returns the graph's last steps.
     Indices add(const WorkGraph& graph, const Indices& before) {
         std::unordered_map<const WorkNode*, Indices> last_of;
         const std::vector<WorkNode*> order = graph.in_order().value();
@@ -55,7 +55,7 @@ class Flattened {
         return last;
     }
 
-    /// One step before all others gives conditions the values that they have at a launch.
+    /// Adds a first step that sets conditions to their values at a launch.
     void add_defaults(const WorkGraph& graph) {
         std::vector<std::shared_ptr<Condition>> conditions;
         collect(graph, conditions);
@@ -79,7 +79,7 @@ class Flattened {
         }
     }
 
-    /// A step goes on in the lane of one that it comes after, where that is its lane's last.
+    /// A step continues the lane of a step that it follows, if that is the last one of its lane.
     std::size_t append(const WorkNode& node, Indices after) {
         const auto free =
             std::ranges::find_if(after, [&](std::size_t index) { return ends_[steps[index].lane] == index; });
@@ -96,7 +96,7 @@ class Flattened {
         return steps.size() - 1;
     }
 
-    Indices ends_;  // of the lanes
+    Indices ends_;  // the last step of each lane
 };
 
 std::function<void()> decide(const WorkNode& node) {
@@ -107,7 +107,7 @@ std::function<void()> decide(const WorkNode& node) {
         std::vector<SharedWork>& works = bodies.emplace_back();
         for (const Step& step : flattened.steps) works.push_back(step.work);
     }
-    // One after another, as part of the node's own operation: an order that all edges allow.
+    // Bodies run one after another within the node's own operation, an order that all edges allow.
     return [condition = node.condition, choice = node.choice, bodies = std::move(bodies)] {
         const auto run = [&](std::size_t index) {
             for (const SharedWork& each : bodies[index]) (*each)();
@@ -126,7 +126,7 @@ std::function<void()> decide(const WorkNode& node) {
 
 What difference(const WorkNode& before, const WorkNode& now);
 
-/// Compares two graphs from their ends on, pairing the nodes by the order of their edges.
+/// Compares two graphs from their ends backwards, pairing nodes by the order of their edges.
 class Comparison {
   public:
     Difference compare(const WorkGraph& old_graph, const WorkGraph& new_graph) {
@@ -145,7 +145,7 @@ class Comparison {
     }
 
   private:
-    /// False when either is another's pair already.
+    /// Returns false if either node is already paired with another.
     bool pair(const WorkNode* before, const WorkNode* now) {
         const auto [entry, added] = pair_of_.try_emplace(now, before);
         if (!added) return entry->second == before;
@@ -168,7 +168,7 @@ class Comparison {
     std::vector<std::pair<const WorkNode*, const WorkNode*>> open_;
 };
 
-/// Of two nodes, without their edges.
+/// Compares two nodes without their edges.
 What difference(const WorkNode& before, const WorkNode& now) {
     if (before.kind != now.kind) return What::kind;
     if (before.children.size() != now.children.size() || before.choice != now.choice) return What::parameters;
@@ -182,7 +182,7 @@ What difference(const WorkNode& before, const WorkNode& now) {
     return before.operands == now.operands ? What::none : What::parameters;
 }
 
-/// The same work, which keeps `graph` too.
+/// The same work, which also keeps `graph` alive.
 SharedWork kept_with(const std::shared_ptr<const WorkGraph>& graph, const SharedWork& work) {
     return {std::make_shared<const std::pair<std::shared_ptr<const WorkGraph>, SharedWork>>(graph, work),
             work.get()};
@@ -323,7 +323,7 @@ void ExecutableGraph::take(const WorkGraph& graph) {
     flatten();
 }
 
-/// Launches before have the steps of then.
+/// Steps of earlier launches are not affected.
 void ExecutableGraph::flatten() {
     Flattened flattened;
     flattened.add(*graph_);

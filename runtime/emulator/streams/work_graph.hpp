@@ -1,4 +1,4 @@
-// A graph of operations, captured or made by hand, and what a launch of it is made of.
+// A graph of operations, captured or built by calls, and its executable form.
 #pragma once
 
 #include <array>
@@ -19,43 +19,42 @@ namespace emulated::streams {
 struct WorkGraph;
 struct WorkNode;
 
-/// How an edge leaves one node and enters another, as CUgraphEdgeData has it. Zeros: the second comes after all of the
-/// first. Whatever it allows to overlap does not have to.
+/// The kind of an edge, as in CUgraphEdgeData. Zeros: a full dependency. An overlap that an edge allows is not required.
 struct EdgeKind {
     std::uint8_t from_port = 0, to_port = 0, type = 0;
     bool operator==(const EdgeKind&) const = default;
 };
 
-/// An edge, as the node at its end has it.
+/// An edge, as stored in the node that it leads to.
 struct Dependency {
     WorkNode* node = nullptr;
     EdgeKind kind{};
 };
 
-/// The value that a conditional node decides by.
+/// The value on which a conditional node depends.
 struct Condition {
-    /// With a handle that no other has had.
+    /// Makes a condition with a new handle.
     static std::shared_ptr<Condition> make();
-    /// What kernels do (cudaGraphSetConditional). False where no live condition has this handle.
+    /// Implements cudaGraphSetConditional. Returns false if no live condition has this handle.
     static bool set(std::uint64_t handle, unsigned value);
     ~Condition();
 
     std::uint64_t handle = 0;
     const void* context = nullptr;
-    std::optional<unsigned> at_launch;  ///< what a launch of the graph sets it to
-    std::function<bool()> goes_on;      ///< whether a loop may go round again
+    std::optional<unsigned> at_launch;  ///< the value that a launch of the graph sets
+    std::function<bool()> goes_on;      ///< whether a loop may run again
     std::atomic<unsigned> value{0};
     bool has_node = false;
 };
 
-/// What its maker knows of a node beyond what it does. Never changed once a node has it.
+/// Further data of a node from its maker. Immutable once attached to a node.
 struct NodeDetails {
     virtual ~NodeDetails() = default;
 };
 
-/// What a node does and is, wherever it stands.
+/// The operation of a node, independent of its place in a graph.
 struct NodeWork {
-    /// As CUgraphNodeType.
+    /// The values are those of CUgraphNodeType.
     enum class Kind : std::uint8_t {
         kernel = 0,
         copy = 1,
@@ -69,20 +68,20 @@ struct NodeWork {
         free = 11,
         conditional = 13,
     };
-    /// How a conditional node decides, as CUgraphConditionalNodeType.
+    /// The kind of a conditional node, as in CUgraphConditionalNodeType.
     enum class Choice : std::uint8_t { one_if, repeat_while, one_of };
 
     Kind kind = Kind::empty;
-    // What an executable graph cannot be updated to have otherwise.
+    // Properties that an update of an executable graph cannot change.
     const void* context = nullptr;
     std::uint64_t attributes = 0;
-    std::uint64_t resets = 0;  ///< of the device, before it was made
+    std::uint64_t resets = 0;  ///< device resets before it was made
     std::array<std::uint64_t, 8> operands{};
 
-    SharedWork work;               ///< null for what does nothing by itself
-    std::shared_ptr<Event> event;  ///< of a wait and of a record
+    SharedWork work;               ///< null if the node does nothing by itself
+    std::shared_ptr<Event> event;  ///< for wait and record nodes
     std::vector<std::shared_ptr<WorkGraph>>
-        children;  ///< the graph of a graph node; a conditional node's bodies
+        children;  ///< the graph of a child graph node; the bodies of a conditional node
     std::shared_ptr<Condition> condition;
     Choice choice = Choice::one_if;
     std::shared_ptr<const NodeDetails> details;  ///< may be null
@@ -90,29 +89,29 @@ struct NodeWork {
     bool is_memory() const noexcept { return kind == Kind::allocate || kind == Kind::free; }
 };
 
-/// One operation in its place in a graph.
+/// A node of a graph: an operation and its dependencies.
 struct WorkNode : NodeWork {
     races::Announcement announced;  ///< for the search for races
-    std::vector<Dependency> after;  ///< of the same graph, each once
-    WorkGraph* graph = nullptr;     ///< that has it
-    std::uint64_t id = 0;           ///< never used again
-    std::uint64_t origin = 0;       ///< the id of the node that it is a copy of; 0: of none
-    bool enabled = true;            ///< in an executable graph; otherwise it does nothing
+    std::vector<Dependency> after;  ///< nodes of the same graph, each once
+    WorkGraph* graph = nullptr;     ///< the graph that contains it
+    std::uint64_t id = 0;           ///< never reused
+    std::uint64_t origin = 0;       ///< id of the node that it was copied from; 0: none
+    bool enabled = true;            ///< false only in an executable graph: the node does nothing
 
     bool comes_after(const WorkNode* other) const noexcept;
     void become(const NodeWork& other) { NodeWork::operator=(other); }
 };
 
-/// Operations and what they come after. Clients' graphs are changed with captures paused (Captures::paused).
+/// Nodes and their dependencies. Clients' graphs are changed only with captures paused (Captures::paused).
 struct WorkGraph : std::enable_shared_from_this<WorkGraph> {
     std::vector<std::shared_ptr<WorkNode>> nodes;
     std::vector<HeldObject> held;
     std::vector<std::shared_ptr<Condition>> conditions;
-    std::weak_ptr<WorkGraph> around;  ///< of a body of a conditional node: the graph that has this
-    bool embedded = false;            ///< in a node, which destroys it
-    bool is_client = false;           ///< a client knows it: its nodes are found by their handles
+    std::weak_ptr<WorkGraph> around;  ///< for a body of a conditional node: the graph that contains the node
+    bool embedded = false;            ///< owned by a node, which destroys it
+    bool is_client = false;           ///< has a handle: its nodes are found by their handles
     std::uint64_t id = 0;
-    /// A graph with memory or conditional nodes has one executable graph at a time.
+    /// The executable graph, for a graph with memory or conditional nodes, of which there can be one at a time.
     std::weak_ptr<const void> instance;
 
     WorkGraph();
@@ -120,20 +119,20 @@ struct WorkGraph : std::enable_shared_from_this<WorkGraph> {
     WorkGraph(const WorkGraph&) = delete;
     WorkGraph& operator=(const WorkGraph&) = delete;
 
-    /// The graph of a node that a client names, and the node lives as long as that; null for what is none.
+    /// Looks up a client's node handle. Returns its graph, which keeps the node alive; null if the handle is invalid.
     static std::shared_ptr<WorkGraph> of(const WorkNode* node);
 
-    /// The node is this graph's from now on.
+    /// The graph owns the node from now on.
     void add(std::shared_ptr<WorkNode> node);
-    /// With its edges.
+    /// Removes a node and its edges.
     void remove(const WorkNode* node);
-    /// The same nodes, which share nothing with these but what they do, with references of their own.
+    /// A copy of all nodes with references of its own. It shares only the work with this graph.
     std::shared_ptr<WorkGraph> copy(bool for_client) const;
-    /// Its nodes, each after what it comes after; nothing where they go round in a circle.
+    /// The nodes in topological order; nothing if there is a cycle.
     std::optional<std::vector<WorkNode*>> in_order() const;
-    /// Nodes that no other comes after.
+    /// Nodes that no other node follows.
     std::vector<WorkNode*> ends() const;
-    /// A node here, or in a graph inside, for which `wanted(node)` holds; null when there is none.
+    /// A node for which `wanted(node)` is true, in this graph or child graphs; null if there is none.
     template <class Wanted>
     WorkNode* find(const Wanted& wanted) const {
         for (const auto& node : nodes) {
@@ -146,14 +145,14 @@ struct WorkGraph : std::enable_shared_from_this<WorkGraph> {
     }
 };
 
-/// A graph that can be launched any number of times. Not thread-safe but for `mutex`, which its users hold.
+/// A graph that can be launched any number of times. Not thread-safe: its users lock `mutex`.
 class ExecutableGraph {
   public:
-    /// `graph` has no circles.
+    /// `graph` must have no cycles.
     explicit ExecutableGraph(const WorkGraph& graph) { take(graph); }
 
     struct Difference {
-        /// As the driver's CUgraphExecUpdateResult.
+        /// The values are those of CUgraphExecUpdateResult.
         enum class What : std::uint8_t {
             none = 0,
             topology = 2,
@@ -163,14 +162,14 @@ class ExecutableGraph {
             attributes = 8,
         };
         What what = What::none;
-        const WorkNode* node = nullptr;  ///< of the new graph
-        const WorkNode* from = nullptr;  ///< the dependency that does not match
+        const WorkNode* node = nullptr;  ///< in the new graph
+        const WorkNode* from = nullptr;  ///< the dependency that differs
     };
-    /// Does what `graph` does from now on, if it has the same shape. Launches made before are not changed.
+    /// Replaces the operations by those of `graph`, if it has the same topology. Earlier launches are not affected.
     Difference update(const WorkGraph& graph);
-    /// The node that was made from this one, or null.
+    /// The node that was copied from `node`, or null.
     WorkNode* made_from(const WorkNode& node) const;
-    /// `node`, one of its own, does what `now` does from now on, unless that is another kind of operation.
+    /// Replaces the operation of `node`, which belongs to this graph, by that of `now`, unless an update cannot do that.
     Difference::What update(WorkNode& node, const WorkNode& now);
     void enable(WorkNode& node, bool enabled);
 
@@ -184,7 +183,7 @@ class ExecutableGraph {
     void take(const WorkGraph& graph);
     void flatten();
 
-    std::shared_ptr<WorkGraph> graph_;  // launches that run keep it
+    std::shared_ptr<WorkGraph> graph_;  // kept by running launches
     std::vector<Step> steps_;
     Lanes lanes_;
 };

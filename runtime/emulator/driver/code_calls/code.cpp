@@ -1,4 +1,4 @@
-// Libraries, modules and their kernels: PTX in, handles out.
+// Libraries, modules and their kernels: loads PTX and returns handles.
 #include "driver/code_calls/code.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using memory::Allocation;
 
 namespace {
 
-/// Memory for every variable, with what PTX puts into it. Null when there is not enough.
+/// Allocates and initialises every variable. Returns null if there is not enough memory.
 std::shared_ptr<const Instance> instantiate(const program::Module& module, Context& context) {
     memory::Heap& heap = Process::get().heap();
     auto instance = std::make_shared<Instance>();
@@ -39,7 +39,7 @@ std::shared_ptr<const Instance> instantiate(const program::Module& module, Conte
         std::memset(end, 0, bytes - global.initial.size());
         heap.set_name(*address, fmt::format("'{}'", global.name));
     }
-    // Addresses in initialisers are known only once every variable has one.
+    // Initialisers that contain addresses are written once every variable has an address.
     for (std::size_t i = 0; i < module.globals.size(); ++i) {
         for (const program::Global::Relocation& relocation : module.globals[i].relocations) {
             const std::uint64_t address =
@@ -105,7 +105,7 @@ KernelHandle* handle_of(const std::shared_ptr<Library>& library, const program::
         made->kernel = &kernel;
         made->library = library;
         made->context = context;
-        // What is set on a CUkernel holds for its CUfunctions.
+        // Settings of a CUkernel also hold for its CUfunctions.
         const auto same = std::ranges::find_if(library->kernels, [&](const auto& entry) {
             return entry.first.first == &kernel && entry.second != nullptr;
         });
@@ -124,7 +124,7 @@ std::string refusal_of(const program::Kernel& kernel) {
                        kernel.refusal);
 }
 
-/// What each refused kernel lacks, for the caller's log.
+/// Lists what each refused kernel needs, for the caller's log.
 std::string refusals(const program::Module& module) {
     std::string text;
     for (const auto& kernel : module.kernels) {
@@ -133,7 +133,7 @@ std::string refusals(const program::Module& module) {
     return text;
 }
 
-/// Frees variables of unloaded code as soon as nothing runs: to wait for that could be to wait for ever.
+/// Frees variables of unloaded code once nothing runs, because waiting for that could take for ever.
 void free_if_idle(const Instance& more = {}) {
     static auto& mutex = *new std::mutex;  // calls may come until the very end
     static auto& addresses = *new Instance;
@@ -161,7 +161,7 @@ CUresult load(void** out, const void* code, Context* context, unsigned int count
         Process::get().set_report(refusal.message);
         const bool lazily = context == nullptr && Process::get().environment().loads_lazily;
         if (!lazily || refusal.code != CUDA_ERROR_INVALID_PTX) return refusal.code;
-        // As a driver does: it says why, and returns it to who looks for something in the library.
+        // Like a driver, records why the PTX was refused and returns the error at lookups in the library.
         auto library = std::make_shared<Library>();
         library->module = std::make_shared<program::Module>();
         library->refusal = refusal.message;
@@ -228,7 +228,7 @@ CUresult find_global(CUdeviceptr* address, std::size_t* bytes, const void* libra
     return CUDA_SUCCESS;
 }
 
-/// Works after a fault too. Waits for nothing: a driver need not, so unloading code that is still launched is an error.
+/// Works after a fault too. Does not wait, as drivers need not: unloading code that is still to run is an error.
 CUresult unload(const void* handle) {
     Process& process = Process::get();
     EMULATED_CHECK(initialised());
@@ -251,7 +251,7 @@ CUresult unload(const void* handle) {
     return CUDA_SUCCESS;
 }
 
-/// How many kernels there are; or their handles, as far as there is room.
+/// Returns the number of kernels; the overload below returns their handles.
 CUresult count(unsigned int* out, const void* handle) {
     EMULATED_FIND(library, find_object<Library>(handle));
     return answer(out, static_cast<unsigned int>(library->module->kernels.size()));
@@ -303,7 +303,7 @@ EMULATED_CONTEXT_API(cuLibraryGetGlobal, 12000, CUdeviceptr* address, std::size_
     return find_global(address, bytes, library, name);
 }
 
-/// The library itself, which has a module in every context: "the module should not be unloaded".
+/// Returns the library itself, which has a module in every context: "the module should not be unloaded".
 EMULATED_CONTEXT_API(cuLibraryGetModule, 12000, CUmodule* module, CUlibrary handle) {
     EMULATED_FIND(library, find_object<Library>(handle));
     EMULATED_REQUIRE(library->context == nullptr, CUDA_ERROR_INVALID_HANDLE);
@@ -312,7 +312,7 @@ EMULATED_CONTEXT_API(cuLibraryGetModule, 12000, CUmodule* module, CUlibrary hand
 
 namespace {
 
-/// There are no managed variables, and no functions for every device, in PTX for one.
+/// PTX for one device has no managed variables and no functions for all devices.
 CUresult find_none(const void* library, const void* name) {
     EMULATED_FIND(found, find_object<Library>(library));
     return name == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;

@@ -1,4 +1,4 @@
-// What launches need of loaded code.
+// Parts of loaded code that launches need.
 #pragma once
 
 #include <memory>
@@ -7,19 +7,18 @@
 
 namespace emulated::driver {
 
-/// The library's variables in a context; made and initialised at the first request. Null when there is no
-/// memory for them.
+/// The library's variables in a context, allocated and initialised at the first request. Null if there is no memory for
+/// them.
 std::shared_ptr<const Instance> instance_of(Library& library, Context& context);
-/// Loads a kernel, or (null) the variables, of a library into a context where that has not happened yet: with lazy
-/// loading.
+/// Loads a kernel of a library, or the variables if `kernel` is null, into a context if lazy loading has not done so yet.
 void load_part(Library& library, const program::Kernel* kernel, const Context& context);
 void load_kernel(const KernelHandle& handle, const Context& context);
 bool is_loaded(Library& library, const program::Kernel* kernel, const Context& context);
 
-/// The error of a call for which there is none, with a report.
+/// Reports that device memory is too small for the library's variables, and returns CUDA_ERROR_OUT_OF_MEMORY.
 CUresult no_room_for_variables(const Library& library, const Context& context);
 
-/// Dynamic shared memory that a launch of this kernel on this device may ask for, in bytes.
+/// The maximum dynamic shared memory of a launch of this kernel on this device, in bytes.
 int max_dynamic_shared_bytes(const KernelHandle& handle, int device) noexcept;
 
 /// The handle of a kernel, made at its first request. `context` is null for a CUkernel.

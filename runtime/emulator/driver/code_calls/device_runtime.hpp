@@ -1,15 +1,15 @@
-// What the emulated device links in place of libcudadevrt: the functions of CUDA's device runtime that compilers call
-// for a cooperative grid where cooperative_groups' headers are not used. The other ones launch kernels, which the device does
-// not do.
+// The library that is linked in place of libcudadevrt. It has the functions of CUDA's device runtime that compilers call
+// for a cooperative grid without the headers of cooperative_groups. The others launch kernels, which the emulated device
+// does not support.
 #pragma once
 
 #include <string_view>
 
 namespace emulated::driver {
 
-/// The handle of a grid (scope 1) is its workspace, which a cooperative launch gives it (%envreg1 and 2), and 0 without one.
-/// A grid is synchronised as cooperative_groups does it: each block adds to the word at byte 4, 1 or, the first, what
-/// makes the highest bit change with the last arrival; and waits for that.
+/// The handle of a grid (scope 1) is its workspace, which a cooperative launch passes in %envreg1 and %envreg2; 0 without
+/// one. A grid is synchronised as in cooperative_groups: each block adds to the word at byte 4, the first block a number
+/// with which the last arrival flips the highest bit, all others 1. Each block waits for that flip.
 inline constexpr std::string_view device_runtime = R"(.version 7.0
 .target sm_75
 .address_size 64

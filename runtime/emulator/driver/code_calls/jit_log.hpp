@@ -1,4 +1,4 @@
-// One of the caller's buffers for messages, out of the JIT options.
+// A message buffer that the caller passes in the JIT options.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace emulated::driver {
 
-/// Borrows the caller's buffer and its size option; both must outlive it. Without them it writes nothing.
+/// Borrows the caller's buffer and its size option; both must outlive it. Writes nothing if they are not given.
 class JitLog {
   public:
     JitLog() = default;
@@ -23,7 +23,7 @@ class JitLog {
         }
     }
 
-    /// Replaces what was written before. The size option becomes the length, as the driver does.
+    /// Replaces earlier text. Sets the size option to the length, as a driver does.
     void write(const std::string& message) const {
         if (text_ == nullptr || room_ == 0) return;
         std::snprintf(text_, room_, "%s", message.c_str());

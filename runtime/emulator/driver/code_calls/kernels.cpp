@@ -1,4 +1,4 @@
-// What kernels and functions tell of themselves, and what can be set.
+// Queries and settings of kernels and functions.
 #include <algorithm>
 #include <cstdint>
 
@@ -11,7 +11,7 @@ namespace emulated::driver {
 
 namespace {
 
-/// A CUkernel that is passed as a CUfunction is that of the current context, which may be none.
+/// The context of a function. For a CUkernel passed as a CUfunction it is the current context, which may be null.
 const Context* context_of(const KernelHandle& handle) noexcept {
     return handle.context != nullptr ? handle.context : current_context();
 }
@@ -28,7 +28,7 @@ CUresult load_function(const KernelHandle& handle) {
     return CUDA_SUCCESS;
 }
 
-/// A module's constants lie together, and each of its kernels has all of them.
+/// A module's constants are contiguous, and all of them count for each of its kernels.
 int constant_bytes(const program::Module& module) noexcept {
     std::uint64_t bytes = 0;
     for (const program::Global& global : module.globals) {
@@ -58,7 +58,7 @@ int attribute(CUfunction_attribute which, const KernelHandle& handle, int device
     if (which == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
         return handle.settings->takes_large_clusters[static_cast<std::size_t>(device)] ? 1 : 0;
     if (which == CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES) return constant_bytes(*handle.library->module);
-    return 0;  // caches
+    return 0;  // the caches
 }
 
 CUresult get_attribute(int* value, CUfunction_attribute which, const KernelHandle& handle, int device) {
@@ -81,7 +81,7 @@ CUresult set_attribute(CUfunction_attribute which, int value, KernelHandle& hand
     return CUDA_SUCCESS;
 }
 
-/// As drivers count it: alignment is that of the place in constant memory, which is not 0 for the first.
+/// The offset as drivers report it: parameters are aligned in constant memory, where the first one is not at 0.
 std::size_t reported_offset(const std::vector<program::Kernel::Parameter>& parameters, std::size_t index) {
     const std::size_t start = architecture_limits().parameters_at;
     std::size_t at = start;
@@ -140,7 +140,7 @@ EMULATED_API(cuKernelSetAttribute, 12000, CUfunction_attribute which, int value,
 EMULATED_API(cuKernelSetCacheConfig, 12000, CUkernel kernel, CUfunc_cache, CUdevice device) {
     EMULATED_CHECK(device_state(device));
     return find_object<KernelHandle>(kernel) == nullptr ? CUDA_ERROR_INVALID_HANDLE
-                                                        : CUDA_SUCCESS;  // a preference
+                                                        : CUDA_SUCCESS;  // a preference without effect
 }
 
 EMULATED_API(cuKernelGetParamInfo, 12040, CUkernel kernel, std::size_t index, std::size_t* offset,
@@ -171,7 +171,7 @@ EMULATED_API(cuFuncSetAttribute, 9000, CUfunction function, CUfunction_attribute
 
 EMULATED_API(cuFuncSetCacheConfig, 3000, CUfunction function, CUfunc_cache) {
     return find_object<KernelHandle>(function) == nullptr ? CUDA_ERROR_INVALID_HANDLE
-                                                          : CUDA_SUCCESS;  // a preference
+                                                          : CUDA_SUCCESS;  // a preference without effect
 }
 
 EMULATED_API(cuFuncGetParamInfo, 12040, CUfunction function, std::size_t index, std::size_t* offset,

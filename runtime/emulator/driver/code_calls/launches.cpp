@@ -1,4 +1,4 @@
-// Launches.
+// Kernel launches: checks of the configuration, the queued operation, and its faults.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -50,9 +50,9 @@ CUresult check_required_block(const CUlaunchConfig& config, const program::Kerne
         ptx::demangled(kernel.name), x, y, z, config.blockDimX, config.blockDimY, config.blockDimZ);
 }
 
-/// What a launch attribute asks of us.
+/// What a launch attribute asks for.
 enum class Wish : std::uint8_t {
-    granted,      ///< a hint, or an order that we keep anyway
+    granted,      ///< a hint, or an order that holds anyway
     cooperative,  ///< all blocks resident at once
     event,        ///< recorded by the launch
     refused,
@@ -63,7 +63,7 @@ Wish wish(const CUlaunchAttribute& attribute) noexcept {
         case CU_LAUNCH_ATTRIBUTE_IGNORE:
         case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
         case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:  // may overlap; need not
+        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:  // an overlap is optional
         case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
         case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
         case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
@@ -72,7 +72,7 @@ Wish wish(const CUlaunchAttribute& attribute) noexcept {
         case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
             return attribute.value.cooperative == 0 ? Wish::granted : Wish::cooperative;
         case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
-            if (architecture_limits().clusters) return Wish::granted;  // `cluster_of` says which
+            if (architecture_limits().clusters) return Wish::granted;  // `cluster_of` reads it
             const auto& cluster = attribute.value.clusterDim;
             return cluster.x <= 1 && cluster.y <= 1 && cluster.z <= 1 ? Wish::granted : Wish::refused;
         }
@@ -84,7 +84,7 @@ Wish wish(const CUlaunchAttribute& attribute) noexcept {
     }
 }
 
-/// The event of such an attribute. Here it marks the kernel's end, which is no earlier than what it promises.
+/// The event of such an attribute. It marks the kernel's end, which is not earlier than the attribute promises.
 CUevent event_of(const CUlaunchAttribute& attribute) noexcept {
     return attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
                ? attribute.value.programmaticEvent.event
@@ -99,7 +99,7 @@ CUresult record_events(const CUlaunchConfig& config) {
     return CUDA_SUCCESS;
 }
 
-/// <cuda.h>: `attrs` is null where there are none. What else it may be then is not said, so it is refused.
+/// <cuda.h>: `attrs` is null if there are no attributes. Other combinations are undefined there and refused here.
 bool are_there(const CUlaunchConfig& config) noexcept {
     return (config.attrs == nullptr) == (config.numAttrs == 0);
 }
@@ -135,10 +135,10 @@ CUresult check_attributes(const CUlaunchConfig& config, const KernelHandle& hand
     return cluster_of(config, handle, device).error;
 }
 
-/// The parameter buffer: one pointer per parameter, or the whole buffer in `extra`.
+/// Copies the parameters into `buffer`, from one pointer per parameter or from the whole buffer in `extra`.
 CUresult pack(std::vector<std::byte>& buffer, const program::Kernel& kernel, void** parameters,
               void** extra) {
-    buffer.resize(kernel.parameter_bytes + 7);  // a load of which some bytes count may end so far behind
+    buffer.resize(kernel.parameter_bytes + 7);  // for wide loads at the end that use few bytes
     if (kernel.parameters.empty()) return CUDA_SUCCESS;
     if (parameters != nullptr) {
         for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
@@ -160,7 +160,7 @@ CUresult pack(std::vector<std::byte>& buffer, const program::Kernel& kernel, voi
     return CUDA_SUCCESS;
 }
 
-/// Before the kernel makes a fault of it.
+/// Refuses parameters that hold addresses of lost memory, before the kernel faults on them.
 CUresult refuse_lost_memory(const program::Kernel& kernel, std::span<const std::byte> values) {
     if (Process::get().resets() == 0) return CUDA_SUCCESS;
     const memory::Heap& heap = Process::get().heap();
@@ -178,10 +178,10 @@ CUresult refuse_lost_memory(const program::Kernel& kernel, std::span<const std::
     return CUDA_SUCCESS;
 }
 
-/// Device memory for a cooperative grid while it runs, used again by the context's later ones.
+/// Device memory for a cooperative grid while it runs. The context's later grids reuse it.
 class Workspace {
   public:
-    /// Its address is 0 when there is no memory.
+    /// The address is 0 if there is not enough memory.
     explicit Workspace(Context& context) : context_(context) {
         {
             const std::lock_guard lock(context.mutex);
@@ -191,7 +191,7 @@ class Workspace {
             }
         }
         memory::Heap& heap = Process::get().heap();
-        constexpr auto kind = memory::Allocation::Kind::module_global;  // no client's to free
+        constexpr auto kind = memory::Allocation::Kind::module_global;  // clients cannot free it
         if (address == 0) {
             address =
                 heap.allocate(context.device, machine::workspace_bytes, kind, 256, context.memory.own().space)
@@ -218,21 +218,21 @@ class Workspace {
     Context& context_;
 };
 
-/// One launch, kept until it runs.
+/// A launch and everything it needs until it has run.
 struct Job {
     std::shared_ptr<const KernelHandle> handle;
     std::shared_ptr<const Instance> instance;
     Context* context;
-    machine::LaunchRequest asked;  ///< what the call asks for; the rest is added when it runs
+    machine::LaunchRequest asked;  ///< the request of the call; the rest is added when it runs
     std::vector<std::byte> parameters;
     bool cooperative = false;
-    std::uint64_t stream = 0;  ///< the handle as it was given
-    std::uint64_t site = 0;    ///< where the program launched it
+    std::uint64_t stream = 0;  ///< the handle that the caller passed
+    std::uint64_t site = 0;    ///< the place in the program that launched it
     std::uint64_t resets = resets_before_call();
 
     std::string name() const { return report::demangled(handle->kernel->name); }
 
-    /// After a fault nothing more runs in the context, as on a GPU.
+    /// After a fault, nothing more runs in the context, as on a GPU.
     void operator()() const {
         Process& process = Process::get();
         if (!context->executes(resets) || !process.environment().executes) return;
@@ -259,13 +259,13 @@ struct Job {
             if (request.log != nullptr) kernel_heap.forget_freed(*request.log);
             if (handle->library->unloaded) return fail_unloaded();
             if (fault) report(*fault);
-        } catch (const std::exception& error) {  // no memory for the grid's registers, no threads
+        } catch (const std::exception& error) {  // e.g. no memory for the grid's registers, or no threads
             refuse(error.what());
         }
     }
 
-    /// Asked while the kernel runs. Under `eager` only the thread that launched it waits for it; otherwise whatever
-    /// follows it waits too.
+    /// Checked while the kernel runs. Under `eager` only the launching thread waits for the kernel; otherwise all later
+    /// work waits too.
     bool is_cancelled() const {
         if (context->error.load(std::memory_order_relaxed) != CUDA_SUCCESS) return true;
         if (handle->library->unloaded.load(std::memory_order_relaxed)) return true;
@@ -274,7 +274,7 @@ struct Job {
         return true;
     }
 
-    /// A GPU would fetch instructions from memory that is not the code's any more.
+    /// A GPU would fetch instructions from memory that no longer holds the code.
     void fail_unloaded() const {
         context->fail(CUDA_ERROR_ILLEGAL_ADDRESS,
                       fmt::format("kernel '{}' was launched, and its code was unloaded (cuLibraryUnload, "
@@ -295,18 +295,18 @@ struct Job {
             process.set_report(std::move(text));
             OwnOperation::fail(*context, CUDA_ERROR_TIMEOUT);
         } else if (context->interrupted.exchange(
-                       false)) {  // the first kernel that ends by it tells where it was
+                       false)) {  // only the first kernel that is interrupted reports its place
             process.set_fault(std::move(text), launch);
         }
     }
 
-    /// As on a GPU, the launch has not happened and the context goes on.
+    /// Reports that the launch did not happen. The context stays usable, as on a GPU.
     void refuse(const char* reason) const {
         Process::get().set_report(fmt::format("kernel '{}' could not run: {}", name(), reason));
         OwnOperation::fail(*context, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     }
 
-    /// Empty unless the fault is about memory of another device, or of another context.
+    /// Advice for an access to memory of another device or context; empty for other faults.
     std::string peer_advice(const machine::Fault& fault) const {
         const auto* allocation = Process::get().heap().find(fault.address);
         if (fault.access_bytes == 0 || allocation == nullptr || context->memory.sees(*allocation)) return "";
@@ -326,7 +326,7 @@ bool is_cooperative(const CUlaunchConfig& config) noexcept {
                                [](const auto& each) { return wish(each) == Wish::cooperative; });
 }
 
-/// A launch that is not executed: all its checks, one lock, nothing allocated.
+/// Checks the configuration of a launch that is not executed. Takes one lock and allocates nothing.
 CUresult pretend(const CUlaunchConfig& config, CUfunction function) {
     EMULATED_CHECK(ready());
     const Context* context = current_context();
@@ -346,14 +346,14 @@ CUresult pretend(const CUlaunchConfig& config, CUfunction function) {
     });
 }
 
-/// CUDA_LAUNCH_BLOCKING: the launch returns the error of its own kernel.
+/// With CUDA_LAUNCH_BLOCKING the launch waits for its kernel and returns its error.
 CUresult wait_for_launch(const StreamTarget& target, const OwnOperation& operation) {
     const streams::DueDestructors due;
     target.context->graph.synchronize(*target.stream);
     return operation.error() != CUDA_SUCCESS ? operation.error() : target.context->take_error();
 }
 
-/// All checks, and what the launch will do.
+/// Checks the launch and fills `job`.
 CUresult prepare(std::optional<Job>& job, const CUlaunchConfig& config, std::shared_ptr<KernelHandle> handle,
                  Context& context, void** parameters, void** extra) {
     EMULATED_REQUIRE(handle->context == nullptr || handle->context == &context, CUDA_ERROR_INVALID_HANDLE);
@@ -372,7 +372,7 @@ CUresult prepare(std::optional<Job>& job, const CUlaunchConfig& config, std::sha
     request.cluster = cluster.size;
     request.explicit_cluster = cluster.is_explicit;
     request.dynamic_shared_bytes = config.sharedMemBytes;
-    request.stack_bytes = context.limit(CU_LIMIT_STACK_SIZE, 0);  // the machine has a minimum
+    request.stack_bytes = context.limit(CU_LIMIT_STACK_SIZE, 0);  // the machine enforces a minimum
     job.emplace(Job{.handle = std::move(handle),
                     .instance = std::move(instance),
                     .context = &context,
@@ -387,7 +387,7 @@ CUresult prepare(std::optional<Job>& job, const CUlaunchConfig& config, std::sha
     return CUDA_SUCCESS;
 }
 
-/// What cuGraphKernelNodeGetParams answers.
+/// The parameters that cuGraphKernelNodeGetParams returns.
 NodeParameters describe(const CUlaunchConfig& config, const Job& job) {
     NodeParameters made(CU_GRAPH_NODE_TYPE_KERNEL);
     made.argument_bytes = job.parameters;

@@ -1,5 +1,5 @@
-// Launches before CUDA 4: a function's block, shared memory and parameters are set one by one, and are there at each
-// cuLaunchGrid. Some clients still set the block before a launch of the newer kind, which ignores it.
+// Launch functions from before CUDA 4. A function's block, shared memory and parameters are set one by one and used by each
+// cuLaunchGrid. Some clients still set the block before a cuLaunchKernel, which ignores it.
 #include <array>
 #include <cstring>
 #include <mutex>
@@ -9,12 +9,12 @@
 #include "driver/call.hpp"
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // <cuda.h> advises against them
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // deprecated in <cuda.h>
 
 namespace emulated::driver {
 namespace {
 
-/// As clients set it.
+/// The settings of a function.
 struct LegacySettings {
     std::array<unsigned, 3> block = {1, 1, 1};
     unsigned shared_bytes = 0;
@@ -23,14 +23,14 @@ struct LegacySettings {
 
 struct AllSettings {
     std::mutex mutex;
-    std::unordered_map<const void*, LegacySettings> of;  // by handle, which is a live one's while it is asked
+    std::unordered_map<const void*, LegacySettings> of;  // by handle; callers check that the handle is alive
     static AllSettings& get() {
         static auto& made = *new AllSettings;
         return made;
     }
 };
 
-/// `change(settings)` of a function that is there.
+/// Calls `change(settings)` if the function exists.
 template <class Change>
 CUresult change(CUfunction function, const Change& change_it) {
     EMULATED_CHECK(initialised());
@@ -63,7 +63,7 @@ EMULATED_API(cuFuncSetSharedSize, 2000, CUfunction function, unsigned int bytes)
     return change(function, [&](LegacySettings& settings) { settings.shared_bytes = bytes; });
 }
 
-/// A preference.
+/// The configuration is a preference and has no effect here.
 EMULATED_API(cuFuncSetSharedMemConfig, 4020, CUfunction function, CUsharedconfig) {
     return change(function, [](LegacySettings&) {});
 }

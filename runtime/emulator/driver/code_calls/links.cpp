@@ -1,5 +1,5 @@
-// cuLink*: what numba and others do with PTX before they load it. One PTX text goes through unchanged, several become
-// one; cubins are refused with the reason in the caller's log.
+// cuLink*, with which Numba and others link PTX. A single PTX text is passed through unchanged, several are joined into
+// one. Cubins are refused with the reason in the caller's log.
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -19,7 +19,7 @@
 namespace emulated::driver {
 namespace {
 
-/// What a CUlinkState points to.
+/// The object of a CUlinkState.
 struct Link {
     static constexpr HandleKind kind = HandleKind::link;
     struct Input {
@@ -28,7 +28,7 @@ struct Link {
     JitLog errors;
     unsigned most_registers = 0;
     std::vector<Input> inputs;
-    std::string text;  ///< of all of them
+    std::string text;  ///< the joined text of all inputs
     bool complete = false;
 };
 
@@ -37,7 +37,7 @@ CUresult refuse_link(const Link& link, CUresult code, const std::string& message
     return refuse(code, message);
 }
 
-// libcudadevrt, by its path or by its name alone.
+// Recognises libcudadevrt by its path or its name.
 bool is_device_runtime(CUjitInputType type, std::string_view called) {
     const std::string_view file = called.substr(called.find_last_of('/') + 1);
     return type == CU_JIT_INPUT_LIBRARY &&
@@ -57,9 +57,9 @@ CUresult add(Link& link, CUjitInputType type, std::string text, const char* name
                                        "compute_80 and link that",
                                        called));
     }
-    while (!text.empty() && text.back() == '\0') text.pop_back();  // the size may count the terminator
+    while (!text.empty() && text.back() == '\0') text.pop_back();  // the size may include the terminator
     try {
-        // What it uses of other texts they may define; the rest of it must be right by itself.
+        // Checks everything but names that other inputs may define.
         ptx::parse(text, Process::get().environment().architecture);
     } catch (const ptx::SyntaxError& error) {
         return refuse_link(link, CUDA_ERROR_INVALID_PTX,
@@ -95,7 +95,8 @@ EMULATED_CONTEXT_API(cuLinkCreate, 6050, unsigned int count, CUjit_option* optio
     auto link = std::make_shared<Link>();
     link->errors =
         JitLog(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
-    // Now, and later only what is to be said: cuda.core before 1.2 keeps the values no longer than this call.
+    // The log is written now and later only if there is a message: cuda.core before 1.2 frees the option values after this
+    // call.
     link->errors.write("");
     link->most_registers = number_of(CU_JIT_MAX_REGISTERS, count, options, values);
     *state = new_handle<CUlinkState>(std::move(link));
@@ -118,7 +119,7 @@ EMULATED_CONTEXT_API(cuLinkAddFile, 6050, CUlinkState state, CUjitInputType type
     return add(*link, type, {std::istreambuf_iterator<char>(file), {}}, path);
 }
 
-/// The image is the PTX itself, and lives as long as the link does.
+/// The image is the PTX text itself and lives as long as the link.
 EMULATED_CONTEXT_API(cuLinkComplete, 5050, CUlinkState state, void** image, std::size_t* bytes) {
     EMULATED_FIND(link, find_object<Link>(state));
     EMULATED_REQUIRE(!link->inputs.empty() && image != nullptr, CUDA_ERROR_INVALID_VALUE);

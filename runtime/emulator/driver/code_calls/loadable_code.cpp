@@ -19,14 +19,14 @@ struct Version {
     auto operator<=>(const Version&) const = default;
 };
 
-/// The newest PTX that a driver reads, by the release notes of the PTX ISA: 8.5 is of CUDA 12.5 and 12.6, and 13.N has 9.N.
+/// The newest PTX version of a driver, from the release notes of the PTX ISA: 8.5 is for CUDA 12.5 and 12.6, 9.N for 13.N.
 Version newest_ptx(int driver) noexcept {
     const int minor = driver % 1000 / 10;
     if (driver >= 13000) return {9, minor};
     return {8, minor <= 5 ? minor : minor - 1};
 }
 
-/// What follows the first `.version` outside of comments. 0.0 where there is none, which is for the parser to say.
+/// The version in the first `.version` directive outside comments; 0.0 if there is none, which the parser reports.
 Version version_of(std::string_view ptx) noexcept {
     std::size_t at = 0;
     while (at < ptx.size() && ptx[at] != '.') {
@@ -51,12 +51,12 @@ Version version_of(std::string_view ptx) noexcept {
     return version;
 }
 
-// Of an ELF header: which ABI of NVIDIA's it follows, and e_flags, which name the architecture.
+// Fields of an ELF header: NVIDIA's ABI, and e_flags, which contain the architecture.
 constexpr std::size_t elf_os_abi = 7;
 constexpr std::size_t elf_flags = 48;
 constexpr unsigned char abi_of_cuda_13 = 0x41;
 
-/// 80 for sm_80. CUDA 13 moved the number to the second byte.
+/// Returns 80 for sm_80. CUDA 13 moved the number to the second byte.
 int architecture_of(const unsigned char* cubin) noexcept {
     return cubin[elf_os_abi] == abi_of_cuda_13 ? cubin[elf_flags + 1] : cubin[elf_flags];
 }
@@ -125,7 +125,7 @@ std::variant<std::shared_ptr<const program::Module>, CodeRefusal> load_ptx(std::
 
 namespace {
 
-/// Behind a comment or a string that begins at `at`; `at` where none does.
+/// The position after a comment or string that begins at `at`; `at` if there is none.
 std::size_t skip_unread(std::string_view ptx, std::size_t at) noexcept {
     const auto behind = [&](std::string_view end, std::size_t from) {
         const std::size_t found = ptx.find(end, from);

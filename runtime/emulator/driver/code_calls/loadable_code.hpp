@@ -1,4 +1,4 @@
-// What a driver of the chosen version takes for code, and the codes by which it refuses the rest.
+// Tells which code a driver of the chosen version accepts, and with which error it refuses other code.
 #pragma once
 
 #include <memory>
@@ -12,24 +12,24 @@
 
 namespace emulated::driver {
 
-/// Why code is not loaded, for the caller's log and for the report.
+/// Why code cannot be loaded, for the caller's log and for the report.
 struct CodeRefusal {
     CUresult code = CUDA_ERROR_INVALID_IMAGE;
     std::string message;
 };
 
-/// Whether this is machine code, alone or in a container: nothing that runs here.
+/// True for machine code, alone or in a container. It cannot run here.
 bool is_machine_code(const void* code) noexcept;
-/// Why a driver of this version and device does not take it; last of all, because it is emulated.
+/// Why a driver of this version and device refuses it; if no other reason applies, because the device is emulated.
 CodeRefusal refusal_of_machine_code(const void* code);
 
 /// Parses PTX, unless a driver of this version and device would refuse it.
 std::variant<std::shared_ptr<const program::Module>, CodeRefusal> load_ptx(std::string_view text);
 
-/// CU_JIT_MAX_REGISTERS: kernels that say nothing of it (.maxnreg) have at most so many registers a thread. 0: no limit.
+/// Applies CU_JIT_MAX_REGISTERS: limits the registers per thread of kernels without .maxnreg. 0 means no limit.
 std::string with_register_limit(std::string_view ptx, unsigned most);
 
-/// The value of a JIT option; 0 where it is not given.
+/// The value of a JIT option; 0 if it is not given.
 unsigned number_of(CUjit_option which, unsigned count, const CUjit_option* options,
                    void* const* values) noexcept;
 

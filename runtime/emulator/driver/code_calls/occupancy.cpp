@@ -1,5 +1,5 @@
-// Sources: the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", for the
-// limits; the occupancy calculator of Nsight Compute for the granularities in which they are given out.
+// Occupancy and clusters. Sources: the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", for
+// the limits; the occupancy calculator of Nsight Compute for the allocation granularities.
 #include "driver/code_calls/occupancy.hpp"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace {
 constexpr int divided_up(int value, int by) noexcept { return (value + by - 1) / by; }
 constexpr int rounded_up(int value, int to) noexcept { return divided_up(value, to) * to; }
 
-/// Warps that hold their registers at once; each of the four schedulers has a quarter of the file, and gives
-/// it out a warp at a time.
+/// The number of warps whose registers fit. Each of the four schedulers has a quarter of the registers and allocates them
+/// per warp.
 int resident_warps(int registers) noexcept {
     const int warp = rounded_up(registers * limits::warp, limits::register_granularity);
     return limits::registers_per_multiprocessor / limits::schedulers / warp * limits::schedulers;
@@ -64,7 +64,6 @@ std::uint64_t threads_of(const CUlaunchConfig& config) noexcept {
     return std::uint64_t{config.blockDimX} * config.blockDimY * config.blockDimZ;
 }
 
-/// Blocks that the whole device holds at once.
 int resident_on_device(const CUlaunchConfig& config, const KernelHandle& handle, int device) noexcept {
     const std::uint64_t threads = threads_of(config);
     if (threads == 0 || threads > limits::threads_per_block) return 0;
@@ -72,7 +71,7 @@ int resident_on_device(const CUlaunchConfig& config, const KernelHandle& handle,
            resident_blocks(handle, device, static_cast<int>(threads), config.sharedMemBytes);
 }
 
-/// Blocks of a cluster of this kernel, at most.
+/// The maximum number of blocks in a cluster of this kernel.
 std::uint32_t most_cluster_blocks(const KernelHandle& handle, int device) noexcept {
     const bool large = handle.settings->takes_large_clusters[static_cast<std::size_t>(device)];
     const std::uint32_t most = large ? program::most_cluster_blocks : limits::portable_cluster_blocks;
@@ -125,7 +124,7 @@ EMULATED_CONTEXT_API(cuOccupancyMaxActiveClusters, 11070, int* clusters, CUfunct
     return answer(clusters, resident_on_device(*config, *handle, device) / blocks);
 }
 
-/// The most blocks of a cluster that can be launched with this configuration.
+/// The largest cluster, in blocks, that can be launched with this configuration.
 EMULATED_CONTEXT_API(cuOccupancyMaxPotentialClusterSize, 11070, int* size, CUfunction function,
                      const CUlaunchConfig* config) {
     EMULATED_FIND(handle, find_object<KernelHandle>(function));
@@ -152,7 +151,7 @@ EMULATED_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000, int* bl
     return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, dynamic_shared_bytes);
 }
 
-/// The largest block that keeps the most threads resident.
+/// The largest block size that keeps the most threads resident.
 EMULATED_CONTEXT_API(cuOccupancyMaxPotentialBlockSize, 6050, int* grid_size, int* block_size,
                      CUfunction function, CUoccupancyB2DSize shared_bytes_of,
                      std::size_t dynamic_shared_bytes, int block_limit) {
@@ -182,7 +181,7 @@ EMULATED_API(cuOccupancyMaxPotentialBlockSizeWithFlags, 7000, int* grid_size, in
                                             dynamic_shared_bytes, block_limit);
 }
 
-/// What is left of a multiprocessor's shared memory when `blocks` share it, and not more than a launch may ask for.
+/// The shared memory per block if `blocks` blocks share an SM, at most what a launch may ask for.
 EMULATED_CONTEXT_API(cuOccupancyAvailableDynamicSMemPerBlock, 10020, std::size_t* bytes, CUfunction function,
                      int blocks, int block_size) {
     EMULATED_FIND(handle, find_object<KernelHandle>(function));

@@ -1,4 +1,4 @@
-// What one multiprocessor holds at once: registers, shared memory, warps. And clusters, which lie across several.
+// Computes what one SM holds at once from registers, shared memory and warps, and the clusters of launches.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace emulated::driver {
 
-/// 32-bit registers per thread: those that hold a value at once, as far as an assembler would give them. It
-/// spills where the text bounds them (.maxnreg, .maxntid, .minnctapersm), and at 255.
+/// 32-bit registers per thread: an estimate of what an assembler would allocate, from the registers that are live at once.
+/// Bounded by .maxnreg, .maxntid and .minnctapersm, and by 255; beyond that an assembler spills.
 int registers_of(const program::Kernel& kernel) noexcept;
 
-/// Blocks of this size that one multiprocessor holds at once; 0 when it holds none.
+/// The number of blocks of this size that one SM holds at once; may be 0.
 int resident_blocks(const KernelHandle& handle, int device, int block_size,
                     std::size_t dynamic_shared_bytes) noexcept;
 
-/// The cluster that a launch has, of one block where it has none, and CUDA_SUCCESS; or why it cannot be launched.
+/// The cluster of a launch (one block if it asks for none) and CUDA_SUCCESS, or why it cannot be launched.
 struct ClusterChoice {
     CUresult error = CUDA_SUCCESS;
     machine::Dim3 size;

@@ -1,4 +1,4 @@
-// cuGetProcAddress: which version of which function a client gets.
+// cuGetProcAddress: selects the version of a function that a client gets.
 #include <cstdio>
 #include <cstring>
 
@@ -12,13 +12,13 @@ namespace {
 using PFN_cuDevicePrimaryCtxRelease_v7000 = PFN_cuDevicePrimaryCtxRelease_v11000;
 using PFN_cuDevicePrimaryCtxReset_v7000 = PFN_cuDevicePrimaryCtxReset_v11000;
 using PFN_cuDevicePrimaryCtxSetFlags_v7000 = PFN_cuDevicePrimaryCtxSetFlags_v11000;
-// The name that <cuda.h> gives to cuGraphInstantiateWithFlags since CUDA 12.
+// <cuda.h> names cuGraphInstantiateWithFlags so since CUDA 12.
 using PFN_cuGraphInstantiate_v12000 = PFN_cuGraphInstantiateWithFlags_v11040;
 
 #define OLDER(name, version, pointer) \
     EntryPoint::of<PFN_##name##_v##version>(#name, version, &pointer, &pointer)
 
-// Older versions that differ in name alone, and a second name; each function's own row is its definition.
+// Older versions that differ only in name, and second names. The other rows are the functions' definitions.
 const EntryPoint older_names[] = {
     OLDER(cuDeviceGetUuid, 9020, cuDeviceGetUuid),
     OLDER(cuDevicePrimaryCtxRelease, 7000, cuDevicePrimaryCtxRelease),
@@ -33,8 +33,8 @@ const EntryPoint older_names[] = {
 }  // namespace
 
 EMULATED_API(cuGetExportTable, 3000, const void** table, const CUuuid* id) {
-    // By this one the CUDA runtime has the driver prove that it is NVIDIA's. Other clients do without
-    // theirs: NVRTC asks any libcuda.so.1 for one (seen with 13.5).
+    // The CUDA runtime uses this table to verify that the driver is NVIDIA's. Other clients work without theirs; NVRTC, for
+    // one, asks any libcuda.so.1 for a table (seen with 13.5).
     constexpr unsigned char of_runtime[] = {0x6b, 0xd5, 0xfb, 0x6c};
     static std::atomic<bool> said{false};
     const bool asked_by_runtime = id != nullptr && std::memcmp(id->bytes, of_runtime, sizeof of_runtime) == 0;
@@ -49,15 +49,14 @@ EMULATED_API(cuGetExportTable, 3000, const void** table, const CUuuid* id) {
     return CUDA_ERROR_STUB_LIBRARY;
 }
 
-/// The newest version that is above neither the requested one nor the driver's own. A named driver has none below a
-/// function's first version; without a named one the oldest serves clients that ask with a version of their own.
+/// Returns the newest version that is neither newer than requested nor newer than the driver. A named driver refuses
+/// requests below a function's first version; without a named driver such clients get the oldest version.
 EMULATED_API(cuGetProcAddress, 12000, const char* symbol, void** function, int version, cuuint64_t flags,
              CUdriverProcAddressQueryResult* result) {
     EMULATED_REQUIRE(symbol != nullptr && function != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_REQUIRE(flags <= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, CUDA_ERROR_INVALID_VALUE);
     *function = nullptr;
-    // <cuda.h>: a version that is newer than the driver's is refused. Without a named driver, clients of any version
-    // are served.
+    // <cuda.h>: a version newer than the driver's is refused. Without a named driver, every version is accepted.
     const int named = Process::get().environment().named_driver;
     EMULATED_REQUIRE(named == 0 || version <= named, CUDA_ERROR_INVALID_VALUE);
     const EntryPoint* best = nullptr;
@@ -75,7 +74,7 @@ EMULATED_API(cuGetProcAddress, 12000, const char* symbol, void** function, int v
                   : oldest != nullptr ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                                       : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     }
-    // Callers that pass `result` read it there; for the others the code says it.
+    // Callers that pass `result` read the outcome there; others get it as the error code.
     return best != nullptr || result != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 

@@ -1,5 +1,5 @@
-// Functions that are not here, and exported all the same, under every name that they have had: a program that links them
-// could not be loaded without. cuGetProcAddress does not find them, so that clients which look functions up know at once.
+// Functions that are not supported. They are exported under all their names, because programs that link them could not be
+// loaded otherwise. cuGetProcAddress does not return them, so clients that look functions up notice at once.
 #include "driver/call.hpp"
 
 namespace emulated::driver {
@@ -18,7 +18,7 @@ CUresult refuse_function(const char* name, const char* why) {
 
 }  // namespace
 
-/// Without parameters, because it looks at none.
+/// Declared without parameters because it reads none.
 #define EMULATED_REFUSED(symbol, why)                         \
     EMULATED_EXPORT CUresult refused_##symbol() asm(#symbol); \
     CUresult refused_##symbol() { return guarded<&initialised, &refuse_function>(#symbol, why); }

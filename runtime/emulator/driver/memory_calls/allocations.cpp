@@ -1,4 +1,4 @@
-// Device, pinned and managed memory, and what a pointer is.
+// Device, pinned and managed memory, and pointer attributes.
 #include "driver/memory_calls/allocations.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace emulated::driver {
 using memory::Allocation;
 
-// At multiples of what textures need, as drivers do it.
+// Addresses are aligned for textures, as with drivers.
 CUresult allocate_memory(CUdeviceptr* address, std::size_t bytes, Allocation::Kind kind) {
     EMULATED_REQUIRE(address != nullptr && bytes != 0, CUDA_ERROR_INVALID_VALUE);
     EMULATED_CHECK(unsafe_now("cuMemAlloc"));
@@ -23,7 +23,7 @@ CUresult allocate_memory(CUdeviceptr* address, std::size_t bytes, Allocation::Ki
                                               context.memory.own().space);
     };
     auto made = take();
-    if (!made) {  // stream-ordered frees that are pending may make room
+    if (!made) {  // pending stream-ordered frees may make room
         for (Context* each : Process::get().contexts()) each->graph.drain();
         made = take();
     }
@@ -36,7 +36,7 @@ CUresult allocate_memory(CUdeviceptr* address, std::size_t bytes, Allocation::Ki
 
 namespace {
 
-/// Why `address` cannot be freed, for the report.
+/// Reports why `address` cannot be freed.
 CUresult not_freeable(CUdeviceptr address) {
     return refuse(CUDA_ERROR_INVALID_VALUE, "{:#x} cannot be freed: it is {}", address,
                   Process::get().heap().describe(address, 1));
@@ -48,14 +48,15 @@ CUresult ready_to_free() {
     const CUresult state = ready();
     const Context* context = current_context();
     const bool failed = context != nullptr && context->alive && state == context->error.load();
-    const bool none = context == nullptr && state == CUDA_ERROR_INVALID_CONTEXT;  // the memory has one
+    const bool none = context == nullptr && state == CUDA_ERROR_INVALID_CONTEXT;  // the memory has a context
     return failed || none ? CUDA_SUCCESS : state;
 }
 
 namespace {
 
-/// Of pools: "This API will not perform any implicit synchronization when the pointer was allocated with cuMemAllocAsync or
-/// cuMemAllocFromPoolAsync. Callers must ensure that all accesses to these pointer have completed".
+/// Frees pool memory without waiting: "This API will not perform any implicit synchronization when the pointer was
+/// allocated with cuMemAllocAsync or cuMemAllocFromPoolAsync. Callers must ensure that all accesses to these pointer have
+/// completed".
 CUresult free_at_once(CUdeviceptr address, const Context& context) {
     Process& process = Process::get();
     const Allocation* allocation = process.heap().find(address);
@@ -88,7 +89,7 @@ CUresult free_memory(CUdeviceptr address, std::initializer_list<Allocation::Kind
         if (process.heap().is_lost(address)) return process.free(address, Allocation::Kind::device);
         const Allocation* allocation = process.heap().find(address);
         if (!fits(allocation)) return false;
-        // Everything that used it has run: no operation to come can conflict with it.
+        // All operations that used it have run, so later ones cannot conflict with it.
         races::Detector::get().forget(address, allocation->bytes);
         return process.free(address, allocation->kind);
     });
@@ -105,19 +106,19 @@ bool can_be_exported(const Allocation& allocation) {
 
 namespace {
 
-/// What a client may ask about. Null for the rest.
+/// The allocation at an address that a client may query; null otherwise.
 const Allocation* find(CUdeviceptr address) {
     const Allocation* found = Process::get().find_usable(address);
     return found == nullptr || found->kind == Allocation::Kind::kernel_heap ? nullptr : found;
 }
 
-/// Null where the host's memory is not pinned.
+/// Returns null if the host memory is not pinned.
 const Allocation* find_pinned(const void* host) {
     const Allocation* found = Process::get().heap().find(reinterpret_cast<CUdeviceptr>(host));
     return found != nullptr && found->kind == Allocation::Kind::pinned ? found : nullptr;
 }
 
-/// Zeros for what is not an allocation, but for its device.
+/// Writes an attribute of a pointer. If it is in no allocation, all attributes but the device are zero.
 void write(void* out, CUpointer_attribute which, const Allocation* known, CUdeviceptr address) {
     using Kind = Allocation::Kind;
     static const Allocation none;
@@ -129,7 +130,7 @@ void write(void* out, CUpointer_attribute which, const Allocation* known, CUdevi
     };
     switch (which) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
-            // A GPU's driver names none for memory of a pool.
+            // A GPU's driver reports no context for pool memory.
             return give(allocation.access == nullptr
                             ? static_cast<void*>(Process::get().owner(allocation.base))
                             : nullptr);
@@ -183,7 +184,7 @@ EMULATED_API(cuMemFree, 3020, CUdeviceptr address) {
     return free_memory(address, {Allocation::Kind::device, Allocation::Kind::managed});
 }
 
-/// Rows begin at multiples of 512 bytes, as texture hardware wants them.
+/// The pitch is a multiple of 512 bytes, which texture hardware requires.
 EMULATED_CONTEXT_API(cuMemAllocPitch, 3020, CUdeviceptr* address, std::size_t* pitch, std::size_t width,
                      std::size_t height, unsigned int element_bytes) {
     const bool element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
@@ -197,7 +198,7 @@ EMULATED_CONTEXT_API(cuMemAllocManaged, 6000, CUdeviceptr* address, std::size_t 
     return allocate_memory(address, bytes, Allocation::Kind::managed);
 }
 
-/// Portable, mapped and write-combined are what pinned memory here is anyway.
+/// All pinned memory here is portable, mapped and write-combined, so these flags change nothing.
 EMULATED_CONTEXT_API(cuMemHostAlloc, 2020, void** host, std::size_t bytes, unsigned int flags) {
     constexpr unsigned known =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
@@ -228,19 +229,19 @@ EMULATED_CONTEXT_API(cuMemHostRegister, 6050, void* host, std::size_t bytes, uns
 
 EMULATED_CONTEXT_API(cuMemHostUnregister, 4000, void* host) {
     EMULATED_CHECK(unsafe_now("cuMemHostUnregister"));
-    if (ending()) Process::get().drop_pending();  // the memory is gone soon
+    if (ending()) Process::get().drop_pending();  // the memory is about to be freed
     for (Context* context : Process::get().contexts()) context->graph.drain();
     return Process::get().heap().unregister_host(host) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
-/// The same address: host and kernels share one for pinned memory ("unified addressing").
+/// Pinned memory has the same address on host and device ("unified addressing").
 EMULATED_CONTEXT_API(cuMemHostGetDevicePointer, 3020, CUdeviceptr* address, void* host, unsigned int flags) {
     EMULATED_REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
     EMULATED_REQUIRE(find_pinned(host) != nullptr, CUDA_ERROR_INVALID_VALUE);
     return answer(address, reinterpret_cast<CUdeviceptr>(host));
 }
 
-/// Portable and mapped, as all pinned memory here is.
+/// All pinned memory here is portable and mapped.
 EMULATED_CONTEXT_API(cuMemHostGetFlags, 2030, unsigned int* flags, void* host) {
     const Allocation* allocation = find_pinned(host);
     EMULATED_REQUIRE(allocation != nullptr && allocation->serial != 0, CUDA_ERROR_INVALID_VALUE);
@@ -264,7 +265,7 @@ EMULATED_CONTEXT_API(cuMemGetAddressRange, 3020, CUdeviceptr* base, std::size_t*
 
 namespace {
 
-/// What asks whose memory it is means to use it.
+/// Refuses attributes of lost memory, because a caller that asks for them is about to use it.
 CUresult refuse_lost(CUdeviceptr address) {
     const memory::Heap& heap = Process::get().heap();
     if (!heap.is_lost(address)) return CUDA_SUCCESS;
@@ -283,7 +284,7 @@ EMULATED_CONTEXT_API(cuPointerGetAttribute, 4000, void* value, CUpointer_attribu
     return CUDA_SUCCESS;
 }
 
-/// Unlike the single query this succeeds for unknown pointers, and returns zeros.
+/// Unlike the single query, this succeeds for unknown pointers and returns zeros.
 EMULATED_CONTEXT_API(cuPointerGetAttributes, 7000, unsigned int count, CUpointer_attribute* which,
                      void** values, CUdeviceptr address) {
     EMULATED_CHECK(refuse_lost(address));

@@ -1,4 +1,4 @@
-// Memory that is allocated and freed at once, with all that a driver asks and counts.
+// Memory that is allocated and freed without a stream, with the driver's checks and counters.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@ namespace emulated::driver {
 
 CUresult allocate_memory(CUdeviceptr* address, std::size_t bytes, memory::Allocation::Kind kind);
 
-/// Whether other processes may have it: what cuMemAlloc made.
+/// True for memory of cuMemAlloc, which can be shared with other processes.
 bool can_be_exported(const memory::Allocation& allocation);
 
-/// As `ready`, but neither a fault nor a thread without a context keeps memory from being freed: its owner does not ask
-/// again, and the memory has a context.
+/// Like `ready`, but succeeds after a fault and in a thread without a context: the owner does not ask again, and the memory
+/// has its own context.
 CUresult ready_to_free();
 
-/// Of one of these kinds. Waits for everything that may still use it.
+/// Frees memory of one of these kinds. Waits for everything that may still use it.
 CUresult free_memory(CUdeviceptr address, std::initializer_list<memory::Allocation::Kind> kinds);
 
 }  // namespace emulated::driver

@@ -1,4 +1,4 @@
-// CUDA arrays, made and destroyed. Rows lie one after another here.
+// Creates and destroys CUDA arrays. Their rows are contiguous here.
 #include "driver/memory_calls/arrays.hpp"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ constexpr struct ChannelFormat {
 constexpr unsigned layered = CUDA_ARRAY3D_LAYERED, cubemap = CUDA_ARRAY3D_CUBEMAP,
                    stored = CUDA_ARRAY3D_SURFACE_LDST, gathered = CUDA_ARRAY3D_TEXTURE_GATHER;
 
-/// Largest extents of the kinds of arrays, 0 where the extent must be 0.
+/// Maximum extents of a kind of array; 0 if the extent must be 0.
 struct Most {
     std::size_t width, height, depth;
 };
@@ -60,7 +60,7 @@ Most most_of(const CUDA_ARRAY3D_DESCRIPTOR& asked, bool mipmapped) {
     return {limits::array_2d_width, limits::array_2d_height, 0};
 }
 
-/// What is wrong with a description; empty where nothing is.
+/// What is wrong with a description; empty if it is valid.
 std::string objection(const CUDA_ARRAY3D_DESCRIPTOR& asked, bool mipmapped) {
     const auto is = [&](unsigned flag) { return (asked.Flags & flag) != 0; };
     if (asked.Width == 0) return "its width is 0";
@@ -94,7 +94,7 @@ memory::Image image_of(const CUDA_ARRAY3D_DESCRIPTOR& asked, const TexelFormat& 
     return made;
 }
 
-/// The image that a new array has, without an address. Refused, with a report, where no array is so.
+/// Computes the image of a new array, without an address. Refuses invalid descriptions with a report.
 CUresult plan_image(memory::Image& image, const CUDA_ARRAY3D_DESCRIPTOR& asked, bool mipmapped,
                     const char* name) {
     const auto refuse_array = [&](CUresult code, const std::string& why) {
@@ -125,8 +125,8 @@ CUDA_ARRAY3D_DESCRIPTOR level_of(CUDA_ARRAY3D_DESCRIPTOR description, unsigned l
     return description;
 }
 
-/// Levels, each of half the extents of the one before, that are CUDA arrays themselves: in one allocation. An array that
-/// is not mipmapped is one level.
+/// Creates mipmap levels in one allocation. Each is a CUDA array with half the extents of the previous one. An array that
+/// is not mipmapped has one level.
 CUresult create_levels(MipmappedArray& made, const CUDA_ARRAY3D_DESCRIPTOR& asked, unsigned levels,
                        bool mipmapped, const char* name) {
     std::uint64_t bytes = 0;
@@ -190,7 +190,7 @@ EMULATED_CONTEXT_API(cuArray3DCreate, 3020, CUarray* array, const CUDA_ARRAY3D_D
 EMULATED_CONTEXT_API(cuArrayGetDescriptor, 3020, CUDA_ARRAY_DESCRIPTOR* out, CUarray array) {
     EMULATED_FIND(found, find_object<ArrayObject>(array));
     const CUDA_ARRAY3D_DESCRIPTOR& full = found->description;
-    // It has no room for what makes an array more than a rectangle.
+    // The older structure has no field for a depth.
     EMULATED_REQUIRE(full.Depth == 0, CUDA_ERROR_INVALID_VALUE);
     return answer(out, {full.Width, full.Height, full.Format, full.NumChannels});
 }
@@ -214,7 +214,7 @@ EMULATED_API(cuArrayDestroy, 2000, CUarray array) {
 
 namespace {
 
-// "Clamped to the range [1, 1 + floor(log2(max(width, height, depth)))]". Layers and faces are no depth.
+// "Clamped to the range [1, 1 + floor(log2(max(width, height, depth)))]". Layers and faces do not count as depth.
 unsigned levels_of(const CUDA_ARRAY3D_DESCRIPTOR& asked, unsigned wanted) {
     const bool deep = (asked.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0;
     const std::size_t longest = std::max({asked.Width, asked.Height, deep ? asked.Depth : 0});

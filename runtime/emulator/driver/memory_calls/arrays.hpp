@@ -1,4 +1,4 @@
-// CUDA arrays: memory whose layout is the driver's own.
+// CUDA arrays: memory with a layout that the driver chooses.
 #pragma once
 
 #include <optional>
@@ -11,22 +11,22 @@
 
 namespace emulated::driver {
 
-/// What a CUarray points to.
+/// The object of a CUarray.
 struct ArrayObject {
     static constexpr HandleKind kind = HandleKind::array;
     CUDA_ARRAY3D_DESCRIPTOR description{};
     memory::Image image;
-    bool is_level = false;  ///< of a mipmapped array, which owns its memory
+    bool is_level = false;  ///< true for a level of a mipmapped array, which owns its memory
 };
 
-/// What a CUmipmappedArray points to: its levels, from the largest on. They lie in one allocation.
+/// The object of a CUmipmappedArray: its levels, the largest first, in one allocation.
 struct MipmappedArray {
     static constexpr HandleKind kind = HandleKind::mipmapped_array;
     std::vector<CUarray> handles;
     std::vector<memory::Image> images;
 };
 
-/// Nothing for what textures and arrays cannot hold.
+/// Returns nothing if textures and arrays do not support the format.
 std::optional<memory::TexelFormat> texel_format(CUarray_format format, unsigned channels);
 
 }  // namespace emulated::driver

@@ -1,4 +1,4 @@
-// The copy functions: which ends they have, and whether the host waits.
+// The copy functions. Each says what source and destination are and whether the host waits.
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
@@ -22,7 +22,7 @@ Copy peer_copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
     return copy;
 }
 
-/// One side of a CUDA_MEMCPY2D or CUDA_MEMCPY3D. `height` is the rows of a slice.
+/// One side of a CUDA_MEMCPY2D or CUDA_MEMCPY3D. `height` is in rows per slice.
 struct Side3D {
     CUmemorytype type;
     const void* host;
@@ -31,7 +31,7 @@ struct Side3D {
     std::size_t x, y, z, pitch, height;
 };
 
-/// A box within an array, whose texels it does not cut.
+/// Checks that the box lies inside the array and starts and ends on texel boundaries.
 CUresult to_array_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
     EMULATED_FIND(array, find_object<ArrayObject>(side.array));
     const memory::Image& image = array->image;
@@ -48,7 +48,7 @@ CUresult to_array_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
     return CUDA_SUCCESS;
 }
 
-/// Refused where the rows that are asked for do not lie within the pitch and height, or the kind of memory is unknown.
+/// Refuses rows that exceed the pitch or height, and unknown kinds of memory.
 CUresult to_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
     if (side.type == CU_MEMORYTYPE_ARRAY) return to_array_end(end, side, extent);
     const std::size_t pitch = side.pitch == 0 ? side.x + extent.width : side.pitch;
@@ -73,7 +73,7 @@ CUresult to_end(CopyEnd& end, const Side3D& side, const Extent& extent) {
     return CUDA_SUCCESS;
 }
 
-/// A copy of a box, which must live as long: both ends found.
+/// Checks both sides of a copy. `box` must outlive `made`.
 CUresult find_ends(Copy& made, const CUDA_MEMCPY3D& box) {
     EMULATED_REQUIRE(
         box.srcLOD == 0 && box.dstLOD == 0 && box.reserved0 == nullptr && box.reserved1 == nullptr,
@@ -124,7 +124,7 @@ CUresult copy_2d(const CUDA_MEMCPY2D* given, CUstream stream, Wait wait, const c
     return copy_3d(&copy, stream, wait, name);
 }
 
-/// A part of an array of one dimension.
+/// A part of a one-dimensional array.
 CUresult in_array(CopyEnd& end, CUarray handle, std::size_t offset, std::size_t bytes) {
     EMULATED_CHECK(ready());
     EMULATED_FIND(array, find_object<ArrayObject>(handle));
@@ -143,7 +143,7 @@ CUresult make_copy_node(streams::WorkNode& node, const CUDA_MEMCPY3D& box, Conte
     return make_copy_node(node, copy, context, nullptr, "a memcpy node");
 }
 
-/// Those of one kind: with a wait, where its documentation has one, and in a stream.
+/// Copy functions of one kind: one that waits if its documentation says so, and one that takes a stream.
 #define EMULATED_COPIES(kind, version, To, to_end, From, from_end, wait)                                     \
     EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind, version, To to, From from, std::size_t bytes) {              \
         return copy_rows({to_end(to), from_end(from), {bytes}}, nullptr, wait, "cuMemcpy" #kind);            \
@@ -157,7 +157,7 @@ EMULATED_COPIES(HtoD, 3020, CUdeviceptr, device, const void*, host, Wait::yes)
 EMULATED_COPIES(DtoH, 3020, void*, host, CUdeviceptr, device, Wait::yes)
 EMULATED_COPIES(DtoD, 3020, CUdeviceptr, device, CUdeviceptr, device, Wait::no)
 
-/// The same of arrays of one dimension, at an offset in bytes.
+/// The same for one-dimensional arrays, at an offset in bytes.
 #define EMULATED_ARRAY_COPY(kind, version, wait, stream, other, ...)                        \
     EMULATED_STREAM_CONTEXT_API(cuMemcpy##kind, version, __VA_ARGS__) {                     \
         CopyEnd end;                                                                        \
@@ -189,8 +189,8 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyAtoA, 3020, CUarray to, std::size_t to_offse
     return copy_rows({to_end, from_end, {bytes}}, nullptr, Wait::no, "cuMemcpyAtoA");
 }
 
-/// "Serialized with respect to all pending and future asynchronous work" of three contexts: the host waits,
-/// which is more than that asks for.
+/// The host waits, which is more than "serialized with respect to all pending and future asynchronous work" of three
+/// contexts.
 EMULATED_STREAM_CONTEXT_API(cuMemcpyPeer, 4000, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                             CUcontext from_context, std::size_t bytes) {
     EMULATED_CHECK(state_of(find_context(to_context)));
@@ -203,7 +203,7 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyPeer, 4000, CUdeviceptr to, CUcontext to_con
     return current_context()->take_error();
 }
 
-/// Addresses tell the devices: the contexts need only be there.
+/// The addresses determine the devices; the contexts only need to exist.
 EMULATED_STREAM_CONTEXT_API(cuMemcpyPeerAsync, 4000, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                             CUcontext from_context, std::size_t bytes, CUstream stream) {
     EMULATED_CHECK(state_of(find_context(to_context)));
@@ -213,13 +213,13 @@ EMULATED_STREAM_CONTEXT_API(cuMemcpyPeerAsync, 4000, CUdeviceptr to, CUcontext t
 
 namespace {
 
-/// Addresses tell the devices: the contexts need only be there.
+/// The addresses determine the devices; the contexts only need to exist.
 CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* given, CUstream stream, Wait wait, const char* name) {
     EMULATED_CHECK(ready());
     EMULATED_REQUIRE(given != nullptr, CUDA_ERROR_INVALID_VALUE);
     EMULATED_CHECK(state_of(find_context(given->srcContext)));
     EMULATED_CHECK(state_of(find_context(given->dstContext)));
-    CUDA_MEMCPY3D copy;  // has reserved pointers where the other has contexts, and the same otherwise
+    CUDA_MEMCPY3D copy;  // the same layout, with reserved pointers in place of contexts
     static_assert(sizeof copy == sizeof *given &&
                   offsetof(CUDA_MEMCPY3D, reserved0) == offsetof(CUDA_MEMCPY3D_PEER, srcContext) &&
                   offsetof(CUDA_MEMCPY3D, reserved1) == offsetof(CUDA_MEMCPY3D_PEER, dstContext));
@@ -230,7 +230,7 @@ CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* given, CUstream stream, Wait wai
 
 }  // namespace
 
-/// Those that a structure describes: with a wait, and in a stream.
+/// Copies that a structure describes: one that waits and one that takes a stream.
 #define EMULATED_DESCRIBED_COPIES(kind, version, Copy, copy)                                  \
     EMULATED_STREAM_API(cuMemcpy##kind, version, const Copy* given) {                         \
         return copy(given, nullptr, Wait::yes, "cuMemcpy" #kind);                             \

@@ -4,7 +4,8 @@
 
 namespace emulated::driver {
 
-/// Those of one row, or of several: with a wait, and in a stream. `pitch` and `height` are those of `...`, or a row's.
+/// Fills of one row or of several: one that waits and one that takes a stream. `pitch` and `height` are parameters in `...`
+/// or constants for one row.
 #define EMULATED_FILL(kind, pitch, height, stream, wait, ...)                                          \
     EMULATED_STREAM_CONTEXT_API(cuMemsetD##kind, 3020, CUdeviceptr at, __VA_ARGS__) {                  \
         return fill_rows({at, pitch, value, sizeof value, width, height, nullptr}, stream, Wait::wait, \

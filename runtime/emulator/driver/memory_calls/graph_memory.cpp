@@ -1,4 +1,4 @@
-// Semantics: <cuda.h>, cuGraphAddMemAllocNode and cuGraphAddMemFreeNode.
+// Memory nodes of graphs. Semantics: <cuda.h>, cuGraphAddMemAllocNode and cuGraphAddMemFreeNode.
 #include "driver/memory_calls/graph_memory.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using streams::WorkNode;
 
 namespace {
 
-/// The address of an allocation node, for as long as the node or a copy of it is there.
+/// Owns the address of an allocation node for as long as the node or a copy of it exists.
 class GraphMemory {
   public:
     GraphMemory(CUdeviceptr address, std::uint64_t graph) : address_(address), graph_(graph) {
@@ -28,7 +28,7 @@ class GraphMemory {
     GraphMemory(const GraphMemory&) = delete;
     GraphMemory& operator=(const GraphMemory&) = delete;
 
-    /// Whether `graph` may have a free node of this memory; then it has one.
+    /// True if `graph` may add a node that frees this memory; records that it has one.
     static bool claim_free(CUdeviceptr address, std::uint64_t graph) {
         return All::with(address, [&](GraphMemory& memory) {
             const bool taken =
@@ -43,11 +43,11 @@ class GraphMemory {
     using All = streams::Known<CUdeviceptr, GraphMemory>;
 
     const CUdeviceptr address_;
-    const std::uint64_t graph_;   // whose node allocates it
+    const std::uint64_t graph_;   // the graph of the allocation node
     std::uint64_t freed_by_ = 0;  // the newest graph that frees it
 };
 
-/// The devices whose kernels may use it, all if that is the host's; 0: the descriptions are not valid.
+/// The devices whose kernels may use the memory, all of them for host memory; 0 if a description is invalid.
 std::uint32_t access_of(const CUDA_MEM_ALLOC_NODE_PARAMS_v2& allocation, const MemoryPool::Place& place) {
     const bool of_device = place.memory == memory::Allocation::Kind::device;
     std::uint32_t devices = of_device ? std::uint32_t{1} << place.device : ~std::uint32_t{0};
@@ -62,7 +62,7 @@ std::uint32_t access_of(const CUDA_MEM_ALLOC_NODE_PARAMS_v2& allocation, const M
     return devices;
 }
 
-/// What nodes at any depth allocate and free.
+/// The addresses that nodes at any depth allocate and free.
 struct Addresses {
     std::vector<CUdeviceptr> allocated, freed;
     explicit Addresses(const WorkGraph& graph) {
@@ -182,7 +182,7 @@ struct GraphMemoryAttribute {
     std::uint64_t MemoryPool::Numbers::*bytes;
     bool is_high;
 };
-/// Memory stays associated with graphs until it is trimmed, so that both counts are one.
+/// Memory stays reserved for graphs until it is trimmed, so used and reserved memory are the same number.
 constexpr GraphMemoryAttribute graph_attributes[] = {
     {CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &MemoryPool::Numbers::reserved, false},
     {CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &MemoryPool::Numbers::used_high, true},

@@ -9,15 +9,15 @@
 
 namespace emulated::driver {
 
-/// Part of a launch of `graph` on `target`, before it: what the nodes allocate and free is so for the host's calls
-/// from now on. `frees_first`: what an earlier launch has left is freed. Refused, and nothing changes, where an
-/// allocation is there already, or a free node's is not.
+/// Called for a launch of `graph` on `target`: host calls see the memory of its nodes as allocated or freed from now on.
+/// With `frees_first`, memory left by an earlier launch is freed first. Fails without a change if memory is already
+/// allocated, or not allocated at a free node.
 CUresult begin_memory(const streams::WorkGraph& graph, bool frees_first, const StreamTarget& target);
 
-/// As cuMemFreeAsync does it, for an operation of `context`.
+/// The work of a free node in `context`, which frees like cuMemFreeAsync.
 std::function<void()> free_work(CUdeviceptr address, Context& context);
 
-/// What a device's graphs allocate. It counts as theirs until it is trimmed.
+/// The memory that a device's graphs allocate. It counts as theirs until it is trimmed.
 const std::shared_ptr<MemoryPool>& graph_pool(int device);
 
 }  // namespace emulated::driver

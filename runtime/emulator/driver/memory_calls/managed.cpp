@@ -1,7 +1,6 @@
-// Hints about where managed memory should be, which is in one place here: what is checked is that they are about managed
-// memory, and a place that there is; they can be asked for. And batches: several copies, prefetches or discards in one
-// call. "The batch as a whole executes in stream order": here one after another, which is one of the orders that callers
-// must expect.
+// Hints for managed memory, and batches. Managed memory never moves here: hints are checked for managed memory and a valid
+// location, stored, and returned by queries. A batch is several copies, prefetches or discards in one call. "The batch as a
+// whole executes in stream order": here its operations run one after another, an order that callers must allow.
 #include <algorithm>
 #include <span>
 
@@ -14,7 +13,7 @@ using memory::ManagedHints;
 
 namespace {
 
-/// What has all of a range, which a stream may yet have to allocate; null where that is no managed memory.
+/// The managed allocation that contains the whole range, also if a stream still has to allocate it; null otherwise.
 const memory::Allocation* managed_at(CUdeviceptr address, std::size_t bytes) {
     const memory::Allocation* allocation = Process::get().heap().find_known(address);
     const bool managed = allocation != nullptr && allocation->kind == memory::Allocation::Kind::managed;
@@ -23,7 +22,7 @@ const memory::Allocation* managed_at(CUdeviceptr address, std::size_t bytes) {
 }
 bool is_managed(CUdeviceptr address, std::size_t bytes) { return managed_at(address, bytes) != nullptr; }
 
-/// CUDA_SUCCESS, or why managed memory cannot be there.
+/// CUDA_SUCCESS, or why managed memory cannot be at this location.
 CUresult check_location(const CUmemLocation& location) {
     if (location.type == CU_MEM_LOCATION_TYPE_DEVICE)
         return Process::get().is_device(location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
@@ -33,7 +32,7 @@ CUresult check_location(const CUmemLocation& location) {
     return host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/// As it is asked for: "the host NUMA node closest to the calling thread's CPU" is the only one here.
+/// Converts a location for queries. "The host NUMA node closest to the calling thread's CPU" is the only one here.
 ManagedHints::Location to_hint(const CUmemLocation& location) noexcept {
     if (location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) return {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
     return {location.type, location.type == CU_MEM_LOCATION_TYPE_HOST ? 0 : location.id};
@@ -50,12 +49,11 @@ void note_prefetch(CUdeviceptr address, std::size_t bytes, const CUmemLocation& 
     change_hints(address, bytes, [&](ManagedHints::Hints& hints) { hints.prefetched = to_hint(location); });
 }
 
-/// In ManagedHints::Hints::accessed_by.
+/// The bit of a processor in ManagedHints::Hints::accessed_by.
 std::uint64_t processor_bit(int device) noexcept {
     return std::uint64_t{1} << (device == CU_DEVICE_CPU ? most_devices : device);
 }
 
-/// Advice whose location says nothing.
 bool ignores_location(CUmem_advise advice) noexcept {
     return advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY ||
            advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
@@ -107,7 +105,7 @@ namespace {
 
 using Pieces = std::span<const ManagedHints::Hints>;
 
-/// What all pieces of a range have, or none.
+/// The location that all pieces of a range share, or no location.
 ManagedHints::Location common(Pieces pieces, ManagedHints::Location ManagedHints::Hints::*which) {
     const ManagedHints::Location first = pieces.front().*which;
     return std::ranges::all_of(pieces, [&](const auto& each) { return each.*which == first; })
@@ -120,7 +118,7 @@ int device_number(const ManagedHints::Location& location) noexcept {
     return location.type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : CU_DEVICE_CPU;
 }
 
-/// Which location an attribute is about, and how it is told.
+/// A location that is an attribute, and how a query returns it.
 struct LocationAttribute {
     CUmem_range_attribute which;
     ManagedHints::Location ManagedHints::Hints::*location;
@@ -184,7 +182,7 @@ EMULATED_CONTEXT_API(cuMemRangeGetAttribute, 8000, void* data, std::size_t bytes
     return cuMemRangeGetAttributes(&data, &bytes, &which, 1, address, range);
 }
 
-/// The whole of an allocation, and a stream of one's own where it is to be that stream's alone.
+/// Only a whole allocation can be attached, and CU_MEM_ATTACH_SINGLE needs a stream that the client created.
 EMULATED_STREAM_API(cuStreamAttachMemAsync, 6000, CUstream handle, CUdeviceptr address, std::size_t bytes,
                     unsigned int flags) {
     EMULATED_STREAM(target, handle);
@@ -199,8 +197,9 @@ EMULATED_STREAM_API(cuStreamAttachMemAsync, 6000, CUstream handle, CUdeviceptr a
 
 namespace {
 
-/// Which of `count` operations each of several entries is for: from its index to the next one's. "The first entry must
-/// always be 0 ... each entry must be greater than the previous entry and the last entry should be less than count."
+/// True if the indices assign each of `count` operations to an entry. An entry applies from its index to the next entry's.
+/// "The first entry must always be 0 ... each entry must be greater than the previous entry and the last entry should be
+/// less than count."
 bool covers(const std::size_t* first_of, std::size_t entries, std::size_t count) noexcept {
     if (entries == 0 || first_of == nullptr || first_of[0] != 0 || first_of[entries - 1] >= count)
         return false;
@@ -217,7 +216,7 @@ CUresult stream_of_its_own(CUstream handle) {
     return target.owner == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-/// `failed` is the copy that was refused; `count` where that is none of them.
+/// Sets `failed` to the index of the refused copy, or to `count` if the error is not about one copy.
 CUresult copy_batch(const CUdeviceptr* to, const CUdeviceptr* from, const std::size_t* bytes,
                     std::size_t count, const CUmemcpyAttributes* attributes, const std::size_t* first_of,
                     std::size_t entries, CUstream stream, std::size_t& failed) {
@@ -242,7 +241,7 @@ CUresult copy_batch(const CUdeviceptr* to, const CUdeviceptr* from, const std::s
     return CUDA_SUCCESS;
 }
 
-/// What all batches about managed memory check.
+/// The checks that all batches about managed memory share.
 CUresult check_ranges(const CUdeviceptr* addresses, const std::size_t* bytes, std::size_t count,
                       unsigned long long flags, CUstream stream) {
     EMULATED_CHECK(stream_of_its_own(stream));
@@ -260,7 +259,7 @@ CUresult check_locations(const CUmemLocation* locations, const std::size_t* firs
     return CUDA_SUCCESS;
 }
 
-/// Of a batch that was checked.
+/// Records the prefetches of a batch that was checked.
 void note_prefetches(const CUdeviceptr* addresses, const std::size_t* bytes, std::size_t count,
                      const CUmemLocation* locations, const std::size_t* first_of, std::size_t entries) {
     for (std::size_t i = 0, entry = 0; i < count; ++i) {
@@ -269,7 +268,7 @@ void note_prefetches(const CUdeviceptr* addresses, const std::size_t* bytes, std
     }
 }
 
-/// "Performing a discard ... the contents are undefined": poison, so that it shows.
+/// "Performing a discard ... the contents are undefined": filled with poison, so that a read is noticed.
 CUresult discard(const CUdeviceptr* addresses, const std::size_t* bytes, std::size_t count, CUstream stream) {
     for (std::size_t i = 0; i < count; ++i)
         EMULATED_CHECK(fill_rows({addresses[i], 0, memory::poison, 1, bytes[i], 1, nullptr}, stream, Wait::no,
@@ -286,7 +285,7 @@ EMULATED_STREAM_API(cuMemcpyBatchAsync, 13000, CUdeviceptr* to, CUdeviceptr* fro
     return copy_batch(to, from, bytes, count, attributes, first_of, entries, stream, failed);
 }
 
-/// Before CUDA 13: tells which copy was refused.
+/// The version before CUDA 13, which reports the copy that was refused.
 EMULATED_OLDER_API(cuMemcpyBatchAsync, 12080, CUdeviceptr* to, CUdeviceptr* from, std::size_t* bytes,
                    std::size_t count, CUmemcpyAttributes* attributes, std::size_t* first_of,
                    std::size_t entries, std::size_t* failed_out, CUstream stream) {

@@ -1,4 +1,4 @@
-// Stream-ordered allocation: memory that comes and goes in the order of a stream, out of pools.
+// Stream-ordered allocation: memory pools, and allocations and frees in the order of a stream.
 #include <map>
 #include <mutex>
 #include <optional>
@@ -17,7 +17,7 @@ using memory::Allocation;
 
 namespace {
 
-/// A place's default pool and the one that is current for it.
+/// The default pool and the current pool of a location.
 struct PlacePools {
     std::shared_ptr<MemoryPool> initial, current;
 };
@@ -27,7 +27,7 @@ struct LockedPools {
     PlacePools& pools;
 };
 
-/// All that were made. Those that are gone are forgotten at the next one.
+/// All pools. Expired entries are removed when the next pool is made.
 struct KnownPools {
     std::mutex mutex;
     std::vector<std::weak_ptr<MemoryPool>> pools;
@@ -46,7 +46,7 @@ std::shared_ptr<MemoryPool> make_pool(const MemoryPool::Place& place, bool as_de
     return made;
 }
 
-/// Made at first use. No other thread has them while the result lives.
+/// The pools of a location, made at first use. They stay locked while the result lives.
 LockedPools pools_of(const MemoryPool::Place& place) {
     static auto& mutex = *new std::mutex;
     static auto& all = *new std::map<MemoryPool::Place, PlacePools>;
@@ -88,7 +88,7 @@ std::optional<MemoryPool::Place> place_of(const CUmemLocation* location, CUmemAl
 
 namespace {
 
-/// One of the pools of a place, if it is one.
+/// Returns one of the pools of a location, or an error if the location is invalid.
 CUresult answer_pool(CUmemoryPool* out, const std::optional<MemoryPool::Place>& place,
                      std::shared_ptr<MemoryPool> PlacePools::*which) {
     EMULATED_REQUIRE(place.has_value(), CUDA_ERROR_INVALID_VALUE);
@@ -103,7 +103,7 @@ CUresult set_pool(const std::optional<MemoryPool::Place>& place, CUmemoryPool ha
     return CUDA_SUCCESS;
 }
 
-/// Where a location is on a device of ours; -1 elsewhere.
+/// The device of a location; -1 if it is not a device's.
 int device_at(const CUmemLocation* location) noexcept {
     const bool known = location != nullptr && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
                        Process::get().is_device(location->id);
@@ -145,7 +145,7 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr
     PoolShare share = share_of(pool, bytes);
     const auto kind = pool->place.memory;
     auto made = process.heap().reserve(pool->place.device, bytes, pool->access, kind);
-    if (!made) {  // frees that are pending may make room
+    if (!made) {  // pending frees may make room
         for (Context* context : process.contexts()) context->graph.drain();
         made = process.heap().reserve(pool->place.device, bytes, pool->access, kind);
     }
@@ -160,12 +160,12 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes, const std::shared_ptr
     return CUDA_SUCCESS;
 }
 
-/// A number of a pool, with the C type that the documentation gives it. One row an attribute.
+/// A counter or setting of a pool, with the C type that the documentation gives it. One row per attribute.
 using Numbers = MemoryPool::Numbers;
 enum class Change : std::uint8_t { any, only_to_zero, none };
 struct Attribute {
     CUmemPool_attribute which;
-    bool is_flag;  ///< an int to clients, and cuuint64_t otherwise
+    bool is_flag;  ///< an int for clients; otherwise a cuuint64_t
     std::uint64_t Numbers::*number;
     Change change;
 };
@@ -196,7 +196,7 @@ EMULATED_STREAM_API(cuMemAllocFromPoolAsync, 11020, CUdeviceptr* address, std::s
     return allocate(address, bytes, pool, target, handle, "cuMemAllocFromPoolAsync");
 }
 
-/// False where there is no memory to free.
+/// Returns false if there is no memory to free.
 bool free_now(CUdeviceptr address) {
     Process& process = Process::get();
     const bool lost = process.heap().is_lost(address);
@@ -206,13 +206,13 @@ bool free_now(CUdeviceptr address) {
     return process.free(address, kind, memory::Heap::FreedBy::stream);
 }
 
-/// Of memory of cuMemAlloc too. What is issued later may not use it, whatever its stream.
+/// Also accepts memory of cuMemAlloc. Work issued later may not use the memory, on any stream.
 EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle) {
     if (address == 0 || ending()) return CUDA_SUCCESS;
     const StreamTarget target(handle);
     const bool failed = target.context != nullptr && target.context->error.load() != CUDA_SUCCESS;
     if (failed || Process::get().heap().is_lost(address)) {
-        free_now(address);  // nothing runs that could use it, and its owner does not ask again
+        free_now(address);  // no running work can use it, and the owner does not ask again
         return target.state;
     }
     EMULATED_CHECK(target.state);
@@ -230,7 +230,7 @@ EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle)
     const Allocation* known = process.heap().find_known(address);
     const bool is_base = known != nullptr && known->base == address &&
                          (known->kind == Allocation::Kind::device || process.pool_of(address) != nullptr);
-    if (!is_base && process.heap().is_lost(address)) {  // since a moment ago
+    if (!is_base && process.heap().is_lost(address)) {  // lost since the check above
         free_now(address);
         return CUDA_SUCCESS;
     }
@@ -313,7 +313,7 @@ EMULATED_DRIVER_API(cuMemSetMemPool, 13000, CUmemLocation* location, CUmemAlloca
     return set_pool(place_of(location, type), handle);
 }
 
-/// At once; what was allocated from it lives on. A device's default pool cannot be destroyed.
+/// Destroys the pool at once; its allocations live on. A device's default pool cannot be destroyed.
 EMULATED_DRIVER_API(cuMemPoolDestroy, 11020, CUmemoryPool handle) {
     const auto pool = find_object<MemoryPool>(handle);
     EMULATED_REQUIRE(pool != nullptr && !pool->is_default, CUDA_ERROR_INVALID_VALUE);
@@ -324,7 +324,7 @@ EMULATED_DRIVER_API(cuMemPoolDestroy, 11020, CUmemoryPool handle) {
     return CUDA_SUCCESS;
 }
 
-/// All devices reach the host's memory; the host reaches that of no device.
+/// All devices can access host memory; the host cannot access a device's.
 EMULATED_DRIVER_API(cuMemPoolSetAccess, 11020, CUmemoryPool handle, const CUmemAccessDesc* accesses,
                     std::size_t count) {
     const auto pool = find_object<MemoryPool>(handle);

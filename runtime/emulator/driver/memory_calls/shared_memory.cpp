@@ -1,4 +1,5 @@
-// Device memory of other processes (cuIpcGetMemHandle, cuIpcOpenMemHandle, cuIpcCloseMemHandle): pages of a file that both map.
+// Device memory of other processes (cuIpcGetMemHandle, cuIpcOpenMemHandle, cuIpcCloseMemHandle): pages of a file that both
+// processes map.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -16,7 +17,7 @@ namespace {
 using memory::Allocation;
 using memory::DeviceAddress;
 
-/// What a CUipcMemHandle holds.
+/// The content of a CUipcMemHandle.
 struct SharedHandle {
     static constexpr std::uint64_t magic = 0x4261'7363'756c'6531;
 
@@ -30,17 +31,17 @@ struct SharedHandle {
 };
 static_assert(sizeof(SharedHandle) <= sizeof(CUipcMemHandle));
 
-/// What is open in a context, as often as it was opened.
+/// An open handle in a context, with its reference count.
 struct Import {
     SharedHandle handle;
     const Context* context = nullptr;
     DeviceAddress address = 0;
-    std::uint64_t serial = 0;  ///< of the allocation here: it may have gone with its context
+    std::uint64_t serial = 0;  ///< of the local allocation, which may have been freed with its context
     int opened = 1;
 };
 
 struct Imports {
-    std::mutex mutex;  // held while memory is mapped, so that two threads do not map one handle twice
+    std::mutex mutex;  // held while memory is mapped, so that two threads do not map the same handle
     std::vector<Import> all;
 
     std::vector<Import>::iterator find(const auto& is_wanted) {
@@ -57,7 +58,7 @@ Imports& imports() {
     return all;
 }
 
-/// Kernels of the current context and of the memory's own device use it.
+/// Kernels on the current context's device and on the memory's own device may use it.
 std::shared_ptr<const memory::PoolAccess> access_between(int device, int other) {
     if (device == other) return nullptr;
     return std::make_shared<const memory::PoolAccess>(1U << device | 1U << other);
@@ -75,7 +76,7 @@ CUresult open_memory(CUdeviceptr* address, const SharedHandle& handle, Context& 
     const auto made = process.heap().import(handle.device, {file, handle.offset, handle.bytes, handle.serial},
                                             is_own_device ? context.memory.own().space : 0,
                                             access_between(handle.device, context.device));
-    close(file);  // what is mapped stays
+    close(file);  // the mapping stays valid
     EMULATED_REQUIRE(made.has_value(), CUDA_ERROR_MAP_FAILED);
     process.own(*made, Allocation::Kind::device, context);
     imports().all.push_back({handle, &context, *made, process.heap().find(*made)->serial});

@@ -1,4 +1,4 @@
-// Texture and surface objects: what a driver refuses, and what kernels find under a handle.
+// Texture and surface objects: the driver's checks, and the objects that kernels look up by handle.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -17,7 +17,7 @@ using memory::Image;
 using memory::Sampler;
 using memory::TexelFormat;
 
-/// With what it was made from, for the questions about it.
+/// An image object with the descriptions it was made from, for queries.
 struct DescribedImage final : memory::ImageObject {
     CUDA_RESOURCE_DESC resource{};
     CUDA_TEXTURE_DESC texture{};
@@ -29,7 +29,7 @@ CUresult refuse_texture(CUresult code, fmt::format_string<Values...> why, Values
     return refuse(code, "cuTexObjectCreate: {}", fmt::format(why, std::forward<Values>(values)...));
 }
 
-/// Memory that textures read where it lies.
+/// Memory that a texture reads in place.
 CUresult locate(Image& image, CUdeviceptr address) {
     if (address % limits::texture_alignment != 0)
         return refuse_texture(
@@ -94,7 +94,7 @@ CUresult open_pitched(const CUDA_RESOURCE_DESC& resource, Image& image) {
     return locate(image, pitched.devPtr);
 }
 
-/// What is read.
+/// Fills the image of `object` from a resource description.
 CUresult open_resource(const CUDA_RESOURCE_DESC& resource, memory::ImageObject& object) {
     EMULATED_REQUIRE(resource.flags == 0, CUDA_ERROR_INVALID_VALUE);
     Image& image = object.image;
@@ -121,7 +121,7 @@ CUresult open_resource(const CUDA_RESOURCE_DESC& resource, memory::ImageObject& 
 
 // Resource views
 
-// Three of each kind, with one, two and four channels, before the compressed ones.
+// Each kind has three formats, for one, two and four channels. They precede the compressed formats.
 std::optional<TexelFormat> format_of(CUresourceViewFormat format) {
     using Kind = TexelFormat::Kind;
     constexpr struct {
@@ -138,7 +138,7 @@ std::optional<TexelFormat> format_of(CUresourceViewFormat format) {
 
 bool is_range(unsigned first, unsigned last, std::size_t count) { return first <= last && last < count; }
 
-/// Leaves of an object over a whole array what the view shows: levels and layers, and what their texels are taken for.
+/// Restricts an object over a whole array to a view: its levels and layers, and the format of its texels.
 CUresult narrow_to_view(memory::ImageObject& object, const CUDA_RESOURCE_VIEW_DESC& view) {
     const auto format = format_of(view.format);
     if (!format && view.format != CU_RES_VIEW_FORMAT_NONE)
@@ -185,7 +185,7 @@ CUresult narrow_to_view(memory::ImageObject& object, const CUDA_RESOURCE_VIEW_DE
 constexpr unsigned known_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
                                  CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
 
-/// How it is read.
+/// Fills the sampler from a texture description.
 CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& sampler) {
     const auto is = [&](unsigned flag) { return (asked.flags & flag) != 0; };
     EMULATED_REQUIRE((asked.flags & ~known_flags) == 0, CUDA_ERROR_INVALID_VALUE);
@@ -204,7 +204,7 @@ CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sample
                               "sRGB is for unsigned 8-bit integers that are read as numbers");
     sampler.srgb = is(CU_TRSF_SRGB);
     // "addressMode, filterMode [and the flag for normalised coordinates are] ignored if resType is
-    // CU_RESOURCE_TYPE_LINEAR"; what is read outside is 0.
+    // CU_RESOURCE_TYPE_LINEAR". Reads outside return 0.
     if (image.kind == Image::Kind::linear) {
         sampler.address.fill(Sampler::Address::border);
         return CUDA_SUCCESS;
@@ -226,7 +226,7 @@ CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sample
                                  ? Sampler::Address::clamp
                                  : static_cast<Sampler::Address>(asked.addressMode[d]);
     }
-    // "Texture address modes are ignored": a point lies on one face, and its nearest texel too.
+    // "Texture address modes are ignored": a point and its nearest texel lie on one face.
     if (is(CU_TRSF_SEAMLESS_CUBEMAP))
         sampler.address.fill(sampler.linear ? Sampler::Address::seam : Sampler::Address::clamp);
     std::ranges::copy(asked.borderColor, sampler.border.begin());
@@ -237,7 +237,7 @@ CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sample
     return CUDA_SUCCESS;
 }
 
-/// How its levels are chosen.
+/// Fills the selection of mipmap levels from a texture description.
 CUresult open_levels(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& sampler) {
     const CUfilter_mode mode = asked.mipmapFilterMode;
     EMULATED_REQUIRE(mode == CU_TR_FILTER_MODE_POINT || mode == CU_TR_FILTER_MODE_LINEAR,
@@ -262,7 +262,7 @@ CUresult open_levels(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler
     return CUDA_SUCCESS;
 }
 
-/// What an object was made from.
+/// Returns a description that an object was made from.
 template <class Out, class Member>
 CUresult describe(Out* out, std::uint64_t handle, bool is_surface, Member DescribedImage::*member) {
     const auto found = Process::get().images().find(handle);

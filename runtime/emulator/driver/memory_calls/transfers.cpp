@@ -1,6 +1,6 @@
-// In stream order. Memory that is neither pinned nor the device's is read or written before the call returns.
-// Device memory is looked up when the call is made, which refuses what is not memory, and again when the
-// operation runs: memory that is allocated and freed in stream order may come later and go earlier.
+// Copies and fills in stream order. Pageable host memory is read or written before the call returns. Device memory is
+// looked up when the call is made, to refuse invalid addresses, and again when the operation runs, because memory may be
+// allocated and freed in stream order in between.
 #include "driver/memory_calls/transfers.hpp"
 
 #include <cstring>
@@ -19,7 +19,7 @@ namespace {
 
 using memory::Allocation;
 
-/// Where an end lies, as the call finds it.
+/// The kind of memory at one side, determined by the call.
 enum class Place : std::uint8_t { nowhere, pageable, pinned, managed, device };
 
 struct End {
@@ -27,7 +27,7 @@ struct End {
     Place place = Place::nowhere;
 };
 
-/// From the first byte of the first row to the last of the last; the largest number when it has none.
+/// The bytes from the first byte of the first row to the last byte of the last; SIZE_MAX on overflow.
 std::size_t span_of(const Rows& rows, const Extent& extent) noexcept {
     std::size_t span = 0, slices = 0;
     const bool too_big = __builtin_mul_overflow(rows.pitch, extent.height - 1, &span) ||
@@ -37,11 +37,11 @@ std::size_t span_of(const Rows& rows, const Extent& extent) noexcept {
     return too_big ? std::numeric_limits<std::size_t>::max() : span;
 }
 
-/// Of memory that the driver knows.
+/// The kind of memory that the driver knows; `nowhere` unless one allocation contains the whole range.
 Place place_of_known(const Rows& rows, const Extent& extent) {
     const Allocation* known = Process::get().find_usable(rows.address);
     if (known == nullptr) return Place::nowhere;
-    if (known->kind == Allocation::Kind::kernel_heap) return Place::nowhere;  // for kernels alone
+    if (known->kind == Allocation::Kind::kernel_heap) return Place::nowhere;  // only kernels may use it
     if (span_of(rows, extent) > known->bytes - (rows.address - known->base)) return Place::nowhere;
     if (known->kind == Allocation::Kind::pinned) return Place::pinned;
     return known->kind == Allocation::Kind::managed ? Place::managed : Place::device;
@@ -64,9 +64,9 @@ std::string where(const char* name, const char* role, const Rows& rows, const Ex
                        Process::get().heap().describe(rows.address, span_of(rows, extent)));
 }
 
-/// Says in the report which range is not memory.
+/// Reports which range is not valid memory.
 CUresult refuse_range(const char* name, const char* role, const Rows& rows, const Extent& extent) {
-    // Asked first: a free that ends meanwhile is named by the description of the range.
+    // Looked up first, so that a free that ends meanwhile shows in the description of the range.
     const Allocation* known = Process::get().heap().find_known(rows.address);
     const bool being_freed = known != nullptr && Process::get().is_being_freed(known->base);
     std::string report = where(name, role, rows, extent);
@@ -78,8 +78,8 @@ CUresult refuse_range(const char* name, const char* role, const Rows& rows, cons
     return refuse(is_lost ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_VALUE, std::move(report));
 }
 
-/// The bytes of an end when the operation runs; null, and the context has a fault, when they are gone or not
-/// there yet.
+/// The bytes of one side when the operation runs. Returns null and fails the context if the memory is freed or not yet
+/// allocated.
 std::byte* bytes_of(const End& end, const Extent& extent, Context& context, const char* name,
                     const char* role) {
     if (end.place == Place::pageable) return reinterpret_cast<std::byte*>(end.rows.address);
@@ -88,7 +88,6 @@ std::byte* bytes_of(const End& end, const Extent& extent, Context& context, cons
     return bytes;
 }
 
-/// Calls use(slice, row) for each row.
 template <class Use>
 void each_row(const Extent& extent, const Use& use) {
     for (std::size_t slice = 0; slice < extent.depth; ++slice) {
@@ -100,7 +99,7 @@ std::size_t offset_in(const Rows& rows, std::size_t slice, std::size_t row) noex
     return slice * rows.slice_pitch + row * rows.pitch;
 }
 
-/// The addresses of the rows do not matter here.
+/// The addresses in the two `Rows` are not used.
 void move_rows(std::byte* to, const Rows& to_rows, const std::byte* from, const Rows& from_rows,
                const Extent& extent) {
     each_row(extent, [&](std::size_t slice, std::size_t row) {
@@ -109,7 +108,7 @@ void move_rows(std::byte* to, const Rows& to_rows, const std::byte* from, const 
     });
 }
 
-/// For the search for races: pageable memory is the host's alone.
+/// Logs an access for the search for races. Pageable memory is left out because only the host uses it.
 void note(const End& end, const Extent& extent, races::Access access) {
     races::AccessLog* log = races::Running::log();
     if (log == nullptr || end.place == Place::pageable) return;
@@ -124,7 +123,7 @@ void fill_row(std::byte* to, std::uint32_t value, std::size_t width) {
     for (std::size_t i = 0; i < width; ++i) std::memcpy(to + i * sizeof element, &element, sizeof element);
 }
 
-/// The device whose memory an end is; a number that no device has for the host's.
+/// The device that the memory of one side belongs to; UINT64_MAX for pageable memory.
 std::uint64_t device_of(const End& end) {
     const Allocation* known = Process::get().heap().find_known(end.rows.address);
     return known == nullptr ? ~std::uint64_t{0} : static_cast<std::uint64_t>(known->device);
@@ -140,13 +139,13 @@ void note_write(CUdeviceptr address, std::size_t bytes) {
 
 namespace {
 
-/// Of pools' memory: peer access does not open that.
+/// False for pool memory without access for `device`; peer access does not cover pools.
 bool is_open(const End& end, int device) {
     const Allocation* known = Process::get().heap().find_known(end.rows.address);
     return known == nullptr || known->access == nullptr || (known->access->load() >> device & 1) != 0;
 }
 
-/// Finds both ends, or says which is not memory, and tells the trace of the copy.
+/// Looks up both sides, reports an invalid one, and adds the copy to the trace.
 CUresult begin_copy(End& to, End& from, const Copy& copy, const Context& context, CUstream handle,
                     const char* name) {
     const Extent& extent = copy.extent;
@@ -165,7 +164,7 @@ CUresult begin_copy(End& to, End& from, const Copy& copy, const Context& context
     return CUDA_SUCCESS;
 }
 
-/// Rows that were read before the copy is done; empty where they are read then.
+/// Rows that were read before the copy runs; empty if they are read when it runs.
 struct Staged {
     Rows rows;
     std::vector<std::byte> bytes;
@@ -206,7 +205,7 @@ CUDA_MEMCPY3D describe(const End& to, const End& from, const Extent& extent) {
 
 }  // namespace
 
-/// A graph reads pageable memory when it is launched: nothing is copied before.
+/// A graph reads pageable memory when it is launched, so nothing is staged.
 CUresult make_copy_node(streams::WorkNode& node, const Copy& copy, Context& context, CUstream handle,
                         const char* name) {
     EMULATED_REQUIRE(!copy.extent.empty(), CUDA_ERROR_INVALID_VALUE);
@@ -233,7 +232,7 @@ CUresult copy_rows(const Copy& copy, CUstream handle, Wait wait, const char* nam
         EMULATED_CHECK(make_copy_node(node, copy, context, handle, name));
         return gate.add(std::move(node));
     }
-    // Of the calling thread's device, whatever the stream: so cuda.core's tests, which pass on GPUs, have it.
+    // The calling thread's device counts, whatever the stream; cuda.core's tests, which pass on GPUs, rely on that.
     const Context* current = current_context();
     End to, from;
     EMULATED_CHECK(begin_copy(to, from, copy, current == nullptr ? context : *current, handle, name));
@@ -244,7 +243,7 @@ CUresult copy_rows(const Copy& copy, CUstream handle, Wait wait, const char* nam
     const bool host_to_host = is_host(to) && is_host(from);
     const bool waits =
         to.place == Place::pageable || host_to_host || (wait == Wait::yes && !device_to_device);
-    // Where the device reaches pageable memory, nothing promises that it is read before the call returns.
+    // If the device can access pageable memory, callers may not rely on its being read before the call returns.
     const bool stages = !Process::get().environment().pageable;
     Staged staged{{0, extent.width, extent.width * extent.height}, {}};
     if (from.place == Place::pageable && stages && !waits) {
@@ -260,14 +259,14 @@ CUresult copy_rows(const Copy& copy, CUstream handle, Wait wait, const char* nam
 
 namespace {
 
-/// A fill, checked.
+/// A fill that was checked.
 struct Fill {
     CUDA_MEMSET_NODE_PARAMS_v2 asked;
     End to{};
     Extent extent{};
 };
 
-/// Checks it, and tells the trace of it.
+/// Checks a fill and adds it to the trace.
 CUresult begin_fill(Fill& fill, CUstream handle, const char* name) {
     const CUDA_MEMSET_NODE_PARAMS_v2& asked = fill.asked;
     const std::size_t bytes = asked.elementSize;

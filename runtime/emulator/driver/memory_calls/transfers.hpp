@@ -1,4 +1,4 @@
-// Copies and fills of rows of bytes: what every cuMemcpy and cuMemset comes down to.
+// Copies and fills of rows of bytes, the common part of all cuMemcpy and cuMemset functions.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace emulated::driver {
 
-/// Rows of bytes, `pitch` apart, in slices that are `slice_pitch` apart; of one row, or one slice, it does not matter.
+/// Rows of bytes, `pitch` apart, in slices that are `slice_pitch` apart. The pitches are ignored for a single row or slice.
 struct Rows {
     CUdeviceptr address = 0;
     std::size_t pitch = 0;
@@ -27,7 +27,7 @@ struct Extent {
     std::size_t bytes() const noexcept { return width * height * depth; }
 };
 
-/// What a caller says an end of a copy is.
+/// The kind of memory that a caller names for one side of a copy.
 enum class Side : std::uint8_t { host, device, unified };
 
 struct CopyEnd {
@@ -35,26 +35,26 @@ struct CopyEnd {
     Rows rows;
 };
 
-/// Whether the host waits where the documentation leaves it to the function ("API synchronization behavior").
+/// Whether the host waits if the documentation leaves it to the function ("API synchronization behavior").
 enum class Wait : bool { no, yes };
 
 struct Copy {
     CopyEnd to, from;
     Extent extent;
-    /// How a node of a captured graph tells of it; null: as a copy between addresses.
+    /// The parameters that a node of a captured graph reports; null: those of a copy between addresses.
     const CUDA_MEMCPY3D* described = nullptr;
-    /// cuMemcpyPeer* goes by the host where a device does not reach the other one's memory.
+    /// cuMemcpyPeer* copies through the host if one device cannot access the other's memory.
     bool between_peers = false;
 };
 CUresult copy_rows(const Copy& copy, CUstream stream, Wait wait, const char* name);
-/// A node that does the same at every launch. `stream` is what the trace tells.
+/// Makes a node that copies at every launch. `stream` is for the trace.
 CUresult make_copy_node(streams::WorkNode& node, const Copy& copy, Context& context, CUstream stream,
                         const char* name);
 
-/// Elements of 1, 2 or 4 bytes, in the context of the stream.
+/// Fills elements of 1, 2 or 4 bytes, in the stream's context.
 CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS_v2& fill, CUstream stream, Wait wait, const char* name);
 
-/// For the search for races: the operation that runs in this thread gives memory, or takes it away.
+/// For the search for races: the running operation of this thread allocates or frees this memory.
 void note_write(CUdeviceptr address, std::size_t bytes);
 
 }  // namespace emulated::driver

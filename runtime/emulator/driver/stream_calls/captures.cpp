@@ -1,4 +1,4 @@
-// Stream capture: beginning, ending, asking; and what other calls may do meanwhile.
+// Stream capture: beginning, ending and querying it, and the calls that it forbids.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -13,7 +13,7 @@ using streams::Refusal;
 
 namespace {
 
-/// Whether what is captured next comes after all of each node: other edges cannot be captured here.
+/// True if each edge is a full dependency; other edges cannot be captured here.
 bool is_plain(const CUgraphEdgeData* data, std::size_t count) noexcept {
     constexpr CUgraphEdgeData zeros = {};
     return data == nullptr || std::all_of(data, data + count, [&](const CUgraphEdgeData& each) {
@@ -23,7 +23,7 @@ bool is_plain(const CUgraphEdgeData* data, std::size_t count) noexcept {
 
 thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-/// Read as a number: callers pass what is none of the modes.
+/// Reads the mode as a number, because callers pass invalid modes.
 bool is_mode(const CUstreamCaptureMode* mode) noexcept {
     unsigned number = 0;
     static_assert(sizeof number == sizeof *mode);
@@ -31,7 +31,7 @@ bool is_mode(const CUstreamCaptureMode* mode) noexcept {
     return number <= CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
-/// The report says which call was refused: its code alone does not tell which call that was.
+/// Reports which call was refused, because the error code alone does not say it.
 CUresult refuse_capture(Refusal refusal, const char* name, const char* reason) {
     if (refusal == Refusal::none) return CUDA_SUCCESS;
     return refuse(to_result(refusal), "{}: {}", name, reason);
@@ -81,7 +81,7 @@ CUresult no_capture_now(Event& event, const char* name) {
                           "the event was last recorded on a stream that was captured");
 }
 
-/// A stream that is not captured may be asked where unsafe calls may be made.
+/// If the stream itself is not captured, the query is allowed where unsafe calls are allowed.
 CUresult question_now(const StreamTarget& target, const char* name) {
     EMULATED_CHECK(no_capture_now(target, name));
     return unsafe_now(name);
@@ -109,7 +109,7 @@ EMULATED_STREAM_API(cuStreamBeginCapture, 10010, CUstream handle, CUstreamCaptur
     return CUDA_SUCCESS;
 }
 
-/// The graph stays the client's, whatever becomes of the capture.
+/// The graph stays the client's, whatever happens to the capture.
 EMULATED_STREAM_API(cuStreamBeginCaptureToGraph, 12030, CUstream handle, CUgraph graph_handle,
                     const CUgraphNode* dependencies, const CUgraphEdgeData* data, std::size_t count,
                     CUstreamCaptureMode mode) {
@@ -154,8 +154,8 @@ EMULATED_STREAM_API(cuStreamIsCapturing, 10000, CUstream handle, CUstreamCapture
     return answer(status, static_cast<CUstreamCaptureStatus>(info.status));
 }
 
-/// Without a capture that is going on well nothing but the status is written. All edges are of the ordinary kind, whose
-/// data is zeros. The arrays are there as long as the thread asks for no others.
+/// Without a valid capture only the status is written. All edges are full dependencies, whose data is zeros. The arrays are
+/// valid until the thread's next call of this function.
 EMULATED_STREAM_API(cuStreamGetCaptureInfo, 12030, CUstream handle, CUstreamCaptureStatus* status,
                     cuuint64_t* id, CUgraph* graph, const CUgraphNode** dependencies,
                     const CUgraphEdgeData** edges, std::size_t* dependency_count) {
@@ -172,7 +172,7 @@ EMULATED_STREAM_API(cuStreamGetCaptureInfo, 12030, CUstream handle, CUstreamCapt
     thread_local std::vector<CUgraphEdgeData> data;
     nodes.clear();
     for (const streams::WorkNode* node : info.ends) nodes.push_back(handle_of(node));
-    nodes.push_back(nullptr);  // an array even where there are none
+    nodes.push_back(nullptr);  // so that there is an array even without nodes
     data.assign(nodes.size(), {});
     if (dependencies != nullptr) *dependencies = nodes.data();
     if (edges != nullptr) *edges = data.data();

@@ -1,4 +1,4 @@
-// Events.
+// Events: creation, records, waits and elapsed times.
 #include "driver/capture.hpp"
 #include "driver/graph_nodes.hpp"
 #include "driver/memory_pool.hpp"
@@ -31,7 +31,7 @@ EMULATED_CONTEXT_API(cuEventCreate, 2000, CUevent* handle, unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
-/// Streams that wait for it still do. Works after a fault too.
+/// Streams that wait for the event still do. Works after a fault too.
 EMULATED_DRIVER_API(cuEventDestroy, 4000, CUevent handle) {
     EMULATED_REQUIRE(current_context() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
     EMULATED_REQUIRE(Process::get().handles().remove<Event>(handle) != nullptr, CUDA_ERROR_INVALID_HANDLE);
@@ -82,7 +82,7 @@ EMULATED_CONTEXT_API(cuEventQuery, 2000, CUevent handle) {
         return event->shared->is_done(event->shared->newest()) ? event->context->take_error()
                                                                : CUDA_ERROR_NOT_READY;
     const bool is_done = event->context->graph.query(event->event);
-    // Other processes may have seen the mark, which comes before the event's own.
+    // The shared mark is set before the event's own, so other processes may already see the event as complete.
     if (!is_done && (event->shared == nullptr || !event->shared->is_done(event->shared->newest())))
         return CUDA_ERROR_NOT_READY;
     return event->context->take_error();
@@ -119,7 +119,7 @@ EMULATED_CONTEXT_API(cuEventElapsedTime, 12080, float* milliseconds, CUevent sta
         EMULATED_CHECK(event->context->error.load());
     }
     const auto between = start->context->graph.milliseconds(start->event, end->event);
-    EMULATED_REQUIRE(between.has_value(), CUDA_ERROR_NOT_READY);  // another thread has recorded it again
+    EMULATED_REQUIRE(between.has_value(), CUDA_ERROR_NOT_READY);  // another thread recorded it again
     *milliseconds = *between;
     return CUDA_SUCCESS;
 }

@@ -1,4 +1,4 @@
-// Nodes made by hand: one row a kind says how a node is made of its parameters, and what may change them.
+// Nodes added by calls. One row per kind says how a node is made from its parameters, and whether they can change.
 #include "driver/graph_nodes.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ void make_node(WorkNode& node, const Context& context, NodeParameters parameters
     if (work) node.work = std::make_shared<const std::function<void()>>(std::move(work));
 }
 
-/// Not called after a fault, as the documentation says of it.
+/// The work of a host node. The function is not called after a fault, as documented.
 std::function<void()> host_work(CUhostFn function, void* data, const Context& context) {
     return [function, data, &context, resets = resets_before_call()] {
         const streams::DriverLock lock;
@@ -49,9 +49,9 @@ CUresult make_event_node(WorkNode& node, WorkNode::Kind kind, CUevent handle) {
     node.event = std::shared_ptr<streams::Event>(event, &event->event);
     NodeParameters parameters(static_cast<CUgraphNodeType>(kind));
     parameters.values.eventWait.event =
-        handle;  // of a record too: all parameters of a union begin at one place
+        handle;  // also valid for a record node: all members of the union have the same address
     make_node(node, *event->context, std::move(parameters));
-    node.context = nullptr;  // an update may replace it by any other
+    node.context = nullptr;  // an update may replace it by any other event
     return CUDA_SUCCESS;
 }
 
@@ -65,15 +65,15 @@ void make_child_node(WorkNode& node, std::shared_ptr<WorkGraph> child, const Con
 
 namespace {
 
-/// What a row makes a node of.
+/// The input from which a row makes a node.
 struct Making {
     WorkNode& node;
     CUgraphNodeParams& values;
     WorkGraph& graph;
-    const NodeParameters* before;  ///< of the node whose parameters are replaced; null for a new node
+    const NodeParameters* before;  ///< the parameters that are replaced; null for a new node
 };
 
-/// A context that the client names, or the current one.
+/// Looks up the context that the client names, or the current one.
 CUresult find_alive(Context*& found, CUcontext handle, CUcontext otherwise = nullptr) {
     if (handle == nullptr) handle = otherwise;
     found = handle == nullptr ? current_context() : find_context(handle);
@@ -185,8 +185,8 @@ bool has_valid_size(const CUDA_CONDITIONAL_NODE_PARAMS& given) noexcept {
     return false;
 }
 
-/// "The conditional handle must be associated with a conditional node in this graph or one of its children." Null where it is
-/// another's.
+/// "The conditional handle must be associated with a conditional node in this graph or one of its children." Returns null
+/// if it belongs to another graph.
 std::shared_ptr<Condition> find_condition(const WorkGraph& graph, CUgraphConditionalHandle handle) {
     const auto found = std::ranges::find(graph.conditions, handle, &Condition::handle);
     if (found != graph.conditions.end()) return *found;
@@ -221,11 +221,10 @@ CUresult make_conditional(const Making& making) {
     return CUDA_SUCCESS;
 }
 
-/// One row a kind of node.
 struct NodeKind {
     CUgraphNodeType type;
     CUresult (*make)(const Making& making);
-    bool changes;  ///< whether parameters can be replaced
+    bool changes;  ///< true if parameters can be replaced
 };
 constexpr NodeKind kinds[] = {
     {CU_GRAPH_NODE_TYPE_KERNEL, make_kernel, true},
@@ -252,7 +251,7 @@ CUresult find_kind(const NodeKind*& row, const CUgraphNodeParams& values) {
         "the emulated device has no nodes of external semaphores and none of batched memory operations");
 }
 
-/// A node of the values that will take the place of `old`, which is told to do `before`.
+/// Makes a node that will replace `old`; its parameters so far are `before`.
 CUresult make_instead(WorkNode& made, CUgraphNodeParams& values, WorkGraph& graph, const WorkNode& old,
                       const NodeParameters* before) {
     EMULATED_REQUIRE(static_cast<int>(values.type) == static_cast<int>(old.kind), CUDA_ERROR_INVALID_VALUE);
@@ -262,7 +261,7 @@ CUresult make_instead(WorkNode& made, CUgraphNodeParams& values, WorkGraph& grap
     return row->make({made, values, graph, before});
 }
 
-/// `use(exec, node, found)` with the node of an executable graph that was made from a client's.
+/// Calls `use(exec, node, found)` with the node of an executable graph that corresponds to a client's node.
 template <class Use>
 CUresult with_exec_node(CUgraphExec exec_handle, CUgraphNode handle, const Use& use) {
     const auto exec = find_object<GraphExecObject>(exec_handle);
@@ -297,7 +296,7 @@ CUresult add_node(CUgraphNode* out, CUgraph handle, const GivenEdges& edges, CUg
         }
         return CUDA_SUCCESS;
     };
-    EMULATED_CHECK(Captures::get().paused(connect));  // before anything is made
+    EMULATED_CHECK(Captures::get().paused(connect));  // checked before anything is made
     EMULATED_CHECK(row->make({*node, values, *graph, nullptr}));
     EMULATED_CHECK(Captures::get().paused([&]() -> CUresult {
         EMULATED_CHECK(connect());

@@ -1,4 +1,4 @@
-// The functions of each kind of node that are older than cuGraphAddNode: each comes down to it.
+// The functions for single kinds of nodes, older than cuGraphAddNode. Each calls the common functions.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -9,7 +9,7 @@
 namespace emulated::driver {
 namespace {
 
-// The parameters of a kind are what cuGraphAddNode has for it (NodeParameters::values), or its beginning; but those of copies.
+// Except for copies, the parameters of each kind are identical to a member of NodeParameters::values or to its beginning.
 static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS_v2) == sizeof(CUDA_KERNEL_NODE_PARAMS_v3));
 static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS_v1) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kern));
 static_assert(sizeof(CUDA_MEMSET_NODE_PARAMS_v1) == offsetof(CUDA_MEMSET_NODE_PARAMS_v2, ctx));
@@ -47,8 +47,8 @@ CUresult get(CUgraphNode node, CUgraphNodeType type, Out* out) {
 
 }  // namespace
 
-// The functions of a kind whose parameters are `given`: adding, replacing, replacing in an executable graph, asking. The name
-// and the type in <cudaTypedefs.h> are put together here, before <cuda.h> renames the function.
+// Define the functions of one kind of node with parameters `given`: add, set, set in an executable graph, get. The macros
+// concatenate the name in <cudaTypedefs.h> before <cuda.h>'s macros can rename the function.
 #define EMULATED_NODE_ADD(name, version, values, ...)                                              \
     EMULATED_DEFINE(name, #name, PFN_##name##_v##version, version, same, always, CUgraphNode* out, \
                     CUgraph graph, const CUgraphNode* before, std::size_t count, __VA_ARGS__) {    \
@@ -88,7 +88,7 @@ EMULATED_NODE_GET(cuGraphKernelNodeGetParams, 12000, CU_GRAPH_NODE_TYPE_KERNEL, 
 
 namespace {
 
-/// Before CUDA 12: of a CUfunction alone.
+/// Before CUDA 12 the function could only be a CUfunction.
 CUDA_KERNEL_NODE_PARAMS_v2 to_v2(const CUDA_KERNEL_NODE_PARAMS_v1& given) noexcept {
     CUDA_KERNEL_NODE_PARAMS_v2 made = {};
     std::memcpy(&made, &given, sizeof given);
@@ -129,7 +129,7 @@ EMULATED_OLDER_API(cuGraphExecKernelNodeSetParams, 10010, CUgraphExec exec, CUgr
 
 namespace {
 
-/// The same launch, with attributes that `change(attributes)` has changed.
+/// Sets a node's parameters again after `change(attributes)` has changed its launch attributes.
 template <class Change>
 CUresult change_attributes(CUgraphNode node, const Change& change) {
     std::shared_ptr<const NodeParameters> found;
@@ -168,7 +168,7 @@ EMULATED_API(cuGraphKernelNodeCopyAttributes, 11000, CUgraphNode to, CUgraphNode
     return change_attributes(to, [&](auto& attributes) { attributes = found->attributes; });
 }
 
-// Copies and fills, which have a context of their own
+// Copies and fills, whose context is a parameter
 
 EMULATED_NODE_ADD(cuGraphAddMemcpyNode, 10000, copy_values(*given, context), const CUDA_MEMCPY3D* given,
                   CUcontext context)

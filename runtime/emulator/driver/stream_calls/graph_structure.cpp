@@ -1,4 +1,4 @@
-// Which nodes a graph has, and what they come after: asked and changed.
+// Queries and changes of a graph's nodes and edges.
 #include <algorithm>
 #include <fstream>
 
@@ -63,8 +63,8 @@ struct Edge {
     EdgeKind kind{};
 };
 
-/// "`nodes` may be NULL, in which case this function will return the number": the convention of every function that
-/// lists. Entries beyond the last are null.
+/// "`nodes` may be NULL, in which case this function will return the number": all functions that list work so. Entries past
+/// the end are set to null.
 CUresult list(const std::vector<Edge>& all, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
               std::size_t* count) {
     EMULATED_REQUIRE(count != nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -82,7 +82,7 @@ CUresult list(const std::vector<Edge>& all, CUgraphNode* from, CUgraphNode* to, 
     return lossy ? CUDA_ERROR_LOSSY_QUERY : CUDA_SUCCESS;
 }
 
-/// The nodes of a graph for which `wanted(node)` holds.
+/// The nodes of a graph for which `wanted(node)` is true.
 template <class Wanted>
 CUresult list_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count, const Wanted& wanted) {
     const auto graph = find_object<GraphObject>(handle);
@@ -96,7 +96,7 @@ CUresult list_nodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count, cons
     return list(found, nodes, nullptr, nullptr, count);
 }
 
-/// The edges of a graph for which `wanted(from, to)` holds.
+/// The edges of a graph for which `wanted(from, to)` is true.
 template <class Wanted>
 std::vector<Edge> edges_of(const WorkGraph& graph, const Wanted& wanted) {
     std::vector<Edge> found;
@@ -118,7 +118,7 @@ CUresult refuse_deletion(const WorkGraph& graph) {
                   "nodes and edges of a graph that allocates or frees memory cannot be deleted");
 }
 
-/// Finds the ends of all given edges before `change(from, to, kind)` is called for each.
+/// Looks up the ends of all given edges first, then calls `change(from, to, kind)` for each.
 template <class Check, class Change>
 CUresult change_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to,
                       const CUgraphEdgeData* data, std::size_t count, const Check& check,
@@ -127,7 +127,7 @@ CUresult change_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode
     EMULATED_REQUIRE(graph != nullptr && (count == 0 || (from != nullptr && to != nullptr)),
                      CUDA_ERROR_INVALID_VALUE);
     return Captures::get().paused([&]() -> CUresult {
-        std::vector<std::pair<WorkNode*, Dependency>> edges;  // by the node at the end
+        std::vector<std::pair<WorkNode*, Dependency>> edges;  // by the node that the edge leads to
         for (std::size_t i = 0; i < count; ++i) {
             const FoundNode first(from[i]), second(to[i]);
             const bool here = first.graph == graph && second.graph == graph && first.node != second.node;
@@ -187,7 +187,7 @@ EMULATED_API(cuGraphNodeGetType, 10000, CUgraphNode handle, CUgraphNodeType* typ
     return answer(type, static_cast<CUgraphNodeType>(found.node->kind));
 }
 
-/// "Specifying an existing dependency will return an error." A circle is found at the instantiation.
+/// "Specifying an existing dependency will return an error." A cycle is reported by the instantiation.
 EMULATED_API(cuGraphAddDependencies, 12030, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
              const CUgraphEdgeData* data, std::size_t count) {
     return change_edges(
@@ -198,7 +198,7 @@ EMULATED_API(cuGraphAddDependencies, 12030, CUgraph graph, const CUgraphNode* fr
         [](WorkNode& node, const Dependency& added) { node.after.push_back(added); });
 }
 
-/// "Specifying a non-existing dependency will return an error", and so does other data than the edge has.
+/// "Specifying a non-existing dependency will return an error"; so does edge data that differs.
 EMULATED_API(cuGraphRemoveDependencies, 12030, CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
              const CUgraphEdgeData* data, std::size_t count) {
     const auto same = [](const Dependency& one, const Dependency& other) {
@@ -234,7 +234,7 @@ EMULATED_API(cuGraphDestroyNode, 10000, CUgraphNode handle) {
     return CUDA_SUCCESS;
 }
 
-/// "An error is returned" where the clone has no such node.
+/// "An error is returned" if the clone has no such node.
 EMULATED_API(cuGraphNodeFindInClone, 10000, CUgraphNode* out, CUgraphNode original, CUgraph clone) {
     const FoundNode found(original);
     const auto graph = find_object<GraphObject>(clone);
@@ -268,7 +268,7 @@ void write_dot(std::ofstream& file, const WorkGraph& graph, std::string& edges) 
 
 }  // namespace
 
-/// Kinds and edges, whatever is asked for beyond them.
+/// Prints kinds and edges only, whatever the flags.
 EMULATED_API(cuGraphDebugDotPrint, 11030, CUgraph handle, const char* path, unsigned int) {
     const auto graph = find_object<GraphObject>(handle);
     EMULATED_REQUIRE(graph != nullptr && path != nullptr, CUDA_ERROR_INVALID_VALUE);

@@ -1,4 +1,4 @@
-// Graphs as a whole: made, cloned, instantiated, launched, updated.
+// Graphs as a whole: creation, cloning, instantiation, launches and updates.
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ using Difference = streams::ExecutableGraph::Difference;
 
 namespace {
 
-/// Its operations would use memory that is lost.
+/// Refuses a graph from before a reset, because its operations would use lost memory.
 CUresult refuse_outlived(const WorkGraph& graph) {
     const std::uint64_t resets = Process::get().resets();
     if (resets == 0 || graph.find([&](const WorkNode& node) { return node.resets != resets; }) == nullptr)
@@ -88,7 +88,7 @@ Failure instantiate(CUgraphExec* out, WorkGraph& graph, unsigned long long flags
     });
 }
 
-/// `info` may be null.
+/// Instantiates a graph. `info` may be null.
 CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags,
                      CUDA_GRAPH_INSTANTIATE_PARAMS* info) {
     if (info != nullptr) info->hErrNode_out = nullptr;
@@ -119,7 +119,7 @@ EMULATED_DRIVER_API(cuGraphCreate, 10000, CUgraph* graph, unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
-/// What was instantiated from it lives on. A graph that is being captured is its capture's, and one in a node its.
+/// Executable graphs made from it live on. A graph that belongs to a capture or to a node cannot be destroyed.
 EMULATED_API(cuGraphDestroy, 10000, CUgraph handle) {
     const streams::DueDestructors due;
     EMULATED_CHECK(initialised());
@@ -128,7 +128,7 @@ EMULATED_API(cuGraphDestroy, 10000, CUgraph handle) {
     const bool busy = Captures::get().paused([&] { return Captures::get().fills(*graph); });
     EMULATED_REQUIRE(!busy, CUDA_ERROR_ILLEGAL_STATE);
     withdraw(*graph);
-    graph->held.clear();  // events that were recorded in its capture may keep the rest
+    graph->held.clear();  // events recorded in its capture may keep the rest alive
     return CUDA_SUCCESS;
 }
 
@@ -162,7 +162,7 @@ EMULATED_STREAM_API(cuGraphInstantiateWithParams, 12000, CUgraphExec* exec, CUgr
     return instantiate(exec, graph, parameters->flags, parameters);
 }
 
-// <cuda.h> declares it only for programs that ask for it.
+// <cuda.h> declares it only on request.
 using PFN_cuGraphInstantiate_v10000 = CUresult(CUDAAPI*)(CUgraphExec*, CUgraph, CUgraphNode*, char*,
                                                          std::size_t);
 
@@ -182,7 +182,7 @@ EMULATED_API(cuGraphExecGetFlags, 12000, CUgraphExec handle, cuuint64_t* flags) 
     return answer(flags, exec->flags & ~cuuint64_t{CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD});
 }
 
-/// What runs goes on, and is freed when it is done.
+/// A launch that runs is completed, and its resources are freed afterwards.
 EMULATED_API(cuGraphExecDestroy, 10000, CUgraphExec handle) {
     const streams::DueDestructors due;
     EMULATED_CHECK(initialised());
@@ -192,7 +192,7 @@ EMULATED_API(cuGraphExecDestroy, 10000, CUgraphExec handle) {
     return exec == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-/// There is nothing to move before a launch.
+/// There is nothing to upload before a launch.
 EMULATED_STREAM_API(cuGraphUpload, 11010, CUgraphExec handle, CUstream stream) {
     EMULATED_STREAM(target, stream);
     EMULATED_REQUIRE(find_object<GraphExecObject>(handle) != nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -201,7 +201,7 @@ EMULATED_STREAM_API(cuGraphUpload, 11010, CUgraphExec handle, CUstream stream) {
     return gate.captures() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
-/// A stream that is being captured takes no executable graph: cuGraphAddChildGraphNode adds a graph to the capture.
+/// An executable graph cannot be launched into a capture; cuGraphAddChildGraphNode adds a graph to it.
 EMULATED_STREAM_API(cuGraphLaunch, 10000, CUgraphExec handle, CUstream stream) {
     EMULATED_STREAM(target, stream);
     const auto exec = find_object<GraphExecObject>(handle);
@@ -241,7 +241,7 @@ EMULATED_API(cuGraphExecUpdate, 12000, CUgraphExec exec_handle, CUgraph graph_ha
     return difference->what == Difference::What::none ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
-/// Before CUDA 12: without the dependency that does not match.
+/// Before CUDA 12 it did not return the dependency that differs.
 EMULATED_OLDER_API(cuGraphExecUpdate, 10020, CUgraphExec exec, CUgraph graph, CUgraphNode* error,
                    CUgraphExecUpdateResult* result) {
     CUgraphExecUpdateResultInfo info = {};

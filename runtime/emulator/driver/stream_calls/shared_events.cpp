@@ -1,4 +1,4 @@
-// Events of other processes: cuIpcGetEventHandle, cuIpcOpenEventHandle, and what waits and records do about them.
+// Events shared between processes: cuIpcGetEventHandle and cuIpcOpenEventHandle, and records and waits of such events.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -20,7 +20,7 @@ namespace {
 
 using streams::SharedMark;
 
-/// What a CUipcEventHandle holds.
+/// The content of a CUipcEventHandle.
 struct EventHandle {
     static constexpr std::uint64_t magic = 0x4261'7363'756c'6532;
 
@@ -34,7 +34,7 @@ std::uint64_t inode_of(int descriptor) noexcept {
     return fstat(descriptor, &facts) == 0 ? facts.st_ino : 0;
 }
 
-/// True when `done` is; false when the context ends, or the program does not want to wait any more.
+/// Waits until `done` returns true. Returns false if the context fails or the program no longer wants to wait.
 template <class Done>
 bool wait_until(const Done& done, Context& context, std::uint64_t resets) {
     using namespace std::chrono;
@@ -74,7 +74,7 @@ bool is_newest_here(const Event& event) noexcept {
 CUresult begin_shared_record(Event& event, const StreamTarget& target) {
     const auto mark = event.shared;
     std::uint64_t record = mark->begin();
-    if (record == 0) {  // too many are pending, ours among them, which may not run by themselves
+    if (record == 0) {  // too many are pending, including our own, which may need this thread to run them
         target.context->graph.drain();
         const streams::DriverUnlocked waiting;
         const bool has_begun =
@@ -82,7 +82,7 @@ CUresult begin_shared_record(Event& event, const StreamTarget& target) {
         EMULATED_REQUIRE(has_begun, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     }
     event.newest_here.store(record, std::memory_order_relaxed);
-    // Also after a fault: others wait for it.
+    // Executed after a fault too, because other processes wait for it.
     target.context->graph.submit(*target.stream, [mark, record] { mark->finish(record); });
     return CUDA_SUCCESS;
 }

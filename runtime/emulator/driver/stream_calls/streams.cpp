@@ -1,4 +1,4 @@
-// Streams.
+// Streams: creation, queries, waits and host functions.
 #include <algorithm>
 
 #include "driver/capture.hpp"
@@ -32,8 +32,8 @@ EMULATED_API(cuStreamCreate, 2000, CUstream* handle, unsigned int flags) {
     return cuStreamCreateWithPriority(handle, flags, 0);
 }
 
-/// Returns at once; what is pending still runs. Works after a fault too: what a context holds can always be
-/// given back.
+/// Returns at once; what is pending still runs. Works after a fault too, because a context's resources can always be
+/// released.
 EMULATED_DRIVER_API(cuStreamDestroy, 4000, CUstream handle) {
     EMULATED_REQUIRE(!is_default(handle), CUDA_ERROR_INVALID_HANDLE);
     EMULATED_FIND(stream, Process::get().handles().remove<Stream>(handle));
@@ -94,7 +94,7 @@ EMULATED_STREAM_API(cuStreamGetDevice, 12080, CUstream handle, CUdevice* device)
 EMULATED_STREAM_API(cuStreamGetFlags, 5050, CUstream handle, unsigned int* flags) {
     EMULATED_STREAM(target, handle);
     EMULATED_CHECK(
-        no_capture_now(target, "cuStreamGetFlags"));  // of all that is asked of a stream, this alone
+        no_capture_now(target, "cuStreamGetFlags"));  // of all queries of a stream, only this one is refused
     return answer(flags, target.properties().flags);
 }
 
@@ -123,14 +123,14 @@ EMULATED_STREAM_API(cuLaunchHostFunc, 10000, CUstream handle, CUhostFn function,
     return CUDA_SUCCESS;
 }
 
-/// Older than cuLaunchHostFunc: the function is called after a fault too, with the error.
+/// cuLaunchHostFunc's predecessor: the function is called after a fault too, with the error.
 EMULATED_STREAM_API(cuStreamAddCallback, 5000, CUstream handle, CUstreamCallback callback, void* data,
                     unsigned int flags) {
     EMULATED_REQUIRE(callback != nullptr && flags == 0, CUDA_ERROR_INVALID_VALUE);
     EMULATED_STREAM(target, handle);
     const CaptureGate gate(target);
     EMULATED_CHECK(gate.state);
-    if (gate.captures()) {  // "may not be used on a stream that is capturing": cuLaunchHostFunc may
+    if (gate.captures()) {  // "may not be used on a stream that is capturing"; cuLaunchHostFunc may
         EMULATED_CHECK(question_now(target, "cuStreamAddCallback"));
     }
     trace(BASCULE_EMULATED_HOST_FUNCTION, handle, nullptr, 0, "cuStreamAddCallback");

@@ -1,7 +1,7 @@
-// User objects: made, counted, and kept by graphs.
+// User objects: creation, reference counts, and references held by graphs.
 //
-// Semantics: CUDA driver API documentation, "Graph Management", and <cuda.h>. Releasing what one does not own
-// is undefined there; here it is refused where it shows.
+// Semantics: CUDA driver API documentation, "Graph Management", and <cuda.h>. Releasing references that one does not own is
+// undefined there; here it is refused if it can be detected.
 #include <algorithm>
 #include <climits>
 
@@ -12,13 +12,13 @@ namespace {
 
 bool is_count(unsigned count) noexcept { return count != 0 && count <= INT_MAX; }
 
-/// Null for what is none, and for what has lost its last reference.
+/// Returns null if the handle is invalid or the object has lost its last reference.
 std::shared_ptr<UserObjectHandle> find_live(CUuserObject handle) {
     auto found = find_object<UserObjectHandle>(handle);
     return found == nullptr || found->gone() ? nullptr : found;
 }
 
-/// A graph's references to an object, if it has any.
+/// A graph's references to an object; the end iterator if it has none.
 auto held_by(GraphObject& graph, const streams::UserObject& object) {
     return std::ranges::find(graph.held, &object, &streams::HeldObject::object);
 }
@@ -48,7 +48,7 @@ EMULATED_API(cuUserObjectRelease, 11030, CUuserObject handle, unsigned int count
     return CUDA_SUCCESS;
 }
 
-/// Also for a graph that a capture still fills.
+/// Also works for a graph that is being captured.
 EMULATED_API(cuGraphRetainUserObject, 11030, CUgraph graph_handle, CUuserObject handle, unsigned int count,
              unsigned int flags) {
     const auto graph = find_object<GraphObject>(graph_handle);

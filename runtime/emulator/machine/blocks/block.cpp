@@ -1,4 +1,4 @@
-// A block runs its warps in turns until all have exited.
+// Runs the warps of a block in turns until all have exited.
 #include "machine/blocks/block.hpp"
 
 #include <algorithm>
@@ -12,14 +12,14 @@ namespace {
 
 using program::Code;
 
-// What the register files of warps in lockstep may take: they lie in a processor's second cache, which is no slower.
+// The maximum size of all register files in lockstep. They fit in the processor's L2 cache, which is fast enough.
 constexpr std::uint32_t registers_in_lockstep = 192 * 1024;
-// Of warps that have none of their own: more of them gain little, and each is filled.
+// The maximum number of register files that warps share. More gain little, and each must be filled.
 constexpr std::uint32_t most_shared_files = 8;
 
 std::uint32_t round_up(std::uint32_t value, std::uint32_t to) { return (value + to - 1) / to * to; }
 
-// A thread's stack, for functions that can be entered again.
+// The size of a thread's stack, for functions that can be re-entered.
 std::uint64_t stack_bytes(const LaunchRequest& request) {
     constexpr std::uint64_t most = program::window_bytes / 2;
     return std::clamp<std::uint64_t>((request.stack_bytes + 15) / 16 * 16, program::least_stack_bytes, most);
@@ -30,7 +30,7 @@ Dim3 block_at(const Dim3& grid, std::uint64_t linear) {
             static_cast<std::uint32_t>(linear / grid.x / grid.y)};
 }
 
-// A warp that only repeated itself may go on when others have run.
+// True if the warp only yielded, so that it can run again.
 bool has_ready(const Warp& warp) {
     return std::ranges::find(warp.groups, Group::State::ready, &Group::state) != warp.groups.end();
 }
@@ -67,7 +67,7 @@ void Worker::begin(GridState& grid) {
     block_.warps_take_turns = own_registers_ && (count > 1 || cooperative_);
     block_.most_rounds = cooperative_ ? least_cooperative_budget : ~0u;
 
-    // An odd number of cache lines between warps keeps equal registers out of equal cache sets.
+    // An odd number of cache lines per warp puts the same register of different warps into different cache sets.
     const std::uint32_t file = (round_up(code_->register_bytes, 64) / 64 | 1u) * 64;
     most_in_step_ = std::clamp<std::uint32_t>(registers_in_lockstep / file, 1,
                                               own_registers_ ? count : std::min(count, most_shared_files));
@@ -157,7 +157,7 @@ void Worker::place_block(const Dim3& index, Cluster& cluster) {
     block_.votes.fill({});
 }
 
-// False: a fault, or no warp can go on.
+// Returns false after a fault, or if no warp can continue.
 bool Worker::run_all() {
     if (own_registers_) {
         start(warps_);
@@ -180,7 +180,7 @@ bool Worker::run_all() {
     return true;
 }
 
-// Runs each of these warps until it ends, waits or has repeated itself for a while; together where they can.
+// Runs each of these warps until it ends, waits or yields; in lockstep if possible.
 bool Worker::run_once(std::span<Warp> warps) {
     while (!warps.empty()) {
         const std::span<Warp> together = warps.first(count_in_step(warps));
@@ -188,7 +188,7 @@ bool Worker::run_once(std::span<Warp> warps) {
         if (together.size() > 1) {
             place_local(together.front());
             if (!run_in_lockstep(lanes_, together)) continue;
-            // The warp that cannot go on as the others do is first: if they parted at its fault, it is at that again.
+            // The warp that cannot continue like the others runs first. If lockstep ended at its fault, it faults again.
             if (!run(together[lanes_.went_on])) return false;
         }
         for (Warp& warp : together) {
@@ -198,7 +198,7 @@ bool Worker::run_once(std::span<Warp> warps) {
     return true;
 }
 
-// How many from the first on can run in lockstep; one, if it cannot.
+// The number of warps from the first on that can run in lockstep; 1 if the first cannot.
 std::size_t Worker::count_in_step(std::span<const Warp> warps) const {
     std::size_t count = 0;
     while (count < std::min<std::size_t>(warps.size(), most_in_step_) && can_run_in_lockstep(warps[count]) &&
@@ -226,14 +226,14 @@ Worker::Turn Worker::turn() {
     return ready ? Turn::waits : Turn::stuck;
 }
 
-// A barrier begins anew; what it counted stays until it is full again.
+// Releases a barrier and starts its next phase. The counts of the completed phase stay readable.
 void Worker::let_go(std::uint32_t barrier) {
     block_.arrived[barrier] = 0;
     block_.counted[barrier] = std::exchange(block_.votes[barrier], {});
 }
 
-// The common case: every warp that still runs stands at the same barrier as a whole, and no thread arrived from
-// afar.
+// The common case: all running warps wait at the same barrier with all their lanes, and there are no arrivals by
+// bar.arrive.
 bool Worker::release_whole_block() {
     std::uint32_t id = ~0u;
     for (const Warp& warp : warps_) {

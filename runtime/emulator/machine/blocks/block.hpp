@@ -1,4 +1,4 @@
-// What one thread needs to run blocks of a grid, one after another.
+// The state with which one thread runs blocks of a grid, one after another.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,7 @@
 
 namespace emulated::machine {
 
-/// Zeroed pages that grow and are kept from launch to launch; untouched ones cost nothing. Owned by one
-/// thread.
+/// Zeroed pages that grow and are reused by later launches. Untouched pages cost nothing. Owned by one thread.
 class Arena {
   public:
     Arena() = default;
@@ -23,7 +22,7 @@ class Arena {
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
 
-    /// At least `bytes`, 64-byte aligned, with what they held; zero where they are new. Throws:
+    /// Returns at least `bytes`, 64-byte aligned: the same memory with its content, or zeroed pages if it has to grow. Throws:
     /// std::bad_alloc.
     std::byte* take(std::size_t bytes);
 
@@ -32,14 +31,14 @@ class Arena {
     std::size_t capacity_ = 0;
 };
 
-/// Register files, shared and local memory of the block that runs. Used again from launch to launch, so that
-/// a launch like the last one allocates nothing. Not thread-safe: one for each worker.
+/// Register files, shared and local memory of the running block. They are reused, so that a launch like the previous one
+/// allocates nothing. Not thread-safe: one per worker.
 class Worker {
   public:
     void begin(GridState& grid);
-    /// Runs the block with this linear index to its end, or to its first fault.
+    /// Runs the block with this linear index until it ends or faults.
     std::optional<Fault> run_block(std::uint64_t linear);
-    /// What the blocks so far have read and written, where the request asks for it.
+    /// Moves the logged accesses of the blocks so far to `to`, if the request has a log.
     void give_log(races::AccessLog& to) {
         block_.watchdog.stop();
         to.take(log_);
@@ -50,20 +49,20 @@ class Worker {
     enum class Turn : std::uint8_t {
         done,
         goes_on,
-        waits,  ///< some warps only repeated themselves: others may have to run first
-        stuck,  ///< at a fault, or at a barrier where not all of the block can come
+        waits,  ///< some warps only looped: other blocks may have to run first
+        stuck,  ///< at a fault, or at a barrier that not all threads can reach
     };
-    /// Runs every warp until it exits, waits or has repeated itself for a while.
+    /// Runs every warp until it exits, waits or yields.
     Turn turn();
     bool has_fault() const noexcept { return lanes_.stop == Stop::fault; }
-    /// After a turn that was stuck.
+    /// Valid after `turn` returned `stuck`.
     Fault fault() { return lanes_.stop == Stop::fault ? describe() : describe_deadlock(); }
-    /// Whether a warp has got further since this was asked last.
+    /// True if a warp made progress since the last call.
     bool made_progress() noexcept {
         const std::uint64_t steps = block_.watchdog.steps();
         return std::exchange(steps_reported_, steps) != steps;
     }
-    /// `steps` of other blocks count as this one's for the watchdog, when they are more than they were.
+    /// Counts progress of other blocks as this block's for the watchdog, if `steps` has changed.
     void note_progress_elsewhere(std::uint64_t steps) noexcept {
         if (std::exchange(steps_elsewhere_, steps) == steps) return;
         block_.watchdog.note_progress();
@@ -99,7 +98,7 @@ class Worker {
     Dim3 thread_of(std::uint32_t linear) const;
     Fault::Place place_of(std::uint32_t pc, std::uint32_t thread) const;
 
-    /// What the register files hold for a launch, but for the constants.
+    /// The inputs that the content of the register files depends on, except the constants.
     struct Filled {
         std::uint64_t code = 0;  ///< Code::serial
         const std::byte* registers = nullptr;
@@ -119,19 +118,19 @@ class Worker {
     std::vector<std::uint64_t> filled_constants_;
     races::AccessLog log_;
     std::vector<AllocationCache> caches_;
-    /// Special registers that the first warp of a block finds changed, and the others.
+    /// Special registers that change for the first warp of a block, and those that change for its other warps.
     std::array<std::vector<program::Code::SpecialSlot>, 2> stale_specials_;
     std::vector<Warp> warps_;
     Lanes lanes_;
     Block block_;
-    Cluster alone_;                                           ///< of a block that is in no other
-    std::uint64_t steps_reported_ = 0, steps_elsewhere_ = 0;  ///< of a cooperative grid
-    Dim3 placed_{0, 0, 0};                                    ///< the block shape that threads_ is for
+    Cluster alone_;                                           ///< for a block without a cluster
+    std::uint64_t steps_reported_ = 0, steps_elsewhere_ = 0;  ///< for cooperative grids
+    Dim3 placed_{0, 0, 0};                                    ///< the block shape of threads_
     std::vector<std::uint32_t> threads_[3];                   ///< coordinates by linear thread index
-    bool cooperative_ = false;                                ///< blocks of its grid wait for each other
-    bool own_registers_ = false;      ///< each warp has a register file, since a warp may wait for another
-    std::uint32_t files_ = 1;         ///< register files; warps without their own take turns with them
-    std::uint32_t most_in_step_ = 1;  ///< warps that run in lockstep
+    bool cooperative_ = false;                                ///< the blocks of the grid wait for each other
+    bool own_registers_ = false;      ///< one register file per warp, because warps may wait for each other
+    std::uint32_t files_ = 1;         ///< register files; warps without their own take turns
+    std::uint32_t most_in_step_ = 1;  ///< maximum number of warps in lockstep
 };
 
 }  // namespace emulated::machine

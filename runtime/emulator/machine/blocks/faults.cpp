@@ -1,4 +1,4 @@
-// What a worker tells of a block that cannot go on.
+// Describes the faults and deadlocks of a block.
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -39,7 +39,7 @@ Fault::Kind kind_of(What what) {
     return Fault::Kind::illegal_address;
 }
 
-// Where the smallest loop around `pc` begins. Loops are backward branches: the code between one and its target.
+// The start of the smallest loop around `pc`. A loop is the code between a backward branch and its target.
 std::optional<std::uint32_t> innermost_loop(const program::Code& code, std::uint32_t pc) {
     for (std::size_t i = pc; i < code.instructions.size(); ++i) {
         const Instruction& branch = code.instructions[i];
@@ -138,7 +138,7 @@ Fault Worker::describe() {
     return fault;
 }
 
-// cooperative_groups traps where a grid waits for its blocks and was not launched for that.
+// cooperative_groups traps if a grid synchronises and was not launched cooperatively.
 void Worker::describe_trap(Fault& fault) const {
     using program::Special;
     const bool asks_for_workspace = std::ranges::any_of(code_->specials, [](const auto& slot) {
@@ -152,7 +152,7 @@ void Worker::describe_trap(Fault& fault) const {
     if (fault.caller.line != 0) static_cast<SourceLine&>(fault) = std::exchange(fault.caller, {});
 }
 
-// Which bytes of shared memory the block has.
+// Describes the range of the block's shared memory.
 void Worker::describe_shared(Fault& fault) const {
     const auto offset = static_cast<std::int64_t>(fault.address - program::shared_window);
     const bool in_window = offset >= 0 && static_cast<std::uint64_t>(offset) < program::window_bytes;
@@ -170,7 +170,7 @@ void Worker::describe_shared(Fault& fault) const {
     fault.lack = Fault::Lack::dynamic_shared_bytes;
 }
 
-// An access to the shared memory of the block with this rank in the cluster.
+// Describes an access to the shared memory of the cluster's block with this rank.
 void Worker::describe_cluster(Fault& fault, std::uint64_t rank) const {
     const auto& members = block_.cluster->members;
     if (rank >= members.size()) {
@@ -189,7 +189,7 @@ void Worker::describe_cluster(Fault& fault, std::uint64_t rank) const {
     }
 }
 
-// How the block ran, and for how long: what is needed to see why it did not end.
+// Describes for how long a block ran and what it did, to show why it does not end.
 void Worker::describe_endless(Fault& fault, std::uint32_t pc) const {
     const auto seconds = [](std::chrono::nanoseconds limit) {
         return std::chrono::duration<double>(limit).count();
@@ -222,15 +222,15 @@ void Worker::describe_endless(Fault& fault, std::uint32_t pc) const {
     if (const auto loop = innermost_loop(*code_, pc)) fault.loop = place_of(*loop, 0);
 }
 
-// A block's warps run one after another, but on a device they would all have come here: each of the others
-// gets on until it stops, for the count alone.
+// Counts the threads with the same fault. Warps run one after another, but on a device all would have reached the fault, so
+// each of the others runs until it stops.
 std::uint64_t Worker::count_others(const LaneFault& first) {
     std::uint64_t same = 0;
     block_.counting = true;
     for (std::size_t w = lanes_.warp->index + std::size_t{1}; w < warps_.size(); ++w) {
         Warp& warp = warps_[w];
         if (!own_registers_) start({&warp, 1});
-        // Those in lockstep stand where an instruction may take for granted what another of them has found.
+        // After lockstep, the cached pattern may hold only for another warp.
         for (AllocationCache& cache : caches_) cache.pattern = AllocationCache::no_pattern;
         lanes_.stop = Stop::none;
         if (run(warp) || lanes_.fault.what != first.what || lanes_.fault.pc != first.pc) continue;
@@ -240,7 +240,7 @@ std::uint64_t Worker::count_others(const LaneFault& first) {
     return same;
 }
 
-// No thread can go on: some wait at one place, some at another.
+// No thread can continue: the threads wait at different places.
 Fault Worker::describe_deadlock() const {
     struct Waiting {
         std::uint32_t pc, thread;

@@ -1,4 +1,4 @@
-// What a launch and its blocks put into register files before a warp runs: constants, parameters, special registers.
+// Fills register files before a warp runs: constants, parameters and special registers.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -11,7 +11,7 @@ namespace {
 using program::Code;
 using program::Special;
 
-// A value of a kernel's parameters, extended by its sign.
+// Reads a kernel parameter, sign-extended if its type is signed.
 std::uint64_t parameter(const std::byte* at, ptx::Type type) {
     std::uint64_t value = 0;
     const unsigned bytes = ptx::bytes_of(type);
@@ -21,7 +21,8 @@ std::uint64_t parameter(const std::byte* at, ptx::Type type) {
     return (value ^ sign) - sign;
 }
 
-// The place in the cluster, the cluster's size, its place in the grid and the grid's size in clusters, each by axis.
+// Special registers by axis: the block's position in the cluster, the cluster's size, its position in the grid, and the
+// grid's size in clusters.
 std::uint32_t cluster_special(const LaunchRequest& request, const Dim3& block, Special special) {
     const Dim3 &size = request.cluster, &grid = request.grid;
     const Dim3 values[] = {place_in(size, block),
@@ -33,7 +34,7 @@ std::uint32_t cluster_special(const LaunchRequest& request, const Dim3& block, S
     return at % 3 == 0 ? value.x : at % 3 == 1 ? value.y : value.z;
 }
 
-// How long a special register keeps its value in a register file.
+// How long the value of a special register stays valid in a register file.
 enum class Lifetime : std::uint8_t { launch, warp, block, none };
 
 Lifetime lifetime_of(Special special) {
@@ -58,7 +59,7 @@ void Worker::place_threads() {
     }
 }
 
-// What is the same for the whole launch. No kernel writes it, so what the last launch left need not be written again.
+// Fills values that are constant for the whole launch. Kernels do not write them, so values of the last launch are reused.
 void Worker::fill_registers() {
     const std::span<const Warp> files = std::span(warps_).first(files_);
     const Filled now{code_->serial,
@@ -158,7 +159,7 @@ void Worker::fill_special(const Code::SpecialSlot& slot, std::span<const Warp> w
     }
 }
 
-// What changes between two warps that run in one register file.
+// Finds the special registers that change between two warps in the same register file.
 void Worker::find_stale_specials() {
     for (auto& slots : stale_specials_) slots.clear();
     for (const Code::SpecialSlot& slot : code_->specials) {

@@ -11,7 +11,7 @@
 namespace emulated::machine {
 namespace {
 
-/// The blocks of one grid, by clusters. A team is in the queue, or one thread has it, or it is over.
+/// The blocks of one grid, by clusters. A team is queued, run by one thread, or finished.
 class Residents {
   public:
     explicit Residents(GridState& grid) : grid_(grid), left_(Team::count(*grid.request)) {
@@ -22,8 +22,8 @@ class Residents {
         }
     }
 
-    /// What one thread does. Helpers may come late or not at all. A block that only passes barriers may wait for
-    /// another one, as one that only loops may.
+    /// Runs teams in one thread. Helpers may come late or not at all. A block that only passes barriers or only loops may
+    /// wait for another block, so it yields.
     void take_turns() {
         while (Team* team = next()) {
             Worker::Turn turn = team->turn();
@@ -34,7 +34,7 @@ class Residents {
         }
     }
 
-    /// No thread runs a block any more.
+    /// Called when no thread runs a block any more.
     void give_logs(races::AccessLog& log) {
         for (const auto& team : teams_) team->give_log(log);
     }
@@ -42,7 +42,7 @@ class Residents {
   private:
     static constexpr unsigned most_turns = 64;
 
-    /// Null when nothing is left to do.
+    /// The next team; null if all are finished.
     Team* next() {
         for (;;) {
             {
@@ -51,17 +51,17 @@ class Residents {
                 if (!waiting_.empty()) {
                     Team* team = waiting_.front();
                     waiting_.pop_front();
-                    // Any block's step may be what this one waits for.
+                    // The team may have waited for any other block's step.
                     team->note_progress_elsewhere(steps_);
                     return team;
                 }
             }
             grid_.ask();
-            std::this_thread::yield();  // others have them all
+            std::this_thread::yield();  // other threads run all teams
         }
     }
 
-    /// `team` is null for one that is over.
+    /// `team` is null if it is finished.
     void give_back(Team* team) {
         const std::lock_guard lock(mutex_);
         if (team == nullptr) {
@@ -75,10 +75,10 @@ class Residents {
 
     GridState& grid_;
     std::vector<std::unique_ptr<Team>> teams_;
-    std::mutex mutex_;  // of what follows
+    std::mutex mutex_;  // guards the members below
     std::deque<Team*> waiting_;
     std::uint64_t left_;
-    std::uint64_t steps_ = 0;  // of all blocks, as the watchdog counts them
+    std::uint64_t steps_ = 0;  // progress of all blocks, in the watchdog's count
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace emulated::machine {
 namespace {
 
-/// What the job throws; null when it returns.
+/// The exception that the job throws; null if it returns.
 std::exception_ptr error_of(const std::function<void()>& job) noexcept {
     try {
         job();

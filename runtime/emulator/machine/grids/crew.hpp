@@ -1,5 +1,4 @@
-// Threads that help to run a grid: made when they are first needed, kept for as long as the process
-// lives.
+// Threads that help to run grids. They are started when first needed and live as long as the process.
 #pragma once
 
 #include <condition_variable>
@@ -11,16 +10,16 @@
 
 namespace emulated::machine {
 
-/// Thread-safe: several threads may run grids at a time; each has what helpers are free.
+/// Thread-safe: several threads may run grids at a time and share the free helpers.
 class Crew {
   public:
-    /// The process's own; a forked child gets a new one. Never destroyed: its threads wait for work until the
-    /// end.
+    /// The process's crew; a forked child gets a new one. Never destroyed, because its threads wait for work until the end
+    /// of the process.
     static Crew& get();
 
-    /// Calls `job` in this thread and in up to `workers` - 1 others, and returns when all of them have
-    /// returned. `job` must return by itself when nothing is left to do. While this thread only waits for the
-    /// others it calls `meanwhile` now and then. Throws what `job` threw, in whichever thread.
+    /// Calls `job` in this thread and in up to `workers` - 1 others, and returns when all calls have returned. `job` must
+    /// return when nothing is left to do. While this thread only waits, it calls `meanwhile` now and then. Rethrows an
+    /// exception that `job` threw in any thread.
     void work(const std::function<void()>& job, unsigned workers, const std::function<void()>& meanwhile);
 
   private:
@@ -35,7 +34,7 @@ class Crew {
 
     std::mutex mutex_;
     std::condition_variable offered_, finished_;
-    std::vector<Task*> tasks_;  ///< that still want helpers
+    std::vector<Task*> tasks_;  ///< tasks that still want helpers
     unsigned helpers_ = 0;
     pid_t process_ = 0;
 };

@@ -1,4 +1,4 @@
-// A grid: workers take blocks until there are none, or one has failed.
+// Runs a grid: workers take blocks until none are left or one has failed.
 #include "machine/grids/launch.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace emulated::machine {
 namespace {
 
-// Handlers depend on the processor, so code learns them here and not when it is translated.
+// Handlers depend on the processor, so they are looked up here and not when the code is translated.
 void link(const program::Code& code) {
     std::call_once(code.linked, [&] {
         for (std::size_t i = 0; i < code.instructions.size(); ++i) {
@@ -33,8 +33,7 @@ void link(const program::Code& code) {
     });
 }
 
-/// A thread's worker, whose memory the next launch uses again. Static objects may still launch when it is
-/// gone.
+/// A thread's worker, whose memory the next launch reuses. Destructors of static objects may launch after it is destroyed.
 thread_local bool worker_is_gone = false;
 struct OwnWorker {
     ~OwnWorker() { worker_is_gone = true; }
@@ -50,7 +49,7 @@ void run_blocks(GridState& grid, Worker& worker) {
     }
 }
 
-// The same for clusters. A thread runs all blocks of a cluster, so that their shared memory is its own.
+// Runs clusters. One thread runs all blocks of a cluster, so their shared memory needs no locks.
 void run_clusters(GridState& grid) {
     Team team(grid);
     for (;;) {
@@ -77,7 +76,7 @@ void take_blocks(GridState& grid, Worker& worker) {
     worker.give_log(*grid.request->log);
 }
 
-// What one thread does for a grid.
+// The job of one thread in a grid.
 void take_blocks(GridState& grid) {
     if (grid.request->cluster.count() > 1) return run_clusters(grid);
     if (worker_is_gone) {
@@ -88,7 +87,7 @@ void take_blocks(GridState& grid) {
     take_blocks(grid, own.worker);
 }
 
-// No thread was running when it was noticed.
+// The fault for a cancellation that was noticed between blocks.
 Fault cancelled_before_a_block(const LaunchRequest& request) {
     Fault fault;
     fault.kind = Fault::Kind::cancelled;

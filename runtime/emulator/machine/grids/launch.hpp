@@ -1,4 +1,4 @@
-// Runs one grid of a kernel to its end, or to its first fault.
+// Runs one grid of a kernel until it ends or faults.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace emulated::machine {
 
-/// Runs the grid. Returns the first fault, or nothing. Never throws on behalf of a kernel. Thread-safe.
+/// Returns the first fault, or nothing. A faulting kernel causes no exception. Thread-safe.
 std::optional<Fault> launch(const LaunchRequest& request);
 
 }  // namespace emulated::machine

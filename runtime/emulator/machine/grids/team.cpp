@@ -16,7 +16,7 @@ std::uint64_t Team::count(const LaunchRequest& request) noexcept {
     return request.grid.count() / request.cluster.count();
 }
 
-// All blocks are there before the first one runs.
+// All blocks are initialised before the first one runs.
 void Team::start(std::uint64_t number) {
     const Dim3 &size = request_.cluster, &grid = request_.grid;
     const std::uint64_t across = grid.x / size.x, down = grid.y / size.y;

@@ -9,22 +9,22 @@
 
 namespace emulated::machine {
 
-/// Keeps its blocks and gives each its turn. Any thread may go on with it, one at a time.
+/// Keeps its blocks and runs them in turns. Any thread may run it, but only one at a time.
 class Team {
   public:
     /// Throws: std::bad_alloc.
     explicit Team(GridState& grid);
 
-    /// How many teams a grid is shared out to.
+    /// The number of teams of a grid.
     static std::uint64_t count(const LaunchRequest& request) noexcept;
-    /// Begins the team with this number, after the one before is over.
+    /// Starts the team with this number, after the previous one has finished.
     void start(std::uint64_t number);
-    /// A turn for each block that goes on.
+    /// Runs each unfinished block for one turn.
     Worker::Turn turn();
-    /// After a turn that was stuck.
+    /// Valid after `turn` returned `stuck`.
     Fault fault() { return stuck_->fault(); }
 
-    /// As of a Worker, for teams that wait for each other.
+    /// As in Worker, for teams that wait for each other.
     bool made_progress() noexcept;
     void note_progress_elsewhere(std::uint64_t steps) noexcept { elsewhere_ = steps; }
     void give_log(races::AccessLog& to);

@@ -1,4 +1,4 @@
-// Asynchronous copies, and barriers in shared memory (machine/transfers, machine/mbarrier): the instructions.
+// Handlers of asynchronous copies and mbarriers (machine/transfers, machine/mbarrier).
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -34,7 +34,7 @@ std::byte* fail(Lanes& s, const Instruction* i, LaneFault::What what, unsigned l
     return nullptr;
 }
 
-// Null: a fault. Space::generic is the cluster's shared memory, Space::shared the block's own.
+// Returns null after a fault. Space::generic is the cluster's shared memory, Space::shared the block's own.
 std::byte* place(Lanes& s, const Instruction* i, unsigned lane, const Access& access) {
     using What = LaneFault::What;
     const auto [space, address, bytes, alignment, write] = access;
@@ -57,7 +57,7 @@ void log_access(Lanes& s, u64 address, u32 bytes, races::Access access) {
 
 // --- cp.async ----------------------------------------------------------------------------------------------
 
-// Where the last instruction found its source, the other lanes' mostly lie too.
+// The sources of other lanes are mostly in the allocation of the last one.
 const std::byte* source_of(Lanes& s, const Instruction* i, unsigned lane, u64 address, u32 bytes,
                            u32 alignment) {
     AllocationCache& cache = s.caches[i->extra];
@@ -125,7 +125,7 @@ const Instruction* complain(Lanes& s, const Instruction* i, unsigned lane, u64 a
 
 constexpr const char* not_initialised = "it is not initialised (mbarrier.init)";
 
-// Calls act(lane, where its object lies) for each lane: what is wrong there, or null. Null: a fault.
+// Calls act(lane, host address of its object) for each lane, which returns an error or null. Returns null after a fault.
 template <class Act>
 const Instruction* each_object(Lanes& s, const Instruction* i, u32 slot, bool writes, const Act& act) {
     const u64* addresses = lanes_at<u64>(s, slot);
@@ -137,7 +137,7 @@ const Instruction* each_object(Lanes& s, const Instruction* i, u32 slot, bool wr
     return i + 1;
 }
 
-// The same of objects that are initialised, which `act` changes.
+// The same for initialised mbarriers, which `act` changes.
 template <class Act>
 const Instruction* each_barrier(Lanes& s, const Instruction* i, u32 slot, const Act& act) {
     return each_object(s, i, slot, true, [&](unsigned l, std::byte* at) -> Mbarrier::Error {
@@ -178,7 +178,7 @@ const Instruction* count_bytes(Lanes& s, const Instruction* i) {
 
 enum class Arrival : std::uint8_t { plain, expects_bytes, does_not_complete };
 
-// The result is the object as it was before.
+// The result is the mbarrier's state before the arrival.
 template <bool Drops, Arrival How>
 const Instruction* arrive(Lanes& s, const Instruction* i) {
     const u32* count = lanes_at<u32>(s, i->operand[2]);
@@ -200,8 +200,8 @@ const Instruction* arrive(Lanes& s, const Instruction* i) {
     return next;
 }
 
-// A phase that is not over is tested again after the copies that it waits for are done. Nobody else may be running: the
-// group gives way to the others before it goes on.
+// If the phase is not over, the copies that it waits for are performed and it is tested again. If it is still not over, the
+// group yields, because others may have to run first.
 template <bool Parity>
 const Instruction* test(Lanes& s, const Instruction* i) {
     const u64* addresses = lanes_at<u64>(s, i->operand[1]);
@@ -250,7 +250,8 @@ const Instruction* pending_count(Lanes& s, const Instruction* i) {
     return i + 1;
 }
 
-// Arrives when the lane's copies so far are done; unless the phase expects this arrival, it is one more.
+// Arrives when the lane's copies so far are complete. Without `Expected` the arrival is added to those that the phase
+// expects.
 template <bool Expected>
 const Instruction* arrive_after_copies(Lanes& s, const Instruction* i) {
     return each_barrier(s, i, i->operand[0],
@@ -273,7 +274,7 @@ const Instruction* arrive_after_copies(Lanes& s, const Instruction* i) {
 
 constexpr u32 bulk_alignment = 16;
 
-// One lane's copy to one destination. False: a fault.
+// Adds one lane's copy to one destination. Returns false after a fault.
 bool add_bulk_copy(Lanes& s, const Instruction* i, unsigned lane, Transfer transfer, const Access& to,
                    u64 barrier) {
     transfer.to = place(s, i, lane, to);
@@ -319,7 +320,7 @@ const Instruction* wait_for_bulk_copies(Lanes& s, const Instruction* i) {
 
 }  // namespace
 
-// Operands: destination, source, bytes, and the mbarrier and the mask of blocks where the instruction has them.
+// Operands: destination, source, bytes, and optionally the mbarrier and the mask of blocks.
 const Instruction* begin_bulk_copy(Lanes& s, const Instruction* i, Reduction reduce) {
     const u64* to = lanes_at<u64>(s, i->operand[0]);
     const u64* from = lanes_at<u64>(s, i->operand[1]);
@@ -328,7 +329,7 @@ const Instruction* begin_bulk_copy(Lanes& s, const Instruction* i, Reduction red
     const u64* barriers = to_shared ? lanes_at<u64>(s, i->operand[3]) : nullptr;
     const bool from_shared = (i->bits & Instruction::from_shared) != 0;
     const bool multicast = (i->bits & Instruction::multicast) != 0;
-    // An H100 refuses it as an illegal instruction, whatever the PTX ISA says of a block's own cluster.
+    // An H100 refuses it as an illegal instruction, although the PTX ISA allows a block's own cluster.
     if (reduce == nullptr && to_shared && from_shared && s.block->cluster->members.size() == 1)
         return misuse(
             s, i, s.mask,
@@ -363,7 +364,7 @@ const Instruction* begin_bulk_copy(Lanes& s, const Instruction* i, Reduction red
                 return nullptr;
             continue;
         }
-        // To the same place in each block, and a signal to the mbarrier at the same place there.
+        // The copy goes to the same offset in each block and signals the mbarrier at the same offset there.
         const auto moved = [](u64 address, unsigned rank) {
             return program::shared_window + (address - program::shared_window) % program::cluster_stride +
                    (rank + u64{1}) * program::cluster_stride;
@@ -377,7 +378,7 @@ const Instruction* begin_bulk_copy(Lanes& s, const Instruction* i, Reduction red
     return i + 1;
 }
 
-// Operands: the registers of the values, as a list, then the address and the mbarrier.
+// Operands: the list of the values' registers, the address and the mbarrier.
 const Instruction* begin_remote_write(Lanes& s, const Instruction* i, Reduction reduce, unsigned bytes) {
     const u64* to = lanes_at<u64>(s, i->operand[1]);
     const u64* barriers = lanes_at<u64>(s, i->operand[2]);

@@ -1,4 +1,4 @@
-// Calls: direct, through pointers, and the frames of functions that may be entered again before they return.
+// Handlers of calls, direct and through pointers, and the stack frames of functions that can be re-entered.
 #include <algorithm>
 #include <cstring>
 
@@ -13,13 +13,13 @@ using program::Code;
 
 // --- calls -------------------------------------------------------------------------------------------------
 
-// Each lane keeps where it returns to, so groups from different call sites can run a function together.
+// Each lane keeps its return position, so that groups from different call sites can run a function together.
 const Instruction* enter(Lanes& s, const Instruction* i, u32 return_slot, u32 start) {
     const u32 next = index_of(s, i) + 1;
     u32* back = lanes_at<u32>(s, return_slot);
     for (const unsigned l : LanesOf{s.mask}) back[l] = next;
     ++s.depth;
-    s.yield_pc = ~0u;  // no group is deeper: the deepest run first
+    s.yield_pc = ~0u;  // no group is deeper, and the deepest runs first
     if (--s.budget == 0) return spent(s, i, start);
     if (!s.alone) return reselect(s, start);
     return s.code + start;
@@ -57,7 +57,7 @@ const Code::Callee* callee_at(const Lanes& s, u64 address) {
     return found == callees.end() ? nullptr : &*found;
 }
 
-// Places of a call as the instruction lists them.
+// The source or destination registers in a call's list.
 struct Places {
     Places(const Lanes& s, const Instruction* i) : at(s.lists + i->operand[0]), count(i->count) {}
     Code::Place operator[](std::size_t k) const { return {at[2 * k], at[2 * k + 1]}; }
@@ -65,7 +65,6 @@ struct Places {
     unsigned count;
 };
 
-// A lane's value from one place to another.
 void copy_lane(Lanes& s, unsigned lane, const Code::Place& from, u32 to) {
     const std::size_t offset = std::size_t{lane} * from.bytes;
     std::memcpy(s.registers + to + offset, s.registers + from.offset + offset, from.bytes);
@@ -79,7 +78,7 @@ bool fits(const std::vector<Code::Place>& formals, const Places& given) {
     return true;
 }
 
-// Lanes whose pointers differ call one function after the other: those of another function come here again.
+// Calls the function of the first active lane. Lanes with other pointers run this instruction again afterwards.
 const Instruction* call_pointer(Lanes& s, const Instruction* i) {
     const u64* pointers = lanes_at<u64>(s, i->operand[1]);
     const u64 address = pointers[__builtin_ctz(s.mask)];
@@ -100,7 +99,7 @@ const Instruction* call_pointer(Lanes& s, const Instruction* i) {
     return enter(s, i, callee->return_slot, callee->start);
 }
 
-// Lanes that called different functions may stand here together.
+// The lanes may have called different functions.
 const Instruction* take_results(Lanes& s, const Instruction* i) {
     const u64* pointers = lanes_at<u64>(s, i->operand[1]);
     const Places results(s, i);
@@ -113,9 +112,9 @@ const Instruction* take_results(Lanes& s, const Instruction* i) {
     return i + 1;
 }
 
-// --- frames on the lanes' stacks, which lie in their local memory ------------------------------------------
+// --- frames on the lanes' stacks, which are in local memory -----------------------------------------------
 
-// Lanes whose stack cannot grow by so much.
+// Lanes whose stack cannot grow by `bytes`.
 u32 overflowing(const Lanes& s, const u32* stack, u64 bytes) {
     return lanes_where(s.mask, [&](unsigned l) { return stack[l] + bytes > s.local_bytes; });
 }
@@ -138,7 +137,7 @@ const Instruction* leave_frame(Lanes& s, const Instruction* i) {
     return i + 1;
 }
 
-// alloca. A stack that would leave its place is a fault, before anything is written there.
+// alloca. A stack overflow is a fault, before anything is written.
 const Instruction* stack_allocate(Lanes& s, const Instruction* i) {
     u64* addresses = lanes_at<u64>(s, i->operand[0]);
     u32* stack = lanes_at<u32>(s, i->operand[1]);
@@ -152,7 +151,7 @@ const Instruction* stack_allocate(Lanes& s, const Instruction* i) {
             over |= 1u << l;
             continue;
         }
-        // What comes next keeps its alignment. The result may lie where the size lay: it is written last.
+        // Keeps the stack aligned. The result is written last, because its register may be that of the size.
         stack[l] = static_cast<u32>(std::min(start + (bytes[l] + 15) / 16 * 16, s.local_bytes));
         addresses[l] = program::local_window + start;
     }
@@ -180,7 +179,7 @@ const Instruction* stack_restore(Lanes& s, const Instruction* i) {
     return wrong == 0 ? i + 1 : fault(s, i, LaneFault::What::stack, wrong);
 }
 
-// Frames keep their alignment, so that local variables above them have theirs.
+// Frame sizes are rounded up, so that local variables above a frame stay aligned.
 u32 frame_bytes(const Instruction* i) { return static_cast<u32>((i->immediate + 15) / 16 * 16); }
 
 template <bool Saves>

@@ -1,4 +1,4 @@
-// Branches, exits, barriers, clocks.
+// Handlers of branches, exits, barriers and clocks.
 #include "machine/control.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace emulated::machine {
 namespace {
 
-// Goes on at `next`, unless it is another group's turn.
+// Continues at `next`, unless another group must run.
 const Instruction* proceed(Lanes& s, const Instruction* i, u32 next, bool backward) {
     if (backward) {
         if (--s.budget == 0) return spent(s, i, next);
@@ -29,7 +29,7 @@ const Instruction* bra(Lanes& s, const Instruction* i) {
     return proceed(s, i, static_cast<u32>(i->immediate), i->bits & Instruction::backward);
 }
 
-// Lanes that go the other way wait as a group of their own; those that are behind in the text run.
+// Splits the group at a branch. The lanes that are earlier in the code run; the others wait as a group.
 const Instruction* diverge(Lanes& s, const Instruction* i, u32 taken) {
     const auto target = static_cast<u32>(i->immediate);
     const u32 next = index_of(s, i) + 1;
@@ -44,7 +44,7 @@ const Instruction* diverge(Lanes& s, const Instruction* i, u32 taken) {
     return proceed(s, i, jump_first ? target : next, jump_first);
 }
 
-/// Which lanes of the warps in lockstep have a true predicate.
+/// The values of a predicate over the lanes of all warps in lockstep.
 struct Truth {
     bool anywhere = false, everywhere = true;
 };
@@ -93,7 +93,7 @@ const Instruction* guard(Lanes& s, const Instruction* i) {
     const u32 taken = s.mask & p;
     if (taken == 0) return next(s, i + i->immediate);
     s.unguarded = s.mask;
-    // A mask that stays is not written: where the next instructions' results go would wait for it.
+    // An unchanged mask is not written, because later instructions would wait for the write to choose their destination.
     if (taken != s.mask) {
         s.mask = taken;
         s.write_mask = taken | s.dead;
@@ -111,7 +111,7 @@ const Instruction* unguard(Lanes& s, const Instruction* i) {
     return next(s, i + 1);
 }
 
-// Nobody can wait for these copies any more.
+// Nothing can wait for these copies any more.
 __attribute__((noinline)) void end_transfers(Lanes& s) {
     s.warp->copies.finish(s.mask);
     s.block->cluster->transfers.finish_thread(s.warp, s.mask);
@@ -119,7 +119,7 @@ __attribute__((noinline)) void end_transfers(Lanes& s) {
 
 const Instruction* exit(Lanes& s, const Instruction*) {
     s.block->watchdog.note_progress();
-    if (s.warp->has_transfers) end_transfers(s);  // not in lockstep
+    if (s.warp->has_transfers) end_transfers(s);  // false in lockstep
     s.warp->exited |= s.mask;
     s.stop = Stop::exited;
     return nullptr;
@@ -127,7 +127,7 @@ const Instruction* exit(Lanes& s, const Instruction*) {
 
 const Instruction* trap(Lanes& s, const Instruction* i) { return fault(s, i, LaneFault::What::trap); }
 
-// Whether all warps in lockstep name the first one's barrier, and nothing is counted.
+// True if all warps in lockstep name the same barrier, without a thread count or a reduction.
 bool agree_on_barrier(Lanes& s, const Instruction* i) {
     if (i->bits & (Instruction::has_count | Instruction::counts)) return false;
     const std::byte* registers = s.registers + i->operand[0];
@@ -191,9 +191,9 @@ u64 nanoseconds(clockid_t clock) {
     return static_cast<u64>(now.tv_sec) * 1'000'000'000u + static_cast<u64>(now.tv_nsec);
 }
 
-// "Suspends the thread for a sleep duration approximately close to the delay t, in [0, 2*t]", a millisecond at most: the
-// lanes sleep together, as long as the first of them asks. While others can run, they do: what is slept for is often what
-// they have to do.
+// "Suspends the thread for a sleep duration approximately close to the delay t, in [0, 2*t]", here at most a millisecond.
+// All lanes sleep as long as the first one asks. If other groups or warps can run, they run instead, because the lanes
+// often sleep until those have done something.
 const Instruction* sleep(Lanes& s, const Instruction* i) {
     if (!s.alone || s.block->warps_take_turns) {
         s.pc = index_of(s, i) + 1;
@@ -203,7 +203,7 @@ const Instruction* sleep(Lanes& s, const Instruction* i) {
     const u32* delays = lanes_at<u32>(s, i->operand[0]);
     u32 delay = 1'000'000;
     for (const unsigned l : LanesOf{s.mask}) delay = std::min(delay, delays[l]);
-    constexpr u32 shortest_sleep = 100'000;  // of the system's
+    constexpr u32 shortest_sleep = 100'000;  // of the operating system
     const u64 end = nanoseconds(CLOCK_MONOTONIC) + delay;
     if (delay >= shortest_sleep) std::this_thread::sleep_for(std::chrono::nanoseconds(delay));
     while (nanoseconds(CLOCK_MONOTONIC) < end) {

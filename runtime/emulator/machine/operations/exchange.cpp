@@ -1,5 +1,4 @@
-// What the lanes of a warp do together: votes, matches, reductions. They wait for each other as on Volta and
-// later.
+// Handlers of votes, matches and warp reductions. The lanes wait for each other, as on Volta and later.
 #include "machine/groups.hpp"
 #include "machine/registry.hpp"
 #include "machine/warp.hpp"
@@ -85,7 +84,7 @@ const Instruction* is_space(Lanes& s, const Instruction* i) {
                : Space == Flag::param          ? in(program::param_window)
                : Space == Flag::constant
                    ? constant()
-                   // whatever lies in no other space's window
+                   // any address outside the windows of the other spaces
                    : a[l] >= program::param_window + program::window_bytes && !constant();
     });
     write_predicate(s, i->operand[0], truth);

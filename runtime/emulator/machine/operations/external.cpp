@@ -1,4 +1,4 @@
-// printf, assert and cudaGraphSetConditional: what CUDA gives kernels without a body in PTX.
+// printf, assert and cudaGraphSetConditional: functions that CUDA provides to kernels without a body in PTX.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -13,7 +13,7 @@
 namespace emulated::machine {
 namespace {
 
-// Bytes of this process behind an address of a thread, or null. `left` becomes how many follow.
+// The host address for an address of a thread, or null. Sets `left` to the number of bytes from there.
 const std::byte* bytes_at(const Lanes& s, unsigned lane, u64 address, u64& left) {
     const auto window = [&](u64 start, u64 bytes, const std::byte* host) -> const std::byte* {
         if (address - start >= bytes) return nullptr;
@@ -28,10 +28,10 @@ const std::byte* bytes_at(const Lanes& s, unsigned lane, u64 address, u64& left)
     return found ? window(found->base, found->bytes, found->host) : nullptr;
 }
 
-// What one printf can print: the size of CUDA's buffer for printf, which holds what all of them print.
+// The maximum output of one printf: the size of CUDA's printf buffer, which holds the output of all of them.
 constexpr std::size_t most_printed = std::size_t{1} << 20;
 
-// A text that ends with 0 inside its memory, or nothing. Longer ones than can be printed are cut.
+// Reads a NUL-terminated string. Returns nothing if it does not end inside its memory. Cuts strings that are too long.
 std::optional<std::string> text_at(const Lanes& s, unsigned lane, u64 address) {
     u64 left = 0;
     const auto* from = reinterpret_cast<const char*>(bytes_at(s, lane, address, left));
@@ -42,7 +42,7 @@ std::optional<std::string> text_at(const Lanes& s, unsigned lane, u64 address) {
     return std::string(from, most_printed);
 }
 
-// One conversion after '%': %-8.3lf.
+// One conversion after '%', for example -8.3lf.
 struct Conversion {
     std::string flags;
     std::optional<int> width, precision;
@@ -74,7 +74,7 @@ class Printer {
     int count() const { return count_; }
 
   private:
-    // `at` is behind the '%', and behind the conversion afterwards.
+    // `at` is the position after the '%', and is moved past the conversion.
     Conversion read_conversion(const std::string& format, std::size_t& at) {
         Conversion made;
         while (at < format.size() && std::strchr("-+ #0", format[at])) made.flags += format[at++];
@@ -92,7 +92,7 @@ class Printer {
         return made;
     }
 
-    // A width or precision: digits, or the next argument. No more than can be printed.
+    // Reads a width or precision: digits, or the next argument. Limited to what can be printed.
     std::optional<int> read_number(const std::string& format, std::size_t& at) {
         constexpr s64 most = most_printed;
         if (at < format.size() && format[at] == '*') {
@@ -106,7 +106,7 @@ class Printer {
         return at == first ? std::nullopt : std::optional(static_cast<int>(number));
     }
 
-    // Arguments lie one after another, each at its own alignment, as varargs promote them.
+    // Reads an argument. Each has the alignment of its type after the promotions of varargs.
     template <class T>
     T next() {
         at_ = (at_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
@@ -152,10 +152,10 @@ class Printer {
             const auto string = text_at(lanes_, lane_, next<u64>());
             return append(text, head + "s", string ? string->c_str() : "(unreadable string)");
         }
-        text += head + conversion.length + conversion.letter;  // no conversion that C has
+        text += head + conversion.length + conversion.letter;  // a conversion that C does not have
     }
 
-    // As `ll` prints it.
+    // The argument, extended to the width that `ll` prints.
     template <class Wide, class Int, class Short, class Char>
     Wide integer(const Conversion& conversion) {
         if (conversion.length.find_first_of("lLqjzt") != std::string::npos) return next<Wide>();
@@ -191,7 +191,7 @@ const Instruction* print(Lanes& s, const Instruction* i) {
             std::fflush(stdout);
         }
     }
-    // Output takes long: the watchdog must not wait for as many lines as it does for branches.
+    // Output is slow, so it uses up more of the watchdog's budget than a branch.
     constexpr u32 cost = 256;
     s.budget = s.budget > cost ? s.budget - cost : 1;
     return i + 1;

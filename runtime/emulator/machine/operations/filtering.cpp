@@ -9,10 +9,10 @@ namespace {
 
 using std::int64_t;
 
-// A normalised coordinate keeps 21 bits of fraction when it is multiplied by the extent.
+// The number of fraction bits that a normalised coordinate keeps when it is multiplied by the extent.
 constexpr int normalized_bits = 21;
 
-// From 2^24 on floats are even: 0 after wrapping or mirroring, and outside of every image.
+// From 2^24 on all floats are even: they are 0 after wrapping or mirroring, and otherwise outside every image.
 double finite(double coordinate) {
     constexpr double most = 1 << 24;
     return std::isnan(coordinate) ? 0 : std::clamp(coordinate, -most, most);
@@ -23,7 +23,7 @@ int64_t scaled(double normalized, std::uint32_t extent) {
     return static_cast<int64_t>(std::floor(finite(normalized) * one)) * extent;
 }
 
-// Half of the 256th part is added before bits are dropped.
+// Rounds: half of 1/256 is added before bits are dropped.
 constexpr std::uint32_t part_of(std::uint32_t whole, std::uint32_t share) {
     return (whole * share + 128) >> 8;
 }
@@ -40,14 +40,14 @@ double power_of_two(int exponent) {
     return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << fraction_bits);
 }
 
-// To so many significant bits, halfway cases away from 0.
+// Rounds to `bits` significant bits, halfway cases away from 0.
 double rounded(double number, int bits) {
     const int dropped = fraction_bits + 1 - bits;
     const std::uint64_t last = std::uint64_t{1} << dropped;
     return std::bit_cast<double>((std::bit_cast<std::uint64_t>(number) + last / 2) & ~(last - 1));
 }
 
-// The texels of a slice are shifted to the largest one's exponent; what lies below so many bits is cut off.
+// Shifts the texels of a slice to the exponent of the largest one, and cuts them off after `bits` bits.
 double mixed_slice(Parts slice, int bits) {
     double largest = 0;
     for (const Part& part : slice) largest = std::max(largest, std::fabs(part.number));
@@ -59,7 +59,7 @@ double mixed_slice(Parts slice, int bits) {
     return static_cast<double>(sum) * power_of_two(exponent - bits - 8);
 }
 
-// Infinities and NaN as plain arithmetic has them.
+// Infinities and NaN behave as in ordinary arithmetic.
 double plain_sum(Parts slice, Parts next) {
     double sum = 0;
     for (const Parts& parts : {slice, next}) {
@@ -77,7 +77,7 @@ double mixed(Parts slice, Parts next, int bits) {
 
 // --- sRGB ---
 
-// In 1/16384, as an H100 returns them.
+// In units of 1/16384, as an H100 returns them.
 constexpr std::array<std::uint16_t, 256> linear_light{
     0,     5,     10,    15,    20,    25,    30,    35,    40,    45,    50,    55,    60,    66,    72,
     78,    85,    92,    99,    107,   115,   123,   131,   140,   150,   159,   169,   180,   190,   201,
@@ -102,7 +102,7 @@ constexpr std::array<std::uint16_t, 256> linear_light{
 }  // namespace
 
 Mix mix_at(double coordinate, bool normalized, std::uint32_t extent) noexcept {
-    // In 1/256 of a texel, rounded half up, and measured from the middle of the first texel.
+    // In units of 1/256 of a texel, rounded half up, relative to the centre of the first texel.
     constexpr int rest = normalized_bits - 8;
     const int64_t at = normalized ? (scaled(coordinate, extent) + (1 << (rest - 1))) >> rest
                                   : static_cast<int64_t>(std::floor(finite(coordinate) * 256 + 0.5));
@@ -134,11 +134,12 @@ double mixed_floats(Parts slice, Parts next) noexcept { return mixed(slice, next
 double mixed_halves(Parts slice, Parts next) noexcept { return mixed(slice, next, 11); }
 
 double mixed_integers(Parts slice, Parts next, const memory::TexelFormat& format) noexcept {
-    std::int32_t sum = 0;  // in 1/256
+    std::int32_t sum = 0;  // in units of 1/256
     for (const Parts& parts : {slice, next}) {
         for (const Part& part : parts) sum += part.integer * static_cast<std::int32_t>(part.share);
     }
-    // The result has 16 bits, whatever the texels have. Sums of texels of 8 bits have them already, and are stretched.
+    // The result always has 16 bits. Weighted sums of 8-bit texels have 16 bits already and are stretched to the full
+    // range.
     const bool wide = format.channel_bytes == 2;
     if (format.kind == memory::TexelFormat::Kind::unsigned_integer) {
         const std::int32_t value = wide ? (sum + 128) >> 8 : sum + ((sum + 128) >> 8);

@@ -1,4 +1,4 @@
-// malloc and free in kernels; new and delete are calls of them.
+// malloc and free in kernels; new and delete call them.
 #include <bit>
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ SourceLine line_of(const Lanes& s, const Instruction* i) {
     return {code.files[line.file], line.source};
 }
 
-// As far as the standard says; an alignment that is not a power of two gets no memory.
+// Returns null if the alignment is not a power of two, or if the launch has no heap.
 const Instruction* allocate(Lanes& s, const Instruction* i) {
     DeviceHeap* heap = s.block->grid->request->heap;
     u64* results = lanes_at<u64>(s, i->operand[0]);

@@ -18,7 +18,7 @@ using Address = Sampler::Address;
 
 constexpr std::int64_t outside = -1;
 
-// What a texel index outside [0, extent) means: another one, or the border.
+// Maps a texel index outside [0, extent) to another texel or to the border.
 std::int64_t resolve(std::int64_t index, std::int64_t extent, Address mode) {
     if (index >= 0 && index < extent) return index;
     switch (mode) {
@@ -72,7 +72,7 @@ std::uint32_t integer_at(const TexelFormat& format, const std::byte* bytes) {
     return read_as<std::uint32_t>(bytes);
 }
 
-// The largest value is 1; of signed ones the two smallest are -1.
+// The largest value becomes 1; the two smallest signed values become -1.
 double promoted(const TexelFormat& format, std::uint32_t value) {
     const unsigned bits = 8u * format.channel_bytes;
     if (format.kind == TexelFormat::Kind::unsigned_integer)
@@ -133,7 +133,7 @@ namespace {
 
 // --- cubes ---
 
-// What a face takes for m, s and t: coordinates of the direction, or their negatives (the programming guide's table).
+// The axes of a face: how the programming guide's table computes m, s and t from the direction.
 struct Axis {
     unsigned coordinate;
     double sign;
@@ -152,8 +152,8 @@ struct CubeTexel {
     std::int64_t x = 0, y = 0;
 };
 
-// The texel that touches one at an edge, which lies on the face behind that edge: `beyond` has it one step outside of its
-// face, in x or in y. In units of half a texel from the cube's middle, faces lie at `width` and texels at odd numbers.
+// The neighbour of an edge texel on the adjacent face. `beyond` is one step outside its face, in x or in y. In units of
+// half a texel from the cube's centre, faces are at `width` and texels at odd numbers.
 CubeTexel across_edge(const CubeTexel& beyond, std::int64_t width) {
     const Face& from = faces[beyond.face];
     const auto w = static_cast<double>(width);
@@ -170,7 +170,7 @@ CubeTexel across_edge(const CubeTexel& beyond, std::int64_t width) {
     return {number, texel(faces[number].s), texel(faces[number].t)};
 }
 
-// Beyond a corner, where there is no texel, lies the mean of the three that meet there.
+// At a corner there is no fourth texel; the mean of the three that meet there is used.
 Texel read_across_edges(const Texels& texels, const Image& level, std::int64_t x, std::int64_t y,
                         std::uint32_t slice) {
     const std::int64_t width = level.width;
@@ -207,7 +207,7 @@ Texel read_or_border(const Texels& texels, const Image& level, std::int64_t x, s
                        static_cast<std::uint32_t>(slice));
 }
 
-// How the texels of a channel are mixed depends on what they are.
+// Mixes the texels of one channel by the rule for their format.
 double mixed_channel(const ImageObject& texture, Parts slice, Parts next, unsigned channel) {
     const TexelFormat& format = texture.image.format;
     if (format.kind == TexelFormat::Kind::floating)
@@ -216,7 +216,7 @@ double mixed_channel(const ImageObject& texture, Parts slice, Parts next, unsign
                                                : mixed_integers(slice, next, format);
 }
 
-/// The two texels along an axis that are mixed, as the address mode has them, and the second's share in 1/256.
+/// The two texels along an axis that are mixed, after the address mode, and the weight of the second in 1/256.
 struct Pair {
     std::array<std::int64_t, 2> index{0, 0};
     std::uint32_t share = 0;
@@ -225,7 +225,7 @@ struct Pair {
 Pair pair_at(double at, bool normalized, std::uint32_t extent, Address mode) {
     const Mix mix = mix_at(at, normalized, extent);
     Pair made{{resolve(mix.texel, extent, mode), resolve(mix.texel + 1, extent, mode)}, mix.share};
-    // A clamped coordinate lies in the middle of the outermost texel.
+    // A clamped coordinate is at the centre of the outermost texel.
     if (mode == Address::clamp && made.index[0] == made.index[1]) made.share = 0;
     return made;
 }
@@ -237,7 +237,7 @@ Texel filtered(const Texels& texels, const Image& image, const SamplePlace& plac
     std::array<Pair, 3> axes;
     for (unsigned d = 0; d < place.dimensions; ++d)
         axes[d] = pair_at(place.at[d], sampler.normalized_coordinates, extents[d], sampler.address[d]);
-    // One dimension is filtered as two at y = 0, half of which lies above the only row; a layer is not.
+    // A one-dimensional image is filtered as two-dimensional at y = 0, half of which is above the only row. Layers are not.
     if (place.dimensions == 1 && !image.layered) axes[1] = pair_at(0, false, 1, sampler.address[1]);
     if (place.dimensions < 3) axes[2].index[0] = place.slice;
     const Shares shares = shares_of(axes[0].share, axes[1].share, axes[2].share);
@@ -291,7 +291,7 @@ Texel sample(const Texels& texels, const SamplePlace& place) {
         return sample_level(texels, texture.level(static_cast<std::size_t>(number)), place);
     };
     if (!sampler.mixes_levels) return read(std::floor(level + 0.5));
-    const double rounded = std::floor(level * 256 + 0.5) / 256;  // as weights between texels are
+    const double rounded = std::floor(level * 256 + 0.5) / 256;  // like the weights between texels
     const double first = std::floor(rounded), weight = rounded - first;
     Texel made = read(first);
     if (weight == 0) return made;
@@ -334,7 +334,7 @@ CubePlace on_cube(const Vector3& direction) noexcept {
     const std::uint32_t number = 2 * axis + (direction[axis] >= 0 ? 0 : 1);
     const Face& face = faces[number];
     const double m = face.m.of(direction);
-    if (!(m > 0)) return {0, 0.5, 0.5};  // no direction
+    if (!(m > 0)) return {0, 0.5, 0.5};  // the zero vector or NaN
     return {number, (face.s.of(direction) / m + 1) / 2, (face.t.of(direction) / m + 1) / 2};
 }
 

@@ -1,5 +1,5 @@
-// cvt into and from the formats that a register holds two of, and into tf32: with the rounding, .relu and .satfinite
-// that the instruction names. A value is a double in between, which holds each of these formats exactly.
+// cvt to and from formats that are packed in pairs, and to tf32, with the instruction's rounding, .relu and .satfinite.
+// Values are converted through double, which represents each of these formats exactly.
 #include "program/small_formats.hpp"
 
 #include <bit>
@@ -17,7 +17,7 @@ using program::SmallFormat;
 
 struct Layout {
     unsigned mantissa, exponent;  ///< stored bits
-    bool has_infinity;            ///< else the greatest exponent is one of numbers, but for the last mantissa
+    bool has_infinity;            ///< otherwise only the last mantissa of the greatest exponent is NaN
     u32 nan;
     unsigned bits() const { return 1 + mantissa + exponent; }
     int bias() const { return (1 << (exponent - 1)) - 1; }
@@ -25,7 +25,7 @@ struct Layout {
     u32 greatest() const { return (has_infinity ? infinity() : nan) - 1; }
 };
 
-// By SmallFormat; f32 and f64 are only converted from.
+// Indexed by SmallFormat. f32 and f64 are only sources.
 constexpr Layout layouts[] = {
     {10, 5, true, 0x7fff},       // f16
     {7, 8, true, 0x7fff},        // bf16
@@ -64,7 +64,7 @@ u32 encoded(double value, const SmallConversion& how) {
     const bool away = how.rounding == Flag::rp ? !negative : how.rounding == Flag::rm && negative;
     u64 rounded = to.greatest() + u64{1};
     if (!std::isinf(value)) {
-        // In units of the last place: exact, because a double has room for all of both.
+        // In units of the last place; exact, because a double can represent both.
         const int least = 1 - to.bias();
         const int exponent = magnitude == 0 ? least : std::max(std::ilogb(magnitude), least);
         const double units = std::ldexp(magnitude, static_cast<int>(to.mantissa) - exponent);
@@ -73,7 +73,7 @@ u32 encoded(double value, const SmallConversion& how) {
         const bool up = how.rounding == Flag::rn    ? lost > 0.5 || (lost == 0.5 && odd)
                         : how.rounding == Flag::rna ? lost >= 0.5
                                                     : away && lost > 0;
-        // The implicit bit counts in the exponent by itself; a subnormal has none.
+        // The implicit bit increments the exponent; a subnormal has no implicit bit.
         const u64 base = static_cast<u64>(std::min(exponent - least, 1 << 12)) << to.mantissa;
         rounded = base + static_cast<u64>(whole) + (up ? 1 : 0);
     }
@@ -90,14 +90,13 @@ unsigned bytes_of(SmallFormat format) {
     return layouts[static_cast<std::size_t>(format)].bits() / 8;
 }
 
-// The k-th value of a register.
 u64 part(const std::byte* at, SmallFormat format, unsigned k) {
     u64 bits = 0;
     std::memcpy(&bits, at + std::size_t{k} * bytes_of(format), bytes_of(format));
     return bits;
 }
 
-// d, a, b: with one value of f32 in each of a and b, a is the upper one of d; a packed a has both.
+// Operands d, a, b. If a and b hold one f32 each, a becomes the upper half of d; a packed a holds both values.
 const Instruction* convert(Lanes& s, const Instruction* i) {
     const auto how = program::unpacked<SmallConversion>(i);
     const auto source = [&](unsigned operand, unsigned l) {

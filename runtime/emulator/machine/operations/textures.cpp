@@ -1,4 +1,4 @@
-// The instructions on textures and surfaces. An object is looked up once for all lanes that name it.
+// Handlers of texture and surface instructions. An object is looked up once for all lanes that name it.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -36,13 +36,13 @@ std::shared_ptr<const ImageObject> find_object(const Lanes& s, u64 handle) {
     return objects == nullptr ? nullptr : objects->find(handle);
 }
 
-/// An object that lanes use, and its bytes in this process.
+/// An object that lanes use, and the host address of its bytes.
 struct Opened {
     std::shared_ptr<const ImageObject> object;
     std::byte* bytes = nullptr;
 };
 
-// Null after a fault of these lanes.
+// Returns null after a fault of these lanes.
 const Instruction* open(Lanes& s, const Instruction* i, u64 handle, u32 lanes, bool is_surface,
                         Opened& opened) {
     opened.object = find_object(s, handle);
@@ -73,7 +73,7 @@ const Instruction* open(Lanes& s, const Instruction* i, u64 handle, u32 lanes, b
     return i + 1;
 }
 
-// Calls use(opened, lanes) for each object that lanes name. Null after a fault, which `use` returns too.
+// Calls use(opened, lanes) for each distinct object. Returns null after a fault, as must `use`.
 template <class Use>
 const Instruction* for_objects(Lanes& s, const Instruction* i, const u64* handles, bool is_surface,
                                const Use& use) {
@@ -96,7 +96,7 @@ const char* shape_of(const Image& image) {
     return image.layered ? layered[image.dimensions - 1] : plain[image.dimensions - 1];
 }
 
-// Whether an instruction of this geometry reads such an image. Surfaces take a cube's faces for layers.
+// True if an instruction of this geometry can access such an image. Surface instructions treat a cube's faces as layers.
 bool fits(const Image& image, const Geometry& geometry, bool is_surface) {
     const bool takes_faces = is_surface && geometry.flag == Flag::a2d;
     if (image.cube) return takes_faces || (geometry.cube && geometry.layered == image.layered);
@@ -105,7 +105,7 @@ bool fits(const Image& image, const Geometry& geometry, bool is_surface) {
 
 // --- textures ----------------------------------------------------------------------------------------------
 
-// Why a texture cannot be read so; empty where it can.
+// Why a texture cannot be read by this access; empty if it can.
 std::string objection(const ImageObject& texture, const ImageAccess& access, bool gathers) {
     const Image& image = texture.image;
     if (!fits(image, access.geometry(), false)) {
@@ -201,7 +201,7 @@ const Instruction* read_texture(Lanes& s, const Instruction* i) {
 
 // --- surfaces ----------------------------------------------------------------------------------------------
 
-/// One lane's access: where it lies, in bytes from the surface's first; or that it leaves the surface.
+/// One lane's access: its byte offset in the surface, and whether it is inside.
 struct SurfacePlace {
     u64 offset = 0;
     bool inside = true;
@@ -239,7 +239,7 @@ u32 access_bytes_of(const ImageAccess& access, const Image& image) {
     return access.formatted ? image.format.bytes() : ptx::bytes_of(access.type) * access.values;
 }
 
-// Calls use(opened, offset, lane) for the lanes that reach the surface. Null after a fault.
+// Calls use(opened, offset, lane) for the lanes whose access is inside the surface. Returns null after a fault.
 template <class Use>
 const Instruction* for_places(Lanes& s, const Instruction* i, const u64* handles, const ImageAccess& access,
                               const Use& use) {
@@ -285,7 +285,7 @@ const Instruction* load_surface(Lanes& s, const Instruction* i) {
     };
     const auto* handles = lanes_at<u64>(s, i->operand[1u + access.values]);
     if (for_places(s, i, handles, access, load) == nullptr) return nullptr;
-    const u32 wide = std::max(2u, bytes);  // of a register
+    const u32 wide = std::max(2u, bytes);  // register size
     for (unsigned v = 0; v < access.values; ++v) {
         std::byte* d = s.registers + i->operand[1 + v];
         for (const unsigned l : LanesOf{s.mask}) std::memcpy(d + std::size_t{l} * wide, &values[v][l], wide);
@@ -293,7 +293,7 @@ const Instruction* load_surface(Lanes& s, const Instruction* i) {
     return i + 1;
 }
 
-/// A channel of sust.p: an integer outside the format's range becomes the nearest inside, as on an H100.
+/// Saturates a channel of sust.p: an integer outside the format's range becomes the nearest value inside, as on an H100.
 u32 saturated(u32 bits, const TexelFormat& format) {
     if (format.channel_bytes == 4) return bits;
     const unsigned width = 8u * format.channel_bytes;
@@ -302,7 +302,7 @@ u32 saturated(u32 bits, const TexelFormat& format) {
     return static_cast<u32>(std::clamp(static_cast<std::int32_t>(bits), -limit, limit - 1));
 }
 
-// Formatted, 32-bit values become what the surface's texels are.
+// A formatted store converts 32-bit values to the format of the surface's texels.
 const Instruction* store_surface(Lanes& s, const Instruction* i) {
     const ImageAccess access = program::unpacked<ImageAccess>(i);
     const u32 bytes = ptx::bytes_of(access.type), wide = std::max(2u, bytes);
@@ -330,7 +330,7 @@ const Instruction* store_surface(Lanes& s, const Instruction* i) {
         }
     };
     if (access.formatted) {
-        // Halves would be converted from floats.
+        // Half-precision texels would need a conversion from float.
         const u32 halves = lanes_where(s.mask, [&](unsigned l) {
             const auto object = find_object(s, lanes_at<u64>(s, i->operand[1])[l]);
             return object != nullptr && object->image.format.kind == TexelFormat::Kind::floating &&
@@ -418,7 +418,7 @@ const Instruction* query(Lanes& s, const Instruction* i) {
     return after;
 }
 
-// istypep asks about variables of opaque types. An H100 answers no for the handle of a texture object.
+// istypep tests variables of opaque types. An H100 returns false for the handle of a texture object.
 const Instruction* is_kind(Lanes& s, const Instruction* i) {
     write_predicate(s, i->operand[0], 0);
     return i + 1;

@@ -1,6 +1,6 @@
-// Video instructions: bytes, halves and words of either sign, saturated and combined with a third operand. Every one
-// does the same steps in 128 bits, so that a handler is one step of arithmetic: those that PTX describes, and where an
-// H100 does others, as comments say, those.
+// Video instructions: bytes, halves and words, signed or unsigned, saturated and combined with a third operand. All share
+// the same steps in 128 bits, and a handler adds one step of arithmetic. The steps are those of PTX, except where comments
+// say that an H100 differs.
 #include "program/video.hpp"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ using Sub = decltype([](Wide a, Wide b) -> Wide { return a - b; });
 using Difference = decltype([](Wide a, Wide b) -> Wide { return a < b ? b - a : a - b; });
 using Min = decltype([](Wide a, Wide b) -> Wide { return std::min(a, b); });
 using Max = decltype([](Wide a, Wide b) -> Wide { return std::max(a, b); });
-// Rounded away from zero.
+// Rounds away from zero.
 using Average = decltype([](Wide a, Wide b) -> Wide { return (a + b + (a + b >= 0 ? 1 : 0)) >> 1; });
 using Eq = decltype([](Wide a, Wide b) -> Wide { return a == b; });
 using Ne = decltype([](Wide a, Wide b) -> Wide { return a != b; });
@@ -71,14 +71,14 @@ struct Sources {
 
 // --- scalar ------------------------------------------------------------------------------------------------
 
-// What an H100 makes of PTX's steps depends on the operation: it has no such instructions, and ptxas writes each from
-// others. Its results were recorded, and for modifiers that were not its code was read.
+// An H100 has no such instructions, and ptxas emulates each with others, so deviations from PTX depend on the operation.
+// Its results were recorded; for modifiers that were not recorded, its code was read.
 enum class Step { sum, choice, shift };
 
-// PTX: .sat clamps into the range of d, a word or a part of one. On an H100
-// - a shift is clamped as a word, whatever the part, and only its low 34 bits are looked at;
-// - into a part, everything else is clamped from above, a negative value being greater than all others;
-// - into an unsigned word, everything else is clamped from below.
+// PTX: .sat clamps to the range of d, a word or a part of one. On an H100
+// - a shift is clamped as a word, even for a part, and only its low 34 bits count;
+// - for a part, other results are clamped only from above, where negative values count as greater than all others;
+// - for an unsigned word, other results are clamped only from below.
 template <Step S>
 Wide saturated(const ScalarVideo& form, Wide value) {
     if (S == Step::shift) {
@@ -93,9 +93,9 @@ Wide saturated(const ScalarVideo& form, Wide value) {
     return form.d_signed ? clamped(value, 32, true) : std::max(value, Wide{0});
 }
 
-// PTX: .min and .max compare the value with c, both of the type of d. An H100 compares 64 bits of that signedness. In
-// them the sum of vadd and vsub, and what vshl and vshr saturated, is extended with its sign from 32 bits even where it
-// is unsigned; c is extended as its type says.
+// PTX: .min and .max compare the value with c, both with the type of d. An H100 compares 64 bits of that signedness. The
+// sum of vadd and vsub, and the saturated result of vshl and vshr, is sign-extended from 32 bits even if it is unsigned; c
+// is extended by its type.
 template <Step S>
 u32 with_c(const ScalarVideo& form, Wide value, u32 c) {
     if (S == Step::sum || (S == Step::shift && form.saturates))
@@ -112,7 +112,7 @@ u32 with_c(const ScalarVideo& form, Wide value, u32 c) {
     return (c & ~mask) | (static_cast<u32>(bits) << place.shift & mask);
 }
 
-// tmp of the manual, saturated and combined with c.
+// Saturates tmp of the manual and combines it with c.
 template <Step S, class Compute>
 const Instruction* scalar(Lanes& s, const Instruction* i, const Compute& compute) {
     const auto form = program::unpacked<ScalarVideo>(i);
@@ -140,8 +140,8 @@ const Instruction* shift(Lanes& s, const Instruction* i) {
     });
 }
 
-// PTX has unsigned words, and c with them, in an unsigned product. An H100 takes whole words, and c, as signed
-// whatever their types; unsigned is the 64-bit sum, when it is shifted to the right.
+// In PTX, words and c are unsigned in an unsigned product. An H100 treats whole words and c as signed whatever their types;
+// only the 64-bit sum is unsigned when it is shifted right.
 const Instruction* multiply_add(Lanes& s, const Instruction* i) {
     const auto form = program::unpacked<ScalarVideo>(i);
     const Sources of(s, i);

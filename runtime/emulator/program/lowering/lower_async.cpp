@@ -1,4 +1,4 @@
-// Asynchronous copies, barriers in shared memory and clusters: from PTX to steps.
+// Lowering of asynchronous copies, mbarriers and cluster instructions.
 #include <fmt/format.h>
 
 #include "program/lowering.hpp"
@@ -20,7 +20,7 @@ Ref Lowering::whole_address(const ptx::Operand& given, const FlagSet& spaces) {
     return sum;
 }
 
-// How many operands an instruction has without its cache policy, which changes nothing here.
+// The number of operands without the cache policy, which has no effect here.
 std::size_t Lowering::count_without_policy(const ptx::Instruction& instruction, const Opcode& opcode) {
     const std::size_t count = instruction.operands.size();
     if (!opcode.flags.has(Flag::policy)) return count;
@@ -56,7 +56,7 @@ void Lowering::copy_async(const ptx::Instruction& instruction, const Opcode& opc
     step.memory = true;
 }
 
-// Commits, and waits for all groups but the last ones.
+// Commits a group, or waits for all groups except the last ones.
 void Lowering::copy_group(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool counts = opcode.flags.has(Flag::wait_group);
     expect_operands(instruction, counts ? 1 : 0);
@@ -68,7 +68,7 @@ void Lowering::copy_group(const ptx::Instruction& instruction, const Opcode& opc
     step.immediate = static_cast<std::int64_t>(recent.bits);
 }
 
-// st.async [to], value, [mbarrier], and red.async: to the shared memory of a block of the cluster.
+// st.async [to], value, [mbarrier], and red.async: write to the shared memory of a block in the cluster.
 void Lowering::write_remotely(const ptx::Instruction& instruction, const Opcode& opcode) {
     expect_operands(instruction, 3);
     const bool stores = opcode.row->operation == Operation::store_async;
@@ -129,7 +129,7 @@ void Lowering::mbarrier(const ptx::Instruction& instruction, const Opcode& opcod
     } else if (flags.has(Flag::test_wait) || flags.has(Flag::try_wait)) {
         functions_.layout().may_spin();
         expect_operands(instruction, count, 3, flags.has(Flag::try_wait) ? 4 : 3);
-        if (count == 4) source(instruction.operands[3], Type::u32);  // how long to wait at most: not at all
+        if (count == 4) source(instruction.operands[3], Type::u32);  // the time limit, which is ignored
         const Ref where = whole_address(instruction.operands[1], opcode.flags & every_space);
         const bool parity = flags.has(Flag::parity);
         const Ref phase = source(instruction.operands[2], parity ? Type::u32 : Type::u64);
@@ -157,7 +157,7 @@ void Lowering::elect(const ptx::Instruction& instruction, const Opcode&) {
          {members});
 }
 
-// Before a generic access that may only reach the cluster's shared memory.
+// Checks a generic address that must be in the cluster's shared memory.
 void Lowering::require_cluster_address(const ptx::Operand& given, const Opcode& opcode, unsigned bytes) {
     if (!opcode.flags.has(Flag::shared_cluster)) return;
     const Ref where = whole_address(given, every_space);

@@ -1,9 +1,9 @@
-// Lowering of calls: arguments, direct and indirect calls, functions that may be entered again before they
-// return, and what CUDA offers kernels without a body in PTX.
+// Lowering of calls: arguments, direct and indirect calls, re-entrant functions, and functions that CUDA provides without a
+// body in PTX.
 //
-// Every function has one place in the register file for its registers and its parameters, which is enough as
-// long as it runs once a lane at a time. One that can call itself keeps what its caller still needs on the
-// lane's own stack, which lies in local memory behind the static variables.
+// Every function has one fixed place in the register file for its registers and parameters, which is enough if each lane
+// runs it once at a time. A function that can call itself saves its caller's live registers on the lane's stack, which is
+// in local memory after the static variables.
 #include <algorithm>
 #include <bit>
 
@@ -15,7 +15,7 @@
 namespace emulated::program {
 // --- frames ------------------------------------------------------------------------------------------------
 
-// Local variables of a function that may run more than once at a time have no fixed address.
+// Local variables of a re-entrant function have no fixed address.
 void Lowering::enter_function() {
     const auto grows = [](const ptx::Instruction& each) { return each.opcode.starts_with("alloca"); };
     if (std::ranges::any_of(function_.body, grows)) {
@@ -49,7 +49,7 @@ void Lowering::enter_frame(const std::set<std::int32_t>& copied) {
         static_cast<std::int64_t>(frame_bytes_);
 }
 
-// The parameters that something but a load by name uses: structures that are passed by value and indexed.
+// The parameters that are not only loaded by name, such as structures that are passed by value and indexed.
 std::set<std::int32_t> Lowering::parameters_with_addresses() const {
     std::set<std::int32_t> made;
     for (const ptx::Instruction& instruction : function_.body) {
@@ -61,7 +61,7 @@ std::set<std::int32_t> Lowering::parameters_with_addresses() const {
     return made;
 }
 
-// Arguments lie in the register file, which has no addresses: the function copies one to local memory.
+// Copies an argument to local memory, because the register file has no addresses.
 void Lowering::copy_parameter(std::int32_t parameter) {
     const ptx::Variable& variable = function_.variable(parameter);
     ptx::Operand name;
@@ -91,14 +91,14 @@ void Lowering::leave_function() {
     const auto stack = [&] { return functions_.layout().special(Special::stack); };
     if (saved_stack_.kind != Ref::Kind::none) {
         emit({Operation::stack_restore}, {},
-             {saved_stack_, stack()});  // also of what is before alloca's: the frame
+             {saved_stack_, stack()});  // also restores the stack to before the frame
     } else if (frame_bytes_ != 0) {
         emit({Operation::leave_frame}, {}, {stack()}).immediate = static_cast<std::int64_t>(frame_bytes_);
     }
     emit({Operation::ret}, {}, {{Ref::Kind::fixed, functions_.at(index_).return_slot}});
 }
 
-// What lives in registers across the call is added when places are given out.
+// Registers that are live across the call are added by the register allocator.
 void Lowering::keep_frame(Operation operation) {
     if (!reenters_) return;
     const Functions::Entry& entry = functions_.at(index_);
@@ -110,7 +110,7 @@ void Lowering::keep_frame(Operation operation) {
     }
 }
 
-// alloca grows the lane's stack until the function returns; stacksave and stackrestore do so within it.
+// alloca grows the lane's stack until the function returns; stacksave and stackrestore change it within the function.
 void Lowering::stack(const ptx::Instruction& instruction, const Opcode& opcode) {
     const Operation operation = opcode.row->operation;
     const unsigned bytes = ptx::bytes_of(opcode.type);
@@ -143,7 +143,7 @@ void Lowering::stack(const ptx::Instruction& instruction, const Opcode& opcode) 
 
 // --- arguments ---------------------------------------------------------------------------------------------
 
-// The parameter that [name+4] names, if it does.
+// The parameter that an operand such as [name+4] names, if it names one.
 const ptx::Variable* Lowering::argument_variable(const ptx::Operand& given) const {
     if (given.kind != OperandKind::address || given.parts.size() != 1 ||
         given.parts[0].kind != OperandKind::variable)
@@ -152,7 +152,7 @@ const ptx::Variable* Lowering::argument_variable(const ptx::Operand& given) cons
     return variable.space == ptx::Space::param ? &variable : nullptr;
 }
 
-// Whether the function itself is called with the variable.
+// True if the variable is a parameter of the function itself.
 bool Lowering::is_passed(std::int32_t variable) const {
     return std::ranges::find(function_.parameters, variable) != function_.parameters.end();
 }
@@ -161,7 +161,7 @@ bool Lowering::is_returned(std::int32_t variable) const {
     return std::ranges::find(function_.results, variable) != function_.results.end();
 }
 
-// An access of a parameter by name: no address is checked when it runs.
+// Checks an access of a parameter by name now, because no address is checked when it runs.
 void Lowering::require_inside(const ptx::Variable& variable, std::uint64_t offset, std::uint64_t bytes,
                               unsigned alignment) const {
     if (bytes > variable.bytes || offset > variable.bytes - bytes)
@@ -171,7 +171,7 @@ void Lowering::require_inside(const ptx::Variable& variable, std::uint64_t offse
         refuse(fmt::format("offset {} of '{}' is not a multiple of {}", offset, variable.name, alignment));
 }
 
-// Where a .param variable of a call lies. Those of equal name and size share a place: no two calls overlap.
+// The place of a call's .param variable. Variables with equal names and sizes share a place, because no two calls overlap.
 std::uint32_t Lowering::argument_place(std::int32_t index) {
     const Functions::Entry& entry = functions_.at(index_);
     std::size_t at = 0;
@@ -260,7 +260,7 @@ void Lowering::call(const ptx::Instruction& instruction, const Opcode&) {
     if (operands.results) copies(results, callee.results, 0, false);
 }
 
-// Whichever function of fitting shape a lane's pointer names: the machine finds it when it runs.
+// The machine finds the function that a lane's pointer refers to at run time, among those of the same shape.
 void Lowering::call_through_pointer(const ptx::Operand* results, const ptx::Operand& target,
                                     const ptx::Operand* arguments) {
     const unsigned bytes = width(target);
@@ -292,12 +292,12 @@ void Lowering::call_through_pointer(const ptx::Operand* results, const ptx::Oper
 
 namespace {
 
-// What CUDA offers inside a kernel without a body in PTX.
+// A function that CUDA provides to kernels without a body in PTX.
 struct External {
     std::string_view name;
     Operation operation;
-    std::array<unsigned, 4> arguments;  ///< bytes of each
-    unsigned result = 0;                ///< bytes; 0: none
+    std::array<unsigned, 4> arguments;  ///< bytes of each argument
+    unsigned result = 0;                ///< bytes; 0 if there is no result
 };
 constexpr External externals[] = {
     {"vprintf", Operation::print, {8, 8}, 4},

@@ -1,4 +1,4 @@
-// Loads, stores, atomics and the like: from PTX to steps.
+// Lowering of loads, stores, atomics, votes and barriers.
 #include <algorithm>
 #include <bit>
 
@@ -9,7 +9,7 @@
 namespace emulated::program {
 namespace {
 
-// Only the space selects the handler; constants lie in global memory. No flag: generic.
+// Only the space selects the handler. Constants are in global memory. Without a flag the address is generic.
 FlagSet handled_space(const FlagSet& flags) {
     if (flags.has(Flag::global) || flags.has(Flag::constant)) return {Flag::global};
     return flags & FlagSet{Flag::shared, Flag::local, Flag::param};
@@ -21,7 +21,7 @@ Type memory_type(Type type, unsigned register_bytes) {
     return type;
 }
 
-/// .volatile is not among them: it says what the compiler may do, not what other threads may.
+/// .volatile is not strong here: it restricts the compiler and says nothing about other threads.
 std::uint16_t strength_of(const Opcode& opcode) {
     const FlagSet strong{Flag::relaxed, Flag::acquire, Flag::release, Flag::mmio};
     return (opcode.flags & strong).empty() ? std::uint16_t{0} : Instruction::strong;
@@ -29,7 +29,7 @@ std::uint16_t strength_of(const Opcode& opcode) {
 
 }  // namespace
 
-// Of a variable that an operand names.
+// The space of a variable that an operand names.
 ptx::Space Lowering::space_of(const ptx::Operand& operand) const {
     if (operand.kind == OperandKind::variable) return function_.variable(operand.index).space;
     const auto& globals = functions_.symbols().variables;
@@ -37,7 +37,7 @@ ptx::Space Lowering::space_of(const ptx::Operand& operand) const {
     return found == globals.end() ? ptx::Space::generic : found->second->space;
 }
 
-// A variable that an address names lies in the space that the instruction names, if it names one.
+// A variable in an address must be in the space that the instruction names, if it names one.
 void Lowering::require_space(const ptx::Operand& base, const FlagSet& spaces) const {
     static constexpr std::pair<ptx::Space, Flag> pairs[] = {{ptx::Space::global, Flag::global},
                                                             {ptx::Space::constant, Flag::constant},
@@ -82,7 +82,7 @@ Step& Lowering::access(Step& step, const Address& where) {
 Lowering::Parts Lowering::parts_of(const ptx::Operand& given, const ptx::Instruction& instruction,
                                    const Opcode& opcode, const char* role) {
     Parts made;
-    // A register of 128 bits is two of 64.
+    // A 128-bit register is a pair of 64-bit registers.
     const bool halves = opcode.type == Type::b128;
     made.operands = elements_of(halves ? halves_of(given) : given);
     made.lanes = opcode.flags.has(Flag::v4) ? 4 : halves || opcode.flags.has(Flag::v2) ? 2 : 1;
@@ -97,7 +97,7 @@ Lowering::Parts Lowering::parts_of(const ptx::Operand& given, const ptx::Instruc
     return made;
 }
 
-// An L2 policy behind the operands, where the opcode says so: it must be a register or a constant, and changes nothing.
+// Checks the L2 policy after the operands, if the opcode has one. It must be a register or constant, and has no effect.
 void Lowering::take_policy(const ptx::Instruction& instruction, const Opcode& opcode, std::size_t operands) {
     const bool has_policy = opcode.flags.has(Flag::policy);
     expect_operands(instruction, operands + (has_policy ? 1 : 0));
@@ -114,7 +114,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
         refuse(fmt::format("{} is not supported: nobody writes that memory meanwhile", instruction.opcode));
     const auto [parts, lanes, bytes, wide] = parts_of(to, instruction, opcode, "destination");
     if (wide < bytes) refuse("the destination register is narrower than what is loaded");
-    // .pragma "used_bytes_mask N": bytes that do not count need not be memory.
+    // .pragma "used_bytes_mask N": unused bytes may be outside any allocation.
     const std::uint32_t all = static_cast<std::uint32_t>((std::uint64_t{1} << (bytes * lanes)) - 1);
     const std::uint32_t used = instruction.used_bytes & all;
     std::vector<Ref> results;
@@ -124,7 +124,7 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
                                     : result(part, opcode.type, wide));
     Key key{Operation::ld, memory_type(opcode.type, wide), register_type(wide), handled_space(opcode.flags)};
 
-    // Parameters by name: of a kernel the same for all lanes, of a call in the register file.
+    // Parameters by name: those of a kernel are equal for all lanes, those of a call are in the register file.
     if (const ptx::Variable* variable = argument_variable(from)) {
         require_space(from.parts[0], opcode.flags & every_space);
         const std::int32_t index = from.parts[0].index;
@@ -199,7 +199,7 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
     if (lanes > 1) step.list = std::move(values);
 }
 
-// red is atom without a result.
+// red is an atom without a result.
 void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool reduces = opcode.row->operation == Operation::red;
     if (!reduces) functions_.layout().may_spin();
@@ -218,7 +218,8 @@ void Lowering::atomic(const ptx::Instruction& instruction, const Opcode& opcode)
         Instruction::strong;
 }
 
-// PTX makes each element atomic, not the vector: one after another. What is read may lie where a result comes to be.
+// PTX makes each element atomic and not the whole vector, so the elements follow one another. A source register may be a
+// result register.
 void Lowering::atomic_vector(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool reduces = opcode.row->operation == Operation::red_vector;
     const unsigned bytes = ptx::bytes_of(opcode.type);
@@ -242,7 +243,7 @@ void Lowering::atomic_vector(const ptx::Instruction& instruction, const Opcode& 
                             where);
         step.immediate += static_cast<std::int64_t>(lane * bytes);
         step.bits |= Instruction::strong;
-        // The first one asks for the alignment of all.
+        // The first element checks the alignment of the whole vector.
         if (lane == 0) step.used_bytes = static_cast<std::uint32_t>(lanes * bytes);
     }
     if (reduces) return;
@@ -279,7 +280,7 @@ void Lowering::discard(const ptx::Instruction& instruction, const Opcode& opcode
     access(emit(untyped_key(opcode), {}, {where.base}), where);
 }
 
-// Nothing reads a policy but what takes no notice of it.
+// A policy is only used by instructions that ignore it.
 void Lowering::create_policy(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool of_range = opcode.flags.has(Flag::range), converts = opcode.flags.has(Flag::cvt);
     const std::size_t count = instruction.operands.size();
@@ -297,7 +298,7 @@ void Lowering::vote(const ptx::Instruction& instruction, const Opcode& opcode) {
     by_letters(instruction, opcode, "DQU");
 }
 
-// Constants: a block has 16 barriers, and whole warps take part.
+// Checks constant operands: a block has 16 barriers, and thread counts are multiples of the warp size.
 void Lowering::require_barrier(const ptx::Operand& number, const ptx::Operand* threads) const {
     if (number.kind == OperandKind::integer && number.bits > 15)
         refuse(fmt::format("a block has the barriers 0 to 15, and not {}", number.bits));
@@ -315,7 +316,7 @@ void Lowering::barrier(const ptx::Instruction& instruction, const Opcode& opcode
         counted ? Instruction::has_count : std::uint16_t{0};
 }
 
-// bar.red d, barrier, [count,] predicate: a barrier that counts, and after it what was counted.
+// bar.red d, barrier, [count,] predicate: a barrier that counts predicates, then a step that reads the count.
 void Lowering::reducing_barrier(const ptx::Instruction& instruction, const Opcode& opcode) {
     functions_.layout().has_barrier();
     const std::size_t count = instruction.operands.size();

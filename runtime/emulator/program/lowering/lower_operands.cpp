@@ -1,4 +1,4 @@
-// Operands: registers, constants, addresses and vectors, from PTX to virtual registers.
+// Lowering of operands: registers, constants, addresses and vectors.
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -13,14 +13,14 @@
 namespace emulated::program {
 namespace {
 
-// By Special; the others have no name.
+// Names of special registers, indexed by Special; the remaining ones have no name.
 constexpr std::string_view special_names[] = {
 #define SPECIAL(enumerator, name) name,
     BASCULE_PTX_SPECIALS(SPECIAL)
 #undef SPECIAL
 };
 
-// Shared memory that CUDA keeps for itself in every block: groups of several warps meet in its second part.
+// Shared memory that CUDA reserves in every block. Groups of several warps synchronise in its second part.
 struct ReservedName {
     std::string_view name;
     std::uint64_t offset;
@@ -30,7 +30,7 @@ constexpr ReservedName reserved_names[] = {
     {"%reserved_smem_offset_1", ptx::limits::reserved_shared_per_block / 2},
 };
 
-// %envreg0 to %envreg31 and the like; %pm0_64 is one of 64 bits.
+// True for names such as %envreg0 to %envreg31; %pm0_64 is a 64-bit one.
 bool is_one_of(std::string_view name, std::string_view prefix, unsigned count) {
     if (!name.starts_with(prefix)) return false;
     name.remove_prefix(prefix.size());
@@ -40,16 +40,16 @@ bool is_one_of(std::string_view name, std::string_view prefix, unsigned count) {
     return error == std::errc() && end == name.data() + name.size() && number < count;
 }
 
-// What a driver puts into %envreg1 and %envreg2; into the others this one puts nothing.
+// A driver sets %envreg1 and %envreg2; the other %envreg are 0 here.
 bool is_workspace(std::string_view name) { return name == "%envreg1" || name == "%envreg2"; }
 
-// Whether a register of the second type may stand where an instruction has the first.
+// True if a register of type `given` is allowed where an instruction has type `wanted`.
 bool agree(Type wanted, Type given) {
     if (ptx::is_bits(wanted) || ptx::is_bits(given)) return true;
     return wanted == given || (ptx::is_integer(wanted) && ptx::is_integer(given));
 }
 
-// Which constants an instruction of the type takes: a float's bits are those of a register of its size.
+// True if an instruction of this type accepts such a constant. Float bits are accepted as bits of the same size.
 bool takes_constant(Type type, OperandKind kind) {
     const bool is_floating = type == Type::f32 || type == Type::f64;
     if (kind == OperandKind::integer) return ptx::is_integer(type) || ptx::is_bits(type);
@@ -61,7 +61,7 @@ unsigned slot_of(Type type, unsigned bytes) {
     return std::max(2u, bytes == 0 ? ptx::bytes_of(type) : bytes);
 }
 
-// What a constant written as a float means in an instruction of this type.
+// The bits of a floating-point constant in an instruction of this type.
 std::uint64_t float_bits(const ptx::Operand& operand, Type type, unsigned bytes) {
     const bool single = operand.kind == OperandKind::float_bits;
     if (single && bytes == 4) return operand.bits;
@@ -172,7 +172,7 @@ void Lowering::require_register_of(const ptx::Operand& operand, Type type, unsig
         refuse(fmt::format("an operand has {} bits where the instruction needs {}", 8 * width(operand),
                            8 * wanted));
     }
-    // The others are halves of a register of 128 bits.
+    // Other indices are halves of a 128-bit register.
     const auto index = static_cast<std::size_t>(operand.index);
     const Type given = index < function_.registers.size() ? function_.registers[index] : Type::b64;
     if (!agree(type, given)) {
@@ -182,7 +182,7 @@ void Lowering::require_register_of(const ptx::Operand& operand, Type type, unsig
     }
 }
 
-// The elements of a vector have one type, as far as they have one.
+// All typed elements of a vector must have the same type.
 void Lowering::require_alike(const std::vector<ptx::Operand>& elements) const {
     std::optional<Type> first;
     for (const ptx::Operand& each : elements) {
@@ -255,7 +255,7 @@ Ref Lowering::result(const ptx::Operand& operand, Type type, unsigned bytes) {
     return register_of(operand);
 }
 
-// Where PTX lets a program say that it does not need the result.
+// A result that may be the sink `_`, by which a program discards it.
 Ref Lowering::result_or_sink(const ptx::Operand& operand, Type type, unsigned bytes) {
     return operand.kind == OperandKind::sink ? temporary(slot_of(type, bytes)) : result(operand, type, bytes);
 }
@@ -289,7 +289,7 @@ Ref Lowering::special(const ptx::Operand& operand, unsigned bytes) {
         return functions_.layout().constant(0, bytes);
     if (is_one_of(operand.name, "%pm", 8) || operand.name == "%current_graph_exec")
         return functions_.layout().constant(0, bytes);
-    // What a cluster's blocks have together is not asked for by programs: each says what it has itself.
+    // %aggr_smem_size is answered with the block's own total, since programs do not ask for the cluster's.
     const std::string_view name = operand.name == "%aggr_smem_size" ? "%total_smem_size" : operand.name;
     const auto* known = std::ranges::find(special_names, name);
     if (known == std::end(special_names))
@@ -355,7 +355,7 @@ Ref Lowering::symbol_address(const ptx::Operand& operand, unsigned bytes, std::i
     refuse(fmt::format("'{}' is not declared", operand.name));
 }
 
-// A local variable of a function that may run more than once at a time.
+// The address of a local variable in a re-entrant function.
 Ref Lowering::frame_address(std::uint64_t offset, unsigned bytes) {
     const Ref address = temporary(8);
     emit({Operation::add, Type::u64}, {address}, {frame_, functions_.layout().constant(offset, 8)});

@@ -1,4 +1,4 @@
-// Conversions into and from small floating-point formats.
+// Lowering of conversions to and from small floating-point formats.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ void Lowering::convert_small(const ptx::Instruction& instruction, const Opcode& 
     const FormatName &to = format_of(opcode.type), &from = format_of(opcode.second);
     const FlagSet& flags = opcode.flags;
     const FlagSet roundings{Flag::rna, Flag::rn, Flag::rz, Flag::rm, Flag::rp};
-    // The rest of PTX's table is of sm_100.
+    // The other combinations in PTX's table need sm_100.
     const bool of_tf32 = opcode.type == Type::tf32;
     if (!(flags & roundings).single() ||
         (of_tf32 && flags.has(flags.has(Flag::rna) ? Flag::relu : Flag::satfinite)))

@@ -1,4 +1,4 @@
-// Matrices of a warp: products, and the loads and stores that go with them.
+// Lowering of matrix instructions: products, loads and stores.
 #include <fmt/format.h>
 
 #include "program/lowering.hpp"
@@ -9,13 +9,13 @@ namespace {
 
 constexpr FlagSet logic{Flag::xor_, Flag::and_}, layouts{Flag::row, Flag::col};
 
-// What the machine computes with: all small floats as f32, all integers as s32.
+// The type in which the machine computes: small floats as f32, integers as s32.
 Type arithmetic_of(const Product& product) {
     if (product.a == Type::b1 || product.a == Type::f64) return product.a;
     return product.d == Type::s32 ? Type::s32 : Type::f32;
 }
 
-// What the registers of a matrix hold: small elements are packed.
+// The register type of a matrix; small elements are packed.
 Type registered(Type element) {
     switch (element) {
         case Type::f16:
@@ -36,7 +36,7 @@ bool is_small_product(const Product& product) { return product.a == Type::f16 &&
 
 }  // namespace
 
-// The registers of one matrix: so many, in braces.
+// The registers of one matrix: `count` registers in braces.
 std::vector<ptx::Operand> Lowering::registers_of_matrix(const ptx::Operand& given, std::size_t count,
                                                         const char* which) {
     if (given.kind != OperandKind::vector) refuse(fmt::format("the registers of {} stand in braces", which));
@@ -49,7 +49,7 @@ std::vector<ptx::Operand> Lowering::registers_of_matrix(const ptx::Operand& give
 void Lowering::multiply_matrices(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool wmma = opcode.row->name == "wmma";
     const bool sparse = opcode.flags.has(Flag::sp) || opcode.flags.has(Flag::sp_ordered);
-    const bool halves = opcode.third == Type::none;  // wmma of f16 names the accumulators alone
+    const bool halves = opcode.third == Type::none;  // wmma of f16 names only the types of the accumulators
     const Family family = wmma ? Family::wmma : sparse ? Family::sparse_mma : Family::mma;
     const auto product =
         halves ? product_of(family, opcode.flags, Type::f16, Type::f16, opcode.second, opcode.type)
@@ -63,8 +63,7 @@ void Lowering::multiply_matrices(const ptx::Instruction& instruction, const Opco
     if (!(roundings | (opcode.flags & FlagSet{Flag::rn})).empty() && product->a != Type::f64)
         unsupported(instruction);
 
-    // Layouts matter to the instruction of Volta; what wmma.load has loaded needs none, and the others have
-    // .row.col.
+    // Layouts affect only m8n8k4 of f16. For wmma they were applied by wmma.load; all others must be .row.col.
     const bool small = is_small_product(*product);
     const std::string_view text = instruction.opcode;
     const auto layout = [&](std::string_view which) { return text.find(which) != text.npos; };
@@ -74,7 +73,7 @@ void Lowering::multiply_matrices(const ptx::Instruction& instruction, const Opco
     if ((a_by_columns || b_by_rows) && !small && (!wmma || bits_of(product->a) < 8)) unsupported(instruction);
 
     expect_operands(instruction, sparse ? 6 : 4);
-    // The one whose registers follow no rule: four products, by groups of eight lanes.
+    // m8n8k4 of f16, whose registers follow another rule: four products by groups of eight lanes.
     const unsigned small_sums = product->d == Type::f16 ? 4 : 8;
     std::vector<Ref> list;
     const auto add = [&](std::size_t index, const Fragment& fragment, Type type, const char* which,
@@ -132,7 +131,7 @@ void Lowering::move_matrix(const ptx::Instruction& instruction, const Opcode& op
     const std::size_t count = std::size_t{fragment->copies} * program::registers_of(*fragment);
     for (const ptx::Operand& part : registers_of_matrix(registers, count, "the matrix"))
         list.push_back(loads ? result(part, element) : source(part, element));
-    // Without a stride the rows, or columns, follow each other.
+    // Without a stride, rows or columns are contiguous.
     const unsigned length = fragment->inner_contiguous
                                 ? fragment->inner * fragment->per_register * fragment->registers * 4u
                                 : fragment->outer * 8u;
@@ -146,7 +145,7 @@ void Lowering::move_matrix(const ptx::Instruction& instruction, const Opcode& op
     step.list = std::move(list);
 }
 
-// ldmatrix r, [p]; stmatrix [p], r: up to four matrices of 8 x 8 halves, a row at the address of each lane.
+// ldmatrix r, [p]; stmatrix [p], r: up to four matrices of 8 x 8 halves. Each lane has the address of a row.
 void Lowering::move_rows(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool loads = opcode.row->operation == Operation::ldmatrix;
     expect_operands(instruction, 2);

@@ -1,4 +1,4 @@
-// Textures and surfaces: from PTX to steps.
+// Lowering of texture and surface instructions.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ ImageAccess Lowering::image_access(const ptx::Instruction& instruction, const Op
     return made;
 }
 
-// The object in [object, {coordinates}].
+// The handle in [object, {coordinates}].
 Ref Lowering::image_handle(const ptx::Operand& address) {
     if (address.kind == OperandKind::reg) return source(address, Type::u64);
     if (address.kind != OperandKind::address || address.parts.empty() || address.bits != 0)
@@ -29,7 +29,7 @@ Ref Lowering::image_handle(const ptx::Operand& address) {
     return source(address.parts[0], Type::u64);
 }
 
-// What follows the first `count` of a vector pads it.
+// Uses the first `count` elements of a vector; the rest is padding.
 void Lowering::append_coordinates(const ptx::Operand& given, unsigned count, const Opcode& opcode,
                                   std::vector<Ref>& into) {
     const std::vector<ptx::Operand> parts = elements_of(given);
@@ -40,7 +40,7 @@ void Lowering::append_coordinates(const ptx::Operand& given, unsigned count, con
         into.push_back(source(parts[i], opcode.second == Type::none ? Type::b32 : opcode.second));
 }
 
-// tex.2d.v4.f32.f32 {d}|p, [a, {c}]; with .level and .grad a level or derivatives follow, here the coordinates too.
+// tex.2d.v4.f32.f32 {d}|p, [a, {c}]. With .level and .grad, a level or derivatives follow in the list of coordinates.
 void Lowering::sample(const ptx::Instruction& instruction, const Opcode& opcode) {
     ImageAccess access = image_access(instruction, opcode);
     const Geometry& geometry = access.geometry();

@@ -1,4 +1,4 @@
-// Arithmetic, comparisons and conversions: from PTX to steps.
+// Lowering of arithmetic, comparisons and conversions.
 #include <fmt/format.h>
 
 #include "program/lowering.hpp"
@@ -25,7 +25,7 @@ void Lowering::move(const ptx::Instruction& instruction, const Opcode& opcode) {
         const ptx::Operand source_halves = is_wide(from) ? halves_of(from) : from;
         if (target.parts.size() != 2 || source_halves.parts.size() != 2 || (!is_wide(to) && !is_wide(from)))
             refuse("mov.b128 moves a register of 128 bits, or two of 64");
-        const Ref low = temporary(8), high = temporary(8);  // the sources may be the results
+        const Ref low = temporary(8), high = temporary(8);  // sources and results may be the same registers
         emit({Operation::mov, Type::u64}, {low}, {source(source_halves.parts[0], Type::b64)});
         emit({Operation::mov, Type::u64}, {high}, {source(source_halves.parts[1], Type::b64)});
         emit({Operation::mov, Type::u64}, {result_or_sink(target.parts[0], Type::b64)}, {low});
@@ -83,7 +83,7 @@ void Lowering::move(const ptx::Instruction& instruction, const Opcode& opcode) {
 
 namespace {
 
-// lo ls hi hs are lt le gt ge by another name.
+// lo, ls, hi, hs are other names for lt, le, gt, ge.
 FlagSet comparison_of(const FlagSet& flags) {
     FlagSet made = flags & FlagSet{Flag::eq,  Flag::ne,  Flag::lt,  Flag::le,     Flag::gt,
                                    Flag::ge,  Flag::equ, Flag::neu, Flag::ltu,    Flag::leu,
@@ -109,7 +109,7 @@ std::array<Ref, 2> Lowering::unpacked(const ptx::Operand& operand, Type type) {
     return halves;
 }
 
-// Whether a and b compare so, combined with the predicate behind them where the opcode says so.
+// Compares a and b, and combines the result with the predicate operand if the opcode says so.
 Ref Lowering::compared(const ptx::Instruction& instruction, const Opcode& opcode, Type type, Ref a, Ref b) {
     const Ref truth = temporary(0);
     emit({Operation::setp, canonical(Operation::setp, type, {}), Type::none, comparison_of(opcode.flags)},
@@ -120,7 +120,7 @@ Ref Lowering::compared(const ptx::Instruction& instruction, const Opcode& opcode
     return combined;
 }
 
-// setp.lt.and.f16x2 p|q, a, b, c: p of the lower halves, q of the upper ones.
+// setp.lt.and.f16x2 p|q, a, b, c: p for the lower halves, q for the upper ones.
 void Lowering::compare_packed(const ptx::Instruction& instruction, const Opcode& opcode) {
     const ptx::Operand& to = operand(instruction, 0);
     if (to.kind != OperandKind::pair) refuse(fmt::format("{} needs two predicates, p|q", instruction.opcode));
@@ -159,7 +159,7 @@ void Lowering::compare(const ptx::Instruction& instruction, const Opcode& opcode
     if (!pair) return write(to, plain);
     const Ref opposite = temporary(0);
     emit({Operation::not_, Type::pred}, {opposite}, {plain});
-    // The combining operand may be one of the results: keep it.
+    // Copies the combining operand, because it may be one of the results.
     if (combined) {
         const Ref kept = temporary(0);
         emit({Operation::mov, Type::pred}, {kept}, {with});
@@ -169,7 +169,7 @@ void Lowering::compare(const ptx::Instruction& instruction, const Opcode& opcode
     write(to.parts[1], opposite);
 }
 
-// set.lt.u32.f32 d, a, b: all ones or 1.0 where true, else 0. Of packed halves, so in each half of d.
+// set.lt.u32.f32 d, a, b: all ones or 1.0 if true, else 0. For packed halves, the same in each half of d.
 void Lowering::compare_to_value(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool combined = !(opcode.flags & FlagSet{Flag::and_, Flag::or_, Flag::xor_}).empty();
     if (instruction.operands.size() != (combined ? 4u : 3u))
@@ -208,7 +208,7 @@ namespace {
 const FlagSet integral_roundings{Flag::rni, Flag::rzi, Flag::rmi, Flag::rpi};
 const FlagSet float_roundings{Flag::rn, Flag::rz, Flag::rm, Flag::rp};
 
-// PTX has .sat only where a value of the source may be beyond the destination.
+// True if .sat has no effect, because the destination can hold every source value. PTX does not allow it then.
 bool saturates_nothing(const Opcode& opcode) {
     const Type to = opcode.type, from = opcode.second;
     if (!opcode.flags.has(Flag::sat) || !ptx::is_integer(to) || !ptx::is_integer(from)) return false;
@@ -216,7 +216,7 @@ bool saturates_nothing(const Opcode& opcode) {
     return to == from;
 }
 
-// Which conversions exist, and with which modifiers.
+// True if PTX has this conversion with these modifiers.
 bool valid_conversion(const Opcode& opcode) {
     const Type to = opcode.type, from = opcode.second;
     const FlagSet integral = opcode.flags & integral_roundings, directed = opcode.flags & float_roundings;
@@ -237,7 +237,7 @@ bool valid_conversion(const Opcode& opcode) {
 void Lowering::convert(const ptx::Instruction& instruction, const Opcode& opcode) {
     const ptx::Operand& to = operand(instruction, 0);
     if (opcode.type == Type::f16x2 || opcode.type == Type::bf16x2) {
-        // cvt.rn.f16x2.f32 d, a, b: a goes to the upper half.
+        // cvt.rn.f16x2.f32 d, a, b: a becomes the upper half.
         if (opcode.second != Type::f32 || !(opcode.flags & float_roundings).single()) {
             unsupported(instruction);
         }
@@ -268,7 +268,7 @@ void Lowering::convert(const ptx::Instruction& instruction, const Opcode& opcode
                    opcode);
 }
 
-// Registers may be wider than the types: the source's low bits count, the result is extended.
+// Registers may be wider than the types: only the low bits of the source are used, and the result is extended.
 void Lowering::convert_scalar(Ref to, unsigned to_bytes, Ref from, unsigned from_bytes,
                               const Opcode& opcode) {
     const unsigned natural_from = std::max(2u, ptx::bytes_of(opcode.second));
@@ -282,7 +282,7 @@ void Lowering::convert_scalar(Ref to, unsigned to_bytes, Ref from, unsigned from
     }
     FlagSet flags = opcode.flags.minus({Flag::rn});
     if (ptx::is_integer(opcode.second)) flags = flags.minus({Flag::ftz});  // no integer is subnormal
-    // Rounding to an integral value without a rounding is a plain copy.
+    // Converts at the type's own width first, then extends the result to a wider register.
     const Ref direct = to_bytes > natural_to ? temporary(natural_to) : to;
     emit({Operation::cvt, opcode.type, opcode.second, flags}, {direct}, {from});
     if (to_bytes > natural_to) {
@@ -310,7 +310,7 @@ void Lowering::carry(const ptx::Instruction& instruction, const Opcode& opcode) 
          {result(operand(instruction, 0), opcode.type), writes ? carry_ : temporary(0)}, std::move(sources));
 }
 
-// lop3.b32 d, a, b, c, table; or with a predicate beside it: lop3.or.b32 d|p, a, b, c, table, q, where p = (d != 0) or q.
+// lop3.b32 d, a, b, c, table. With a predicate: lop3.or.b32 d|p, a, b, c, table, q, where p = (d != 0) or q.
 void Lowering::lookup3(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool combines = !(opcode.flags & FlagSet{Flag::and_, Flag::or_}).empty();
     const ptx::Operand& to = operand(instruction, 0);

@@ -1,4 +1,4 @@
-// Video instructions: selectors, masks and modifiers, from PTX to the form that the machine reads.
+// Lowering of video instructions: selectors, masks and modifiers.
 #include <algorithm>
 #include <functional>
 
@@ -17,7 +17,7 @@ struct PartName {
 constexpr PartName parts[] = {{"", Part::word}, {"b0", Part::b0}, {"b1", Part::b1}, {"b2", Part::b2},
                               {"b3", Part::b3}, {"h0", Part::h0}, {"h1", Part::h1}};
 
-// The digits of .h31 or .b7610, the last one first; nothing where it is no selector of so many.
+// The digits of .h31 or .b7610, the last one first; nothing if it is not a selector or a digit exceeds `most`.
 std::vector<unsigned> digits_of(std::string_view selector, char letter, unsigned most) {
     std::vector<unsigned> made;
     if (selector.size() < 2 || selector[0] != letter) return made;
@@ -31,7 +31,7 @@ std::vector<unsigned> digits_of(std::string_view selector, char letter, unsigned
 
 }  // namespace
 
-// The register behind a selector, or a constant.
+// The register before a selector, or a constant.
 Ref Lowering::selected(const ptx::Operand& operand) {
     ptx::Operand plain = operand;
     plain.name = {};
@@ -39,7 +39,7 @@ Ref Lowering::selected(const ptx::Operand& operand) {
     return source(plain, Type::u32);
 }
 
-// The form is the caller's to give.
+// The caller sets the form.
 Step& Lowering::emit_video(const Opcode& opcode, const ptx::Operand& to, std::vector<Ref> sources) {
     ptx::Operand plain = to;
     plain.name = {};
@@ -50,7 +50,7 @@ Step& Lowering::emit_video(const Opcode& opcode, const ptx::Operand& to, std::ve
 
 namespace {
 
-// Which operands are signed. vset has no type of its result.
+// Sets which operands are signed. vset has no result type.
 template <class Form>
 void set_signs(Form& form, const Opcode& opcode) {
     const bool is_set = opcode.third == Type::none;
@@ -61,7 +61,7 @@ void set_signs(Form& form, const Opcode& opcode) {
 
 }  // namespace
 
-// vop.dtype.atype.btype d.dsel, a.asel, b.bsel, c: with c where a secondary operation or a merge needs it.
+// vop.dtype.atype.btype d.dsel, a.asel, b.bsel, c. c is needed for a secondary operation or a merge.
 void Lowering::scalar_video(const ptx::Instruction& instruction, const Opcode& opcode) {
     const bool is_mad = opcode.row->operation == Operation::video_mad;
     const FlagSet& flags = opcode.flags;
@@ -113,7 +113,7 @@ void Lowering::vector_video(const ptx::Instruction& instruction, const Opcode& o
     const char letter = form.lanes == 4 ? 'b' : 'h';
     const unsigned most = 2u * form.lanes - 1;
     expect_operands(instruction, 4);
-    for (std::size_t i = 1; i < 4; ++i) {  // ptxas says of others: incorrect video selector
+    for (std::size_t i = 1; i < 4; ++i) {  // ptxas reports "incorrect video selector" for others
         const ptx::Operand& source = instruction.operands[i];
         if (source.kind != OperandKind::reg || source.negated || (i == 3 && !source.name.empty()))
             refuse(fmt::format("{}: operand {} must be a register{}", instruction.opcode, i,

@@ -12,7 +12,7 @@
 namespace emulated::program {
 
 // clang-format off
-/// FLAG: spelled as it is called. NAMED: with its spelling in an opcode.
+/// FLAG: the enumerator is the spelling. NAMED: the spelling in an opcode is given.
 #define BASCULE_PTX_FLAGS(FLAG, NAMED) \
     /* floating point */ FLAG(rn) FLAG(rz) FLAG(rm) FLAG(rp) FLAG(rni) FLAG(rzi) FLAG(rmi) FLAG(rpi) FLAG(ftz) \
     FLAG(sat) FLAG(approx) FLAG(full) FLAG(noftz) NAMED(nan_wins, "NaN") FLAG(relu) \
@@ -64,7 +64,7 @@ enum class Flag : std::uint8_t {
 };
 // clang-format on
 
-/// The flag that an opcode's part spells.
+/// The flag for a part of an opcode.
 std::optional<Flag> flag_named(std::string_view part) noexcept;
 
 class FlagSet {
@@ -73,7 +73,8 @@ class FlagSet {
     static constexpr Word bit(Flag flag) { return Word{1} << (index(flag) % 64); }
     static constexpr std::size_t count = (static_cast<std::size_t>(Flag::count) + 63) / 64;
 
-    // Before its uses: old Clangs evaluate a constexpr variable's initialiser only by what stands above.
+    // Defined before its uses, because old Clangs evaluate a constexpr initialiser with only the functions defined above
+    // it.
     template <class Combine>
     constexpr FlagSet combined(const FlagSet& b, Combine combine) const {
         FlagSet made;
@@ -99,7 +100,7 @@ class FlagSet {
     constexpr FlagSet minus(const FlagSet& b) const {
         return combined(b, [](Word x, Word y) { return x & ~y; });
     }
-    /// The first flag of a group that is here, or `missing`.
+    /// The first flag of `group` that is in the set, or `missing`.
     constexpr Flag first_of(std::initializer_list<Flag> group, Flag missing) const {
         for (const Flag each : group) {
             if (has(each)) return each;
@@ -107,7 +108,6 @@ class FlagSet {
         return missing;
     }
     constexpr bool operator==(const FlagSet&) const = default;
-    /// For hash tables.
     constexpr std::uint64_t digest() const {
         std::uint64_t made = 0;
         for (const Word word : words_) made = (made ^ word) * 0xc2b2ae3d27d4eb4full;

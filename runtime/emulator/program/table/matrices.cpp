@@ -19,7 +19,7 @@ constexpr Shape shapes[] = {
     {F::m16n16k16, 16, 16, 16}, {F::m8n32k16, 8, 32, 16},   {F::m32n8k16, 32, 8, 16},
 };
 
-// Which products there are. A and B may have two types of one row; C and D have one.
+// The supported products. A and B may each have several types in one row; C and D have one each.
 struct Form {
     Family family;
     FlagSet shapes;
@@ -57,7 +57,7 @@ const Shape* shape_of(const FlagSet& flags) {
     return nullptr;
 }
 
-// The form of a shape that `fits`.
+// The form with this shape for which `fits` is true.
 template <class Fits>
 const Form* form_of(Family family, Flag shape, const Fits& fits) {
     for (const Form& form : forms) {
@@ -84,7 +84,7 @@ std::optional<Product> product_of(Family family, const FlagSet& flags, Type a, T
         return form.factors.has(a) && form.factors.has(b) && form.sums.has(c) && form.sums.has(d);
     };
     if (!shape || !form_of(family, shape->flag, fits)) return std::nullopt;
-    // Only the products of Volta turn sums into another type.
+    // Only the products introduced with Volta convert between the types of C and D.
     const bool may_convert = family == Family::wmma || shape->flag == Flag::m8n8k4;
     if (c != d && (!may_convert || (family == Family::mma && d == f32))) return std::nullopt;
     if (family == Family::wmma && a != b) return std::nullopt;
@@ -115,7 +115,7 @@ std::optional<Fragment> wmma_fragment(const FlagSet& flags, Flag matrix, Type ty
     if (matrix == Flag::a) made = fragment_a(product, false);
     if (matrix == Flag::b) made = fragment_b(product);
     made.inner_contiguous = by_rows == (matrix != Flag::b);
-    // Parts of a byte have no address.
+    // Elements smaller than a byte have no address.
     if (made.bits < 8 && !made.inner_contiguous) return std::nullopt;
     if (!sum && type == f16) made.copies = static_cast<std::uint8_t>(8 / registers_of(made));
     return made;

@@ -82,7 +82,7 @@ constexpr FlagSet conversions{F::rni, F::rzi, F::rmi, F::rpi, F::rn, F::rz, F::r
 constexpr FlagSet shift_modes{F::wrap, F::clamp};
 constexpr FlagSet prmt_modes{F::f4e, F::b4e, F::rc8, F::ecl, F::ecr, F::rc16};
 
-// Of matrices; which shape goes with which types is in program/matrices.
+// Types of matrix elements. program/table/matrices.cpp says which shape goes with which types.
 constexpr TypeSet wmma_factors{bf16, tf32, f64, s8, u8, s4, u4, b1};
 constexpr TypeSet factors = wmma_factors | TypeSet{f16, e4m3, e5m2};
 constexpr TypeSet sums{f16, f32, f64, s32};
@@ -94,7 +94,7 @@ constexpr FlagSet layouts{F::row, F::col};
 constexpr FlagSet shared_or_generic{F::shared}, shared_or_global{F::shared, F::global};
 constexpr FlagSet numbers_of_matrices{F::x1, F::x2, F::x4};
 constexpr FlagSet together{F::sync, F::aligned};
-// Asynchronous copies name two spaces. What completes them tells which is the destination.
+// Asynchronous copies name two spaces. The completion mechanism determines which is the destination.
 constexpr FlagSet copies_async{F::async, F::shared, F::global};
 constexpr FlagSet counts_bytes{F::async, F::bulk, F::complete_tx_bytes};
 constexpr FlagSet in_bulk_groups{F::async, F::bulk, F::bulk_group, F::shared, F::global};
@@ -111,7 +111,7 @@ constexpr FlagSet phase_tests{F::test_wait, F::try_wait};
 constexpr FlagSet cluster_scopes{F::cta, F::cluster};
 
 // --- the table ---------------------------------------------------------------------------------------------
-// Loads and stores carry spaces as selecting flags and are generic without one. What a row does not name is empty.
+// Loads and stores have spaces as selecting flags; without one they are generic. Fields that a row omits are empty.
 // clang-format off
 constexpr Row table[] = {
     // name, operation, operands, types, second, selecting, neutral, one_of, all_of, third, fourth
@@ -182,7 +182,7 @@ constexpr Row table[] = {
     {"max", O::max, "DAA", {u16x2, s16x2}},
     {"max", O::max, "DAA", {s32, s16x2}, {}, {F::relu}, {}, {F::relu}},
     {"max", O::max, "DAA", doubles},
-    // .cc forms; the translator adds the carry operands
+    // The .cc forms. The lowering adds the carry operands.
     {"add", O::add_carry, "*", integers_32_64, {}, {F::cc}, {}, {F::cc}},
     {"addc", O::add_carry, "*", integers_32_64, {}, {F::cc}},
     {"sub", O::sub_borrow, "*", integers_32_64, {}, {F::cc}, {}, {F::cc}},
@@ -217,7 +217,7 @@ constexpr Row table[] = {
     {"copysign", O::copysign, "DAA", floats},
     {"testp", O::testp, "PA", floats, {}, float_classes, {}, float_classes},
 
-    // Approximations are correctly rounded here, so .approx and .full say nothing new.
+    // Approximations are correctly rounded here, so .approx and .full have no effect.
     {"rcp", O::rcp, "DA", singles, {}, {F::rz, F::rm, F::rp, F::ftz}, {F::rn, F::approx}, roundings | approximate},
     {"rcp", O::rcp, "DA", doubles, {}, directed, nearest, roundings},
     {"rcp", O::rcp, "DA", doubles, {}, flush, approximate, {}, {F::approx, F::ftz}},
@@ -292,7 +292,7 @@ constexpr Row table[] = {
     {"prefetch", O::fence, "M", untyped, {}, {}, {F::global, F::keep}, {F::keep}, {F::global}},
     {"applypriority", O::fence, "MI", untyped, {}, {}, {F::global, F::keep}, {}, {F::keep}},
     {"discard", O::discard, "*", untyped, {}, {F::global}, {F::level}, {}, {F::level}},
-    // A policy is a number that only says what the L2 cache keeps.
+    // A cache policy is an opaque number that affects only the L2 cache.
     {"createpolicy", O::create_policy, "*", {b64}, {}, {}, {F::fractional, F::keep, F::first}, {}, {F::fractional}},
     {"createpolicy", O::create_policy, "*", {b64}, {}, {}, {F::range, F::global, F::keep, F::first}, {}, {F::range}},
     {"createpolicy", O::create_policy, "*", {b64}, {}, {}, {F::cvt, F::level}, {}, {F::cvt, F::level}},
@@ -315,7 +315,7 @@ constexpr Row table[] = {
     {"fence", O::fence, "", untyped, {}, {}, fence_order},
     {"nanosleep", O::nanosleep, "U", {u32}},
 
-    // matrices of a warp
+    // matrix instructions
     {"mma", O::mma, "*", sums, factors, mma_shapes | layouts | FlagSet{F::satfinite, F::sp, F::sp_ordered, F::xor_, F::and_, F::popc}, together, mma_shapes, {}, factors, sums},
     {"wmma", O::mma, "*", {f16, f32}, {f16, f32}, wmma_tiles | layouts | FlagSet{F::mma}, together, wmma_tiles, {F::mma}},
     {"wmma", O::mma, "*", {f32, f64, s32}, wmma_factors, wmma_shapes | layouts | FlagSet{F::mma, F::satfinite, F::xor_, F::and_, F::popc, F::rz, F::rm, F::rp}, together | nearest, wmma_shapes, {F::mma}, wmma_factors, {f32, f64, s32}},
@@ -360,7 +360,7 @@ constexpr Row table[] = {
     {"vset2", O::video_vector_set, "*", integers_32, integers_32, ordered | FlagSet{F::add}, {}, ordered},
     {"vset4", O::video_vector_set, "*", integers_32, integers_32, ordered | FlagSet{F::add}, {}, ordered},
 
-    // a thread's own stack
+    // alloca
     {"alloca", O::stack_allocate, "*", {u32, u64}},
     {"stacksave", O::stack_save, "*", {u32, u64}},
     {"stackrestore", O::stack_restore, "*", {u32, u64}},
@@ -395,7 +395,8 @@ constexpr Row table[] = {
     {"mapa", O::mapa, "DAU", {u32, u64}, {}, {}, {F::shared_cluster}},
     {"getctarank", O::getctarank, "uA", {u32, u64}, {}, {}, {F::shared_cluster}},
     {"elect", O::elect, "*", untyped, {}, {}, synchronous, {}, synchronous},
-    // One worker runs a block from start to end, and a grid begins when those before it have ended.
+    // These fences have no effect: one worker runs a block from start to end, and a grid starts after earlier grids have
+    // ended.
     {"fence", O::fence, "", untyped, {}, {}, {F::proxy, F::alias, F::async, F::global, F::shared, F::shared_cluster}, {F::alias, F::async}, {F::proxy}},
     {"fence", O::fence, "", untyped, {}, {}, {F::mbarrier_init, F::release, F::cluster}, {}, {F::mbarrier_init, F::release, F::cluster}},
     {"fence", O::fence, "", untyped, {}, {}, {F::acquire, F::cluster, F::restricted_cluster, F::proxy, F::async_generic}, {}, {F::acquire, F::cluster, F::restricted_cluster}},
@@ -421,7 +422,7 @@ constexpr Row table[] = {
 };
 // clang-format on
 
-// Of each group an opcode has one at most.
+// An opcode has at most one flag of each group.
 constexpr FlagSet exclusive[] = {
     {F::rn, F::rz, F::rm, F::rp, F::rna, F::approx, F::full},
     {F::rni, F::rzi, F::rmi, F::rpi},
@@ -435,7 +436,7 @@ constexpr FlagSet exclusive[] = {
     {F::weak, F::nc, F::is_volatile, F::relaxed, F::acquire, F::release, F::acq_rel, F::sc},
 };
 
-// What a load or a store with one of the first must also have one of.
+// A load or store with one of the flags `with` must also have one of `needs`.
 struct Requirement {
     FlagSet with, needs;
 };
@@ -486,7 +487,7 @@ std::variant<Opcode, Refusal> find_operation(std::string_view text) {
     };
     if (std::ranges::find(table, name, &Row::name) == std::end(table)) return refuse("");
 
-    // These belong to the name; the order of the others says nothing. Comparisons have .lo and .hi too.
+    // These modifiers must come first; the order of the others does not matter. Comparisons use .lo and .hi as operators.
     const FlagSet first =
         name.starts_with("set") ? FlagSet{} : FlagSet{F::lo, F::hi, F::wide, F::left, F::to, F::pack};
     std::size_t types = 0;
@@ -502,7 +503,7 @@ std::variant<Opcode, Refusal> find_operation(std::string_view text) {
         } else if (const auto flag = flag_named(part)) {
             if (first.has(*flag) && part.data() != text.data() + dot + 1)
                 return refuse(": ." + std::string(part) + " must follow the name");
-            // Several hints are one flag here, and two matrices may have one layout.
+            // Several cache hints are the same flag, and both matrices may have the same layout.
             if (opcode.flags.has(*flag) && !(F::evict == *flag || layouts.has(*flag)))
                 return refuse(": one of its modifiers stands twice");
             opcode.flags.add(*flag == Flag::shared_cta ? Flag::shared : *flag);

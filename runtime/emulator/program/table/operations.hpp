@@ -1,6 +1,5 @@
-// The operation table. One row says everything about a family of instructions: which types, which modifiers
-// change what it does and which change nothing here, and what its operands are. What no row allows is
-// refused.
+// The operation table. One row describes a family of instructions: its types, the modifiers that change its result, those
+// that have no effect here, and its operands. An instruction that no row allows is refused.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@ namespace emulated::program {
 
 using ptx::Type;
 
-/// What the machine can do. Most are elementwise; the others say so. What has one rule of the lowering stands together.
+/// The operations of the machine. Most are elementwise. Operations with the same lowering function are adjacent.
 enum class Operation : std::uint8_t {
     // clang-format off
     // elementwise arithmetic
@@ -28,30 +27,30 @@ enum class Operation : std::uint8_t {
     setp, set, selp, slct, mov, cvt, cvta, isspacep, pack, unpack,
     // memory
     ld,
-    ld_used,  ///< of which only some bytes count
+    ld_used,  ///< a load of which only some bytes are used
     st, atom, red,
     load_parameter,  ///< a kernel's, the same for every lane
     load_argument, store_argument,
-    copy_argument,  ///< of a call, in the register file
+    copy_argument,  ///< the argument of a call, in the register file
     // between threads
     shfl, vote, match, redux, activemask, bar,
-    bar_red,  ///< what bar has counted, after it
+    bar_red,  ///< reads the count after bar
     bar_warp, fence, nanosleep,
     // matrices of a warp
-    mma,  ///< a product of two, added to a third
-    load_matrix, store_matrix,  ///< wmma's: between memory and the registers of a warp
+    mma,  ///< multiplies two matrices and adds a third
+    load_matrix, store_matrix,  ///< wmma: between memory and the registers of a warp
     ldmatrix, stmatrix, movmatrix,
     // control
     bra, branch,
     brx,  ///< lowered to branches
     call,
-    call_pointer,  ///< each lane the function that its register names
-    take_results,  ///< of the function that the register named
-    enter_frame,   ///< of local variables, on the lane's stack
+    call_pointer,  ///< each lane calls the function in its register
+    take_results,  ///< results of that function
+    enter_frame,   ///< for local variables, on the lane's stack
     leave_frame,
-    save_frame,  ///< what the caller still needs, before the callee may overwrite it
+    save_frame,  ///< saves the caller's live registers before the callee overwrites them
     restore_frame, ret, exit, trap, guard, unguard,
-    compare_branch, compare_guard,  ///< setp, and what looks at its result at once
+    compare_branch, compare_guard,  ///< setp fused with the instruction that uses its result
     clock, global_timer, print, assertion,
     heap_allocate, heap_free,               // malloc and free in kernels
     stack_allocate, stack_save, stack_restore,  // alloca
@@ -59,13 +58,13 @@ enum class Operation : std::uint8_t {
     video_add, video_sub, video_difference, video_min, video_max, video_shl, video_shr, video_mad, video_set,
     video_vector_add, video_vector_sub, video_vector_average, video_vector_difference, video_vector_min,
     video_vector_max, video_vector_set,
-    convert_small,  ///< into and from tf32, fp8 and the like
+    convert_small,  ///< to and from tf32, fp8 and the like
     convert_pack, create_policy, discard,
     atom_vector, red_vector,  ///< lowered to atomics of each element
-    atom_wide,                ///< of 128 bits
+    atom_wide,                ///< 128 bits
     // asynchronous copies, barriers in shared memory, clusters (lower_async.cpp)
     copy_async, copy_group, bulk_group, mbarrier, copy_arrive, bulk_copy, bulk_reduce, store_async, reduce_async,
-    in_cluster,  ///< faults where an address is not in the cluster's shared memory
+    in_cluster,  ///< faults if an address is not in the cluster's shared memory
     cluster_bar, mapa, getctarank, elect,
     // textures and surfaces
     tex, tld4, suld, sust, sured, txq, suq, istypep,
@@ -75,7 +74,7 @@ enum class Operation : std::uint8_t {
     // clang-format on
 };
 
-/// A set of types, as bits.
+/// A set of types as a bit mask.
 class TypeSet {
   public:
     constexpr TypeSet() = default;
@@ -102,13 +101,13 @@ class TypeSet {
 };
 
 // clang-format off
-/// One row. `operands` has a letter an operand:
+/// One row. `operands` has one letter per operand:
 ///   D  result of the type           A  source of the type           F  source of the second type
-///   d  result of twice its width    a  source of twice its width    *  the translator knows
+///   d  result of twice its width    a  source of twice its width    *  the lowering has a function
 ///   u  result .u32                  U  source .u32                 S  result of the type, or _
-///   b  result .b32                  B  source .b32                 I  an integer constant that means nothing here
-///   V  result .b32, perhaps d|p     W  source .u64                 M  source: the address of [a]
-///   v  result .u32, perhaps d|p     C  source .u32, a constant below 256
+///   b  result .b32                  B  source .b32                 I  an integer constant without effect
+///   V  result .b32, or d|p          W  source .u64                 M  source: the address of [a]
+///   v  result .u32, or d|p          C  source .u32, a constant below 256
 ///   P  result predicate             Q  source predicate
 // clang-format on
 struct Row {
@@ -116,16 +115,16 @@ struct Row {
     Operation operation;
     std::string_view operands;
     TypeSet types;
-    TypeSet second = {};     ///< of a second type (cvt, set, slct); empty: there is none
-    FlagSet selecting = {};  ///< each changes what is done: the machine has a handler for every combination
-    FlagSet neutral = {};  ///< change nothing on this device: cache hints, .rn where it is the default, .uni
-    FlagSet one_of = {};   ///< exactly one of these (they are selecting too); empty: no such rule
-    FlagSet all_of = {};   ///< must be there
-    TypeSet third = {};    ///< of a third type; empty: there is none
-    TypeSet fourth = {};   ///< of a fourth type; empty: there is none
+    TypeSet second = {};     ///< the second type (cvt, set, slct); empty: none
+    FlagSet selecting = {};  ///< flags that change the result; each combination has a handler
+    FlagSet neutral = {};    ///< flags without effect here: cache hints, .rn where it is the default, .uni
+    FlagSet one_of = {};     ///< exactly one of these is required (they are selecting too); empty: none
+    FlagSet all_of = {};     ///< all of these are required
+    TypeSet third = {};      ///< the third type; empty: none
+    TypeSet fourth = {};     ///< the fourth type; empty: none
 };
 
-/// An opcode, taken apart and found in the table.
+/// An opcode with its row in the table.
 struct Opcode {
     const Row* row = nullptr;
     Type type = Type::none;
