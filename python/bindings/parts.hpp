@@ -71,8 +71,7 @@ void bind_globals(pybind11::module_& module);
 /// `bascule.load_module` and `bascule.link`. Call it after bind_kernels.
 void bind_linking(pybind11::module_& module);
 
-/// Gives the classes `__reduce__`, and the immutable ones `__copy__` and `__deepcopy__`. Call it after all classes are
-/// bound.
+/// Gives the classes `__reduce__`, and the immutable ones `__copy__` and `__deepcopy__`. Call it after all classes are bound.
 void bind_pickling(pybind11::module_& module);
 /// Gives every class bound so far bascule._pickling's `__reduce__`, which refuses objects that belong to one process.
 /// Python's default does not work for pybind11's objects.
@@ -86,10 +85,9 @@ void bind_public_functions(pybind11::module_& module);
 /// Gives the classes `_repr_html_` and `_repr_pretty_`, and their instances `__doc__` and `__signature__`. The classes
 /// must be bound already. bascule._display is imported when one of these is read.
 void bind_display(pybind11::module_& module);
-/// Replaces pybind11's lists of C++ signatures in errors about wrong arguments: every function and method of `module`
-/// raises the result of `bascule._call_errors.describe` instead. Using an object made by `__new__` alone, as with old
-/// pickle protocols, raises TypeError; pybind11 would allocate memory without a value. Call it after everything is
-/// bound.
+/// Replaces pybind11's lists of C++ signatures in errors about wrong arguments: every function and method of `module` raises
+/// the result of `bascule._call_errors.describe` instead. Using an object made by `__new__` alone, as with old pickle
+/// protocols, raises TypeError; pybind11 would allocate memory without a value. Call it after everything is bound.
 void describe_call_errors(const pybind11::module_& module);
 
 /// Call these last. They look for a known launcher or kernel before pybind11's functions are called.

@@ -1,5 +1,4 @@
-// The emulated device's own functions and the search for its library. Nothing links the library: it is loaded like a
-// driver.
+// The emulated device's own functions and the search for its library. Nothing links the library: it is loaded like a driver.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace bascule {
 namespace {
 
-/// The release threshold is twice the peak use plus this, so that memory stays cached for the next arrays.
+/// The release threshold is this plus twice the use that it follows, so that memory stays cached for the next arrays.
 constexpr std::uint64_t kept_at_least = std::uint64_t{64} << 20;
 constexpr std::uint64_t threshold_for(std::uint64_t used) noexcept { return kept_at_least + 2 * used; }
 

@@ -10,8 +10,7 @@ namespace bascule {
 class ResetWatch {
   public:
     ResetWatch() noexcept;
-    /// `doing`: "copying to the host". Throws: CudaError if a reset has begun since construction, or was in progress
-    /// then.
+    /// `doing`: "copying to the host". Throws: CudaError if a reset has begun since construction, or was in progress then.
     void check(const char* doing) const;
 
     /// Lives as long as a reset takes.

@@ -152,8 +152,7 @@ void copy_run(StreamRef stream, std::uint64_t destination, std::uint64_t source,
                      });
 }
 
-/// Copies contiguous arrays between two devices. Plain copies would need access to a pool, which only its own device
-/// has.
+/// Copies contiguous arrays between two devices. Plain copies would need access to a pool, which only its own device has.
 void copy_between_peers(StreamRef stream, std::uint64_t destination, std::uint64_t source, Device from,
                         std::size_t bytes, std::span<const Producer> producers) {
     const ContextGuard context(stream.context());

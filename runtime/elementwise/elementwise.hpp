@@ -28,8 +28,7 @@ void copy_elements(StreamRef stream, const ArrayView& destination, const ArrayVi
 void convert_elements(StreamRef stream, const ArrayView& destination, const ArrayView& source,
                       const Owners& owners = {});
 
-/// Sets every element to `element`, the bytes of one element, at most `largest_fill`. Order, owners and errors as
-/// above.
+/// Sets every element to `element`, the bytes of one element, at most `largest_fill`. Order, owners and errors as above.
 inline constexpr std::size_t largest_fill = 16;
 void fill_elements(StreamRef stream, const ArrayView& destination, std::span<const std::byte> element,
                    const Owners& owners = {});

@@ -32,8 +32,7 @@ struct KernelNames {
 
 /// The last launches of one thread. Only that thread writes them. Never freed.
 struct LaunchRing {
-    /// A read during a write may mix two launches. A report then guesses wrong, with no other harm. The names are never
-    /// freed.
+    /// A read during a write may mix two launches. A report then guesses wrong, with no other harm. The names are never freed.
     struct Slot {
         std::atomic<const KernelNames*> kernel{nullptr};  ///< null: empty, or known to be done
         std::atomic<std::uint64_t> stream{0};

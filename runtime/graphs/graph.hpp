@@ -49,11 +49,10 @@ class Graph {
     void cancel() noexcept;
     bool capturing() const noexcept { return capture_ != nullptr; }
 
-    /// Enqueues the whole graph. The first launch instantiates it. On a capturing stream, the graph becomes a child
-    /// node of the other graph instead, with its present content. The other graph then waits for the streams that this
-    /// one names, and keeps its owners. Throws: CudaError; ArgumentError if nothing was captured, if this graph is
-    /// being captured, or if another library captures `stream` and a stream that this graph names is not part of its
-    /// capture.
+    /// Enqueues the whole graph. The first launch instantiates it. On a capturing stream, the graph becomes a child node of
+    /// the other graph instead, with its present content. The other graph then waits for the streams that this one names, and
+    /// keeps its owners. Throws: CudaError; ArgumentError if nothing was captured, if this graph is being captured, or if
+    /// another library captures `stream` and a stream that this graph names is not part of its capture.
     void launch(StreamRef stream);
 
     /// The number of captured operations.

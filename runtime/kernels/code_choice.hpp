@@ -21,8 +21,7 @@ enum class CodeForm : std::uint8_t {
 /// architecture; with `f`, only in its family.
 bool runs_on(CodeForm form, Arch code, Arch device) noexcept;
 
-/// Why a driver may refuse code of this NVRTC version, with advice on what to install. Empty if the versions are
-/// compatible.
+/// Why a driver may refuse code of this NVRTC version, with advice on what to install. Empty if the versions are compatible.
 std::string version_conflict(CudaVersion nvrtc, CudaVersion driver);
 
 /// A sentence of advice after the driver refused code with the CUresult `refusal`. Empty if the result says enough.

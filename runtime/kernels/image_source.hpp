@@ -19,8 +19,7 @@ struct LinkedText {
 };
 using LinkedPart = std::variant<LinkedText, Code>;
 
-/// The program that compiles a text. `functions_too`: all functions that are not templates, in addition to the
-/// instances.
+/// The program that compiles a text. `functions_too`: all functions that are not templates, in addition to the instances.
 Program program_of(LinkedText text, bool functions_too, Arch arch);
 
 /// Immutable; any thread may use it.
@@ -29,8 +28,7 @@ class ImageSource {
     virtual ~ImageSource() = default;
     /// Throws: CompileError, LibraryError, CudaError.
     virtual Cache::Lookup image(Arch arch) const = 0;
-    /// The texts that it contains, compiled for this architecture, so that the compiler can be asked about their
-    /// contents.
+    /// The texts that it contains, compiled for this architecture, so that the compiler can be asked about their contents.
     virtual std::vector<ProbedProgram> programs(Arch arch) const = 0;
     /// The parts that another link uses in place of the module.
     virtual std::vector<LinkedPart> parts() const = 0;

@@ -90,8 +90,7 @@ class Module {
     /// If the text does not spell the name, compiles, because a macro or an include may make the kernel. Throws:
     /// CompileError with the nearest names ("did you mean 'scale'?").
     Kernel kernel(const std::string& name) const;
-    /// Finds the kernel that Kernel::reference identified, here or in another process. Compiles no more than
-    /// `kernel(name)`.
+    /// Finds the kernel that Kernel::reference identified, here or in another process. Compiles no more than `kernel(name)`.
     Kernel kernel(const KernelReference& reference) const;
 
     /// Compiles these instances together into one image. Instances that were requested before keep theirs. Launches
@@ -203,8 +202,7 @@ class Kernel {
     /// The program of the code that is, or would be, loaded for `device`, for queries to the compiler.
     ProbedProgram probed(Device device) const;
     /// Compares structured arguments, field by field, with the structs that the kernel declares, and converts tuples to
-    /// structs. Asks the compiler once for each struct. Launching does this too. Throws: ArgumentError with the
-    /// difference.
+    /// structs. Asks the compiler once for each struct. Launching does this too. Throws: ArgumentError with the difference.
     void fit_structures(ArgumentPack& args, Device device) const;
 
     /// Checks the geometry, waits for the producers, launches, makes the producers wait, and keeps the owners. `owners`

@@ -162,8 +162,7 @@ struct ModuleState {
     std::deque<KernelFamily>& header_families();
     /// The family in `some` that this name means, or null. Throws: CompileError if several match.
     KernelFamily* family_among(std::deque<KernelFamily>& some, const std::string& name) const;
-    /// The family of this name that the text or one of its headers spells, or null. Throws: CompileError if several
-    /// match.
+    /// The family of this name that the text or one of its headers spells, or null. Throws: CompileError if several match.
     KernelFamily* spelled_family(const std::string& name);
     /// The family of a kernel that the image contains and the text does not spell, or null.
     KernelFamily* undeclared_family(const std::string& name, const Image& image);

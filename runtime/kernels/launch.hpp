@@ -29,10 +29,9 @@ class LaunchTarget {
     CUctx_st* context_;
 };
 
-/// Waits for the producers, launches, makes the producers wait for the launch, and keeps the owners and the code until
-/// it is done, or with the graph that captures it. `args` must have been checked, including structures. `owners` are
-/// taken even if this throws. Throws: ArgumentError before the first operation; CudaError. `site` is for reports of
-/// faults.
+/// Waits for the producers, launches, makes the producers wait for the launch, and keeps the owners and the code until it is
+/// done, or with the graph that captures it. `args` must have been checked, including structures. `owners` are taken even if
+/// this throws. Throws: ArgumentError before the first operation; CudaError. `site` is for reports of faults.
 void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, const Owners& owners,
             LaunchSite site);
 

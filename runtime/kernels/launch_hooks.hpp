@@ -24,10 +24,9 @@ struct LaunchInfo {
     LaunchSite site;
 };
 
-/// Called in the thread that launches; either function may be empty. `before` runs before the launch's first operation.
-/// If it throws, nothing is issued and the launch fails with that error. `after` runs when the kernel and its waits are
-/// enqueued. If it throws, the error is raised although the launch took place. It does not run after a launch that
-/// failed.
+/// Called in the thread that launches; either function may be empty. `before` runs before the launch's first operation. If it
+/// throws, nothing is issued and the launch fails with that error. `after` runs when the kernel and its waits are enqueued. If
+/// it throws, the error is raised although the launch took place. It does not run after a launch that failed.
 struct LaunchHook {
     std::function<void(const LaunchInfo&)> before;
     std::function<void(const LaunchInfo&)> after;

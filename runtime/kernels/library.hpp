@@ -40,8 +40,7 @@ struct LoadedVariable {
     bool is_constant = false;  ///< a `__constant__` variable
 };
 
-/// Owns a CUlibrary and keeps its image. Immutable; any thread may use it. Destroying it destroys its kernels and
-/// variables.
+/// Owns a CUlibrary and keeps its image. Immutable; any thread may use it. Destroying it destroys its kernels and variables.
 class Library {
   public:
     /// Loads the cubin if the device's architecture runs it, else the PTX. If the driver refuses the cubin, tries the
@@ -50,8 +49,7 @@ class Library {
     ~Library();  // never throws
     Library(Library&&) = delete;
 
-    /// Loads a library. When its last owner releases it, it is unloaded after all operations issued so far have
-    /// finished.
+    /// Loads a library. When its last owner releases it, it is unloaded after all operations issued so far have finished.
     static std::shared_ptr<const Library> load(std::shared_ptr<const Image> image, Device device);
 
     const Image& image() const noexcept { return *image_; }

@@ -180,8 +180,7 @@ class TypedKernel<void(Parameters...)> {
         set(pack, arguments...);
         kernel_.launch(stream, config, pack);
     }
-    /// Launches at least `threads` threads, in blocks that fill the device. Launches nothing for 0, but checks the
-    /// arguments.
+    /// Launches at least `threads` threads, in blocks that fill the device. Launches nothing for 0, but checks the arguments.
     template <class... Given>
     void forall(StreamRef stream, std::uint64_t threads, const Given&... arguments) const {
         forall(stream, {threads}, arguments...);

@@ -1,5 +1,4 @@
-// Decides when a stream gets a marker, when owners are released, and which marker the host waits for if too much is
-// held.
+// Decides when a stream gets a marker, when owners are released, and which marker the host waits for if too much is held.
 //
 // No lock is held while an owner is released or the host waits: a release may take the GIL, run any code, and launch
 // again. A forked child takes no lock, because a thread that does not exist there may hold it, and releases nothing,
@@ -27,8 +26,7 @@ namespace {
 
 constexpr std::uint64_t most_operations = 1024;  // per stream
 
-/// Records a marker that covers the queue's contents. The context must be current and Bookkeeping active. Throws:
-/// CudaError.
+/// Records a marker that covers the queue's contents. The context must be current and Bookkeeping active. Throws: CudaError.
 void mark(OwnerQueue& queue, StreamRef stream, const Driver& driver) {
     CUevent event = EventPool::of(stream.device()).take();
     Marker marker;
@@ -135,9 +133,8 @@ bool taken_by_foreign_graph(StreamRef stream, const Owners& owners, const CodeRe
     return retain_for_foreign_graph(stream, owners, code);
 }
 
-/// Returns the stream's queue, or null if a foreign graph has taken the owners. Other libraries do not announce
-/// captures, and may capture a stream that Bascule used before. So this queries the driver each time, unless the stream
-/// is hidden.
+/// Returns the stream's queue, or null if a foreign graph has taken the owners. Other libraries do not announce captures, and
+/// may capture a stream that Bascule used before. So this queries the driver each time, unless the stream is hidden.
 LockedQueue queue_for(StreamRef stream, const Owners& owners, const CodeRef* code, StreamFacts facts) {
     const QueueKey key = QueueKey::of(stream);
     LockedQueue found = find_or_make_queue(key);

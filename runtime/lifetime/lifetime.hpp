@@ -33,8 +33,7 @@ void keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memor
 /// does not call the driver. Throws std::bad_alloc.
 void keep_until_all_done(const std::shared_ptr<const void>& code);
 
-/// Passes on the owners of the operation that its scope enqueues when the scope ends, also by an exception. Borrows the
-/// list.
+/// Passes on the owners of the operation that its scope enqueues when the scope ends, also by an exception. Borrows the list.
 class OwnersKept {
   public:
     OwnersKept(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory,
@@ -64,8 +63,7 @@ class OwnersKept {
 
 /// Releases what was kept for `stream` before `mark`. The caller has synchronized the stream since `mark`.
 void release_finished(StreamRef stream, KeptMark mark) noexcept;
-/// Releases what was kept for all streams of `device` before `mark`. The caller has synchronized the device since
-/// `mark`.
+/// Releases what was kept for all streams of `device` before `mark`. The caller has synchronized the device since `mark`.
 void release_finished(Device device, KeptMark mark) noexcept;
 /// Waits, stream by stream, for the work of `device` that owners are kept for, and releases the owners. Unlike a wait
 /// for the device, this invalidates no capture. What a capturing stream has kept stays. On streams that another library

@@ -1,6 +1,5 @@
-// For each stream, a queue of owners in order of submission, with markers between them. Owners are kept until the
-// stream's work is done. <bascule/runtime/lifetime/lifetime.hpp> decides when to set a marker and which one to wait
-// for.
+// For each stream, a queue of owners in order of submission, with markers between them. Owners are kept until the stream's
+// work is done. <bascule/runtime/lifetime/lifetime.hpp> decides when to set a marker and which one to wait for.
 #pragma once
 
 #include <atomic>

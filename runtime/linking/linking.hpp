@@ -24,8 +24,7 @@ Code code_from_bytes(std::string bytes, std::string name = "<bytes>");
 Module load_module(Code code, Device device = Device::current());
 Module load_module(const std::string& path, Device device = Device::current());
 
-/// A part to link: a text; a module, whose text is recompiled with its own options and name expressions; or precompiled
-/// code.
+/// A part to link: a text; a module, whose text is recompiled with its own options and name expressions; or precompiled code.
 using LinkPart = std::variant<Source, Module, Code>;
 
 /// Links several parts to one module: one part may declare a symbol `extern` that another defines. Texts are compiled

@@ -14,11 +14,10 @@ namespace bascule {
 
 /// Memory from the driver or from Bascule's pool, which the destructor frees.
 ///
-/// Work that Bascule enqueues either keeps the memory until it is done, or comes before later work on the stream
-/// `order`. Bascule cannot see work of other code that got the address. When the last owner of shared memory releases
-/// it, the memory is therefore kept until these streams have done their pending work: the device's legacy default
-/// stream, and so every blocking stream, and the streams passed to `share`. As thread-safe as memory: order your
-/// accesses.
+/// Work that Bascule enqueues either keeps the memory until it is done, or comes before later work on the stream `order`.
+/// Bascule cannot see work of other code that got the address. When the last owner of shared memory releases it, the memory is
+/// therefore kept until these streams have done their pending work: the device's legacy default stream, and so every blocking
+/// stream, and the streams passed to `share`. As thread-safe as memory: order your accesses.
 class OwnedMemory {
   public:
     virtual ~OwnedMemory() = default;

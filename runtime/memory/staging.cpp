@@ -28,10 +28,9 @@ struct Buffer {
     Device device;     // whose context it was made in
 };
 
-/// There are as many buffers as copies pending at once, which the owner queues limit. Waiting for a buffer instead
-/// would hang a program whose kernel waits for something that the host does after the copies. Buffers beyond
-/// `most_kept_staging_bytes` are freed when the device has been synchronized, because cuMemFreeHost waits for the
-/// device.
+/// There are as many buffers as copies pending at once, which the owner queues limit. Waiting for a buffer instead would hang
+/// a program whose kernel waits for something that the host does after the copies. Buffers beyond `most_kept_staging_bytes`
+/// are freed when the device has been synchronized, because cuMemFreeHost waits for the device.
 struct Pool {
     std::mutex mutex;
     std::array<std::vector<void*>, sizes.size()> free;  // has capacity for all buffers

@@ -37,9 +37,8 @@ struct IdleEvent {
     State state = State::fresh;
 };
 
-/// An event without timing from its device's pool, returned on destruction. A wait uses the event's state at the time
-/// of the call, so an event may be reused as soon as its waits are enqueued. One thread creates and destroys the
-/// object.
+/// An event without timing from its device's pool, returned on destruction. A wait uses the event's state at the time of the
+/// call, so an event may be reused as soon as its waits are enqueued. One thread creates and destroys the object.
 class PooledEvent {
   public:
     explicit PooledEvent(Device device);

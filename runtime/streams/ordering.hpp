@@ -65,9 +65,8 @@ class ProducerPair {
 /// other than `stream`. Throws: CudaError; the caller must not launch then.
 void wait_for_producers(StreamRef stream, std::span<const Producer> producers);
 
-/// Makes later work on each producer wait for the present work of `stream`, with one record and one wait for each
-/// producer. If that fails, the host waits for `stream` before this throws CudaError, so that work is never left
-/// unordered.
+/// Makes later work on each producer wait for the present work of `stream`, with one record and one wait for each producer. If
+/// that fails, the host waits for `stream` before this throws CudaError, so that work is never left unordered.
 void order_producers_after(StreamRef stream, std::span<const Producer> producers);
 
 }  // namespace bascule

@@ -9,8 +9,7 @@
 
 namespace bascule {
 
-/// A non-blocking stream (CU_STREAM_NON_BLOCKING) owned by this object. Thread-safe: any thread may use it; destroy it
-/// in one.
+/// A non-blocking stream (CU_STREAM_NON_BLOCKING) owned by this object. Thread-safe: any thread may use it; destroy it in one.
 class Stream {
   public:
     /// Lower numbers mean higher priority; 0 is the default. Throws: ArgumentError for a priority that the device does

@@ -8,9 +8,8 @@
 
 namespace bascule {
 
-/// Lets waits for a GPU be interrupted. The emulated device has its own way (BasculeEmulatedInterrupt). The Python
-/// bindings set one, because Python runs signal handlers only in its main thread, and not while that is inside the
-/// driver.
+/// Lets waits for a GPU be interrupted. The emulated device has its own way (BasculeEmulatedInterrupt). The Python bindings
+/// set one, because Python runs signal handlers only in its main thread, and not while that is inside the driver.
 struct WaitWatch {
     /// Whether the calling thread's waits can be interrupted.
     bool (*watches_this_thread)() noexcept;

@@ -182,8 +182,7 @@ void DeviceTimes::collect(Pending done) {
         found = Driver::get().emulated_functions()->take_times(done.number, &span.begin, &span.end) != 0;
     } else {
         const ContextGuard context(done.end.device().context());
-        // The duration is measured directly: the difference of two times since the reference would have twice the
-        // error.
+        // The duration is measured directly: the difference of two times since the reference would have twice the error.
         const std::optional<std::int64_t> before =
             nanoseconds_between(done.begin.reference->event, *done.begin.event);
         const std::optional<std::int64_t> took = nanoseconds_between(*done.begin.event, done.end);

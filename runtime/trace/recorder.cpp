@@ -22,7 +22,7 @@ std::uint64_t thread_number() noexcept { return static_cast<std::uint64_t>(getti
 
 /// The last operation of one stream, and what the next one waits for.
 struct Row {
-    std::uint64_t newest = 0;            // operation
+    std::uint64_t newest = 0;            // the newest operation
     std::vector<std::uint64_t> waits{};  // operations of other streams that the next one here waits for
 };
 
@@ -41,8 +41,7 @@ std::shared_ptr<trace::Recording>& current() {
     return *recording;
 }
 
-/// Turns recording off in a forked child. The trace belongs to the parent, and threads of the parent may have held its
-/// locks.
+/// Turns recording off in a forked child. The trace belongs to the parent, and threads of the parent may have held its locks.
 void stop_in_child() noexcept {
     set_watch(Watch::record, false);
     static_cast<void>(new (std::nothrow) std::shared_ptr<trace::Recording>(std::move(current())));

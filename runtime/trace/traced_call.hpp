@@ -42,8 +42,7 @@ class TracedCall {
 
     /// Null unless a trace is being recorded.
     TraceRecord* record() noexcept { return record_.get(); }
-    /// Called before and after the driver call that enqueues the work; see trace::begin_operation and
-    /// trace::end_operation.
+    /// Called before and after the driver call that enqueues the work; see trace::begin_operation and trace::end_operation.
     void begin_operation(StreamRef stream) {
         if (record_ == nullptr) return;
         issuing_ = true;

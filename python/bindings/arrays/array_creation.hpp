@@ -33,8 +33,7 @@ std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device,
 /// allocator that is set. Throws: ArgumentError, CudaError; the allocator's exception.
 ArrayObject allocate(const ArrayPlan& plan, Device device, const pybind11::object& stream);
 
-/// The same from arguments of users: `dtype` is anything that numpy.dtype accepts, `order` is "C" or "F". Throws: as
-/// above.
+/// The same from arguments of users: `dtype` is anything that numpy.dtype accepts, `order` is "C" or "F". Throws: as above.
 ArrayObject new_array(MemoryKind kind, const pybind11::object& shape, const pybind11::object& dtype,
                       const std::string& order, const pybind11::object& stream, bool shareable = false);
 

@@ -130,8 +130,7 @@ py::object home_stream(const ArrayObject& array) {
     return py::cast(StreamObject{nullptr, StreamRef::device_default(array.device), py::none()});
 }
 
-/// Copies between devices. Kernels cannot read another device's memory; the driver copies it, but only contiguous
-/// arrays.
+/// Copies between devices. Kernels cannot read another device's memory; the driver copies it, but only contiguous arrays.
 void copy_between_devices(const py::object& array, const py::object& source, const py::object& stream) {
     const ArrayObject& to = held(array);
     const ArrayObject& from = held(source);

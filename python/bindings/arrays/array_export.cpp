@@ -28,8 +28,7 @@ struct ExportObject {
     void visit_references(ReferenceVisitor& each) { each(array); }
 };
 
-/// The entries that the host's and the device's interface share, in version 3: shape, typestr, descr, data, strides,
-/// version.
+/// The entries that the host's and the device's interface share, in version 3: shape, typestr, descr, data, strides, version.
 py::dict interface_of(const ArrayView& view) {
     py::dict fields;
     fields[py::handle(names().shape)] = to_tuple(view.shape);

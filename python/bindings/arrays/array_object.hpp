@@ -129,9 +129,8 @@ inline bool keeps_fortran(const ArrayView& view) noexcept { return view.f_contig
 /// Another view of the same memory, with the same owners and the same bound stream.
 ArrayObject view_of(const ArrayObject& array, const ArrayView& view);
 
-/// The stream of an operation on the array, and on `other` if there is one: the given stream, else the current one,
-/// else the one that all of them are bound to, else the default stream. Throws: ArgumentError for a stream of another
-/// device.
+/// The stream of an operation on the array, and on `other` if there is one: the given stream, else the current one, else the
+/// one that all of them are bound to, else the default stream. Throws: ArgumentError for a stream of another device.
 StreamRef stream_for(const ArrayObject& array, const pybind11::object& given,
                      const ArrayObject* other = nullptr);
 /// The same as an object that a new array can bind.

@@ -1,5 +1,4 @@
-// `repr` of a DeviceArray: its values, as printed by NumPy. Reads only the ends of a long array, because NumPy prints
-// no more.
+// `repr` of a DeviceArray: its values, as printed by NumPy. Reads only the ends of a long array, because NumPy prints no more.
 #include <cstdint>
 #include <string>
 #include <vector>

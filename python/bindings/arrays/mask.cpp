@@ -20,8 +20,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// The value of a bascule.BitMask: a mask with one bit per element. NumPy has no dtype for it, so it is not a
-/// DeviceArray.
+/// The value of a bascule.BitMask: a mask with one bit per element. NumPy has no dtype for it, so it is not a DeviceArray.
 struct BitMask {
     ArrayView view;
     py::object owner;   // the owner of the memory

@@ -53,9 +53,8 @@ PyCFunction as_method(Function* function) noexcept {
     return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-/// Makes a heap type `name` ("bascule.Launcher") in the module. T has `visit_references(ReferenceVisitor&)`, and
-/// `finalize()`, which the garbage collector calls before it clears anything. The strings and `methods` must have
-/// static storage.
+/// Makes a heap type `name` ("bascule.Launcher") in the module. T has `visit_references(ReferenceVisitor&)`, and `finalize()`,
+/// which the garbage collector calls before it clears anything. The strings and `methods` must have static storage.
 template <class T>
 PyTypeObject* register_callable(pybind11::module_& module, const char* name, const char* documentation,
                                 PyMethodDef* methods, reprfunc repr) {

@@ -39,7 +39,7 @@ py::object documentation_type() {
 
 struct DisplayedClass {
     const char* name;
-    bool has_lines;  ///< it has `_repr_pretty_` lines other than its repr
+    bool has_lines;  ///< its `_repr_pretty_` prints other lines than its repr
     bool has_signature;
     bool has_documentation;
 };

@@ -20,8 +20,7 @@ class KnownObjects {
     KnownObjects() = default;
     KnownObjects(KnownObjects&&) = delete;
 
-    /// Returns a new reference to the object in the slot of `hash`; null if the slot is empty or its object does not
-    /// fit.
+    /// Returns a new reference to the object in the slot of `hash`; null if the slot is empty or its object does not fit.
     template <class Fits>
     [[gnu::always_inline]] PyObject* find(std::uint64_t hash, const Fits& fits) const noexcept {
         const std::lock_guard lock(mutex_);

@@ -165,8 +165,7 @@ py::object make_public(const py::object& function, const py::object& results) {
     return made;
 }
 
-/// The signature for inspect.signature. For functions of the extension module it comes from the stub; others have their
-/// own.
+/// The signature for inspect.signature. For functions of the extension module it comes from the stub; others have their own.
 PyObject* signature_of(PyObject* self, void*) {
     return guarded([&] {
         if (!reinterpret_cast<PublicFunction*>(self)->is_bound) throw py::attribute_error("__signature__");

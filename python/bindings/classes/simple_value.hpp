@@ -14,8 +14,7 @@ inline void** simple_place(PyObject* object) noexcept {
 }
 }  // namespace detail
 
-/// The value of an object of a class that pybind11 binds to T with a holder of at most two pointers; null if it has no
-/// value.
+/// The value of an object of a class that pybind11 binds to T with a holder of at most two pointers; null if it has no value.
 template <class T>
 T* simple_value(PyObject* object) noexcept {
     void** const place = detail::simple_place(object);

@@ -511,8 +511,7 @@ py::object compile_now(const Module& module) {
     return to_str(to_string(compile_for_options(module, module).origin));
 }
 
-/// For {"scale": [("float",), ("double",)]}, compiles all instances together and returns the kernels in the same
-/// structure.
+/// For {"scale": [("float",), ("double",)]}, compiles all instances together and returns the kernels in the same structure.
 py::dict instantiate(const Module& module, const py::dict& wanted) {
     std::vector<NamedInstance> instances;
     for (auto [name, list] : wanted) {

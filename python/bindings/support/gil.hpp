@@ -1,6 +1,5 @@
-// Releases and acquires the GIL. No driver function is called with the GIL. A thread that acquires it while the
-// interpreter is finalizing blocks forever: Python before 3.14 would unwind its stack, which the destructors in Bascule
-// do not survive.
+// Releases and acquires the GIL. No driver function is called with the GIL. A thread that acquires it while the interpreter is
+// finalizing blocks forever: Python before 3.14 would unwind its stack, which the destructors in Bascule do not survive.
 #pragma once
 
 #include <cxxabi.h>

@@ -68,8 +68,7 @@ inline bool is_integer(pybind11::handle object) noexcept {
 /// The int of an object with `__index__`. Throws: its exception.
 inline pybind11::object to_int(pybind11::handle number) { return owned(PyNumber_Index(number.ptr())); }
 
-/// The same; null if it is not an integer, for example a NumPy array of several. Throws: exceptions other than
-/// TypeError.
+/// The same; null if it is not an integer, for example a NumPy array of several. Throws: exceptions other than TypeError.
 inline pybind11::object try_int(pybind11::handle number) {
     if (!is_integer(number)) return {};
     auto integer = pybind11::reinterpret_steal<pybind11::object>(PyNumber_Index(number.ptr()));

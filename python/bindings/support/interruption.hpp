@@ -1,4 +1,4 @@
-// Ctrl-C and other signals while the main thread waits for a device, and while NVRTC compiles.
+// Handles Ctrl-C and other signals while the main thread waits for a device, and while NVRTC compiles.
 #pragma once
 
 #include <string>
@@ -9,8 +9,7 @@ namespace bascule::python {
 /// the wait ends; on the emulated device the awaited work ends too. The driver must be loaded. Needs the GIL.
 void run_signal_handlers_while_waiting();
 
-/// The same for compilations, whose threads continue. `bascule._progress` shows compilations that take long. Needs the
-/// GIL.
+/// The same for compilations, whose threads continue. `bascule._progress` shows compilations that take long. Needs the GIL.
 void run_signal_handlers_while_compiling();
 
 /// Raises the exception of a signal handler that ran during the call that is ending, with `note` added. Returns false

@@ -16,8 +16,7 @@ void look_at_stack(std::uintptr_t address);
 
 }  // namespace detail
 
-/// `local` is an object on the stack. Throws: RecursionError if Python code that is called now might overflow the
-/// stack.
+/// `local` is an object on the stack. Throws: RecursionError if Python code that is called now might overflow the stack.
 [[gnu::always_inline]] inline void require_stack(const void* local) {
     const auto address = reinterpret_cast<std::uintptr_t>(local);
     if (address < detail::lowest_address) [[unlikely]]

@@ -1,5 +1,4 @@
-// Classes of other libraries whose functions' code is known exactly. A launch computes their results without calling
-// them.
+// Classes of other libraries whose functions' code is known exactly. A launch computes their results without calling them.
 #pragma once
 
 #include <array>

@@ -41,8 +41,7 @@ StateObstacle find_obstacle(PyObject* object, const TensorState& state, std::uin
     return detail::find_obstacle(object, state, code, may_write) == detail::StateObstacle::none;
 }
 
-/// Throws: ArgumentError with PyTorch's own remedy unless a kernel may use the memory as it is; exceptions of the
-/// type's code.
+/// Throws: ArgumentError with PyTorch's own remedy unless a kernel may use the memory as it is; exceptions of the type's code.
 void require_plain_state(PyObject* object, const TensorState& state, const ArrayView& view, bool may_write);
 
 /// Throws: the same if the tensor requires a gradient, because a kernel may write to the memory.

@@ -1,5 +1,4 @@
-// Cached facts about argument types: how to read and order their objects. Profiles are found by comparing the type's
-// pointer.
+// Cached facts about argument types: how to read and order their objects. Profiles are found by comparing the type's pointer.
 #pragma once
 
 #include <array>
@@ -78,8 +77,7 @@ inline RememberedType* remembered_type(PyTypeObject* type) noexcept {
     return known.type == type && known.tag == version_tag(type) ? &known : nullptr;
 }
 
-/// The profile, looked up once for each state of a type. Valid until Python code runs. Throws: exceptions of a
-/// metaclass.
+/// The profile, looked up once for each state of a type. Valid until Python code runs. Throws: exceptions of a metaclass.
 inline TypeProfile profile_of(PyTypeObject* type) {
     const RememberedType* known = remembered_type(type);
     return known != nullptr ? known->profile : detail::look_up_profile(type);
