@@ -118,7 +118,7 @@ inline bool is_known_at_home(std::uint64_t pointer, Home& home, int told = not_t
     return true;
 }
 
-/// "the launch goes to device 0, where its stream is": for messages.
+/// Returns "the launch goes to device 0, where its stream is" for messages.
 std::string describe(const Home& home);
 
 /// Makes `resolve` query the driver about every array each time, and refuse arrays that extend beyond their allocation.

@@ -20,9 +20,9 @@ namespace bascule {
 ///     graph.end();
 ///     graph.launch(stream);
 ///
-/// Arrays may name streams that are not part of the capture. Each launch of the graph then waits for the present work
-/// of those streams, and they wait for the launch, like for a launch of one kernel. The owners of captured memory are
-/// kept until the graph is destroyed or captures again, and its last launch is done.
+/// Arrays may name streams that are not part of the capture. Each launch of the graph then waits for all work enqueued
+/// so far on those streams, and they wait for the launch, like for a launch of one kernel. The owners of captured
+/// memory are kept until the graph is destroyed or captures again, and its last launch is done.
 ///
 /// Only one thread at a time may use a graph, and the thread that calls `begin` must call `end`. Launches of one graph
 /// run one after another, even on different streams, unless a new capture between them changed its shape.

@@ -26,7 +26,7 @@ struct StreamObserver {
     /// The stream is about to be destroyed.
     void (*stream_ends)(StreamRef stream) noexcept = nullptr;
 
-    /// Later work on `waiting` waits for the present work of `awaited`, or for `event`.
+    /// Later work on `waiting` waits for the work enqueued so far on `awaited`, or for `event`.
     void (*stream_waits)(StreamRef waiting, StreamRef awaited) = nullptr;
     void (*event_awaited)(StreamRef waiting, EventRef event) = nullptr;
     void (*event_recorded)(EventRef event, StreamRef stream) = nullptr;

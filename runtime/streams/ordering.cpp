@@ -58,7 +58,7 @@ void make_wait(const Driver& driver, StreamRef theirs, EventRef fence, const Pro
     }
 }
 
-/// Tells the observers that the producers' later work waits for the present work of `stream`.
+/// Tells the observers that the producers' later work waits for the work enqueued so far on `stream`.
 [[gnu::cold, gnu::noinline]] void note_order(StreamRef stream, std::span<const Producer> producers) {
     for (const Producer& producer : producers) {
         if (needs_wait(producer, stream))

@@ -61,12 +61,13 @@ class ProducerPair {
     std::size_t count_ = 0;
 };
 
-/// Makes later work on `stream` wait for each producer's present work, with one record and one wait for each stream
-/// other than `stream`. Throws: CudaError; the caller must not launch then.
+/// Makes later work on `stream` wait for the work enqueued so far on each producer, with one record and one wait for
+/// each stream other than `stream`. Throws: CudaError; the caller must not launch then.
 void wait_for_producers(StreamRef stream, std::span<const Producer> producers);
 
-/// Makes later work on each producer wait for the present work of `stream`, with one record and one wait for each producer. If
-/// that fails, the host waits for `stream` before this throws CudaError, so that work is never left unordered.
+/// Makes later work on each producer wait for the work enqueued so far on `stream`, with one record and one wait for
+/// each producer. If that fails, the host waits for `stream` before this throws CudaError, so that work is never left
+/// unordered.
 void order_producers_after(StreamRef stream, std::span<const Producer> producers);
 
 }  // namespace bascule

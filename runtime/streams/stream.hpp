@@ -24,7 +24,8 @@ class Stream {
 
     /// See StreamRef::synchronize.
     void synchronize() const { ref().synchronize(); }
-    /// Makes later work on this stream wait for the present work of `other`; the host does not wait. Throws: CudaError.
+    /// Makes later work on this stream wait for the work enqueued so far on `other`; the host does not wait. Throws:
+    /// CudaError.
     void wait(StreamRef other) const;
 
     operator StreamRef() const noexcept { return {handle_, device_}; }

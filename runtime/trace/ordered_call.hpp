@@ -11,8 +11,8 @@
 namespace bascule {
 
 /// Calls `enqueue(api)`, which enqueues `bytes` bytes of work on `stream` and returns the driver's result. The stream's
-/// context must be current. The work waits for the present work of the producers, which then wait for it. `doing` is
-/// for error messages. Throws: CudaError.
+/// context must be current. The work waits for the work enqueued so far on the producers, which then wait for it.
+/// `doing` is for error messages. Throws: CudaError.
 template <class Enqueue>
 void enqueue_in_order(CallKind kind, std::size_t bytes, StreamRef stream, std::span<const Producer> producers,
                       const char* doing, const Enqueue& enqueue) {

@@ -72,7 +72,7 @@ struct trace::Recording {
     RecordedTrace trace;
     std::uint64_t newest = 0;  // number of the newest operation
     std::map<RowKey, Row> rows;
-    std::unordered_map<std::uint64_t, std::uint64_t> events;  // the program's, and what they mark
+    std::unordered_map<std::uint64_t, std::uint64_t> events;  // from the program's events to operations
     std::unique_ptr<DeviceTimes> times;
 };
 

@@ -79,7 +79,7 @@ void end_operation(Recording& recording, const TraceRecord& record);
 /// Called if that driver call was not made, or if it failed.
 void cancel_operation(Recording& recording, TraceRecord& record) noexcept;
 
-/// Later work on `waiting` waits for the present work of `awaited`.
+/// Later work on `waiting` waits for the work enqueued so far on `awaited`.
 void note_wait(StreamRef waiting, StreamRef awaited);
 /// The same for an event of the program.
 void note_record(EventRef event, StreamRef stream);

@@ -1,4 +1,5 @@
-// The refusals are in the type's slots and not in its dict, so that help(DeviceArray) does not list them.
+// Operators and functions that a DeviceArray refuses. They are in the type's slots and not in its dict, so that
+// help(DeviceArray) does not list them.
 
 #include <algorithm>
 #include <array>

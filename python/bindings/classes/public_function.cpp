@@ -1,5 +1,5 @@
-// Public functions. Functions of the package remove their frames from an error's traceback, so that it ends in the
-// user's code. Functions of the extension module describe invalid arguments in the package's words.
+// Public functions, whose errors point to the user's code. Functions of the package remove their frames from an error's
+// traceback. Functions of the extension module describe invalid arguments in the package's words.
 #include <algorithm>
 #include <cstdlib>
 #include <frameobject.h>

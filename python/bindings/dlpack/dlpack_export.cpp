@@ -74,7 +74,7 @@ dlpack::Tensor tensor_at(const MemoryPlace& place, const ArrayObject& array) {
 struct Consumer {
     enum class Kind : std::uint8_t {
         unordered,  ///< -1: the caller orders the work
-        stream,     ///< later work on `handle` waits for the present work
+        stream,     ///< later work on `handle` waits for work enqueued so far
         host,       ///< the host reads at once
     };
     Kind kind = Kind::stream;

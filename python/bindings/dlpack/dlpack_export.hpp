@@ -19,7 +19,8 @@ dlpack::DeviceId dlpack_device(const ArrayObject& array);
 /// The tensor without its extents. Raises: BufferError if DLPack cannot describe the array.
 dlpack::Tensor tensor_without_extents(const ArrayObject& array);
 
-/// Makes later work on `reader` wait for the array's present work; the host does not wait. Needs the GIL.
+/// Makes later work on `reader` wait for all work enqueued so far on the array's stream; the host does not wait. Needs
+/// the GIL.
 void make_wait_for(const ArrayObject& array, StreamRef reader);
 
 /// The extents for the tensor: the shape, then the strides in elements.
