@@ -1,4 +1,4 @@
-// What C++ programs include: kernels from CUDA C++ text, memory, streams, events, graphs, errors.
+// The header for C++ programs: kernels from CUDA C++ text, memory, streams, events, graphs, errors.
 //
 //     #include <cstdio>
 //     #include <vector>
@@ -33,7 +33,7 @@
 
 #if __cplusplus < 202002L
 #error "bascule needs C++20: compile with -std=c++20, or set CMAKE_CXX_STANDARD to 20"
-#else  // what follows would bury that
+#else  // the errors of other headers would hide the message above
 
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/interface/errors/error.hpp>

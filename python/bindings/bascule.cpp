@@ -18,7 +18,7 @@ constexpr const char* only_in_main =
     "bascule can be imported in the main interpreter only, because its devices, streams and caches are the "
     "process's. Use threads or processes instead of subinterpreters.";
 
-/// With it destructors of the runtime, which Python runs anywhere, enter the driver without the GIL too.
+/// Lets destructors of the runtime, which Python may run anywhere, call the driver without the GIL.
 constexpr bascule::ProgramLock gil = {
     []() noexcept -> void* { return bascule::python::holds_gil() ? PyEval_SaveThread() : nullptr; },
     [](void* state) noexcept { bascule::python::restore_gil(static_cast<PyThreadState*>(state)); },
@@ -28,14 +28,14 @@ constexpr bascule::ProgramLock gil = {
 
 PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
                 py::multiple_interpreters::not_supported()) {
-    // From Python 3.13 on the function below runs in the main interpreter, whichever imports.
+    // From Python 3.13 on, the function below runs in the main interpreter even if another one imports the module.
     if (!in_main_interpreter()) throw py::import_error(only_in_main);
     using namespace bascule::python;
     bascule::language_of_advice = bascule::Language::python;
-    names();  // made here, where no other thread can wait for it
+    names();  // made here, so that no other thread has to wait for it
     const py::str own_name = module.attr("__name__");
     module.attr("__name__") =
-        "bascule";  // where users find the classes; messages and signatures name them so
+        "bascule";  // where users find the classes; messages and signatures use this name
     module.attr("__version__") = BASCULE_VERSION;
     register_errors();
     bascule::program_lock.store(&gil, std::memory_order_release);
@@ -68,8 +68,8 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     module.attr("__name__") = own_name;
 }
 
-/// What Python calls at the import. The check comes first: before Python 3.12 pybind11 waits for ever in a
-/// subinterpreter.
+/// Called by Python on import. Checks the interpreter first, because pybind11 blocks forever in a subinterpreter before
+/// Python 3.12.
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): Python composes the name
 extern "C" PYBIND11_EXPORT PyObject* PyInit__bascule() {
     if (in_main_interpreter()) return PyInit_bascule_in_main_interpreter();

@@ -1,5 +1,5 @@
-// The parts of the extension module: each function adds one. bascule.cpp calls them, those of a class's parts the function
-// that makes the class.
+// The parts of the extension module: each function adds one. bascule.cpp calls them; the function that makes a class
+// calls those that add to it.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -9,34 +9,33 @@ namespace bascule::python {
 struct ArrayObject;
 using ArrayClass = pybind11::class_<ArrayObject>;
 
-/// Lets every bound function raise ours.
+/// Makes Bascule's exception classes available to all bound functions.
 void register_errors();
-/// With BASCULE_TEST_GIL=1 every function of the driver's table asks from now on whether the
-/// calling thread holds the GIL. Those that were called so are written to stderr, each once, and counted in
-/// `_bascule._calls_with_gil()`, which is not there otherwise.
+/// Checks at each driver call that the calling thread does not hold the GIL, if BASCULE_TEST_GIL=1. A function that was
+/// called with it is written to stderr once, and counted in `_bascule._calls_with_gil()`, which exists only then.
 void check_calls_of_driver(pybind11::module_& module);
 
 void bind_devices(pybind11::module_& module);
 void bind_streams(pybind11::module_& module);
 void bind_graphs(pybind11::module_& module);
-/// Owners held, and launches that wait for their kernel.
+/// The number of owners held, and launches that wait for their kernel.
 void bind_debug(pybind11::module_& module);
 /// The emulated device's own functions: recorded operations, and races.
 void bind_emulated(pybind11::module_& module);
 /// Traces, profilers' ranges and launch hooks.
 void bind_traces(pybind11::module_& module);
-/// The cache for bascule.cache and bascule._remembered. From now on its warnings are Python's, and the loggers
-/// "bascule.cache" and "bascule.jit" get the messages about what is compiled.
+/// The cache for bascule.cache and bascule._remembered. Routes its warnings to Python's `warnings`, and messages about
+/// compilations to the loggers "bascule.cache" and "bascule.jit".
 void bind_cache(pybind11::module_& module);
 
-/// numpy.dtype from and to DType; bascule.struct.
+/// Conversions between numpy.dtype and DType; bascule.struct.
 void bind_dtypes(pybind11::module_& module);
 /// LaunchConfig, CompileOptions, Diagnostic and CacheStatistics.
 void bind_values(pybind11::module_& module);
 void bind_interface_reader(pybind11::module_& module);
 void bind_producer_streams(pybind11::module_& module);
 
-/// bascule.DeviceArray, put together from its parts, and the functions that make arrays.
+/// bascule.DeviceArray, assembled from its parts, and the functions that make arrays.
 void bind_arrays(pybind11::module_& module);
 void bind_array_creation(pybind11::module_& module);
 void bind_array_elements(ArrayClass& type);
@@ -44,7 +43,7 @@ void bind_array_export(pybind11::module_& module, ArrayClass& type);
 void bind_array_import(pybind11::module_& module);
 void bind_array_indexing(ArrayClass& type);
 void bind_array_repr(pybind11::module_& module, ArrayClass& type);
-/// Operators that arrays do not have, with errors that name what to use.
+/// Operators that arrays do not support, with errors that name alternatives.
 void bind_array_refusals(ArrayClass& type);
 void bind_array_shape(ArrayClass& type);
 void bind_array_transfer(ArrayClass& type);
@@ -58,7 +57,7 @@ void bind_dlpack_import(pybind11::module_& module);
 /// DLPack's exchange table for other libraries' C code: `__dlpack_c_exchange_api__` of the class.
 void bind_exchange_table(ArrayClass& type);
 
-/// bascule.CudaArray and what copies to it; bascule.Texture and bascule.Surface.
+/// bascule.CudaArray and its copies; bascule.Texture and bascule.Surface.
 void bind_cuda_arrays(pybind11::module_& module);
 void bind_textures(pybind11::module_& module);
 
@@ -67,32 +66,31 @@ void bind_known_kernels(pybind11::module_& module);
 void bind_arguments(pybind11::module_& module);
 void register_launcher(pybind11::module_& module);
 void register_bound_launch(pybind11::module_& module);
-/// `get_global` of bascule.Kernel and bascule.Module; after bind_kernels and bind_arrays.
+/// `get_global` of bascule.Kernel and bascule.Module. Call it after bind_kernels and bind_arrays.
 void bind_globals(pybind11::module_& module);
-/// `bascule.load_module` and `bascule.link`; after bind_kernels.
+/// `bascule.load_module` and `bascule.link`. Call it after bind_kernels.
 void bind_linking(pybind11::module_& module);
 
-/// After all classes: gives them `__reduce__`, and those that do not change `__copy__` and `__deepcopy__`.
+/// Gives the classes `__reduce__`, and the immutable ones `__copy__` and `__deepcopy__`. Call it after all classes are bound.
 void bind_pickling(pybind11::module_& module);
-/// Every class that the module has by now gets bascule._pickling's `__reduce__`, which refuses objects that belong to one
-/// process: what Python does without it is not for pybind11's objects.
+/// Gives every class bound so far bascule._pickling's `__reduce__`, which refuses objects that belong to one process.
+/// Python's default does not work for pybind11's objects.
 void bind_reduction(pybind11::module_& module);
-/// The decorator `_public`. The result calls the function and has its name, signature and documentation; as a member of a
-/// class it is a method. When the function raises, the frames of this package at the top of the traceback are left out;
-/// frames of the user's code that the package called stay, and all stay while BASCULE_FULL_TRACEBACK is set and not "0".
-/// `_public_with(results)` is the same decorator with a dict of what calls with one str alone return, without calling the
-/// function.
+/// The decorator `_public`. Its result calls the function and has its name, signature and documentation; as a class
+/// attribute it is a method. If the function raises, frames of this package at the top of the traceback are omitted;
+/// frames of user code that the package called stay. All frames stay while BASCULE_FULL_TRACEBACK is set to anything
+/// but "0". `_public_with(results)` is the same decorator with a dict of results: a call whose only argument is a str
+/// in the dict returns the value without calling the function.
 void bind_public_functions(pybind11::module_& module);
-/// Gives the classes `_repr_html_`, `_repr_pretty_`, and, by instance, `__doc__` and `__signature__`. They must be bound
-/// already. bascule._display is imported when one of them is read.
+/// Gives the classes `_repr_html_` and `_repr_pretty_`, and their instances `__doc__` and `__signature__`. The classes
+/// must be bound already. bascule._display is imported when one of these is read.
 void bind_display(pybind11::module_& module);
-/// pybind11 answers a call with wrong arguments with a list of C++ signatures. From here on every function and method of
-/// `module` raises what `bascule._call_errors.describe` makes of it. And whatever uses an object that `__new__` alone has
-/// made, as pickles of old protocols do, raises TypeError: pybind11 itself would give it memory without a value. Call it
-/// after everything is bound.
+/// Replaces pybind11's lists of C++ signatures in errors about wrong arguments: every function and method of `module` raises
+/// the result of `bascule._call_errors.describe` instead. Using an object made by `__new__` alone, as with old pickle
+/// protocols, raises TypeError; pybind11 would allocate memory without a value. Call it after everything is bound.
 void describe_call_errors(const pybind11::module_& module);
 
-/// Last: what finds a launcher, or the kernel of a module's attribute, that is known comes before pybind11's functions.
+/// Call these last. They look for a known launcher or kernel before pybind11's functions are called.
 void find_known_launchers_first(const pybind11::module_& module);
 void find_known_kernels_first(const pybind11::module_& module);
 

@@ -1,4 +1,4 @@
-"""Writes the stub of the extension module with the module's docstrings, for editors, which do not import it.
+"""Writes the extension module's stub with the module's docstrings. Editors read it and do not import the module.
 
     python stub_docstrings.py MODULE STUB OUTPUT
 
@@ -16,13 +16,13 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-# pybind11 puts the signature first, which the stub says better.
+# The signature that pybind11 puts first. The stub has a better one.
 SIGNATURE = re.compile(r"\A\w+\(.*?\)( -> [^\n]*)?(\n\n|\n?\Z)", re.DOTALL)
 INHERITED = {each.__doc__ for each in (object, object.__init__, object.__new__, object.__repr__, type)}
 
 
 def documented(stub: str, module: object) -> str:
-    """The stub's text with the docstrings that the module has."""
+    """Returns the stub's text with the module's docstrings inserted."""
     lines = stub.split("\n")
     for node, text in reversed(list(definitions(ast.parse(stub).body, module))):
         if not text:
@@ -41,7 +41,7 @@ def documented(stub: str, module: object) -> str:
 
 
 def definitions(body: list[ast.stmt], owner: object) -> Iterator[tuple[ast.ClassDef | ast.FunctionDef, str]]:
-    """Classes and functions in the order of the text, with their docstrings; of overloads the first."""
+    """Yields classes and functions in the order of the text, with their docstrings. Of overloads, only the first."""
     seen: set[str] = set()
     for node in body:
         if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name in seen:

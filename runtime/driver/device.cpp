@@ -1,4 +1,4 @@
-// Devices: attributes are queried once and kept; contexts are retained at first use, and made current.
+// Device attributes are queried once and cached. Contexts are retained at first use.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -20,7 +20,7 @@ struct Device::State : Device::Known {
     bool emulated = false;
     LaunchLimits limits;
     int multiprocessors = 0;
-    bool pageable = false;  // kernels may read and write any host memory
+    bool pageable = false;  // kernels may read and write pageable host memory
     bool concurrent_managed = false;
 
     explicit State(int number);
@@ -32,7 +32,7 @@ std::array<std::atomic<const Device::State*>, max_devices> Device::State::all{};
 namespace {
 
 std::mutex context_mutex;
-std::atomic<CUcontext> first_context{nullptr};  // device 0's, once it was retained
+std::atomic<CUcontext> first_context{nullptr};  // device 0's, once retained
 
 }  // namespace
 
@@ -84,9 +84,9 @@ Device Device::current() {
     driver.check(driver.api().cuCtxGetCurrent(&context), "asking for the current context");
     if (context == nullptr) return Device(0);
     if (const auto known = of_known(context)) return *known;
-    // Another library made it: a primary context that Bascule has not used yet, or one of its own.
+    // Another library made the context: a primary context that Bascule has not used yet, or a context of its own.
     CUdevice device = 0;
-    if (driver.api().cuCtxGetDevice(&device) != CUDA_SUCCESS) return Device(0);  // it was destroyed
+    if (driver.api().cuCtxGetDevice(&device) != CUDA_SUCCESS) return Device(0);  // it has been destroyed
     return of_native(device).value_or(Device(0));
 }
 
@@ -115,7 +115,7 @@ std::optional<Device> Device::of_primary(CUctx_st* context) {
         driver.check(driver.api().cuCtxGetDevice(&number), "asking for a context's device");
     }
     const std::optional<Device> device = of_native(number);
-    // One that is not active is not this one: it is not made for the comparison.
+    // An inactive primary context cannot be this one, and must not be created for the comparison.
     return device && device->is_active() && device->context() == context ? device : std::nullopt;
 }
 
@@ -173,7 +173,7 @@ const std::string& Device::name() const noexcept { return state().name; }
 Arch Device::capability() const noexcept { return state().capability; }
 Arch Device::arch() const noexcept {
     Arch arch = state().capability;
-    arch.is_virtual = state().emulated;  // which runs PTX
+    arch.is_virtual = state().emulated;  // it runs PTX
     return arch;
 }
 bool Device::emulated() const noexcept { return state().emulated; }

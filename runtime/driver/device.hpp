@@ -16,59 +16,59 @@ namespace bascule {
 /// Devices beyond this many are ignored.
 inline constexpr int max_devices = 64;
 
-/// One device, used through its primary context. Naming a device and asking what it can do makes no context:
-/// one takes some 0.5 GB of its memory and 0.3 s, and is refused where another process has the device for
-/// itself. A small value; thread-safe.
+/// One device, used through its primary context. Creating a Device and querying its attributes creates no context: a
+/// context takes some 0.5 GB of device memory and 0.3 s, and creating one fails if another process has the device in
+/// exclusive mode. A small value; thread-safe.
 class Device {
   public:
     /// Throws: ArgumentError for an ordinal that does not exist; CudaError.
     explicit Device(int ordinal);
-    /// The device of the thread's current context, also one of another library; without one device 0. Throws: CudaError.
+    /// The device of the thread's current context, which another library may have made; device 0 without a context.
+    /// Throws: CudaError.
     static Device current();
     static int count();
-    /// The devices that were used, by ordinal.
+    /// The devices whose primary context Bascule has retained, by ordinal.
     static std::vector<Device> used();
-    /// The device whose primary context this is; none for every other context, such as a green one. Throws:
+    /// The device whose primary context this is. Empty for all other contexts, such as green contexts. Throws:
     /// CudaError.
     static std::optional<Device> of_primary(CUctx_st* context);
 
     int ordinal() const noexcept { return known_->ordinal; }
-    /// The primary context, which the first call retains for good. Throws: CudaError where the device refuses
-    /// one.
+    /// The primary context. The first call retains it and never releases it. Throws: CudaError if the device refuses.
     CUctx_st* context() const {
         CUctx_st* const retained = known_->context.load(std::memory_order_acquire);
         return retained != nullptr ? retained : retain();
     }
-    /// Whether `context` has been called: Bascule uses the device.
+    /// Whether `context` has been called.
     bool in_use() const noexcept { return known_->context.load(std::memory_order_acquire) != nullptr; }
     /// Whether the primary context is in use in this process. Throws: CudaError.
     bool is_active() const;
-    /// A context in which to ask about memory, wherever that is: one that exists where there is any, else this
-    /// device's. Throws: CudaError.
+    /// A context for queries about memory of any device: the current one, or that of any device in use. Creates this
+    /// device's context only as a last resort. Throws: CudaError.
     CUctx_st* context_for_questions() const;
     const std::string& name() const noexcept;
-    Arch arch() const noexcept;        ///< what to compile for: sm_90 on a GPU, compute_90 when emulated
+    Arch arch() const noexcept;        ///< the compilation target: sm_90 on a GPU, compute_90 when emulated
     Arch capability() const noexcept;  ///< the device's own compute capability: sm_90
     bool emulated() const noexcept;
-    const LaunchLimits& limits() const noexcept;  ///< of any kernel
+    const LaunchLimits& limits() const noexcept;  ///< limits that hold for all kernels
     int multiprocessors() const noexcept;
-    bool shares_managed_memory() const noexcept;  ///< the host may use it while kernels run
-    bool reads_host_memory() const noexcept;      ///< any of it, not only what was pinned: pageable access
+    bool shares_managed_memory() const noexcept;  ///< the host may access managed memory while kernels run
+    bool reads_host_memory() const noexcept;      ///< pageable memory too, not only pinned memory
 
-    /// The stack of each thread of a kernel for calls whose depth the compiler cannot know: of functions that call
-    /// themselves, through pointers, and alloca. In bytes; the driver's default is 1024. Throws: CudaError.
+    /// Stack bytes per thread, for calls whose depth the compiler cannot know: recursion, calls through pointers,
+    /// alloca. The driver's default is 1024. Throws: CudaError.
     std::size_t stack_bytes() const;
-    /// For launches from now on. The device sets as much memory aside for every thread that it can run at once, at the
-    /// next launch, which waits for the device. Throws: CudaError for more than the device has.
+    /// Sets the stack bytes per thread for later launches. The next launch waits for the device and reserves that much
+    /// memory for every thread that the device can run at once. Throws: CudaError if the device has too little memory.
     void set_stack_bytes(std::size_t bytes) const;
 
     bool operator==(const Device& other) const noexcept { return known_ == other.known_; }
 
   private:
-    /// What every launch asks for. The rest is in device.cpp.
+    /// The part of a device's state that every launch needs. The rest is in device.cpp.
     struct Known {
         int ordinal = 0;
-        // Never released: handles to its memory may outlive all our objects.
+        // Never released, because handles to its memory may outlive all Bascule objects.
         mutable std::atomic<CUctx_st*> context{nullptr};
     };
     struct State;
@@ -81,9 +81,9 @@ class Device {
     explicit Device(const Known* known) noexcept : known_(known) {}
 };
 
-/// Makes a context current for its lifetime; puts the caller's back. Costs one cuCtxGetCurrent when it is
-/// current already. A thread that had none keeps device 0's, as after a call of the CUDA runtime, so that
-/// its next launch is cheap.
+/// Makes a context current for its lifetime and restores the caller's context afterwards. If the context is already
+/// current, this costs one cuCtxGetCurrent. A thread without a context keeps device 0's, as after a call of the CUDA
+/// runtime, so that its next launch is cheap.
 class ContextGuard {
   public:
     explicit ContextGuard(CUctx_st* context);
@@ -93,7 +93,7 @@ class ContextGuard {
     }
     ContextGuard(ContextGuard&&) = delete;
 
-    /// The caller's context, where it is another one; null where there was none too.
+    /// The caller's context if it was replaced. Null if it was the same context, or if there was none.
     CUctx_st* replaced() const noexcept { return changed_ ? previous_ : nullptr; }
 
   private:

@@ -1,4 +1,4 @@
-// Chooses the driver, resolves its functions, initialises it; turns its codes into errors.
+// Chooses and initializes the driver, loads its functions and turns its error codes into exceptions.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -36,13 +36,13 @@ DeviceChoice choice_of_environment() {
                     choice));
 }
 
-/// The loader found no such file, as opposed to a file that does not load.
+/// True if the loader found no such file. False if the file exists and cannot be loaded.
 bool is_absent(const LibraryError& error) {
     const std::string& message = error.details().loader_message;
     return message.rfind(driver_soname, 0) == 0 && message.find("No such file") != std::string::npos;
 }
 
-/// Codes beside faults that the emulated device's newest report explains.
+/// Codes, other than faults, that the emulated device's newest report explains.
 bool has_report(CUresult code) noexcept {
     return code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_INVALID_PTX ||
            code == CUDA_ERROR_NO_BINARY_FOR_GPU || code == CUDA_ERROR_NOT_INITIALIZED ||
@@ -55,7 +55,7 @@ std::string version_text(int version) { return fmt::format("{}.{}", version / 10
 }  // namespace
 
 bool is_fault_of_kernel(CUresult code) noexcept {
-    switch (static_cast<int>(code)) {  // by number: the headers of CUDA 12.0 lack some of them
+    switch (static_cast<int>(code)) {  // integers, because the headers of CUDA 12.0 lack some of the names
         case CUDA_ERROR_ILLEGAL_ADDRESS:
         case CUDA_ERROR_LAUNCH_TIMEOUT:
         case CUDA_ERROR_ASSERT:
@@ -78,7 +78,7 @@ bool loses_context(CUresult code) noexcept {
         case 226:  // CUDA_ERROR_CONTAINED
         case CUDA_ERROR_MPS_CLIENT_TERMINATED:
         case CUDA_ERROR_EXTERNAL_DEVICE:
-        // <cuda.h> does not say so; what drivers do after them does.
+        // <cuda.h> does not say so, but drivers behave so after them.
         case CUDA_ERROR_ECC_UNCORRECTABLE:
         case CUDA_ERROR_NVLINK_UNCORRECTABLE:
         case CUDA_ERROR_UNKNOWN:
@@ -90,23 +90,23 @@ bool loses_context(CUresult code) noexcept {
 
 std::vector<std::string> cuda_driver_candidates() {
     std::vector<std::string> candidates{driver_soname};
-    // WSL has the driver outside of the loader's search path.
+    // WSL installs the driver outside of the loader's search path.
     const char* const windows = "/usr/lib/wsl/lib/libcuda.so.1";
     std::error_code ignored;
     if (std::filesystem::exists(windows, ignored)) candidates.emplace_back(windows);
     return candidates;
 }
 
-/// The steps from a library to a Driver.
+/// The steps that turn a library into a Driver.
 struct DriverLoader {
     std::unique_ptr<Driver> driver{new Driver};
     std::string missing;    // the first function that was not found
-    bool is_stub = false;   // of the toolkit: it returns one code from every function
-    int missing_since = 0;  // the version that has it
+    bool is_stub = false;   // the toolkit's stub, whose functions all return one error
+    int missing_since = 0;  // the driver version that introduced it
 
-    /// The driver that is installed, or none and `reason` where there is no GPU to drive. If it is the
-    /// emulated device, which serves the process's other libraries then, it is shared with them, unless
-    /// `choice` asks for a GPU. Throws where there is a driver that cannot be used.
+    /// Loads the installed driver. Returns null and sets `reason` if there is no GPU. If the library is the emulated
+    /// device, which other libraries in the process then use too, it is shared with them unless `choice` asks for a
+    /// GPU. Throws if there is a driver that cannot be used.
     static std::unique_ptr<Driver> cuda(DeviceChoice choice, std::string& reason) {
         const std::optional<DynamicLibrary> library = open_cuda(reason);
         if (!library) return nullptr;
@@ -134,7 +134,7 @@ struct DriverLoader {
     }
 
     static std::unique_ptr<Driver> emulated(const DynamicLibrary& library, const std::string& reason) {
-        static EmulatedFunctions functions;  // written under `driver_mutex`, the same values each time
+        static EmulatedFunctions functions;  // written under `driver_mutex`, with the same values each time
         functions = find_emulated_functions(library);
         DriverLoader loader;
         loader.driver->path_ = library.path();
@@ -161,7 +161,7 @@ struct DriverLoader {
     void resolve(const DynamicLibrary& library) {
         using GetProcAddress = PFN_cuGetProcAddress_v12000;
         auto get = reinterpret_cast<GetProcAddress>(library.find("cuGetProcAddress_v2"));
-        // Drivers before 12.0 have the older one, which takes no result; they are refused by version below.
+        // Drivers before 12.0 have only the older function. They are refused below because of their version.
         auto get_old = reinterpret_cast<PFN_cuGetProcAddress_v11030>(library.find("cuGetProcAddress"));
         if (get == nullptr && get_old == nullptr) missing = "cuGetProcAddress";
 
@@ -260,7 +260,7 @@ const EmulatedFunctions& Driver::require_emulated(const char* why_not) const {
 
 namespace {
 
-/// What to do about an error of NVIDIA's Multi-Process Service, through which this process shares a GPU; empty for others.
+/// Advice for errors of NVIDIA's Multi-Process Service, through which processes share a GPU. Empty for other errors.
 std::string_view mps_advice(CUresult code) noexcept {
     switch (static_cast<int>(code)) {
         case CUDA_ERROR_MPS_CONNECTION_FAILED:
@@ -325,7 +325,7 @@ std::string Driver::message_of(DriverResult result, std::string_view doing,
         return fmt::format("{} failed: {}: {}.{}{}", doing, error, description, line(failure.report),
                            line(mps_advice(code)));
     }
-    // The mistake comes first; the call that noticed it has done nothing wrong.
+    // The fault comes first in the message, because the call that noticed it is not its cause.
     const char* const culprit = is_fault_of_kernel(code) ? "an earlier kernel failed" : "the device failed";
     return fmt::format(
         "{}{}{}\n{}, noticed while {}. The context is lost: all later calls return this error. Restart the "
@@ -397,7 +397,7 @@ unsigned int Driver::memory_type_of(const void* host) const noexcept {
 
 void Driver::report(DriverResult result, const char* doing) const noexcept {
     const CUresult code = result;
-    // At the end of the process, and in a forked child, there is nothing left to say.
+    // Nothing is reported at the end of the process and in a forked child.
     if (code == CUDA_SUCCESS || code == CUDA_ERROR_DEINITIALIZED || code == CUDA_ERROR_NOT_INITIALIZED ||
         code == CUDA_ERROR_CONTEXT_IS_DESTROYED || loses_context(code)) {
         return;

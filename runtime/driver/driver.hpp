@@ -1,4 +1,4 @@
-// The CUDA driver's functions, found at run time: the real driver or the emulated device. The only file that
+// Loads the CUDA driver's functions at run time, from the real driver or the emulated device. No other file
 // names libcuda.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace bascule {
 
-// name, the version of the typedef in <cudaTypedefs.h>
+// Each row: the function's name, and the version of its typedef in <cudaTypedefs.h>.
 #define BASCULE_DRIVER_FUNCTIONS(FUNCTION)             \
     FUNCTION(cuInit, 2000)                             \
     FUNCTION(cuDriverGetVersion, 2020)                 \
@@ -110,7 +110,7 @@ namespace bascule {
     FUNCTION(cuGraphRetainUserObject, 11030)           \
     FUNCTION(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050)
 
-// Of newer drivers and headers: null where the driver lacks them. The same form.
+// Functions of newer drivers and headers, in the same form. Null if the driver lacks them.
 #if CUDA_VERSION >= 12040
 #define BASCULE_FUNCTIONS_SINCE_12_4(FUNCTION) \
     FUNCTION(cuKernelGetParamInfo, 12040) FUNCTION(cuFuncLoad, 12040)
@@ -132,7 +132,7 @@ namespace bascule {
     BASCULE_FUNCTIONS_SINCE_12_5(FUNCTION)          \
     BASCULE_FUNCTIONS_SINCE_13_2(FUNCTION)
 
-/// What a function of the driver returned, and which function it was.
+/// What a driver function returned, together with the function's name.
 struct DriverResult {
     CUresult code = CUDA_SUCCESS;
     const char* call = "";
@@ -140,17 +140,17 @@ struct DriverResult {
     operator CUresult() const noexcept { return code; }
 };
 
-/// A name as a template argument.
+/// A function name that can be a template argument.
 template <std::size_t length>
 struct FunctionName {
     char text[length];
     consteval FunctionName(const char (&name)[length]) { std::copy_n(name, length, text); }
 };
 
-/// While it lives, the calling thread may call functions that a stream capture of another library forbids: outside the
-/// relaxed mode they fail and invalidate the capture, be it in this thread or in another one. They nest; the outermost
-/// sets the mode and sets it back. Functions of the table that are forbidden make one around each call: an object of a
-/// caller's own only saves changes of the mode where several calls follow each other.
+/// While an object lives, the calling thread may call functions that a stream capture of another library forbids.
+/// Outside the relaxed mode they fail and invalidate the capture, whichever thread captures. Objects nest: the
+/// outermost one sets the mode and restores it. The function table does this around each forbidden function. A caller
+/// needs its own object only to save mode changes around several calls.
 class RelaxedCapture {
   public:
     RelaxedCapture() noexcept {
@@ -169,13 +169,13 @@ class RelaxedCapture {
     }
 
     CUstreamCaptureMode other_mode_ =
-        CU_STREAM_CAPTURE_MODE_RELAXED;  // the one that the thread does not have now
+        CU_STREAM_CAPTURE_MODE_RELAXED;  // the mode to exchange next: relaxed, then the thread's former mode
 };
 
-/// Functions that are called in the relaxed mode: a capture forbids them; or nobody has recorded that it does not
-/// (tests/gpu/captures.py records it); or they load code, which one driver allows and older ones may not. What belongs to a capture is still captured in that mode, and a question
-/// about a stream or event that is itself captured still fails. cuCtxSynchronize and
-/// cuCtxRecordEvent are not here: they end captures in every mode.
+/// Functions that are called in the relaxed mode. A capture forbids them; or no run of tests/gpu/captures.py has shown
+/// that it allows them; or they load code, which newer drivers allow and older ones may not. Work on a capturing stream
+/// is still captured in that mode, and a query about a capturing stream or event still fails. cuCtxSynchronize and
+/// cuCtxRecordEvent are not in this list, because they invalidate captures in every mode.
 inline constexpr std::string_view forbidden_by_captures[] = {
     "cuArray3DCreate",
     "cuArrayDestroy",
@@ -229,8 +229,8 @@ consteval bool is_forbidden_by_captures(std::string_view name) {
 template <class Pointer, FunctionName name>
 struct DriverFunction;
 
-/// A function of the driver that knows its name, so that a check of its result need not repeat it, and whether captures
-/// forbid it, so that no caller need think of them.
+/// A driver function that knows its name, so that error checks need not repeat it, and whether captures forbid it, so
+/// that callers need not care.
 template <class... Parameters, FunctionName name>
 struct DriverFunction<CUresult (*)(Parameters...), name> {
     CUresult (*pointer)(Parameters...) = nullptr;
@@ -247,7 +247,7 @@ struct DriverFunction<CUresult (*)(Parameters...), name> {
     explicit operator bool() const noexcept { return pointer != nullptr; }
 };
 
-/// All of them are there once a Driver is made, but for the optional ones.
+/// The function table. After a Driver is made, only the optional functions may be null.
 struct DriverFunctions {
 #define BASCULE_DECLARE(name, version) DriverFunction<PFN_##name##_v##version, #name> name;
     BASCULE_DRIVER_FUNCTIONS(BASCULE_DECLARE)
@@ -255,68 +255,66 @@ struct DriverFunctions {
 #undef BASCULE_DECLARE
 };
 
-/// For tests: gets the table of a driver before the first of its functions is called, and may put others in their place.
-/// Where a function was not found the entry is null.
+/// Tests set this. It is called with a driver's table before any of its functions is called, and may replace entries.
+/// An entry is null if its function was not found.
 inline std::atomic<void (*)(DriverFunctions&)> driver_table_hook{nullptr};
 
-/// Errors of a kernel after which all later calls in the context return the same error.
+/// True for errors of a kernel after which all later calls in the context return the same error.
 bool is_fault_of_kernel(CUresult code) noexcept;
-/// All errors after which they do: those, and errors of the device or of what lies between it and the process.
+/// True for all errors that lose the context: those of kernels, of the device, and of its connection to the process.
 bool loses_context(CUresult code) noexcept;
 
-/// Where the real driver may be, in the order in which it is looked for.
+/// Paths of the real driver, in the order in which they are tried.
 std::vector<std::string> cuda_driver_candidates();
 
-/// Which driver is taken: BASCULE_DEVICE is "cuda", "emulated" or "auto" (the default).
+/// The value of BASCULE_DEVICE: "cuda", "emulated" or "auto" (the default).
 enum class DeviceChoice : std::uint8_t { automatic, cuda, emulated };
 
-struct EmulatedFunctions;  // of emulated_abi.h; emulated_device.hpp
+struct EmulatedFunctions;  // declared in emulated_device.hpp
 
 class Driver;
 
-/// What an error says beside the driver's description.
+/// The parts that an error adds to the driver's description.
 struct FailureDetails {
     std::string report;  ///< what happened on the device, with the user's source lines
     std::string launch;  ///< which launch caused it
 };
 
-/// Describes a failure. `report` is the emulated device's own; empty on a GPU.
+/// Describes a failure. `report` is the emulated device's report; empty on a GPU.
 using FailureDescriber = FailureDetails (*)(const Driver&, CUresult code, std::string report);
 
-/// How messages call a stream: "the legacy default stream", "the per-thread default stream", "stream
+/// The stream's name in messages: "the legacy default stream", "the per-thread default stream", "stream
 /// 0x55d0c8".
 std::string name_of_stream(std::uint64_t handle);
-/// The same after an error: the stream may have been destroyed.
+/// The stream's name after an error, when the stream may have been destroyed.
 std::string doubtful_name_of_stream(std::uint64_t handle);
 
 /// The process's one driver, chosen and initialised at first use, never unloaded. Thread-safe.
 class Driver {
   public:
-    /// Throws: LibraryError when the driver that was asked for cannot be loaded; CudaError when it does not
-    /// initialise; Error for a BASCULE_DEVICE that is not one of the three. A failure is not remembered: the
-    /// next call tries again.
+    /// Throws: LibraryError if the requested driver cannot be loaded; CudaError if it does not initialise; Error if
+    /// BASCULE_DEVICE is not one of the three values. The next call after a failure tries again.
     static const Driver& get() {
         const Driver* made = existing();
         return made != nullptr ? *made : make();
     }
-    /// The driver if one was made already, else null. For destructors.
+    /// The driver if it has been made, else null. For destructors.
     static const Driver* existing() noexcept { return the_one.load(std::memory_order_acquire); }
 
-    /// Whether this process was forked from one that had made a driver: then it has no driver and cannot make
-    /// one, and locks may be held by threads that it lacks.
+    /// True if this process was forked from one that had made a driver. It then has no driver and cannot make one, and
+    /// locks may be held by threads that do not exist here.
     static bool lost_by_fork() noexcept { return forked.load(std::memory_order_relaxed); }
 
     const DriverFunctions& api() const noexcept { return api_; }
     bool emulated() const noexcept { return emulated_ != nullptr; }
     /// The emulated device's own functions, or null on a GPU.
     const EmulatedFunctions* emulated_functions() const noexcept { return emulated_; }
-    /// The same. Throws: LibraryError with these words on a GPU.
+    /// The emulated device's own functions. Throws: LibraryError with the text `why_not` on a GPU.
     const EmulatedFunctions& require_emulated(const char* why_not) const;
-    /// Why `auto` took the emulated device: "no libcuda.so.1 was found"; empty when it was asked for, and on
-    /// a GPU.
+    /// Why `auto` chose the emulated device: "no libcuda.so.1 was found". Empty if it was requested, and on a GPU.
     const std::string& fallback_reason() const noexcept { return fallback_reason_; }
     const std::string& path() const noexcept { return path_; }
-    int version() const noexcept { return version_; }  ///< 13000
+    int version() const noexcept { return version_; }  ///< for example 13000
     int device_count() const noexcept { return device_count_; }
 
     /// Throws CudaError unless `result` is success. `doing` begins the message: "launching kernel 'scale'".
@@ -325,35 +323,35 @@ class Driver {
             fail(result, doing);
     }
 
-    /// The same for a call about a stream, which the message names: "launching kernel 'scale' on stream
+    /// The same for a call on a stream, which the message names: "launching kernel 'scale' on stream
     /// 0x55d0c8".
     void check(DriverResult result, CUstream stream, std::string_view doing) const {
         if (result != CUDA_SUCCESS) [[unlikely]]
             fail(result, stream, doing);
     }
 
-    /// Throws: CudaError of this code, with these words instead of the driver's.
+    /// Throws: CudaError with this code, and `message` in place of the driver's description.
     [[noreturn]] void fail_as(CUresult code, const std::string& message, const char* doing = "") const;
 
-    /// What a device can do; the ordinal is one of its `device_count()`. Throws: CudaError.
+    /// Returns a device attribute. `ordinal` is less than `device_count()`. Throws: CudaError.
     int attribute_of(int ordinal, CUdevice_attribute which) const;
-    /// What a kernel has or may have there. Throws: CudaError.
+    /// Returns an attribute of a kernel on one device. Throws: CudaError.
     int attribute_of(CUkernel kernel, int ordinal, CUfunction_attribute which) const;
-    /// What the driver knows of an address: one attribute, which has the type of `value`.
+    /// Queries one attribute of an address. The type of `*value` depends on the attribute.
     DriverResult ask_pointer(CUdeviceptr address, CUpointer_attribute which, void* value) const {
         return api_.cuPointerGetAttributes(1, &which, &value, address);
     }
-    /// A CUmemorytype; 0 for memory that the driver does not know: pageable memory.
+    /// Returns a CUmemorytype, or 0 for memory that the driver does not know, such as pageable memory.
     unsigned int memory_type_of(const void* host) const noexcept;
 
-    /// From now on `describe` describes failures; without it, errors have the emulated device's own report.
+    /// Sets the function that describes failures. Without one, errors contain only the emulated device's report.
     /// Thread-safe.
     static void set_failure_describer(FailureDescriber describe) noexcept {
         failure_describer.store(describe, std::memory_order_release);
     }
 
-    /// For destructors: writes a failure to stderr, unless the process is ending, or the context is lost (that
-    /// was reported when it happened).
+    /// For destructors: writes a failure to stderr. Writes nothing if the process is ending, or if the context is lost,
+    /// because that has been reported.
     void report(DriverResult result, const char* doing) const noexcept;
 
   private:
@@ -368,7 +366,7 @@ class Driver {
 
     static std::atomic<bool> forked;
     static std::atomic<FailureDescriber> failure_describer;
-    static std::atomic<const Driver*> the_one;  // never destroyed: destructors at exit need it
+    static std::atomic<const Driver*> the_one;  // never destroyed, because destructors at exit need it
 
     DriverFunctions api_;
     const EmulatedFunctions* emulated_ = nullptr;

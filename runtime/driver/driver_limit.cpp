@@ -17,7 +17,7 @@ std::string_view environment(const char* variable) {
 
 DriverLimit of_version(int version) { return {.driver = {version / 1000, version % 1000 / 10}}; }
 
-/// It reads the PTX of every version, unless it is to be a named driver; it checks the variable's form itself.
+/// No limit, unless BASCULE_EMULATED_DRIVER names a version. The emulated device itself checks the variable's form.
 DriverLimit of_emulated_device() {
     const std::string_view named = environment("BASCULE_EMULATED_DRIVER");
     const std::size_t dot = named.find('.');
@@ -27,7 +27,7 @@ DriverLimit of_emulated_device() {
             .only_ptx = true};
 }
 
-/// Without initialising it: cuDriverGetVersion is the one function that asks for nothing.
+/// The installed driver's version. cuDriverGetVersion needs no cuInit.
 DriverLimit of_installed_driver() {
     try {
         const DynamicLibrary library("CUDA driver", cuda_driver_candidates(), "");
@@ -37,7 +37,7 @@ DriverLimit of_installed_driver() {
         int version = 0;
         // The toolkit's stub returns an error.
         if (ask != nullptr && ask(&version) == CUDA_SUCCESS) return of_version(version);
-    } catch (const LibraryError&) {  // compiling goes without a driver
+    } catch (const LibraryError&) {  // a driver is not needed for compiling
     }
     return {};
 }

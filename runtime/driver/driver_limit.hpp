@@ -1,13 +1,14 @@
-// The driver's version, for the choice of a compiler.
+// The driver's version, which decides what the compiler may produce.
 #pragma once
 
 #include <bascule/jit/compile/nvrtc_choice.hpp>
 
 namespace bascule {
 
-/// What the driver of this process loads, or the one that it would take, which is asked for its version and not
-/// initialised: compiling needs no device. No limit where there is no driver, and none for the emulated device, which reads the PTX of
-/// every version, unless BASCULE_EMULATED_DRIVER names one. Thread-safe; throws nothing but std::bad_alloc.
+/// Returns which images the driver can load: the process's driver or, if none is initialised, the driver that would be
+/// chosen. That one is asked only for its version, so compiling needs no device. There is no limit without a driver,
+/// nor for the emulated device, which reads the PTX of every version, unless BASCULE_EMULATED_DRIVER names a version.
+/// Thread-safe; throws nothing but std::bad_alloc.
 DriverLimit driver_limit();
 
 }  // namespace bascule

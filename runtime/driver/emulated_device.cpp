@@ -22,11 +22,11 @@ void find(const DynamicLibrary& library, const char* name, Function*& function) 
                         "Install Bascule again."));
 }
 
-/// The text that `read` copies and returns the length of.
+/// Returns the text that `read` copies. `read` returns the text's length.
 template <typename Read>
 std::string text_of(const Read& read) {
     std::string text;
-    // Another thread may replace it by a longer one between two calls.
+    // Another thread may replace the text with a longer one between two calls.
     for (std::size_t length = read(nullptr, 0);;) {
         text.resize(length + 1);
         length = read(text.data(), text.size());

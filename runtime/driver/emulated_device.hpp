@@ -1,5 +1,4 @@
-// The emulated device's own functions, and where its library is. Nothing of the emulated device is linked:
-// it is loaded like a driver.
+// The emulated device's own functions and the search for its library. Nothing links the library: it is loaded like a driver.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +10,22 @@
 
 namespace bascule {
 
-/// A fault and its launch.
+/// A fault and the launch that caused it.
 struct EmulatedFault {
     enum class Lack : std::uint8_t { nothing, shared_bytes, cooperation };
 
     std::string report{};
-    std::string kernel{};       ///< empty where another operation failed, such as a copy: the rest is 0 then
-    Lack lack = Lack::nothing;  ///< what the launch lacked that its kernel needed
-    std::uint64_t stream = 0;   ///< the handle as the launch gave it
-    std::uint64_t site = 0;     ///< LaunchSite's number
+    std::string kernel{};       ///< empty if another operation failed, such as a copy; the rest is then 0
+    Lack lack = Lack::nothing;  ///< what the kernel needed and the launch did not provide
+    std::uint64_t stream = 0;   ///< the handle that the launch got
+    std::uint64_t site = 0;     ///< the LaunchSite's number
 };
 
-/// What one line of a kernel allocated, with malloc or new, and nothing has freed.
+/// Memory that one line of a kernel allocated with malloc or new and that nothing has freed.
 struct EmulatedLeak {
     std::string kernel;
-    std::string place;        ///< "line 7 of k.cu", the file as NVRTC was told
-    std::uint64_t count = 0;  ///< of allocations
+    std::string place;        ///< "line 7 of k.cu", with the file name that NVRTC got
+    std::uint64_t count = 0;  ///< number of allocations
     std::uint64_t bytes = 0;
 };
 
@@ -38,30 +37,30 @@ struct EmulatedLeak {
     X(end) X(reset) X(take_races) X(race_statistics) X(leaks) X(call_count)
 // clang-format on
 
-/// All non-null once loaded. Thread-safe, as they are.
+/// All pointers are non-null once loaded. Thread-safe.
 struct EmulatedFunctions {
 #define BASCULE_DECLARE(name) decltype(&bascule_emulated_##name) name = nullptr;
     BASCULE_EMULATED_FUNCTIONS(BASCULE_DECLARE)
 #undef BASCULE_DECLARE
 
-    /// Why a call failed last, "" when none did.
+    /// The reason for the last failed call; empty if none failed.
     std::string newest_report() const;
-    /// The newest fault that a context was lost by; its report is empty when there was none.
+    /// The newest fault that lost a context. Its report is empty if there was none.
     EmulatedFault newest_fault() const;
-    /// What kernels allocated and nothing has freed.
+    /// The memory that kernels allocated and nothing has freed.
     std::vector<EmulatedLeak> live_allocations() const;
-    /// A report of each race found since the last call.
+    /// One report for each race found since the last call.
     std::vector<std::string> new_races() const;
 };
 
-/// Opens the library: beside the binary that contains this code, in the lib directories next to it, in those it was linked
-/// to search, or where the loader looks. Throws: LibraryError that lists every path tried.
+/// Opens the library. Searches the directory of the binary that contains this code, the lib directories next to it, the
+/// binary's run path, and the loader's paths. Throws: LibraryError that lists every path tried.
 DynamicLibrary open_emulated_library();
 
-/// Whether a library is the emulated device, under whatever name it was loaded.
+/// True if a library is the emulated device, whatever its file name.
 bool is_emulated_library(const DynamicLibrary& library) noexcept;
 
-/// Throws: LibraryError for a library of another version.
+/// Throws: LibraryError if the library has another version.
 EmulatedFunctions find_emulated_functions(const DynamicLibrary& library);
 
 }  // namespace bascule

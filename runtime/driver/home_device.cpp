@@ -15,14 +15,14 @@
 namespace bascule {
 namespace {
 
-/// What the driver says of one address.
+/// The driver's information about one address.
 struct MemoryFacts {
-    unsigned int memory_type = 0;  // CUmemorytype; 0 when it knows nothing
+    unsigned int memory_type = 0;  // CUmemorytype; 0 if the driver does not know the address
     bool managed = false;
     CUdeviceptr device_pointer = 0;
     int ordinal = -1;
     CUcontext context = nullptr;
-    CUdeviceptr range_start = 0;  // of the allocation; 0 where the driver does not tell
+    CUdeviceptr range_start = 0;  // of the allocation; 0 if the driver does not report it
     std::size_t range_bytes = 0;
 };
 
@@ -93,15 +93,15 @@ MemoryFacts ask(std::uint64_t address, Device device) {
            array.pointer, describe(array), ordinal, primary_context_advice);
 }
 
-/// Memory of pools belongs to no context.
+/// Pool memory belongs to no context and is accepted.
 bool is_primary(const MemoryFacts& memory) {
     if (memory.context == nullptr) return true;
     const Device device(memory.ordinal);
     return device.is_active() && device.context() == memory.context;
 }
 
-/// Of memory that the driver does not know. Where kernels reach any host memory, an address that is
-/// not mapped is still wrong, and its fault would lose the context.
+/// Checks memory that the driver does not know. On devices with pageable memory access, an address that is not mapped
+/// is still an error: the fault would lose the context.
 void require_host_memory(const ArrayView& array, Device device) {
     const auto [first, end] = bytes_of(array);
     if (!device.reads_host_memory() || !is_readable(first) || !is_readable(end - 1))
@@ -204,7 +204,7 @@ void resolve_at_home(ArrayView& array, Home& home, int told) {
     const std::uint64_t given = array.pointer;
     if (memory.device_pointer != 0) array.pointer = memory.device_pointer;
     if (asks) check_range(array, memory);
-    // Managed memory and pinned host memory serve every device and context.
+    // Managed and pinned host memory is accessible from every device and context.
     if (memory.managed || memory.memory_type != CU_MEMORYTYPE_DEVICE) {
         if (array.pointer == given) detail::proven_memory.insert_of_host(given, asked_at);
         return;

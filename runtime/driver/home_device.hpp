@@ -1,4 +1,4 @@
-// Whose memory an array is, and so which device a launch goes to.
+// Determines the device that an array's memory belongs to, which decides the device of a launch.
 #pragma once
 
 #include <array>
@@ -13,49 +13,48 @@
 
 namespace bascule {
 
-/// The array as a kernel on `device` can use it: a host address of pinned memory becomes its device address.
-/// Asks the driver, unless the answer is known (`is_known_at_home`); empty arrays are not asked about. Host
-/// memory that the driver does not know is taken where kernels reach all of it (pageable access) and this
-/// process has it mapped. Throws: ArgumentError for memory that the device does not know, or that belongs to
-/// another device or to a context that is not a primary one, with what to do.
+/// Returns the array as kernels on `device` can use it: a host address of pinned memory becomes its device address.
+/// Queries the driver unless the address is known (`is_known_at_home`) or the array is empty. Accepts host memory that
+/// the driver does not know if the device has pageable memory access and the process has mapped the memory. Throws:
+/// ArgumentError, with advice, for memory that the device does not know, or that belongs to another device or to a
+/// context that is not a primary one.
 ArrayView resolve(const ArrayView& array, Device device);
 
-/// The first byte that an array with elements touches, and the one behind its last.
+/// The address of the first byte that a non-empty array touches, and the address after its last byte.
 std::pair<std::uint64_t, std::uint64_t> bytes_of(const ArrayView& array) noexcept;
 
-/// What to do about a context that is not a primary one: for messages.
+/// Advice for messages about a context that is not a primary one.
 inline constexpr const char* primary_context_advice =
     "Use the device's primary context, as Bascule, CuPy, PyTorch, Numba and JAX do: with PyCUDA `import "
     "pycuda.autoprimaryctx` in place of `pycuda.autoinit`.";
 
-/// In place of a device's number.
+/// Used as a device ordinal if the producer names no device.
 inline constexpr int not_told = std::numeric_limits<int>::min();
 
-/// Where a launch goes, as far as its arguments have been read.
+/// The device of a launch, as far as the arguments read so far determine it.
 struct Home {
     Device device;
-    bool decided = false;  ///< by a stream, or by an array that lies on one device alone
+    bool decided = false;  ///< by a stream, or by an array that belongs to one device only
     bool by_stream = false;
-    bool peer = false;  ///< arrays of other devices are taken, and their memory is opened to `device`
+    bool peer = false;  ///< accept arrays of other devices and enable access of `device` to their memory
 };
 
-/// As `resolve(array, home.device)`, in place, while the device may still be undecided: then memory of another
-/// device makes that one the home. `told` as for `is_known_at_home`. `array.device` is set where the array's
-/// stream is on another device.
+/// Like `resolve(array, home.device)`, but in place. While the device is undecided, memory of another device decides
+/// it. `told` is as in `is_known_at_home`. Sets `array.device` if the array's stream is on another device.
 void resolve_at_home(ArrayView& array, Home& home, int told = not_told);
 
-/// What to do with an array that lies on another device than `home`: for messages.
+/// Advice for messages about an array on another device than `home`.
 std::string advice_for_elsewhere(Device home);
 
 namespace detail {
 
-/// Memory that was proven to be usable by kernels at its own address, direct-mapped: 2 MiB blocks of device
-/// memory, which is handed out in such blocks, so that one answer serves the whole block; and single addresses
-/// of pinned and managed memory. Lock-free: an entry is one word.
+/// A cache of memory that kernels were proven to be able to use at its own address. Direct-mapped. Device memory is
+/// kept in blocks of 2 MiB, in which drivers allocate it; pinned and managed memory as single addresses. Lock-free: an
+/// entry is one word.
 ///
-/// Our own frees are noticed, other libraries' are not. What a freed block is next is therefore trusted only
-/// where it cannot matter: on a machine with one device, whose kernels reach everything that a driver puts at such an address,
-/// and where the producer names the device itself (DLPack).
+/// Frees by Bascule remove entries; frees by other libraries cannot be seen. A stale entry is therefore used only if it
+/// does no harm: with one device, whose kernels reach everything that a driver maps at such an address, or if the
+/// producer names the device (DLPack).
 class ProvenMemory {
   public:
     bool contains(std::uint64_t address, int ordinal) const noexcept {
@@ -67,8 +66,8 @@ class ProvenMemory {
 
     std::uint64_t generation() const noexcept { return generation_.load(); }
 
-    /// `asked_at` is the generation before the driver was asked: when memory was freed since, the answer may
-    /// be about memory that is gone.
+    /// `asked_at` is the generation before the query of the driver. If memory has been freed since, the result may be
+    /// outdated and is not kept.
     void insert(std::uint64_t address, int ordinal, std::uint64_t asked_at) noexcept;
     void insert_of_host(std::uint64_t address, std::uint64_t asked_at) noexcept;
     void forget(std::uint64_t address, std::uint64_t bytes) noexcept;
@@ -90,23 +89,23 @@ class ProvenMemory {
     Entries blocks_{};
     Entries of_host_{};
     std::atomic<std::uint64_t> generation_{0};
-    // What addresses of host memory were ever inserted: frees of device memory need not look for them.
+    // The range of all host addresses ever inserted. Frees of device memory outside of it need no search.
     std::atomic<std::uint64_t> first_of_host_{~std::uint64_t{0}};
     std::atomic<std::uint64_t> last_of_host_{0};
 };
 
 inline ProvenMemory proven_memory;
-/// Why answers are not trusted. Both are set before the first array is read, or between launches.
+/// Either flag restricts the use of the cache. Both are set before the first array is read, or between launches.
 inline std::atomic<bool> asks_always{false};     // check_memory
-inline std::atomic<bool> several_devices{true};  // the driver's devices, once there is a driver
+inline std::atomic<bool> several_devices{true};  // more than one device, once there is a driver
 
 }  // namespace detail
 
 /// True also while no driver is loaded.
 inline bool several_devices() noexcept { return detail::several_devices.load(std::memory_order_relaxed); }
 
-/// Whether an array that is not empty is known to lie on `home.device`, which is the home then, or anywhere
-/// where its kernels reach it. Makes no query. `told` is the device that the producer names; `not_told` where it names none.
+/// True if a non-empty array is known to be on `home.device`, which is then decided, or in host memory that its kernels
+/// reach. Makes no query. `told` is the device that the producer names, or `not_told`.
 inline bool is_known_at_home(std::uint64_t pointer, Home& home, int told = not_told) noexcept {
     const int ordinal = home.device.ordinal();
     if (detail::asks_always.load(std::memory_order_relaxed)) return false;
@@ -119,14 +118,14 @@ inline bool is_known_at_home(std::uint64_t pointer, Home& home, int told = not_t
     return true;
 }
 
-/// "the launch goes to device 0, where its stream is": for messages.
+/// Returns "the launch goes to device 0, where its stream is" for messages.
 std::string describe(const Home& home);
 
-/// Whether `resolve` asks the driver about every array each time, and refuses those that reach beyond their
-/// allocation: for finding freed pointers and wrong extents. Off at first; counts for the whole process.
+/// Makes `resolve` query the driver about every array each time, and refuse arrays that extend beyond their allocation.
+/// For finding freed pointers and wrong extents. Off by default; applies to the whole process.
 void check_memory(bool on) noexcept;
 
-/// Forgets what `resolve` remembers of these addresses. Called when memory is freed.
+/// Removes these addresses from the cache. Called when memory is freed.
 void forget_pointer(std::uint64_t address, std::uint64_t bytes) noexcept;
 
 }  // namespace bascule

@@ -8,7 +8,7 @@
 namespace bascule {
 namespace {
 
-/// The release threshold is this and twice what arrays use at most: so much stays for the next arrays.
+/// The release threshold is this plus twice the use that it follows, so that memory stays cached for the next arrays.
 constexpr std::uint64_t kept_at_least = std::uint64_t{64} << 20;
 constexpr std::uint64_t threshold_for(std::uint64_t used) noexcept { return kept_at_least + 2 * used; }
 
@@ -18,7 +18,7 @@ struct Slot {
 };
 
 Slot& slot_of(Device device) noexcept {
-    static constinit std::array<Slot, max_devices> slots;  // has no destructor: those at exit free memory
+    static constinit std::array<Slot, max_devices> slots;  // has no destructor: memory is freed at exit too
     return slots[static_cast<std::size_t>(device.ordinal())];
 }
 
@@ -39,7 +39,7 @@ void set(const Driver& driver, CUmemoryPool pool, CUmemPool_attribute which, voi
     driver.check(driver.api().cuMemPoolSetAttribute(pool, which, value), "setting up a memory pool");
 }
 
-/// Null where the driver has none: some virtual GPUs, and WSL with old drivers.
+/// Null if the driver supports no pools: some virtual GPUs, and WSL with old drivers.
 CUmemoryPool make_pool(const Driver& driver, Device device) {
     if (driver.attribute_of(device.ordinal(), CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 0)
         return nullptr;
@@ -48,10 +48,10 @@ CUmemoryPool make_pool(const Driver& driver, Device device) {
     properties.location = location_of(device);
     CUmemoryPool pool = nullptr;
     if (driver.api().cuMemPoolCreate(&pool, &properties) != CUDA_SUCCESS) return nullptr;
-    // The driver's default, 0, would return all that is unused at each synchronisation.
+    // The driver's default, 0, would release all unused memory at each synchronization.
     cuuint64_t kept = threshold_for(0);
     set(driver, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
-    // An allocation takes what is free by then, and waits for no stream.
+    // An allocation reuses only memory that is free already, and makes the stream wait for no other one.
     int no = 0;
     set(driver, pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &no);
     return pool;
@@ -80,13 +80,13 @@ MemoryPool* MemoryPool::existing(Device device) noexcept {
 
 DriverResult MemoryPool::allocate(std::uint64_t& address, std::size_t bytes, CUstream stream) {
     const DriverFunctions& api = Driver::existing()->api();
-    const RelaxedCapture relaxed;  // for two calls or more
+    const RelaxedCapture relaxed;  // around two or more driver calls
     CUdeviceptr made = 0;
     DriverResult code =
         api.cuMemAllocFromPoolAsync(&made, bytes, native_, stream != nullptr ? stream : stream_);
     if (code != CUDA_SUCCESS) return code;
     if (stream == nullptr) {
-        do {  // nothing else is ever enqueued there, so it is done at once, or nearly
+        do {  // nothing else is ever enqueued on this stream, so this takes hardly any time
             code = api.cuStreamQuery(stream_);
         } while (code == CUDA_ERROR_NOT_READY);
         if (code != CUDA_SUCCESS) {
@@ -105,7 +105,7 @@ DriverResult MemoryPool::free(std::uint64_t address, std::size_t bytes, CUstream
         used_ -= bytes;
     }
     const DriverFunctions& api = Driver::existing()->api();
-    // cuMemFree of a pool's memory waits for nothing, and orders it after nothing.
+    // cuMemFree of pool memory does not wait and is not ordered after any stream's work.
     return stream != nullptr ? DriverResult(api.cuMemFreeAsync(address, stream)) : api.cuMemFree(address);
 }
 
@@ -113,7 +113,7 @@ void MemoryPool::note_allocated(std::uint64_t bytes) noexcept {
     const std::lock_guard lock(mutex_);
     used_ += bytes;
     most_ = std::max(most_, used_);
-    if (most_ > basis_) follow(most_ + most_ / 4);  // in few steps
+    if (most_ > basis_) follow(most_ + most_ / 4);  // with a margin, so that the threshold changes rarely
 }
 
 void MemoryPool::forget_former_use() noexcept {
@@ -122,7 +122,7 @@ void MemoryPool::forget_former_use() noexcept {
     most_ = used_;
 }
 
-/// The lock is held. A driver that refuses keeps the threshold that it has.
+/// The caller holds the lock. If the driver refuses, the threshold stays as it is.
 void MemoryPool::follow(std::uint64_t bytes) noexcept {
     basis_ = bytes;
     if (!follows_use_) return;

@@ -1,4 +1,4 @@
-// A device's pool of stream-ordered memory: one of ours, beside the default pool that other libraries use.
+// A stream-ordered memory pool per device, separate from the default pool that other libraries use.
 #pragma once
 
 #include <cstddef>
@@ -14,37 +14,37 @@ namespace bascule {
 
 struct DriverResult;
 
-/// What a pool holds, in bytes.
+/// The memory of a pool, in bytes.
 struct PoolUse {
-    std::uint64_t used = 0;               ///< by arrays, and by frees that their streams have not reached
-    std::uint64_t reserved = 0;           ///< of the device: `used`, and what is cached for later allocations
-    std::uint64_t release_threshold = 0;  ///< of `reserved`, so much is kept when the host synchronises
+    std::uint64_t used = 0;      ///< by arrays, including freed ones whose free the stream has not reached
+    std::uint64_t reserved = 0;  ///< taken from the device: `used`, and memory cached for later allocations
+    std::uint64_t release_threshold = 0;  ///< of `reserved`, kept when the host synchronizes
 };
 
-/// Made at first use and never destroyed: its memory may outlive everything else. Thread-safe.
+/// Made at first use and never destroyed, because its memory may outlive everything else. Thread-safe.
 class MemoryPool {
   public:
-    /// Null where the driver has no pools for the device. Throws: CudaError.
+    /// Null if the driver supports no pools on the device. Throws: CudaError.
     static MemoryPool* of(Device device);
-    /// Null also where it was not made yet.
+    /// Null also if the pool has not been made yet.
     static MemoryPool* existing(Device device) noexcept;
 
-    /// Memory in the order of `stream`, or, where that is null, memory that every stream may use at once. The device's context
-    /// is current, for `free` too.
+    /// Allocates in the order of `stream`. If `stream` is null, every stream may use the memory at once. The device's
+    /// context must be current, also for `free`.
     DriverResult allocate(std::uint64_t& address, std::size_t bytes, CUstream_st* stream);
-    /// In the order of `stream`, or, where that is null, at once: nothing uses it any more.
+    /// Frees in the order of `stream`. If `stream` is null, frees at once: nothing may use the memory any more.
     DriverResult free(std::uint64_t address, std::size_t bytes, CUstream_st* stream);
 
     /// Throws: CudaError.
     PoolUse use() const;
-    /// From now on it is this and follows no use. Throws: CudaError.
+    /// Sets a fixed release threshold, which no longer follows the use. Throws: CudaError.
     void set_release_threshold(std::uint64_t bytes);
-    /// What arrays have used at most since the last call decides from now on how much is kept. Before a wait for the device,
-    /// after which the driver takes the rest.
+    /// Restarts the measurement of peak use and lowers the release threshold if the last peak was low. Called before a
+    /// wait for the device, after which the driver releases memory above the threshold.
     void forget_former_use() noexcept;
-    /// What is cached beyond `keep` bytes is the driver's again. Throws: CudaError.
+    /// Returns cached memory beyond `keep` bytes to the driver. Throws: CudaError.
     void trim(std::uint64_t keep) const;
-    /// Kernels on `device` may use the pool's memory from now on, also what is allocated already. Throws: CudaError.
+    /// Lets kernels on `device` access the pool's memory, including existing allocations. Throws: CudaError.
     void open_to(Device device) const;
 
   private:
@@ -53,12 +53,12 @@ class MemoryPool {
     void follow(std::uint64_t bytes) noexcept;
 
     CUmemPoolHandle_st* const native_;
-    CUstream_st* const stream_;  // nothing else is enqueued there: an allocation is done when it returns
+    CUstream_st* const stream_;  // used for nothing else, so an allocation is done when `allocate` returns
 
-    std::mutex mutex_;         // of what follows
-    std::uint64_t used_ = 0;   // by arrays
-    std::uint64_t most_ = 0;   // that they used since forget_former_use
-    std::uint64_t basis_ = 0;  // the use that the release threshold follows
+    std::mutex mutex_;         // guards the members below
+    std::uint64_t used_ = 0;   // by arrays, in bytes
+    std::uint64_t most_ = 0;   // peak of used_ since forget_former_use
+    std::uint64_t basis_ = 0;  // the use that the release threshold is derived from
     bool follows_use_ = true;
 };
 

@@ -1,5 +1,5 @@
-// Access belongs to a pair of contexts and stays until the process ends: other libraries may have enabled it
-// too, so that it cannot be known when it is no longer needed.
+// Peer access belongs to a pair of contexts and stays enabled until the process ends: other libraries may have enabled
+// it too, so Bascule cannot know when it is no longer needed.
 #include <array>
 #include <atomic>
 #include <cstdint>

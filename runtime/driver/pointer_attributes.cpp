@@ -1,4 +1,4 @@
-// Sources: the CUDA driver API, "Unified Addressing", cuPointerGetAttributes.
+// Source: the CUDA driver API, "Unified Addressing", cuPointerGetAttributes.
 #include <iterator>
 
 #include <bascule/runtime/driver/driver.hpp>

@@ -1,5 +1,5 @@
-// The lock that the program's language runs under: Python's GIL. A thread that holds it never enters the driver,
-// because the driver may wait there for a host function, and a host function of Python waits for the GIL.
+// The lock of the program's language: Python's GIL. A thread that holds it must not call the driver: the driver may
+// wait for a host function, and a Python host function waits for the GIL.
 #pragma once
 
 #include <atomic>
@@ -9,18 +9,18 @@
 
 namespace bascule {
 
-/// How the lock is given back and taken again. `release` returns null where the calling thread does not hold it, and
-/// else what `acquire` needs.
+/// Functions that release and reacquire the lock. `release` returns null if the calling thread does not hold it, and
+/// otherwise the state that `acquire` needs.
 struct ProgramLock {
     void* (*release)() noexcept;
     void (*acquire)(void* state) noexcept;
 };
 
-/// The bindings set it when they are imported; null in C++ programs.
+/// Set by the bindings on import; null in C++ programs.
 inline std::atomic<const ProgramLock*> program_lock{nullptr};
 
-/// Gives the lock back for its lifetime, where the calling thread holds it. For destructors that enter the driver: the
-/// program may destroy an object anywhere. Everything else is called without the lock.
+/// Releases the lock for its lifetime, if the calling thread holds it. For destructors that call the driver, since
+/// Python may destroy an object anywhere. All other code calls the driver without the lock.
 class ProgramLockReleased {
   public:
     ProgramLockReleased() noexcept
@@ -36,8 +36,8 @@ class ProgramLockReleased {
     void* state_;
 };
 
-/// For destructors of what the driver has: calls `end` with the driver, without the lock and in the device's context. Not
-/// where the driver is gone, and all that it had with it.
+/// For destructors of driver objects: calls `end` with the driver, without the lock and in the device's context. Does
+/// nothing if the driver is gone, because its objects are then gone too.
 template <class End>
 void end_in_context(Device device, const End& end) noexcept {
     const ProgramLockReleased released;

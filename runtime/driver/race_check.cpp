@@ -1,4 +1,4 @@
-// Asks the emulated device for the races that it found, and whether it looks for any.
+// Queries the emulated device for the races that it found, and whether race detection is on.
 #include <utility>
 
 #include <bascule/interface/errors/error.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 using detail::RaceWatch;
 
-/// The environment may have set it before the driver was loaded: the library is queried once.
+/// The environment may have turned detection on before the driver was loaded, so the library is queried once.
 RaceWatch known_watch() noexcept {
     RaceWatch watch = detail::race_watch.load();
     if (watch != RaceWatch::unknown) return watch;
@@ -60,7 +60,7 @@ void finish_devices() noexcept {
             const ContextGuard context(device.context());
             Driver::existing()->api().cuCtxSynchronize();
         }
-    } catch (...) {  // no memory, or a driver that is gone
+    } catch (...) {  // out of memory, or the driver is gone
     }
 }
 

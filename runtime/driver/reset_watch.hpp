@@ -1,19 +1,19 @@
-// Whether the emulated device was reset during a call that waits.
+// Detects a reset of the emulated device during a call that waits.
 #pragma once
 
 #include <cstdint>
 
 namespace bascule {
 
-/// Made before a call's first operation, asked when its last one is done: between them another thread, or the handler
-/// of a signal, may have reset the device, which drops what is pending without an error of the driver's.
+/// Create one before a call's first operation and `check` it after the last one is done. In between, another thread or
+/// a signal handler may have reset the device, which drops pending work without a driver error.
 class ResetWatch {
   public:
     ResetWatch() noexcept;
-    /// `doing`: "copying to the host". Throws: CudaError if a reset began since then, or was going on.
+    /// `doing`: "copying to the host". Throws: CudaError if a reset has begun since construction, or was in progress then.
     void check(const char* doing) const;
 
-    /// What a reset is, from its beginning to its end.
+    /// Lives as long as a reset takes.
     class Reset {
       public:
         Reset() noexcept;

@@ -1,5 +1,5 @@
-// One loop for all of them: axes that are contiguous are merged; then the driver copies or fills where the elements
-// are contiguous, else a kernel of our own does.
+// All operations use one loop with contiguous axes merged. If the elements are contiguous, the driver copies or fills;
+// otherwise one of Bascule's kernels does.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -27,10 +27,10 @@ namespace {
 
 const Module& kernels() {
     static const auto* module = new Module(Source{elementwise_text, "<bascule elementwise>", 1, {}});
-    return *module;  // never destroyed: its code may still run at exit
+    return *module;  // never destroyed, because its code may still run at exit
 }
 
-/// As elementwise_kernels.hpp numbers them; -1 for what is not a number.
+/// Returns the code of elementwise_kernels.hpp for a type; -1 if it is not a number or bool.
 int code_of(DType dtype) noexcept {
     static constexpr int first_of_kind[] = {0, 1, 5, 8, 9};
     if (dtype.kind > DType::Kind::complex) return -1;
@@ -51,7 +51,7 @@ struct Axis {
     std::int64_t extent, to_stride, from_stride;
 };
 
-/// The loop over all elements in the order of the destination's memory, in as few axes as it takes.
+/// Returns a loop over all elements in the order of the destination's memory, with as few axes as possible.
 ElementwiseJob loop_over(const ArrayView& destination, const ArrayView* source) {
     std::vector<Axis> axes;
     for (int d = 0; d < destination.ndim(); ++d) {
@@ -87,7 +87,7 @@ bool is_one_run(const ElementwiseJob& job, const std::int64_t* strides, std::int
     return job.ndim == 0 || (job.ndim == 1 && strides[0] == itemsize);
 }
 
-/// The largest power of two up to 8 that divides all of them.
+/// Returns the largest power of two up to 8 that divides the address, the item size and all strides.
 std::uint64_t common_unit(std::uint64_t address, std::uint64_t itemsize, const std::int64_t* strides,
                           int ndim) {
     std::uint64_t bits = address | itemsize | 8;
@@ -105,18 +105,17 @@ void launch(StreamRef stream, const std::string& name, const ElementwiseJob& job
         pack.add_producer(producer.stream, producer.argument, producer.device);
     }
     constexpr std::int64_t threads = 256;
-    // More blocks than keep a device busy only repeat the start of the loop.
+    // Additional blocks would not keep the device any busier.
     const std::int64_t most = std::int64_t{64} * device.multiprocessors();
     const std::int64_t blocks = std::min((job.count + threads - 1) / threads, most);
     LaunchConfig config;
     config.grid.x = static_cast<std::uint32_t>(blocks);
     config.block.x = threads;
-    const LaunchHooksSuspended suspended;  // hooks are for the program's own kernels
-    kernel.launch(stream, config, pack, Owners::handed_over_later());  // the caller's; this code stays loaded
+    const LaunchHooksSuspended suspended;  // hooks are only for the program's own kernels
+    kernel.launch(stream, config, pack, Owners::handed_over_later());  // the caller has them
 }
 
-/// The value as 1, 2 or 4 bytes that repeat, which is what drivers fill with; nothing when it does not
-/// repeat.
+/// Returns 1, 2 or 4 if the value repeats after that many bytes, so that the driver can fill memory with it.
 std::optional<std::size_t> repeats_every(std::span<const std::byte> element) noexcept {
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{2}, std::size_t{4}}) {
         if (element.size() % bytes != 0) continue;
@@ -153,7 +152,7 @@ void copy_run(StreamRef stream, std::uint64_t destination, std::uint64_t source,
                      });
 }
 
-/// Of contiguous arrays of two devices. A pool's memory is open to its own device, which other copies ask for.
+/// Copies contiguous arrays between two devices. Plain copies would need access to a pool, which only its own device has.
 void copy_between_peers(StreamRef stream, std::uint64_t destination, std::uint64_t source, Device from,
                         std::size_t bytes, std::span<const Producer> producers) {
     const ContextGuard context(stream.context());
@@ -164,14 +163,14 @@ void copy_between_peers(StreamRef stream, std::uint64_t destination, std::uint64
                      });
 }
 
-/// Not the host's, pinned or managed, which every device's copies reach.
+/// True for memory of one device. Host, pinned and managed memory can be copied from every device.
 bool is_device_memory(std::uint64_t address, Device device) {
     const auto known = pointer_attributes(address, device);
     return known && (known->kind == PointerKind::device || known->kind == PointerKind::pool);
 }
 
-/// `write` of a copy of the destination that kernels can write, which then replaces it, gaps and all. The
-/// copy has the destination's alignment.
+/// Calls `write` with a copy of the destination that kernels can write. The copy then replaces the destination,
+/// including its gaps. It has the destination's alignment.
 template <class Write>
 void write_by_copies(StreamRef stream, const ArrayView& destination, const Write& write) {
     const auto [first, end] = bytes_of(destination);

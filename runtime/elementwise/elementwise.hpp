@@ -1,4 +1,4 @@
-// Copies, conversions and fills of device arrays of any strides, in stream order.
+// Stream-ordered copies, conversions and fills of device arrays with any strides.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +10,25 @@
 
 namespace bascule {
 
-// Kernels cannot write to constant memory: they write to a copy, which the driver copies back.
+// Kernels cannot write to constant memory. They write to a copy, which the driver then copies back.
 
-/// Whether `convert_elements` supports it: numbers and bools; complex numbers to complex ones and bool only.
+/// Whether `convert_elements` supports this conversion: between numbers and bools; from complex numbers only to complex
+/// numbers and bool.
 bool can_convert(DType from, DType to) noexcept;
 
-/// The elements of `source` to `destination`: one shape, one item size, whatever they are made of; the two do
-/// not overlap. Ordered as a launch is: on `stream`, after the streams that the arrays name, which wait in
-/// turn. Owners are kept until it is done. What is not contiguous is copied by a kernel, which is compiled
-/// once. Throws: CudaError; CompileError and LibraryError when the compiler is missing.
+/// Copies the elements of `source` to `destination`. Both have the same shape and item size, with any element type, and
+/// do not overlap. Ordered like a launch: on `stream`, after the streams that the arrays name, which then wait for the
+/// copy. Owners are kept until it is done. Arrays that are not contiguous are copied by a kernel, which is compiled
+/// once. Throws: CudaError; CompileError and LibraryError if the compiler is missing.
 void copy_elements(StreamRef stream, const ArrayView& destination, const ArrayView& source,
                    const Owners& owners = {});
 
-/// The same with each element converted as a C cast does: floats are truncated, integers wrap, nonzero
-/// is true. Floats that do not fit an integer type give an unspecified number. `can_convert` holds.
+/// The same, but converts each element like a C cast: floats are truncated, integers wrap, nonzero becomes true. Floats
+/// outside an integer type's range give unspecified numbers. `can_convert` must be true.
 void convert_elements(StreamRef stream, const ArrayView& destination, const ArrayView& source,
                       const Owners& owners = {});
 
-/// Every element becomes `element`, which has an element's bytes: at most `largest_fill`. Ordered, kept and
-/// thrown as above.
+/// Sets every element to `element`, the bytes of one element, at most `largest_fill`. Order, owners and errors as above.
 inline constexpr std::size_t largest_fill = 16;
 void fill_elements(StreamRef stream, const ArrayView& destination, std::span<const std::byte> element,
                    const Owners& owners = {});

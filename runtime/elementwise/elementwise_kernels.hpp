@@ -1,4 +1,4 @@
-// The CUDA C++ text behind elementwise.hpp, and the one parameter that its kernels share.
+// The CUDA C++ text of the kernels for elementwise.hpp, and their common parameter.
 #pragma once
 
 #include <cstdint>
@@ -7,25 +7,25 @@
 
 namespace bascule {
 
-/// What one launch does: a loop over the elements, and what happens to each. The text below declares the
-/// same.
+/// The parameter of one launch: a loop over the elements, and the work for each. `job` in the text below must have the
+/// same layout.
 struct ElementwiseJob {
     std::uint64_t destination = 0;
     std::uint64_t source = 0;
     std::int64_t count = 0;
-    std::int32_t ndim = 0;   ///< axes of the loop, the last one runs fastest
-    std::int32_t units = 1;  ///< of the kernel's own size, an element
+    std::int32_t ndim = 0;   ///< axes of the loop; the last one varies fastest
+    std::int32_t units = 1;  ///< of the kernel's unit size, per element
     std::int32_t from = 0;   ///< codes of element types, for conversions
     std::int32_t to = 0;
-    unsigned char element[16] = {};  ///< what a fill writes
+    unsigned char element[16] = {};  ///< the value that a fill writes
     std::int64_t extents[max_dimensions] = {};
-    std::int64_t to_strides[max_dimensions] = {};  ///< bytes
+    std::int64_t to_strides[max_dimensions] = {};  ///< in bytes
     std::int64_t from_strides[max_dimensions] = {};
 };
 
-/// Kernels move1 to move8 and fill1 to fill8, by the bytes of a unit; convert and convert_bytes, for elements
-/// that are not aligned. Element types: 0 bool, 1 to 4 signed, 5 to 8 unsigned integers of 1, 2, 4, 8 bytes,
-/// 9 to 11 floats of 2, 4, 8, 12 and 13 complex numbers of 8 and 16.
+/// Kernels: move1 to move8 and fill1 to fill8, named after the bytes of a unit; convert; convert_bytes, for unaligned
+/// elements. Element types: 0 bool; 1 to 4 signed and 5 to 8 unsigned integers of 1, 2, 4, 8 bytes; 9 to 11 floats of
+/// 2, 4, 8 bytes; 12 and 13 complex numbers of 8 and 16 bytes.
 inline constexpr const char* elementwise_text = R"(
 struct job {
     char* destination;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t most_remembered = 1024;
 
-/// bascule::bounds_record of jit/device/bounds.cuh.
+/// The host's definition of bascule::bounds_record in jit/device/bounds.cuh.
 struct BoundsRecord {
     std::uint32_t state, count, image;
     ViewTag view;
@@ -31,15 +31,15 @@ struct BoundsRecord {
 static_assert(sizeof(BoundsRecord) == 304);
 constexpr std::uint32_t complete = 2;
 
-/// bascule::bounds_hook.
+/// The host's definition of bascule::bounds_hook.
 struct Hook {
     std::uint64_t record = 0;
     std::uint32_t image = 0;
     std::uint32_t padding = 0;
 };
 
-/// A device's record, as the host and as the device see it. Made once, never freed: kernels may write to it
-/// until the process ends.
+/// The host and device addresses of a device's record. Made once and never freed, because kernels may write to it until
+/// the process ends.
 struct PlacedRecord {
     volatile BoundsRecord* host = nullptr;
     std::uint64_t device_address = 0;
@@ -82,7 +82,7 @@ std::uint64_t record_address(Device device) {
     return placed.device_address;
 }
 
-/// The signature of a view's kernel; null where it was forgotten.
+/// The signature of the view's kernel; null if it was forgotten.
 const Signature* signature_of(const Records& all, std::uint32_t image, ViewTag view) {
     for (const NamedParameters& known : all.newest_first) {
         if (known.number != image) continue;
@@ -95,7 +95,7 @@ const Signature* signature_of(const Records& all, std::uint32_t image, ViewTag v
     return nullptr;
 }
 
-/// "kernel 'blur', parameter 'image' (`bascule::array_view<float, 2>`)".
+/// Returns "kernel 'blur', parameter 'image' (`bascule::array_view<float, 2>`)".
 std::string name_of(const Signature* signature, ViewTag view) {
     if (signature == nullptr) return fmt::format("a kernel's view, parameter {}", view.parameter + 1);
     const Parameter& parameter = signature->parameters[static_cast<std::size_t>(view.parameter)];
@@ -145,7 +145,7 @@ void forget_bounds_reports() noexcept {
 
 void place_bounds_record(std::uint64_t hook, std::size_t bytes, std::uint32_t number, Device device) {
     const Hook content{record_address(device), number};
-    // A stream of its own: nothing that the user enqueued is waited for.
+    // A separate stream, so that this does not wait for the user's work.
     const Stream stream(device);
     copy_to_device(stream, hook, &content, std::min(sizeof content, bytes));
     stream.ref().synchronize();

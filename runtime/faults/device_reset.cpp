@@ -18,7 +18,7 @@ namespace bascule {
 void reset_emulated_devices() {
     const EmulatedFunctions& emulated = Driver::get().require_emulated(
         "kernels run on a GPU, and only the emulated device can be reset. Restart the process.");
-    // Its end would be waited for by the thread that runs it.
+    // The reset would wait for a kernel that this same thread is running.
     std::size_t unused = 0;
     if (Driver::get().api().cuMemGetInfo(&unused, &unused) == CUDA_ERROR_NOT_PERMITTED) {
         Driver::get().fail_as(
@@ -50,7 +50,7 @@ bool is_context_lost() noexcept {
             std::size_t total = 0;
             return loses_context(driver->api().cuMemGetInfo(&available, &total));
         });
-    } catch (...) {  // no memory, or a driver that is gone
+    } catch (...) {  // out of memory, or the driver is gone
         return false;
     }
 }

@@ -40,7 +40,7 @@ std::string_view without_indentation(std::string_view line) {
     return line;
 }
 
-/// The ordinal of the current context's device; 0 when that is not known.
+/// The ordinal of the current context's device; 0 if it is unknown.
 int current_ordinal(const Driver& driver) {
     CUdevice number = 0;
     if (driver.api().cuCtxGetDevice(&number) != CUDA_SUCCESS) return 0;
@@ -52,7 +52,7 @@ int current_ordinal(const Driver& driver) {
     return 0;
 }
 
-/// What gives the launch what it lacked, on a line of its own.
+/// A line of advice on how to provide what the launch lacked.
 std::string next_step(EmulatedFault::Lack lack) {
     if (lack == EmulatedFault::Lack::shared_bytes) {
         return "\nGive the size of the array in bytes: " +
@@ -67,7 +67,7 @@ std::string next_step(EmulatedFault::Lack lack) {
     return "";
 }
 
-/// The argument of each kernel that was None last: "Argument 2 'x'".
+/// The argument of each kernel that was None most recently: "Argument 2 'x'".
 struct NullArguments {
     std::mutex mutex;
     std::map<std::string, std::string> of_kernel;
@@ -75,7 +75,7 @@ struct NullArguments {
 
 NullArguments& null_arguments() { return never_destroyed<NullArguments>(); }
 
-/// For a launch that `blamed` describes; empty where no argument of its kernel was None.
+/// Returns a sentence for the launch that `blamed` describes. Empty if no argument of its kernel was None.
 std::string describe_nulls(const std::string& blamed) {
     NullArguments& all = null_arguments();
     const std::lock_guard lock(all.mutex);
@@ -90,7 +90,7 @@ std::string describe_nulls(const std::string& blamed) {
 }
 
 FailureDetails details_of(const Driver& driver, CUresult code, std::string report) {
-    // A bounds check traps after the kernel has written a record, which says more.
+    // A failed bounds check traps after the kernel has written a record, which says more than the trap.
     BoundsReport bounds;
     if (code == CUDA_ERROR_ILLEGAL_INSTRUCTION || code == CUDA_ERROR_LAUNCH_FAILED) bounds = bounds_report();
     if (!bounds.text.empty()) report = std::move(bounds.text);
@@ -131,7 +131,7 @@ std::string with_user_places(std::string report) {
             at = from + mine.size();
         }
     }
-    // NVRTC writes its own header with the directory that the process was in.
+    // NVRTC names its own header with the directory that the process was in.
     static constexpr std::string_view header = "__nv_nvrtc_builtin_header.h";
     for (std::size_t at = report.find(header); at != report.npos; at = report.find(header, at)) {
         const std::size_t joined = report.rfind(joint, at);

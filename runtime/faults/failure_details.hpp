@@ -1,5 +1,5 @@
-// What a CudaError says beside the driver's description: the report with the user's source lines, and the launch
-// that caused it.
+// The parts that a CudaError adds to the driver's description: the report with the user's source lines, and the launch
+// that caused the error.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace bascule {
 
-/// Remembers where a text came from, for the lines that reports name; the newest place of equal texts counts. Bounded:
-/// the oldest are forgotten. Thread-safe.
+/// Remembers where a text is in the user's files, for the lines that reports name. For equal texts, the newest place is
+/// used. Forgets the oldest beyond a limit. Thread-safe.
 void remember_place(const Source& source, const CompileOptions& options = {});
 
-/// A report of the emulated device with "line 2 of /bascule/<hash>.cu" replaced by the user's line, its file and its text.
+/// Replaces "line 2 of /bascule/<hash>.cu" in a report of the emulated device by the user's file, line and source text.
 /// Thread-safe.
 std::string with_user_places(std::string report);
 
-/// Remembers that the argument `index` of a launch of this kernel was None: the error of an illegal address in it says so.
-/// Thread-safe.
+/// Remembers that argument `index` of a launch of this kernel was None. The error of an illegal address in the kernel
+/// then says so. Thread-safe.
 void note_null_argument(const Signature& signature, int index);
 
-/// From now on every CudaError has these details. Called when the first module is made. Thread-safe.
+/// Gives every later CudaError these details. Called when the first module is made. Thread-safe.
 void describe_failures() noexcept;
 
 }  // namespace bascule

@@ -1,4 +1,4 @@
-// Each thread has a ring that it alone writes; a thread that meets a fault reads them all.
+// Each thread has a ring that only it writes. A thread that meets a fault reads all rings.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -25,13 +25,13 @@ using LaunchSlot = LaunchRing::Slot;
 
 struct HistoryRegistry {
     std::mutex mutex;
-    std::vector<LaunchRing*> rings;       // never freed; a thread that ends leaves its own to the next
+    std::vector<LaunchRing*> rings;       // never freed; reused by another thread after the thread's end
     std::map<int, std::string> verdicts;  // by device
 };
 
 HistoryRegistry& history_registry() { return never_destroyed<HistoryRegistry>(); }
 
-/// A synchronisation that began at `mark` has returned: these launches are done and cannot have failed.
+/// Removes launches before `mark`: a synchronization that began there has succeeded, so they cannot have failed.
 template <class Matches>
 void forget(KeptMark mark, const Matches& matches) noexcept {
     const std::lock_guard lock(history_registry().mutex);
@@ -94,14 +94,14 @@ struct OwnRing {
         }
         set_stream_observer(ObservingPart::faults, fault_observer);
         own.ring->next_site = emulated == nullptr ? &own.ring->unread_site : emulated->next_site();
-    } catch (...) {  // no memory: this thread's launches are not remembered
+    } catch (...) {  // out of memory: this thread's launches are not recorded
     }
     return own.ring;
 }
 
 constinit thread_local const SuspectedLaunch* suspect = nullptr;
 
-/// One launch as a report names it.
+/// One launch in a report.
 struct Candidate {
     const KernelNames* kernel;
     std::uint64_t stream;
@@ -109,7 +109,7 @@ struct Candidate {
     std::uint32_t site;
 };
 
-/// Those of the device that are not known to be done, the oldest first. The registry is locked.
+/// Launches on the device that are not known to be done, oldest first. The caller has locked the registry.
 std::vector<Candidate> candidates_of(int ordinal) {
     std::vector<Candidate> found;
     for (const LaunchRing* ring : history_registry().rings) {
@@ -135,7 +135,7 @@ std::string describe_suspect(const SuspectedLaunch& launch) {
                        to_string(launch.args));
 }
 
-/// Empty unless one of them may have needed more stack than it had.
+/// Advice if a kernel may have needed a larger stack, else empty.
 std::string advice_about_stack(const std::vector<Candidate>& candidates) {
     const auto deep =
         std::ranges::find_if(candidates, [](const Candidate& each) { return each.kernel->unknown_stack; });
@@ -146,7 +146,7 @@ std::string advice_about_stack(const std::vector<Candidate>& candidates) {
         deep->kernel->name, advice("the device's stack_bytes", "Device::stack_bytes"));
 }
 
-/// Of launches that are not known to be done.
+/// Names the launches that are not known to be done.
 std::string verdict(int ordinal, const std::string& kernel) {
     std::vector<Candidate> candidates = candidates_of(ordinal);
     if (!kernel.empty()) {
@@ -170,7 +170,7 @@ std::string verdict(int ordinal, const std::string& kernel) {
            " finds out which." + advice_about_stack(candidates);
 }
 
-/// The first call's answer for a device, which later calls repeat. `judge` runs with the registry locked.
+/// Returns the first decision for a device. `judge` runs with the registry locked.
 template <class Judge>
 std::string decide(int ordinal, const Judge& judge) {
     HistoryRegistry& all = history_registry();

@@ -1,5 +1,5 @@
-// The last launches of every thread, so that an error in a later call can name the launch that caused it; and
-// the debugging mode that finds that launch exactly.
+// The last launches of each thread, so that the error of a later call can name the launch that caused it. Also the
+// debugging mode that finds that launch exactly.
 #pragma once
 
 #include <array>
@@ -18,24 +18,23 @@ namespace bascule {
 
 struct EmulatedFault;
 
-/// The names of a kernel, never freed: a fault may be reported when the kernel is gone.
+/// The names of a kernel. Never freed, because a fault may be reported after the kernel is unloaded.
 struct KernelNames {
     std::string name;     ///< with its template arguments: "ns::scale<float>"
-    std::string lowered;  ///< as the image calls it
+    std::string lowered;  ///< the name in the image
     bool unknown_stack =
-        false;  ///< the assembler could not tell how much it needs, because of a recursion for example
+        false;  ///< the assembler could not determine the stack size, for example because of recursion
 
-    /// Equal names are one object. Thread-safe.
+    /// Equal names share one object. Thread-safe.
     static const KernelNames* remember(const std::string& name, const std::string& lowered,
                                        bool unknown_stack = false);
 };
 
-/// The last launches of one thread, which alone writes them. Never freed.
+/// The last launches of one thread. Only that thread writes them. Never freed.
 struct LaunchRing {
-    /// When it is read while it is written it mixes two launches: then a report guesses wrong, nothing worse.
-    /// The names are never freed.
+    /// A read during a write may mix two launches. A report then guesses wrong, with no other harm. The names are never freed.
     struct Slot {
-        std::atomic<const KernelNames*> kernel{nullptr};  ///< null: none, or known to be done
+        std::atomic<const KernelNames*> kernel{nullptr};  ///< null: empty, or known to be done
         std::atomic<std::uint64_t> stream{0};
         std::atomic<KeptMark> order{0};
         std::atomic<std::uint32_t> site{0};
@@ -43,22 +42,22 @@ struct LaunchRing {
     };
     std::array<Slot, 16> slots;
     std::uint32_t next = 0;
-    std::uint64_t* next_site = nullptr;  ///< the emulated device reads it; on a GPU it is `unread_site`
+    std::uint64_t* next_site = nullptr;  ///< read by the emulated device; on a GPU it points to `unread_site`
     std::uint64_t unread_site = 0;
-    bool taken = true;  ///< by a thread that has not ended
+    bool taken = true;  ///< used by a thread that has not ended
 
-    /// The calling thread's, whose memory it is given. Null without memory.
+    /// The ring of the calling thread, whose `memory` is passed. Null if out of memory.
     static LaunchRing* of(ThreadMemory& memory) noexcept;
 };
 
-/// A launch by the calling thread, from before the driver is called. A few stores, no lock.
+/// Notes a launch of the calling thread. Made before the driver call. Costs a few stores and no lock.
 class LaunchNote {
   public:
-    /// The emulated device learns which line launches next, so that its faults name it. `memory` is the thread's.
+    /// Tells the emulated device which line launches next, so that its faults name it. `memory` belongs to this thread.
     LaunchNote(ThreadMemory& memory, LaunchSite site) noexcept : ring_(LaunchRing::of(memory)), site_(site) {
         if (ring_ != nullptr) *ring_->next_site = site.number;
     }
-    /// Remembers the launch: the driver has accepted it.
+    /// Adds the launch to the history after the driver has accepted it.
     void accept(const KernelNames* kernel, StreamRef stream) const noexcept {
         if (ring_ == nullptr) return;
         constexpr auto relaxed = std::memory_order_relaxed;
@@ -75,20 +74,20 @@ class LaunchNote {
     LaunchSite site_;
 };
 
-/// Which launch most likely lost the context of this device, as sentences: decided by the first call, and then
-/// kept. `kernel` is its name, where that is known. Empty when nothing was launched.
+/// Sentences that name the launch that most likely lost the context of this device. The first call decides, later calls
+/// return the same. `kernel` is the failed kernel's name, if known. Empty if nothing was launched.
 std::string blame(int ordinal, const std::string& kernel);
 
-/// The same on the emulated device, which knows the launch. Empty where the fault is not a kernel's.
+/// The same on the emulated device, which knows the launch. Empty if the fault is not a kernel's.
 std::string blame(int ordinal, const EmulatedFault& fault);
 
-/// The context of this device goes on: a later loss is another launch's.
+/// Forgets the decision for a device whose context works again.
 void forget_blame(int ordinal) noexcept;
 
 /// Whether CUDA_LAUNCH_BLOCKING makes the driver wait for each kernel, so that a launch returns its own kernel's error.
 bool launches_wait() noexcept;
 
-/// While it lives, the launch that the calling thread waits for: an error is caused by it. Borrows what it is given.
+/// While an object lives, the calling thread waits for this launch, so errors are caused by it. Borrows its arguments.
 class SuspectedLaunch {
   public:
     SuspectedLaunch(const KernelNames& kernel, StreamRef stream, LaunchSite site,
@@ -102,12 +101,12 @@ class SuspectedLaunch {
     const ArgumentPack& args;
 };
 
-/// Waits for a launch that was just made: an error is caused by this launch. Not on a stream that is
-/// being captured, where nothing runs. Throws: CudaError that names the launch and its arguments.
+/// Waits for the launch that was just made, so that errors are attributed to it. Does nothing during a capture, where
+/// nothing runs. Throws: CudaError that names the launch and its arguments.
 void wait_for_suspect(const KernelNames& kernel, StreamRef stream, LaunchSite site, const ArgumentPack& args);
 
-/// Whether every launch is followed by a synchronisation of its stream, so that a fault is raised by the
-/// launch that caused it. Off at first; counts for the whole process. Returns what it was.
+/// Turns on or off that every launch synchronizes its stream, so that the launch raises the fault that it causes. Off
+/// by default; applies to the whole process. Returns the previous setting.
 inline bool synchronise_launches(bool on) noexcept { return set_watch(Watch::synchronise, on); }
 
 }  // namespace bascule

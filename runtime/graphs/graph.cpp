@@ -1,4 +1,4 @@
-// A graph, its executable graph, and what both need: launches keep them alive together.
+// A graph, its executable graph, and what both need. Launches keep them alive together.
 #include <utility>
 #include <vector>
 
@@ -15,7 +15,7 @@
 
 namespace bascule {
 
-/// The result of one capture. Launches in flight share it with the graph.
+/// The result of one capture. Pending launches share it with the graph.
 struct Graph::Content {
     explicit Content(Device where) : device(where) {}
     ~Content() {
@@ -29,11 +29,11 @@ struct Graph::Content {
 
     Device device;
     CUgraph graph = nullptr;
-    CUgraphExec exec = nullptr;  // since the first launch
+    CUgraphExec exec = nullptr;  // null before the first launch
     GraphNeeds needs;
 };
 
-/// Of what a launch, or a graph that has this one as a child, uses.
+/// Keeps the content alive for a launch, or for a graph that has this one as a child.
 struct Graph::Share {
     std::shared_ptr<Content> content;
 };
@@ -51,7 +51,7 @@ namespace {
     throw ArgumentError(ArgumentError::Kind::value, message, {.field = "graph"});
 }
 
-/// The graph becomes one node of the graph that `stream` is being captured into, after what was captured there.
+/// Adds the graph as a child node to the graph that `stream` is being captured into, after the nodes captured so far.
 void add_child(const Driver& driver, CUgraph child, StreamRef stream) {
     const DriverFunctions& api = driver.api();
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -81,7 +81,7 @@ void Graph::begin() {
     auto content = std::make_shared<Content>(device());
     const Driver& driver = Driver::get();
     const ContextGuard context(device().context());
-    // Other threads may do what captures forbid.
+    // The thread-local mode lets other threads call functions that captures forbid.
     driver.check(driver.api().cuStreamBeginCapture(stream().native(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                  "beginning to capture a graph");
     try {
@@ -121,7 +121,7 @@ void Graph::cancel() noexcept {
     if (capture_ == nullptr) return;
     const std::unique_ptr<Capture> capture = std::exchange(capture_, nullptr);
     end_in_context(device(), [&](const Driver& driver) {
-        // Whatever it returns: an invalidated capture is over then too.
+        // The capture has ended whatever this returns, even if it was invalidated.
         driver.api().cuStreamEndCapture(stream().native(), &capture->content->graph);
     });
 }
@@ -135,7 +135,7 @@ void Graph::launch(StreamRef stream) {
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
     std::vector<Producer> needed = content_->needs.producers;
-    // What was made in the capture is bound to its stream, and a later reader waits for that one.
+    // Arrays made in the capture are bound to its stream, so a later reader waits for that stream.
     if (content_->needs.own_stream) needed.push_back({this->stream().handle(), 0});
     const ProducersToOrder producers(stream, needed);
     const bool is_child =

@@ -10,9 +10,9 @@
 
 namespace bascule {
 
-/// What is issued on `stream()` between `begin` and `end` is not executed but captured: launches, copies,
-/// fills, events, and what other streams do that wait for its events and are waited for in turn. `launch`
-/// then executes all of it.
+/// Captures work instead of executing it. Everything issued on `stream()` between `begin` and `end` becomes part of the
+/// graph: launches, copies, fills, events, and work of other streams that wait for its events and that it waits for.
+/// `launch` then executes all of it.
 ///
 ///     Graph graph;
 ///     graph.begin();
@@ -20,48 +20,47 @@ namespace bascule {
 ///     graph.end();
 ///     graph.launch(stream);
 ///
-/// Arrays may name streams that are not part of the capture: each launch of the graph waits for what those
-/// streams have enqueued then, and they wait for the launch, as for a launch of one kernel. The owners of
-/// what was captured are kept until the graph is gone, or captures anew, and its last launch is done.
+/// Arrays may name streams that are not part of the capture. Each launch of the graph then waits for all work enqueued
+/// so far on those streams, and they wait for the launch, like for a launch of one kernel. The owners of captured
+/// memory are kept until the graph is destroyed or captures again, and its last launch is done.
 ///
-/// One thread at a time may use it; the one that began ends. Two launches of one graph follow each other, on
-/// whatever streams they are, unless it captured something of another shape between them.
+/// Only one thread at a time may use a graph, and the thread that calls `begin` must call `end`. Launches of one graph
+/// run one after another, even on different streams, unless a new capture between them changed its shape.
 class Graph {
   public:
     /// Throws: CudaError.
     explicit Graph(Device device = Device::current());
-    /// Never throws. A capture that was not ended is cancelled. Launches go on.
+    /// Never throws. Cancels a capture that was not ended. Launches continue.
     ~Graph();
     Graph(Graph&&) = delete;
 
     Device device() const noexcept { return stream_.ref().device(); }
-    /// Work issued here is captured, not run.
+    /// The stream whose work is captured.
     StreamRef stream() const noexcept { return stream_; }
 
-    /// Begins a capture. What was captured before stays until `end`. Throws: CudaError when
-    /// the stream is being captured; ArgumentError when this was begun and not ended.
+    /// Begins a capture. The former graph stays valid until `end`. Throws: CudaError if the stream is being captured;
+    /// ArgumentError if a capture has not been ended.
     void begin();
-    /// Later launches do what was captured. The executable graph is updated where the new graph has the same
-    /// shape, which is much cheaper than making another. Throws: CudaError when the
-    /// capture was invalidated, or is not joined; then the graph is as it was before `begin`.
+    /// Ends the capture. Later launches execute the new graph. If it has the same shape as the former one, the
+    /// executable graph is updated, which is much cheaper than instantiating another. Throws: CudaError if the capture
+    /// was invalidated or has unjoined streams; the graph is then the same as before `begin`.
     void end();
-    /// Discards what was captured since `begin`.
+    /// Discards the capture.
     void cancel() noexcept;
     bool capturing() const noexcept { return capture_ != nullptr; }
 
-    /// Enqueues the whole graph; the first launch makes it executable. On a stream that is being captured it becomes one
-    /// operation of that graph instead: a child, which is what this graph is now, whatever it captures later. The other
-    /// graph then waits for the streams that this one names, and keeps its owners. Throws: CudaError; ArgumentError when
-    /// nothing was captured, a capture of this graph is going on, or another library captures and a stream that this graph
-    /// names is not part of that.
+    /// Enqueues the whole graph. The first launch instantiates it. On a capturing stream, the graph becomes a child node of
+    /// the other graph instead, with its present content. The other graph then waits for the streams that this one names, and
+    /// keeps its owners. Throws: CudaError; ArgumentError if nothing was captured, if this graph is being captured, or if
+    /// another library captures `stream` and a stream that this graph names is not part of its capture.
     void launch(StreamRef stream);
 
-    /// Operations that were captured.
+    /// The number of captured operations.
     std::size_t size() const;
-    /// The owners of what was captured, those of children too; none while a launch of it may go on, and none of a child that
-    /// others have too.
+    /// Visits the owners of captured memory, including child graphs. Visits nothing while a launch may still run; skips
+    /// children shared with other graphs.
     void visit_owners(const std::function<void(const Owner&)>& visit) const;
-    /// How often `end` has updated the executable graph, for tests.
+    /// The number of times that `end` has updated the executable graph. For tests.
     std::size_t updates() const noexcept { return updates_; }
 
   private:
@@ -73,7 +72,7 @@ class Graph {
 
     Stream stream_;
     std::unique_ptr<Capture> capture_;  // between begin and end
-    std::shared_ptr<Content> content_;  // null before the first end; launches keep it
+    std::shared_ptr<Content> content_;  // null before the first end; launches share it
     std::size_t updates_ = 0;
 };
 

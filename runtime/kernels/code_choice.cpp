@@ -12,14 +12,14 @@ namespace {
 
 int number_of(Arch arch) noexcept { return 10 * arch.major + arch.minor; }
 
-/// Devices whose machine code no other device runs, and who run no other: the programming guide promises compatibility
-/// for the desktop alone, and these are Tegra's. 101 is what CUDA 12 calls 110.
+/// Tegra devices. The programming guide promises binary compatibility only for desktop GPUs: Tegra devices do not run
+/// other devices' machine code, nor others theirs. CUDA 12 calls architecture 110 101.
 bool stands_alone(Arch arch) noexcept {
     constexpr std::array tegra = {53, 62, 72, 87, 101, 110};
     return std::find(tegra.begin(), tegra.end(), number_of(arch)) != tegra.end();
 }
 
-/// A family is the part of a major version from some minor version on.
+/// A family consists of the minor versions from some version on, within a major version.
 bool in_family_of(Arch code, Arch device) noexcept {
     if (number_of(code) == number_of(device)) return true;
     return code.major == device.major && code.minor < device.minor && !stands_alone(code) &&
@@ -54,7 +54,7 @@ std::string advice_for_refusal(int refusal, const std::string& nvrtc, int driver
     switch (refusal) {
         case CUDA_ERROR_INVALID_IMAGE:
         case CUDA_ERROR_NO_BINARY_FOR_GPU:
-        case 227:  // CUDA_ERROR_INSUFFICIENT_LOADER_VERSION, of CUDA 13.1
+        case 227:  // CUDA_ERROR_INSUFFICIENT_LOADER_VERSION, since CUDA 13.1
             if (of_nvrtc.major <= driver / 1000) return {};
             [[fallthrough]];
         case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:

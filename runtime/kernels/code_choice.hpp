@@ -1,4 +1,4 @@
-// Which code of an image a device runs, and what to say where versions are the reason that it runs none.
+// Decides which code of an image a device can run, and explains refusals that versions cause.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@
 
 namespace bascule {
 
-/// What an image may hold of one program.
+/// The forms of code that an image may contain.
 enum class CodeForm : std::uint8_t {
     cubin,  ///< machine code
     ptx,    ///< text that the driver compiles
 };
 
-/// Whether a device of this architecture runs code for `code` in this form. Machine code runs within its major version, on
-/// the same or a newer minor one; PTX on everything newer. With the suffix `a` both run on that architecture alone, with `f` in
-/// its family.
+/// Whether a device of architecture `device` runs code for `code` in this form. Machine code runs on the same or a
+/// newer minor version of its major version; PTX on all newer architectures. With the suffix `a`, both run only on that
+/// architecture; with `f`, only in its family.
 bool runs_on(CodeForm form, Arch code, Arch device) noexcept;
 
-/// Why a driver may not take the code of this NVRTC, with what to install; empty where the versions fit.
+/// Why a driver may refuse code of this NVRTC version, with advice on what to install. Empty if the versions are compatible.
 std::string version_conflict(CudaVersion nvrtc, CudaVersion driver);
 
-/// What to do after the driver refused code with this CUresult, as a sentence; empty where the result says enough. `nvrtc`,
-/// "13.0", wrote the code.
+/// A sentence of advice after the driver refused code with the CUresult `refusal`. Empty if the result says enough.
+/// `nvrtc`, for example "13.0", compiled the code.
 std::string advice_for_refusal(int refusal, const std::string& nvrtc, int driver);
 
-/// Whether the error log of the driver's assembler or linker says more than warnings and notes, which drivers write there too
-/// about code that they take.
+/// Whether the error log of the driver's assembler or linker contains more than warnings and notes, which drivers also
+/// write about code that they accept.
 bool names_an_error(std::string_view log) noexcept;
 
 }  // namespace bascule

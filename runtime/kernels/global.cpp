@@ -1,4 +1,4 @@
-// From a variable's name to its memory: the compiler knows its type, the driver its address.
+// Finds a variable's memory by name: the compiler knows its type, the driver its address.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -59,7 +59,7 @@ Global located(Global global, const Library& library, const CodeSymbol& symbol, 
     return located(std::move(global), memory);
 }
 
-/// A variable that one of the linked texts declares: that text's compiler knows its type.
+/// A variable that one of the linked texts declares. That text's compiler knows its type.
 std::optional<Global> find_in_texts(const ImageSource& images, const Library& library,
                                     const std::string& name, Arch arch, Device device) {
     for (const ProbedProgram& text : images.programs(arch)) {
@@ -85,7 +85,7 @@ std::optional<Global> find_in_texts(const ImageSource& images, const Library& li
     return std::nullopt;
 }
 
-/// One whose type is not known: bytes.
+/// A variable of unknown type, as bytes.
 Global find_in_code(const Library& library, const std::string& name, Device device) {
     const Image& image = library.image();
     const bool is_text = !image.ptx.empty();
@@ -146,7 +146,7 @@ ArrayView Global::view() const {
     fields.readonly = variable.constant;
     ArrayView view = validate(fields);
     view.in_constant_memory = in_constant_memory;
-    view.dtype = variable.dtype;  // says more than a typestr: which format of small numbers
+    view.dtype = variable.dtype;  // the typestr does not distinguish small formats, such as fp8
     return view;
 }
 

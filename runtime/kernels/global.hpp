@@ -1,4 +1,4 @@
-// The __device__ and __constant__ variables of loaded code, as arrays that the host reads and writes.
+// The __device__ and __constant__ variables of loaded code, as arrays that the host can read and write.
 #pragma once
 
 #include <string>
@@ -9,26 +9,26 @@
 
 namespace bascule {
 
-/// A variable in a device's memory. The module owns the memory: keep it, or one of its kernels. A value; any thread may use it. Copies (memory.hpp) are ordered like any array's: by the stream.
+/// A variable in a device's memory. The module owns the memory: keep the module, or one of its kernels. A value; any
+/// thread may use it. Copies (memory.hpp) are ordered by the stream, like those of any array.
 struct Global {
     Variable variable;
     std::uint64_t address = 0;
     Device device;
     bool in_constant_memory = false;  ///< a `__constant__` variable
 
-    /// What a kernel or a copy takes. Read-only where the variable is declared const; __constant__ alone is
-    /// for the kernels: copies, conversions and fills (elementwise.hpp) write it.
+    /// A view for kernels and copies. Read-only if the variable is declared const. __constant__ alone makes it
+    /// read-only for kernels only: copies, conversions and fills (elementwise.hpp) can write it.
     ArrayView view() const;
 };
 
-/// The variable that all kernels of `kernel`'s module have on this device. `name` is qualified ("ns::table",
-/// "scale<float>"), or a last component that only one variable of the text has. Compiles and loads the kernel if need be, and
-/// asks the compiler for the variable's type once. Throws: CompileError for a name that is not a variable of the text
-/// ("did you mean 'table'?"), and for a managed variable, or one with a function's address, that no loaded kernel uses;
-/// LibraryError, CudaError.
+/// The variable that all kernels of `kernel`'s module share on this device. `name` is qualified ("ns::table",
+/// "scale<float>"), or a last component that is unique in the text. Compiles and loads the kernel if necessary, and
+/// asks the compiler for the variable's type once. Throws: CompileError if the text has no such variable ("did you mean
+/// 'table'?"), or if no loaded kernel uses it and it is managed or holds a function's address; LibraryError, CudaError.
 Global find_global(const Kernel& kernel, const std::string& name, Device device = Device::current());
 
-/// The same, without a kernel to load first: where no loaded kernel uses the variable, it is loaded with the module's own
+/// The same without a kernel to load first. If no loaded kernel uses the variable, it is loaded with the module's own
 /// functions, or alone.
 Global find_global(const Module& module, const std::string& name, Device device = Device::current());
 

@@ -1,4 +1,4 @@
-// Where a module's images come from when it is not one text: code from elsewhere, or several texts that are linked.
+// The source of a module's images if it is not one text: existing code, or several linked texts.
 #pragma once
 
 #include <variant>
@@ -11,7 +11,7 @@
 
 namespace bascule {
 
-/// One text of a linked program, with its own options and what it instantiates.
+/// One text of a linked program, with its own options and template instances.
 struct LinkedText {
     Source source;
     CompileOptions options;
@@ -19,7 +19,7 @@ struct LinkedText {
 };
 using LinkedPart = std::variant<LinkedText, Code>;
 
-/// What is compiled of a text. `functions_too`: beside the instances every function that is not a template.
+/// The program that compiles a text. `functions_too`: all functions that are not templates, in addition to the instances.
 Program program_of(LinkedText text, bool functions_too, Arch arch);
 
 /// Immutable; any thread may use it.
@@ -28,9 +28,9 @@ class ImageSource {
     virtual ~ImageSource() = default;
     /// Throws: CompileError, LibraryError, CudaError.
     virtual Cache::Lookup image(Arch arch) const = 0;
-    /// The texts in it, compiled for this architecture: of what they have, the compiler can be asked.
+    /// The texts that it contains, compiled for this architecture, so that the compiler can be asked about their contents.
     virtual std::vector<ProbedProgram> programs(Arch arch) const = 0;
-    /// What another link takes instead of the module.
+    /// The parts that another link uses in place of the module.
     virtual std::vector<LinkedPart> parts() const = 0;
 };
 

@@ -18,7 +18,7 @@ namespace bascule {
 
 namespace {
 
-/// The text declares it and the image lacks it: the image says why.
+/// Reports a kernel that the text declares and the image lacks, with the reason that the image gives.
 [[noreturn]] void fail_absent(const Image& image, const std::string& name, const Source& source) {
     std::string reason = "was dropped by the compiler";
     for (const auto& [absent, why] : image.absent) {
@@ -28,7 +28,7 @@ namespace {
                        {.log = image.log, .name_expression = name, .architecture = to_string(image.arch)});
 }
 
-/// Made when the compiler must be asked, which most launches with structs need not.
+/// Creates the ProbedProgram only when the compiler must be asked, which most launches with structs do not need.
 class LazyProbe {
   public:
     LazyProbe(const Kernel& kernel, Device device) : kernel_(kernel), device_(device) {}
@@ -88,12 +88,12 @@ void write_tuple(KernelFunction& function, KernelFunction::Structs& structs, Laz
         return std::make_shared<const std::vector<StructMember>>(
             read_members(probe.get(), parameter.type.element, claim.tuple));
     });
-    args.set_members(claim, *members);  // which refuses a tuple that does not tell all members
+    args.set_members(claim, *members);  // refuses a tuple that does not have all members
     const std::lock_guard lock(function.comparing);
     structs.members.emplace(claim.argument, std::move(members));
 }
 
-/// Of code whose text is not known. (Arrays of a struct of unknown size are taken as any arrays are.)
+/// Checks structures of code without a text by size. Arrays of a struct of unknown size are accepted like other arrays.
 void fit_by_size(const ArgumentPack& args) {
     for (const LayoutClaim& claim : args.layout_claims()) {
         const Parameter& parameter = args.signature().parameters[static_cast<std::size_t>(claim.argument)];
@@ -122,15 +122,15 @@ std::uint32_t power_of_two_up_to(std::uint64_t limit) noexcept {
     return power;
 }
 
-/// The smallest power of two that holds `extent`, at most `most`.
+/// The smallest power of two that is at least `extent`, but at most `most`.
 std::uint32_t side(std::uint64_t extent, std::uint32_t most) noexcept {
     std::uint32_t power = 1;
     while (power < extent && std::uint64_t{power} * 2 <= most) power *= 2;
     return power;
 }
 
-/// One axis: all threads in it. Several: 32 along x, so that a warp reads neighbours, and 256 in all, so that
-/// the tile's edges stay short.
+/// Chooses the block's shape. With one axis, all threads are along it. With several, a tile of 256 threads has 32 along
+/// x, so that a warp reads adjacent elements, and short edges.
 Dim3 block_for(std::span<const std::uint64_t> work, std::uint32_t threads) noexcept {
     constexpr std::uint32_t warp = 32;
     constexpr std::uint32_t tile = 256;
@@ -157,7 +157,7 @@ std::uint32_t blocks_for(std::uint64_t work, std::uint32_t block, std::uint32_t 
                  work, axis, blocks, block, most);
 }
 
-/// A block of at most `threads` threads, and the grid that gives `work` threads; `work` is (x, y, z) in threads.
+/// Returns a block of at most `threads` threads and the grid that covers `work`, which is (x, y, z) in threads.
 LaunchConfig geometry_for(std::span<const std::uint64_t> work, std::uint32_t threads,
                           const LaunchLimits& limits, std::uint32_t shared_bytes) {
     if (work.empty() || work.size() > 3 || std::find(work.begin(), work.end(), 0) != work.end()) {

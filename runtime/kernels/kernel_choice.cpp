@@ -1,4 +1,4 @@
-// The choices of a kernel: made once for each list of argument types, and remembered.
+// Chooses a kernel's function once for each list of argument types and caches the choice.
 #include <algorithm>
 #include <optional>
 
@@ -70,7 +70,7 @@ Kernel Kernel::resolve_function(Arch arch) const {
     return {module_, family_, &module.function({{}, functions.front().expression}), nullptr};
 }
 
-/// A name that the text spells once may have overloads that macros make.
+/// If the text spells a name once, macros may still make overloads of it.
 bool Kernel::is_resolved() const noexcept {
     if (family_->has_templates || module_.state_->images != nullptr) return true;
     return is_function() && (function_ != family_->sole || !module_.state_->may_have_macros());
@@ -103,7 +103,7 @@ Kernel Kernel::instantiate(TemplateArguments given) const {
 
 Kernel Kernel::overload(const std::string& parameter_types) const {
     const std::vector<std::string> types = split_types(parameter_types);
-    // One of the text's own functions lies in the module's image.
+    // A function that the text declares is in the module's image.
     const bool in_text =
         std::ranges::any_of(family_->declarations, [&](const KernelDeclaration& declaration) {
             return !declaration.is_template && declaration.parameter_types == types;

@@ -1,5 +1,5 @@
-// The story of one launch, from checked arguments to the driver. From Python, what comes before it is
-// python/bindings/launch/prepared_launch.cpp.
+// One launch, from checked arguments to the driver. For launches from Python,
+// python/bindings/launch/prepared_launch.cpp does the steps before.
 #include <optional>
 
 #include <fmt/format.h>
@@ -21,13 +21,13 @@ namespace {
 [[gnu::cold, gnu::noinline]] void fail_launch(DriverResult code, const LaunchTarget& target, StreamRef stream,
                                               const ArgumentPack& args, LaunchSite site) {
     explain_refusal(code, target.config(), target.kernel());
-    std::optional<SuspectedLaunch> own;  // otherwise a fault is that of an earlier launch
+    std::optional<SuspectedLaunch> own;  // without it, the fault belongs to an earlier launch
     if (launches_wait()) own.emplace(*target.kernel().names, stream, site, args);
     Driver::get().check(code, stream.native(),
                         fmt::format("launching kernel '{}'", target.kernel().image->name));
 }
 
-/// The only call of cuLaunchKernelEx. The stream's context is current. Throws: CudaError.
+/// The only call of cuLaunchKernelEx. The stream's context must be current. Throws: CudaError.
 [[gnu::always_inline]] inline void enqueue(const LaunchTarget& target, StreamRef stream, ArgumentPack& args,
                                            LaunchSite site) {
     const LaunchConfig& config = target.config();
@@ -44,7 +44,7 @@ namespace {
     launch.numAttrs = target.has_attributes() ? to_native(config, attributes) : 0;
     launch.attrs = launch.numAttrs == 0 ? nullptr : attributes.data();
     const Driver& driver = Driver::get();
-    // A CUkernel may be passed as a CUfunction: of the current context.
+    // The driver accepts a CUkernel as a CUfunction of the current context.
     auto* const function = reinterpret_cast<CUfunction>(target.kernel().native);
     const DriverResult code = driver.api().cuLaunchKernelEx(&launch, function, args.table(), nullptr);
     if (code != CUDA_SUCCESS) [[unlikely]]
@@ -57,7 +57,7 @@ namespace {
                     [&] { require_primary_defaults(current); });
 }
 
-/// What a launch that nothing watches does around its call of the driver.
+/// The watcher of launches that nothing observes.
 struct Unwatched {
     void before_enqueue() const noexcept {}
     void after_enqueue() const noexcept {}
@@ -86,14 +86,14 @@ template <class Watcher>
     kept.keep_now(producers.found_no_capture() ? StreamFacts::not_captured : StreamFacts::in_context);
 }
 
-/// What is recorded of a launch, and the wait that the debugging mode asks for.
+/// Records the launch, and waits for it if the debugging mode asks for that.
 struct Watched {
     TracedCall& call;
     const LaunchInfo& launch;
 
     void before_enqueue() const { call.begin_operation(launch.stream); }
     void after_enqueue() const { call.end_operation(); }
-    /// Before any other call is told of its fault.
+    /// Waits right after the launch, so that no other call reports the launch's fault.
     void after_launch() const {
         if (watches(Watch::synchronise))
             wait_for_suspect(*launch.kernel.names, launch.stream, launch.site, launch.args);

@@ -10,11 +10,11 @@
 
 namespace bascule {
 
-/// A loaded kernel with a configuration that it can be launched with: everything about a launch that neither its
-/// arguments nor its stream change. A value; borrows the kernel.
+/// A loaded kernel with a checked configuration: everything about a launch except its arguments and its stream. A
+/// value; borrows the kernel.
 class LaunchTarget {
   public:
-    /// Throws: ArgumentError for geometry and attributes that the kernel or the device cannot take; CudaError.
+    /// Throws: ArgumentError for geometry and attributes that the kernel or the device does not support; CudaError.
     LaunchTarget(const LoadedKernel& kernel, Device device, const LaunchConfig& config);
 
     const LoadedKernel& kernel() const noexcept { return *kernel_; }
@@ -29,10 +29,9 @@ class LaunchTarget {
     CUctx_st* context_;
 };
 
-/// Waits for the producers, launches, makes the producers wait for the launch, and keeps the owners until it is
-/// done, and the code with them: or with the graph that captures it. `args` were checked, structures included. `owners`
-/// are taken also when this throws. Throws: ArgumentError
-/// before the first operation; CudaError. `site` is for reports of faults.
+/// Waits for the producers, launches, makes the producers wait for the launch, and keeps the owners and the code until it is
+/// done, or with the graph that captures it. `args` must have been checked, including structures. `owners` are taken even if
+/// this throws. Throws: ArgumentError before the first operation; CudaError. `site` is for reports of faults.
 void launch(const LaunchTarget& target, StreamRef stream, ArgumentPack& args, const Owners& owners,
             LaunchSite site);
 

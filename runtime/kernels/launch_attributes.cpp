@@ -43,10 +43,10 @@ void check_priority(Device device, int priority) {
                  priority, range.most_urgent, range.least_urgent);
 }
 
-/// What every GPU with clusters takes.
+/// The cluster size that all GPUs with clusters support.
 constexpr std::uint64_t portable_cluster_blocks = 8;
 
-/// Where the driver refuses this, it refuses the launch too, which says so.
+/// Ignores errors: if the driver refuses this, it refuses the launch too and says so.
 void allow_large_clusters(const LoadedKernel& kernel, Device device) {
     const auto set = Driver::get().api().cuKernelSetAttribute;
     set(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, kernel.native, device.ordinal());
@@ -55,7 +55,7 @@ void allow_large_clusters(const LoadedKernel& kernel, Device device) {
 }  // namespace
 
 void check_attributes(const LaunchConfig& config, const LoadedKernel& kernel, Device device) {
-    // There is no device attribute for programmatic launch, which came with clusters.
+    // Programmatic launch has no device attribute of its own. It was introduced with clusters.
     const auto has_clusters = [&] {
         return Driver::get().attribute_of(device.ordinal(), CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH) != 0;
     };

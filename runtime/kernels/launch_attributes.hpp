@@ -9,17 +9,17 @@
 
 namespace bascule {
 
-/// Storage for every attribute that a LaunchConfig has; filled by `to_native`.
+/// Storage for all attributes that a LaunchConfig may have; filled by `to_native`.
 using LaunchAttributes = std::array<CUlaunchAttribute, 5>;
 
-/// Whether the device can do what the attributes ask for. The context is current. Throws: ArgumentError that
-/// says how many blocks of a cooperative launch fit, or what the device lacks; CudaError.
+/// Checks that the device supports the attributes. The context must be current. Throws: ArgumentError that says how
+/// many blocks of a cooperative launch fit, or what the device lacks; CudaError.
 void check_attributes(const LaunchConfig& config, const LoadedKernel& kernel, Device device);
 
-/// Fills in the attributes that the launch has, and returns their number.
+/// Fills in the attributes of the launch and returns their number.
 unsigned int to_native(const LaunchConfig& config, LaunchAttributes& attributes) noexcept;
 
-/// The driver refused a launch that has attributes. Throws: ArgumentError where one of them is the reason.
+/// Called when the driver has refused a launch with attributes. Throws: ArgumentError if one of them is the reason.
 void explain_refusal(CUresult code, const LaunchConfig& config, const LoadedKernel& kernel);
 
 }  // namespace bascule

@@ -15,11 +15,11 @@ struct NumberedHook {
 
 struct HookRegistry {
     std::mutex mutex;
-    std::vector<NumberedHook> hooks;  // in the order in which they were added
+    std::vector<NumberedHook> hooks;  // in the order of addition
     std::uint64_t newest = 0;
 };
 
-HookRegistry& hook_registry() { return never_destroyed<HookRegistry>(); }  // launches at exit look here
+HookRegistry& hook_registry() { return never_destroyed<HookRegistry>(); }  // used by launches at exit
 
 constinit thread_local int suspensions = 0;
 
@@ -36,7 +36,7 @@ std::uint64_t add_launch_hook(LaunchHook hook) {
 
 void remove_launch_hook(std::uint64_t number) {
     HookRegistry& registry = hook_registry();
-    std::shared_ptr<const LaunchHook> removed;  // goes without the lock: its destructor may run any code
+    std::shared_ptr<const LaunchHook> removed;  // its destructor may run any code, without the lock
     const std::lock_guard lock(registry.mutex);
     for (auto each = registry.hooks.begin(); each != registry.hooks.end(); ++each) {
         if (each->number != number) continue;

@@ -1,4 +1,4 @@
-// Functions of the program that are called for each launch.
+// Functions of the program that run at each launch.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace bascule {
 
-/// A launch whose arguments were all checked. Borrows from the launch: valid while the hook runs.
+/// A launch whose arguments have been checked. Borrows from the launch: valid while the hook runs.
 struct LaunchInfo {
     const LoadedKernel& kernel;
     const LaunchConfig& config;
@@ -24,22 +24,22 @@ struct LaunchInfo {
     LaunchSite site;
 };
 
-/// Called on the thread that launches; either may be empty. `before` runs before the launch's first operation: when it
-/// throws, nothing is issued and that is the launch's error. `after` runs when the kernel and its waits are enqueued:
-/// what it throws is raised then, and the launch stands. It does not run for a launch that failed.
+/// Called in the thread that launches; either function may be empty. `before` runs before the launch's first operation. If it
+/// throws, nothing is issued and the launch fails with that error. `after` runs when the kernel and its waits are enqueued. If
+/// it throws, the error is raised although the launch took place. It does not run after a launch that failed.
 struct LaunchHook {
     std::function<void(const LaunchInfo&)> before;
     std::function<void(const LaunchInfo&)> after;
 };
 
-/// From now on every launch of the process calls the hook, in the order in which hooks were added before it, in the
-/// opposite order after it. Launches that a hook makes call none, nor do the kernels of Bascule itself (conversions,
-/// fills). Thread-safe. Returns what remove_launch_hook takes.
+/// Adds a hook to all later launches of the process. Hooks run in the order of addition before a launch, and in reverse
+/// order after it. Launches that a hook makes call no hooks, nor do Bascule's own kernels (conversions, fills).
+/// Thread-safe. Returns the number for remove_launch_hook.
 std::uint64_t add_launch_hook(LaunchHook hook);
-/// Launches that have begun may still call it. Thread-safe; a number that is not known is ignored.
+/// Removes a hook. Launches that have begun may still call it. Thread-safe; ignores unknown numbers.
 void remove_launch_hook(std::uint64_t number);
 
-/// While it lives, launches of the calling thread call no hooks.
+/// While an object lives, launches of the calling thread call no hooks.
 class LaunchHooksSuspended {
   public:
     LaunchHooksSuspended() noexcept;
@@ -47,12 +47,12 @@ class LaunchHooksSuspended {
     LaunchHooksSuspended(LaunchHooksSuspended&&) = delete;
 };
 
-/// The hooks of one launch: those that there were when it began.
+/// The hooks that existed when a launch began.
 class HooksOfLaunch {
   public:
     HooksOfLaunch();
-    void before(const LaunchInfo& launch) const;  ///< throws what the first hook that fails throws
-    void after(const LaunchInfo& launch) const;   ///< calls all of them, then throws what the first one threw
+    void before(const LaunchInfo& launch) const;  ///< throws the error of the first hook that fails
+    void after(const LaunchInfo& launch) const;   ///< calls all of them, then throws the first error
 
   private:
     std::vector<std::shared_ptr<const LaunchHook>> hooks_;

@@ -18,14 +18,14 @@
 namespace bascule {
 namespace {
 
-constexpr int opt_in_above = 48 * 1024;  // dynamic shared memory that every kernel may have
+constexpr int opt_in_above = 48 * 1024;  // bytes of dynamic shared memory that all kernels may use
 
-/// With lazy loading the driver would load the kernel at its first launch, which a capture may forbid.
+/// Loads the kernel completely. With lazy loading, the driver would load it at its first launch, which a capture may forbid.
 void finish_loading(const Driver& driver, CUkernel kernel, const std::string& doing) {
     CUfunction function = nullptr;
     driver.check(driver.api().cuKernelGetFunction(&function, kernel), doing);
 #if CUDA_VERSION >= 12040
-    const auto load = driver.api().cuFuncLoad;  // older drivers load it when its attributes are asked for
+    const auto load = driver.api().cuFuncLoad;  // older drivers load it when its attributes are queried
     if (load) driver.check(load(function), doing);
 #endif
 }
@@ -45,7 +45,7 @@ void finish_loading(const Driver& driver, CUkernel kernel, const std::string& do
         kernel.name, parameter.name, parameter.bytes, parameter.offset, bytes, offset));
 }
 
-/// Kernels take 4 KB of parameters, and 32,764 bytes from compute capability 7.0 on with drivers of CUDA 12.1 and newer.
+/// Kernels take 4 KB of parameters. From compute capability 7.0 and CUDA 12.1 drivers on, they take 32,764 bytes.
 void check_parameter_bytes(const Driver& driver, const KernelImage& kernel) {
     constexpr int large_since = 12010;
     constexpr std::size_t most_before = 4096;
@@ -59,11 +59,11 @@ void check_parameter_bytes(const Driver& driver, const KernelImage& kernel) {
            kernel.name, bytes, driver.version() / 1000, driver.version() % 1000 / 10, most_before);
 }
 
-/// Where parameters begin in a GPU's constant memory is aligned to so much and no more. The driver's offsets are those of
-/// PTX up to the first parameter that is aligned to more; from there they depend on the GPU.
+/// The parameters in a GPU's constant memory begin at an address with this alignment and no more. The driver's offsets
+/// equal those in PTX up to the first parameter with a larger alignment; after it they depend on the GPU.
 constexpr std::uint32_t alignment_of_all = 16;
 
-/// Compares the compiler's offsets and sizes with the driver's. Drivers before 12.4 do not report them.
+/// Compares the compiler's offsets and sizes of parameters with the driver's. Drivers before 12.4 do not report them.
 void check_parameters([[maybe_unused]] const Driver& driver, [[maybe_unused]] CUkernel native,
                       [[maybe_unused]] const KernelImage& kernel) {
 #if CUDA_VERSION >= 12040
@@ -88,7 +88,7 @@ void check_parameters([[maybe_unused]] const Driver& driver, [[maybe_unused]] CU
             if (all <= parameters.size()) return false;
         }
 #endif
-        // A driver that does not tell the number refuses this, which compute-sanitizer reports once a kernel.
+        // A driver that does not report the number fails this call, which compute-sanitizer shows once per kernel.
         return ask(native, parameters.size(), &offset, &bytes) == CUDA_SUCCESS;
     };
     if (has_more()) {
@@ -101,8 +101,7 @@ void check_parameters([[maybe_unused]] const Driver& driver, [[maybe_unused]] CU
 
 }  // namespace
 
-/// The options of a load. The driver has the addresses of them all, and uses them for as long as it may compile something
-/// of the library.
+/// The options of a load. The driver keeps pointers to them as long as it may compile part of the library.
 struct Library::JitLog {
     static constexpr std::size_t text_bytes = 8192;
 
@@ -115,7 +114,8 @@ struct Library::JitLog {
             driver.api().cuLibraryLoadData(&library, code.c_str(), options.data(), values.data(),
                                            static_cast<unsigned int>(options.size()), nullptr, nullptr, 0);
         if (result != CUDA_SUCCESS || !names_an_error(text.data())) return result;
-        // A driver that loads lazily has refused the PTX, says why, and returns that to who looks for a kernel.
+        // A driver that loads lazily accepts invalid PTX and writes the log. The error code appears when a kernel is
+        // looked up.
         CUkernel none = nullptr;
         result = driver.api().cuLibraryGetKernel(&none, library, "none");
         driver.report(driver.api().cuLibraryUnload(library), "unloading a module");
@@ -154,14 +154,14 @@ Library::Library(std::shared_ptr<const Image> image, Device device)
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Launches may be pending on streams of which nothing is recorded here. Each has left its mark in its stream's queue,
-// and graphs that captured one own the library themselves.
+// Launches may be pending on streams that are not recorded here. Each has left a mark in its stream's queue, and a
+// graph that captured one owns the library itself.
 std::shared_ptr<const Library> Library::load(std::shared_ptr<const Image> image, Device device) {
     const auto unload_when_done = [](const Library* library) {
         try {
-            const std::shared_ptr<const Library> last(library);  // whose last copy unloads
+            const std::shared_ptr<const Library> last(library);  // its last copy unloads the library
             if (!Driver::lost_by_fork()) keep_until_all_done(last);
-        } catch (...) {  // no memory
+        } catch (...) {  // out of memory
         }
     };
     auto made = std::make_unique<Library>(std::move(image), device);
@@ -171,11 +171,11 @@ std::shared_ptr<const Library> Library::load(std::shared_ptr<const Image> image,
     return shared;
 }
 
-/// `first` is about the code that was tried first, `last` about the PTX that was tried after it, if it was.
+/// `first` is the result for the code that was tried first, `last` that for the PTX if it was tried afterwards.
 void Library::fail_to_load(DriverResult first, DriverResult last, Device device) const {
     const Driver& driver = Driver::get();
     const std::string log =
-        driver.emulated() ? "" : log_->text.data();  // the emulated device's is its report
+        driver.emulated() ? "" : log_->text.data();  // the emulated device's log is in its report
     std::string advice;
     for (const CUresult code : {last.code, first.code}) {
         if (advice.empty()) advice = advice_for_refusal(code, image_->nvrtc_version, driver.version());
@@ -189,7 +189,7 @@ void Library::fail_to_load(DriverResult first, DriverResult last, Device device)
         const std::string cause =
             driver.emulated() ? what.substr(std::min(first_line + 1, what.size())) : log;
         if (first == CUDA_ERROR_INVALID_PTX && advice.empty() && !cause.empty()) {
-            // What an assembler refuses is an error of the text, wherever the assembler is.
+            // A message of the driver's assembler is a compile error in the text.
             throw CompileError(fmt::format("{}\n({})", cause, what.substr(0, first_line)),
                                {.log = cause, .architecture = to_string(image_->arch)});
         }
@@ -223,7 +223,7 @@ std::unique_ptr<const LoadedKernel> Library::load(const KernelImage& kernel, Dev
     finish_loading(driver, loaded->native, doing);
     check_parameters(driver, loaded->native, kernel);
     if (bounds_number_ != 0) {
-        // No variable: the compiler found no access that could fail.
+        // An image without the variable has no checked access that could fail.
         if (const auto hook = variable(bounds_hook, device))
             place_bounds_record(hook->address, hook->bytes, bounds_number_, device);
     }

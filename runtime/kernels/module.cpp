@@ -29,7 +29,8 @@
 namespace bascule {
 namespace {
 
-/// Before it is compiled. The image will have PTX, which runs wherever its machine code does.
+/// Refuses an architecture that the device cannot run, before compiling. The image will contain PTX, which runs
+/// wherever its machine code does.
 void refuse_unfit(Arch arch, Device device) {
     if (runs_on(CodeForm::ptx, arch, device.capability())) return;
     reject(ErrorKind::value,
@@ -61,8 +62,8 @@ void refuse_unfit(Arch arch, Device device) {
                        {.name_expression = wanted});
 }
 
-/// The family that `is_exact` accepts, else the only one that `is_like` accepts; null without one. Throws: CompileError where
-/// there are several.
+/// Returns the family that `is_exact` accepts, else the only one that `is_like` accepts, else null. Throws:
+/// CompileError if several match.
 template <class IsExact, class IsLike>
 KernelFamily* find_family(std::deque<KernelFamily>& families, const Source& source, const std::string& wanted,
                           const IsExact& is_exact, const IsLike& is_like) {
@@ -88,7 +89,7 @@ void add_families(const std::vector<KernelDeclaration>& declarations, std::deque
     }
 }
 
-/// Of a kernel that no text declares where it could be read.
+/// Makes a declaration for a kernel that the text does not declare readably.
 KernelDeclaration declaration_of(const KernelImage& kernel) {
     KernelDeclaration declaration;
     declaration.name = kernel.name;
@@ -109,7 +110,7 @@ Instance as_written(const NamedInstance& named) {
     return {std::move(name), std::move(expression)};
 }
 
-/// A byte order mark is not part of the text: editors put it there, and NVRTC refuses it.
+/// Removes a byte order mark. Editors write it, and NVRTC refuses it.
 Source without_mark(Source source) {
     if (source.text.starts_with("\ufeff")) source.text.erase(0, 3);
     return source;
@@ -129,8 +130,8 @@ Module::Module(Source source, CompileOptions options, Cache& cache,
             fmt::format("{} is PTX, which is compiled already: {}.", state.source.name,
                         advice("bascule.load_module loads it", "bascule::load_module loads it")));
     }
-    // Without a directive there is neither a macro nor an include that could make one. A text with the word is the
-    // compiler's to refuse.
+    // Kernels that the text does not spell come from macros or includes, which need a directive. A text that contains
+    // the word is left to the compiler.
     const auto has = [&](const char* word) { return state.source.text.find(word) != std::string::npos; };
     if (state.declarations.empty() && !has("#") && !has("__global__")) fail_without_kernels(state.source);
     if (state.options.keep_sources.empty())
@@ -205,7 +206,7 @@ bool Module::is_current() const {
 bool Module::is_stateless() const {
     const std::shared_ptr<const Image> image = state_->main->any_compiled();
     if (image == nullptr || state_->images != nullptr || has_variables(image->ptx)) return false;
-    // An instance is an image of its own, which may have variables.
+    // A template instance is an image of its own, which may have variables.
     const auto may_have_template = [](const std::string& text) {
         return std::ranges::any_of(std::array{"template", "auto", "##", "%:", "\\"},
                                    [&](const char* part) { return text.find(part) != text.npos; });
@@ -283,7 +284,7 @@ Kernel Module::kernel(const std::string& name) const {
     if (name.ends_with('>')) return named_instance(split_instance_name(name));
     KernelFamily* family = state_->spelled_family(name);
     if (family != nullptr && state_->may_have_macros() && family->name != without_global_scope(name)) {
-        // Macros may have made one of the very name.
+        // Macros may have made a kernel of exactly this name.
         KernelFamily* const exact = undeclared_family(std::string(without_global_scope(name)));
         if (exact != nullptr && exact->name == without_global_scope(name)) family = exact;
     }
@@ -292,8 +293,7 @@ Kernel Module::kernel(const std::string& name) const {
     return Kernel(*this, family, family->sole, &family->choices);
 }
 
-/// Of a template that the text spells, else one that the image has, else of a header's; and else the compiler knows whether
-/// there is one.
+/// Looks for a template in the text, then in the image, then in the headers, and finally asks the compiler.
 Kernel Module::named_instance(const NamedInstance& named) const {
     ModuleState& state = *state_;
     const auto in = [&](KernelFamily* family) {
@@ -335,7 +335,7 @@ Kernel Module::kernel(const KernelReference& reference) const {
 
 KernelFamily* Module::undeclared_family(const std::string& name) const {
     ModuleState& state = *state_;
-    if (state.main == nullptr) return nullptr;  // name expressions say what is to be compiled
+    if (state.main == nullptr) return nullptr;  // name expressions are still being read
     std::shared_ptr<const Image> image = state.main->any_compiled();
     if (image == nullptr) {
         const Arch arch = state.options.arch.value_or(Device::current().arch());
@@ -424,7 +424,7 @@ void ModuleState::add_functions(const std::vector<Instance>& instances, Unit& un
 
 // --- Instances that are compiled together ------------------------------------------------------------------
 
-/// A name that a kernel has means the kernel. What follows a `&` is a variable, whether or not the text declares it.
+/// A name that a kernel has means the kernel. `&` marks a variable, whether or not the text declares it.
 std::optional<Instance> ModuleState::variable(const std::string& expression) const {
     const bool is_address = expression.starts_with('&');
     std::string name = expression.substr(is_address ? 1 : 0);
@@ -442,7 +442,7 @@ std::optional<Instance> ModuleState::variable(const std::string& expression) con
 }
 
 std::vector<Instance> ModuleState::without_function(std::vector<Instance> wanted) {
-    std::ranges::sort(wanted, {}, &Instance::expression);  // whose order must not make two keys in the cache
+    std::ranges::sort(wanted, {}, &Instance::expression);  // the cache key must not depend on it
     wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
     const std::lock_guard lock(growing);
     std::erase_if(wanted, [&](const Instance& each) { return functions.contains(each.expression); });
@@ -477,7 +477,7 @@ Instance Module::instance_of(const NamedInstance& wanted) const {
             "their places alone.",
             wanted.first);
     }
-    // The rest is the compiler's: arguments that have defaults, and what macros make.
+    // The compiler completes the rest: default arguments, and templates that macros make.
     return as_written({is_spelled ? family->name : wanted.first, wanted.second});
 }
 
@@ -492,9 +492,9 @@ std::vector<Kernel> Module::instantiate(const std::vector<NamedInstance>& wanted
             const std::lock_guard lock(state_->growing);
             unit = &state_->units.emplace_back(*state_, together, false);
         }
-        unit->compile(arch);  // may throw: nothing refers to the unit then
+        unit->compile(arch);  // may throw: nothing refers to the unit yet
         const std::lock_guard lock(state_->growing);
-        state_->add_functions(together, *unit);  // but for those that another thread has asked for meanwhile
+        state_->add_functions(together, *unit);  // except those that another thread has requested meanwhile
     }
     std::vector<Kernel> kernels;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -636,7 +636,7 @@ const Unit::Loaded& Unit::loaded(Device device) {
     if (const Loaded* hit = existing(device)) return *hit;
     auto made = std::make_unique<Loaded>(Loaded{lookup, nullptr});
     for (const auto& other : owned_) {
-        // One that uses another image's variables has their addresses on its device.
+        // A library that uses another image's variables contains addresses of its own device.
         const bool is_same = other->image == made->image && &other->library->image() == made->image.get();
         if (is_same && other->library->serves(device)) made->library = other->library;
     }

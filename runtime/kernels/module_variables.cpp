@@ -11,13 +11,14 @@
 namespace bascule {
 namespace {
 
-/// Copies of what is declared const are as good as one. The compiler is asked, where there is a value to be constant.
+/// Constant variables need not be shared, because all copies have the same value. Asks the compiler if the variable has
+/// an initial value.
 bool is_const(const ProbedProgram& program, const PtxVariable& variable) {
     const std::string name = variable.has_value ? name_in_text(variable.name) : "";
     if (name.empty()) return false;
     try {
         return reflect_variable(program, name).constant;
-    } catch (const CompileError&) {  // it has no name at the end of the text
+    } catch (const CompileError&) {  // the name cannot be used at the end of the text
         return false;
     }
 }
@@ -29,7 +30,7 @@ bool is_const(const ProbedProgram& program, const PtxVariable& variable) {
                             program.program.source.name, why, advice_on_one_image()));
 }
 
-/// An image whose variables lie in other libraries, which live as long.
+/// An image that uses variables of other libraries, and keeps them alive.
 struct DependentImage {
     Image image;
     std::vector<std::shared_ptr<const Library>> owners;
@@ -47,7 +48,7 @@ ModuleVariables::Elsewhere ModuleVariables::find_elsewhere(const ProbedProgram& 
     std::vector<LoadedImage>& images = loaded_[device.ordinal()];
     if (images.empty()) return elsewhere;
     for (const PtxVariable& variable : variables_of(program.made.image->ptx)) {
-        // Each image has its own bounds hook.
+        // The bounds hook is never shared.
         if (!variable.is_used || variable.name == bounds_hook) continue;
         const std::string name = name_in_every_image(variable.name);
         const auto is_it = [&](const PtxVariable& each) { return name_in_every_image(each.name) == name; };

@@ -1,4 +1,4 @@
-// The variables of a module's images: one set on each device, whatever was compiled together.
+// The variables of a module's images: one set on each device, shared by all images.
 #pragma once
 
 #include <map>
@@ -16,29 +16,29 @@
 
 namespace bascule {
 
-/// The first image that is loaded on a device with a variable has its memory for all: images that use it too are loaded with
-/// its address. So addresses never change, and no value moves. Thread-safe.
+/// The first image with a variable that is loaded on a device provides the memory for all images: later ones are loaded
+/// with its address. So addresses never change and values are never copied. Thread-safe.
 class ModuleVariables {
   public:
-    /// Loads an image of the module. `same`: the library that another device of the kind has of this image, or null; it is
-    /// the result unless the image uses variables that another image has on this device. Throws: as Library; Error
-    /// where a variable cannot be shared, before anything runs.
+    /// Loads an image of the module. `same`: the library of this image that another device of the same kind uses, or
+    /// null. It is returned unless the image uses variables of another image on this device. Throws: as Library; Error
+    /// if a variable cannot be shared, before anything runs.
     std::shared_ptr<const Library> load(const ProbedProgram& program, Device device,
                                         const std::shared_ptr<const Library>& same);
 
-    /// The variable in whichever image has it on this device; none where no loaded image has. Throws: CudaError.
+    /// The variable in the image that has it on this device; empty if no loaded image has it. Throws: CudaError.
     std::optional<LoadedVariable> find(const Variable& variable, Device device);
 
   private:
     struct LoadedImage {
         std::shared_ptr<const Library> library;
-        std::optional<std::vector<PtxVariable>> known;  ///< that it has the memory of; read when asked for
+        std::optional<std::vector<PtxVariable>> known;  ///< variables in its own memory; read at first use
 
         const std::vector<PtxVariable>& variables();
     };
-    /// What takes the place of variables that an image would have.
+    /// Memory of other images that replaces an image's own variables.
     struct Elsewhere {
-        std::map<std::string, std::uint64_t> addresses;      ///< by its own names
+        std::map<std::string, std::uint64_t> addresses;      ///< by the image's own variable names
         std::vector<std::shared_ptr<const Library>> owners;  ///< of that memory
     };
     Elsewhere find_elsewhere(const ProbedProgram& program, Device device);

@@ -6,7 +6,7 @@
 namespace bascule {
 namespace {
 
-/// In the current context.
+/// The kernel's function in the current context.
 CUfunction function_of(const LoadedKernel& kernel, const char* doing) {
     const Driver& driver = Driver::get();
     CUfunction function = nullptr;
@@ -14,7 +14,7 @@ CUfunction function_of(const LoadedKernel& kernel, const char* doing) {
     return function;
 }
 
-/// Of blocks of so many threads, in the current context.
+/// The number of resident blocks of `threads` threads, in the current context.
 int resident_blocks(const LoadedKernel& kernel, std::uint32_t threads, std::uint32_t shared_bytes) {
     const Driver& driver = Driver::get();
     const char* const doing = "asking how many blocks run at once";
@@ -26,7 +26,7 @@ int resident_blocks(const LoadedKernel& kernel, std::uint32_t threads, std::uint
     return blocks;
 }
 
-/// What the driver's callback reads, which is given nothing else.
+/// Data for the driver's callback, which has no user parameter.
 thread_local std::span<const std::uint32_t> shared_bytes_by_threads;
 
 std::size_t CUDA_CB shared_bytes_of_block(int threads) {
@@ -104,7 +104,8 @@ std::uint32_t most_shared_bytes(const LoadedKernel& kernel, Device device, std::
                                 std::uint32_t threads) {
     check({.grid = {}, .block = {threads}}, kernel.limits);
     const ContextGuard context(device.context());
-    // The more memory, the fewer blocks: the driver's own rule is asked, whatever its granularity.
+    // More memory means fewer blocks. A binary search over the driver's answers needs no knowledge of the allocation
+    // granularity.
     const auto fits = [&](std::uint32_t bytes) {
         return static_cast<std::uint32_t>(resident_blocks(kernel, threads, bytes)) >= blocks;
     };

@@ -28,7 +28,7 @@ std::string spell(const HostType& type) {
     return {};
 }
 
-/// `void*` on either side takes every element.
+/// `void*` on either side matches all element types.
 bool fits_pointer(const HostType& type, const ParameterType& declared) {
     if (type.constant && !declared.constant) return false;
     return type.dtype.itemsize == 0 || accepts(declared, type.dtype);
@@ -73,7 +73,7 @@ void check(const Signature& signature, std::span<const HostType> types) {
     }
 }
 
-/// A value of that type, for choosing by types alone.
+/// A value of this type. Overloads are chosen by type only.
 ArgumentValue example_of(const HostType& type) {
     if (type.kind == HostType::Kind::scalar) {
         Scalar scalar;

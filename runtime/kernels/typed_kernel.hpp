@@ -20,18 +20,18 @@
 
 namespace bascule {
 
-/// One parameter of a signature that is written on the host's side.
+/// One parameter of a C++ signature on the host.
 struct HostType {
     enum class Kind : std::uint8_t {
         scalar,   ///< bool, integers, float, double
         pointer,  ///< T*: a device address
-        texture,  ///< bascule::Texture: for cudaTextureObject_t, or the integer that it is
+        texture,  ///< bascule::Texture: for cudaTextureObject_t or its integer type
         surface,  ///< bascule::Surface: for cudaSurfaceObject_t
         array,    ///< bascule::ArrayView: for a pointer or a view, checked like any array
         bytes,    ///< any other trivially copyable type, for a structure of the same size
     };
     Kind kind = Kind::bytes;
-    DType dtype;            ///< of the scalar or of the elements; itemsize 0 for void and for structures
+    DType dtype;            ///< of the scalar or the elements; itemsize 0 for void and structures
     bool constant = false;  ///< the elements are const
     std::size_t bytes = 0;  ///< of the value itself
 };
@@ -58,7 +58,7 @@ constexpr HostType host_type() noexcept {
     }
 }
 
-/// A number of C++ as the pack converts it, which refuses what would be cut or lost.
+/// Converts a C++ number to a Scalar. The argument pack refuses values that the parameter cannot hold.
 template <class T>
 Scalar host_scalar(T value) {
     Scalar scalar;
@@ -92,8 +92,8 @@ void set_host_value(ArgumentPack& pack, int index, const T& value) {
     }
 }
 
-/// What a call passes for one parameter: a number for a number, by its value; anything else that C++ converts to the
-/// parameter's type; and a DeviceArray for a pointer to its elements or an ArrayView. Lives in the call alone.
+/// The value that a call passes for one parameter: a number for a number; anything else that C++ converts to the
+/// parameter's type; a DeviceArray for a pointer to its elements or an ArrayView. Lives only during the call.
 template <class Parameter>
 class Passed {
   public:
@@ -124,7 +124,7 @@ class Passed {
     static Given hold(const Value& value) {
         if constexpr (std::is_arithmetic_v<Parameter> && std::is_arithmetic_v<Value>) {
             Scalar scalar = host_scalar(value);
-            scalar.dtype = number_dtype<Parameter>();  // for code that does not say its parameters' types
+            scalar.dtype = number_dtype<Parameter>();  // for code whose parameter types are unknown
             return Given(std::in_place_index<2>, scalar);
         } else {
             return Given(std::in_place_index<0>, value);
@@ -134,7 +134,7 @@ class Passed {
     Given given_;
 };
 
-/// A Texture or a Surface, which must outlive the kernel.
+/// A Texture or a Surface. It must outlive the kernel's run.
 template <std::derived_from<ImageObject> Image>
 class Passed<Image> {
   public:
@@ -145,7 +145,7 @@ class Passed<Image> {
     const ImageArgument* argument_;
 };
 
-/// Never defined: the compiler's error names the argument, counted from 1, the kernel's type and what was passed.
+/// Never defined. The compiler's error shows the argument (counted from 1), the kernel's type and the given type.
 template <int argument, class KernelDeclares, class GotInstead>
 struct wrong_type_of;
 
@@ -158,36 +158,34 @@ Passed<Parameter> passed(const Given& given) {
     }
 }
 
-/// The function that these types mean, checked against them. Throws: as Kernel::typed.
+/// Returns the function that these types select, and checks them against it. Throws: as Kernel::typed.
 Kernel choose_typed(const Kernel& kernel, std::vector<std::string> template_arguments,
                     std::span<const HostType> types, Device device);
 
 }  // namespace detail
 
-/// A function whose parameter types were checked once. A call converts numbers by their values: 2 goes to a float, and
-/// 2.5 to an int, or 1ll << 40, is an ArgumentError. Thread-safe; keeps its module.
+/// A function whose parameter types have been checked. Calls convert numbers by value: a float accepts 2, while 2.5 or
+/// 1ll << 40 for an int is an ArgumentError. Thread-safe; keeps its module.
 template <class Signature>
 class TypedKernel;
 
 template <class... Parameters>
 class TypedKernel<void(Parameters...)> {
   public:
-    /// Launches on `stream`. A DeviceArray and an ArrayView are ordered by their own streams. Raw pointers name no
-    /// stream: work on other streams that they need is the caller's to wait for. Throws: ArgumentError before the first
-    /// operation; CudaError.
+    /// Launches on `stream`. DeviceArrays and ArrayViews are ordered by their own streams. Raw pointers name no stream:
+    /// the caller has to wait for work on other streams. Throws: ArgumentError before the first operation; CudaError.
     template <class... Given>
     void operator()(StreamRef stream, const LaunchConfig& config, const Given&... arguments) const {
         ArgumentPack pack(kernel_.signature(stream.device()));
         set(pack, arguments...);
         kernel_.launch(stream, config, pack);
     }
-    /// The same with at least so many threads, in blocks that fill the device; none for no work, of which the arguments
-    /// are checked too.
+    /// Launches at least `threads` threads, in blocks that fill the device. Launches nothing for 0, but checks the arguments.
     template <class... Given>
     void forall(StreamRef stream, std::uint64_t threads, const Given&... arguments) const {
         forall(stream, {threads}, arguments...);
     }
-    /// In two or three dimensions: {x, y, z}.
+    /// The same in two or three dimensions: {x, y, z}.
     template <class... Given>
     void forall(StreamRef stream, std::initializer_list<std::uint64_t> work,
                 const Given&... arguments) const {

@@ -1,4 +1,4 @@
-// Calls of the driver that are bookkeeping and no order.
+// Driver calls that Bascule makes for its own bookkeeping and that order nothing for the program.
 #pragma once
 
 #include <bascule/runtime/driver/driver.hpp>
@@ -6,8 +6,8 @@
 
 namespace bascule {
 
-/// What the driver is asked while this lives is bookkeeping: the emulated device's trace does not show it, and captures do
-/// not forbid it. They do not nest.
+/// While an object lives, the calling thread's driver calls count as bookkeeping: the emulated device's trace omits
+/// them, and captures do not forbid them. Objects do not nest.
 class Bookkeeping {
   public:
     explicit Bookkeeping(const Driver& driver) noexcept : emulated_(driver.emulated_functions()) {
@@ -20,7 +20,7 @@ class Bookkeeping {
     }
     Bookkeeping(Bookkeeping&&) = delete;
 
-    /// Whether one lives in the calling thread: what tests record on a GPU leaves its calls out too.
+    /// True while an object lives in the calling thread. Recordings of driver calls on a GPU omit such calls too.
     static bool& active() noexcept {
         thread_local constinit bool is_active = false;
         return is_active;

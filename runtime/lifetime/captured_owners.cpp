@@ -1,5 +1,5 @@
-// One user object of the driver for each capture: it goes when the graph and all that was instantiated or
-// cloned from it have gone, and have run.
+// Each capture gets one CUDA user object. The driver destroys it when the graph and everything instantiated or cloned
+// from it has been destroyed and has run.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -13,19 +13,19 @@
 namespace bascule {
 namespace {
 
-/// What the operations of one capture own.
+/// Owners and code that the operations of one capture keep.
 struct Held {
     std::uint64_t capture = 0;
     std::vector<Owner> owners{};
     CodeList code{};
-    Held* next = nullptr;  // of those that were given back
+    Held* next = nullptr;  // in the list `given_back`
 };
 
 std::atomic<Held*> given_back{nullptr};
 std::atomic<std::size_t> count{0};
 
-/// The graphs that hold something of ours. A graph is not thread-safe, so `mutex` is also held while one
-/// of them is changed; the driver's callback needs no lock, so no thread can wait for us there.
+/// The graphs that keep owners of Bascule. Graphs are not thread-safe, so `mutex` is also held while one is changed.
+/// The driver's callback takes no lock and so cannot wait for another thread.
 struct GraphRegistry {
     std::mutex mutex;
     std::vector<Held*> held;
@@ -36,10 +36,10 @@ struct GraphRegistry {
     }
 };
 
-/// Operations at exit still hand owners over.
+/// Never destroyed, because operations at exit still pass owners in.
 GraphRegistry& graph_registry() { return never_destroyed<GraphRegistry>(); }
 
-/// In a thread of the driver: calls nothing, allocates nothing, waits for nothing.
+/// Runs in a thread of the driver, so it must not call functions, allocate or wait.
 void CUDA_CB give_back(void* object) {
     auto* held = static_cast<Held*>(object);
     held->next = given_back.load(std::memory_order_relaxed);
@@ -48,7 +48,7 @@ void CUDA_CB give_back(void* object) {
     }
 }
 
-/// Gives `graph` a user object that it alone keeps. False when the driver refuses.
+/// Gives `graph` the only reference to a new user object. Returns false if the driver refuses.
 bool attach(const DriverFunctions& api, CUgraph graph, std::unique_ptr<Held> made) {
     graph_registry().held.reserve(graph_registry().held.size() + 1);
     CUuserObject object = nullptr;
@@ -56,9 +56,9 @@ bool attach(const DriverFunctions& api, CUgraph graph, std::unique_ptr<Held> mad
         CUDA_SUCCESS) {
         return false;
     }
-    Held* held = made.release();  // the object's, which gives it back
+    Held* held = made.release();  // owned by the user object, whose callback is give_back
     if (api.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) != CUDA_SUCCESS) {
-        held->owners.clear();  // they stay the caller's
+        held->owners.clear();  // the caller keeps them
         api.cuUserObjectRelease(object, 1);
         return false;
     }
@@ -92,7 +92,7 @@ bool retain_for_foreign_graph(StreamRef stream, const Owners& owners, const Code
         count.fetch_add(all.get().count, std::memory_order_relaxed);
         all.taken();
         return true;
-    } catch (...) {  // no memory: as for any other stream
+    } catch (...) {  // out of memory: treat the stream like any other
         return false;
     }
 }

@@ -1,5 +1,5 @@
-// Owners of what is captured into a foreign graph, one that another library captures: kept until that graph, and
-// whatever was made executable from it, is gone.
+// Keeps owners of work that another library captures into its graph, until the graph and all executable graphs made
+// from it are destroyed.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 
 namespace bascule {
 
-/// True when another library captures `stream`: its graph has taken the owners then, and owns the code. Asks the
-/// driver; the stream's context is current.
+/// Returns true if another library captures `stream`. Its graph has then taken the owners and the code. Queries the
+/// driver; the stream's context must be current.
 bool retain_for_foreign_graph(StreamRef stream, const Owners& owners, const CodeRef* code = nullptr) noexcept;
 
-/// Releases what foreign graphs have given back since: the driver says so in a thread of its own, where
-/// nothing may be released. No lock of ours is held.
+/// Releases owners of foreign graphs that have been destroyed. The driver reports the destruction in a thread of its
+/// own, where nothing may be released. The caller must hold no lock.
 void release_given_back() noexcept;
 
-/// For tests.
+/// The number of owners in foreign graphs. Used by tests.
 std::size_t owners_in_foreign_graphs() noexcept;
 
 }  // namespace bascule

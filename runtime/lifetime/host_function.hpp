@@ -1,4 +1,4 @@
-// Functions of the host among a stream's work.
+// Enqueues functions that run on the host.
 #pragma once
 
 #include <bascule/runtime/streams/owner.hpp>
@@ -6,9 +6,9 @@
 
 namespace bascule {
 
-/// The driver calls `function(data)` from a thread of its own, when the stream's earlier work is done; later work
-/// waits for it. It must call nothing of CUDA. In a capture it becomes a node of the graph, and is called by each launch
-/// of that. `owners` are taken also when this throws. Not called after an error of the device. Throws: CudaError.
+/// Enqueues `function(data)`. The driver calls it in a thread of its own when the stream's earlier work is done, and later
+/// work waits for it. The function must not call CUDA. In a capture it becomes a node of the graph and runs at each launch.
+/// `owners` are taken even if this throws. The function is not called after a device error. Throws: CudaError.
 void launch_host_function(StreamRef stream, void (*function)(void*), void* data, const Owners& owners = {});
 
 }  // namespace bascule

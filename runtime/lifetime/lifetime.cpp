@@ -1,8 +1,8 @@
-// When a stream gets a marker, when owners are released, and which marker the host waits for where too much is held.
+// Decides when a stream gets a marker, when owners are released, and which marker the host waits for if too much is held.
 //
-// No lock of ours is held while an owner is released or the host waits: a release may take Python's lock, run
-// any code, and launch again. A forked child takes none of the locks (a thread that it lacks may hold them)
-// and releases nothing: its parent's kernels still run.
+// No lock is held while an owner is released or the host waits: a release may take the GIL, run any code, and launch
+// again. A forked child takes no lock, because a thread that does not exist there may hold it, and releases nothing,
+// because its parent's kernels still run.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -24,9 +24,9 @@
 namespace bascule {
 namespace {
 
-constexpr std::uint64_t most_operations = 1024;  // held by one stream
+constexpr std::uint64_t most_operations = 1024;  // per stream
 
-/// Marks what the queue holds so far. The context is current, the call bookkeeping. Throws: CudaError.
+/// Records a marker that covers the queue's contents. The context must be current and Bookkeeping active. Throws: CudaError.
 void mark(OwnerQueue& queue, StreamRef stream, const Driver& driver) {
     CUevent event = EventPool::of(stream.device()).take();
     Marker marker;
@@ -37,20 +37,20 @@ void mark(OwnerQueue& queue, StreamRef stream, const Driver& driver) {
     try {
         driver.check(driver.api().cuEventRecord(event, stream.native()), "recording a marker event");
         queue.add(marker);
-    } catch (...) {  // the next marker covers what this one would have
+    } catch (...) {  // the next marker will cover the same operations
         queue.drop(marker);
         throw;
     }
 }
 
-/// Whether what came before a marker is done, as the driver's answer tells: also when the context is lost or
-/// gone, because nothing of it runs any more. Any other failure says nothing about the work.
+/// Whether the work before a marker is done, according to the driver's result. Also true if the context is lost or
+/// destroyed, because its work no longer runs. Other errors say nothing about the work.
 bool is_over(CUresult code) noexcept {
     return code == CUDA_SUCCESS || code == CUDA_ERROR_DEINITIALIZED ||
            code == CUDA_ERROR_CONTEXT_IS_DESTROYED || loses_context(code);
 }
 
-/// The newest mark that has passed; 0 when none has.
+/// Removes completed markers and returns the newest mark that they cover, or 0.
 KeptMark pass_markers(OwnerQueue& queue, const Driver& driver) noexcept {
     const Bookkeeping bookkeeping(driver);
     KeptMark passed = 0;
@@ -66,11 +66,11 @@ KeptMark pass_markers(OwnerQueue& queue, const Driver& driver) noexcept {
             return passed;
         }
         queue.drop(oldest);
-        passed = std::max(passed, oldest.covers);  // two threads may have added theirs in either order
+        passed = std::max(passed, oldest.covers);  // two threads may have added markers in either order
     }
 }
 
-/// Releases what was kept for streams that are gone, as far as it is done.
+/// Releases finished owners of streams that have been destroyed.
 void collect_retired(Device device, const Driver& driver) noexcept {
     for (std::size_t i = 0; OwnerQueue* queue = queue_at(i); ++i) {
         {
@@ -81,7 +81,7 @@ void collect_retired(Device device, const Driver& driver) noexcept {
     }
 }
 
-/// Waits for the oldest marker if the queue holds at least `operations`. Returns false if it waited for nothing.
+/// Waits for the oldest marker if the queue holds at least `operations`. Returns false if it did not wait.
 bool wait_for_oldest_marker(OwnerQueue& queue, std::uint64_t operations, const Driver& driver) noexcept {
     Marker oldest;
     {
@@ -95,11 +95,12 @@ bool wait_for_oldest_marker(OwnerQueue& queue, std::uint64_t operations, const D
         waited = is_over(driver.api().cuEventSynchronize(oldest.event));
     }
     queue.drop(oldest);
-    if (waited) queue.release_until(oldest.covers);  // else the next marker covers them
+    if (waited) queue.release_until(oldest.covers);  // otherwise the next marker covers these operations
     return waited;
 }
 
-/// Adds a marker and releases what has finished. `not_captured`: the driver has just said so. Throws: CudaError.
+/// Adds a marker and releases finished owners. `not_captured`: the driver has just reported that the stream is not
+/// capturing. Throws: CudaError.
 void collect(OwnerQueue& queue, StreamRef stream, bool not_captured) {
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
@@ -109,19 +110,19 @@ void collect(OwnerQueue& queue, StreamRef stream, bool not_captured) {
         capturing = !not_captured && is_capturing(stream);
         if (!capturing) mark(queue, stream, driver);
     }
-    if (!capturing) {  // a marker would become part of the graph
+    if (!capturing) {  // in a capture, a marker would become part of the graph
         queue.release_until(pass_markers(queue, driver));
         wait_for_oldest_marker(queue, most_operations, driver);
     }
     collect_retired(stream.device(), driver);
 }
 
-/// The last resort: the owners are known to no queue.
+/// The last resort, for owners that are in no queue.
 void wait_and_release(StreamRef stream, const Owners& owners) noexcept {
     try {
         const ContextGuard context(stream.context());
         Driver::get().api().cuStreamSynchronize(stream.native());
-    } catch (...) {  // a context that cannot be made current runs nothing
+    } catch (...) {  // the context is gone, so its work no longer runs
     }
     release(owners);
 }
@@ -132,8 +133,8 @@ bool taken_by_foreign_graph(StreamRef stream, const Owners& owners, const CodeRe
     return retain_for_foreign_graph(stream, owners, code);
 }
 
-/// Where there is room for the owners; null when a foreign graph has taken them. No capture of others is announced, and a
-/// stream that has work of ours may be captured next: the driver is asked each time, unless the stream is hidden.
+/// Returns the stream's queue, or null if a foreign graph has taken the owners. Other libraries do not announce captures, and
+/// may capture a stream that Bascule used before. So this queries the driver each time, unless the stream is hidden.
 LockedQueue queue_for(StreamRef stream, const Owners& owners, const CodeRef* code, StreamFacts facts) {
     const QueueKey key = QueueKey::of(stream);
     LockedQueue found = find_or_make_queue(key);
@@ -143,19 +144,19 @@ LockedQueue queue_for(StreamRef stream, const Owners& owners, const CodeRef* cod
     return find_or_make_queue(key);
 }
 
-/// Others may capture the stream from now on.
+/// Called when a stream's handle is given to other code, which may capture the stream from now on.
 void note_given_out(StreamRef stream) noexcept {
     try {
         const LockedQueue found = find_queue(QueueKey::of(stream));
         if (found.queue == nullptr) return;
         found.queue->asks = true;
         found.queue->count();
-    } catch (...) {  // a lock that fails
+    } catch (...) {  // a lock failed
     }
 }
 
-/// What is kept for a stream that is about to be destroyed goes on being kept, under no handle, until its work is done.
-/// Throws where it cannot be marked: then its owners stay until the device is synchronised. The context is current.
+/// Retires the queue of a stream that is about to be destroyed. Its owners are kept until the work is done. Throws if
+/// no marker can be recorded: the owners then stay until the device is synchronized. The context must be current.
 void retire_queue_of(StreamRef stream, const Driver& driver) {
     OwnerQueue* queue = nullptr;
     {
@@ -177,14 +178,14 @@ void retire(StreamRef stream) noexcept {
         const ContextGuard context(stream.context());
         retire_queue_of(stream, driver);
         collect_retired(stream.device(), driver);
-    } catch (...) {  // not marked
+    } catch (...) {  // the marker was not recorded
     }
 }
 
-/// The default streams of the calling thread (handle 2) on which Bascule has enqueued something. The driver destroys them
-/// when the thread ends, after this object: until then the end of the thread is held up, for at most two seconds, so that
-/// they are idle. Otherwise what is kept for them would wait for events of a stream that is gone, and a wait for the device
-/// in another thread has met the destruction in a deadlock within the driver (driver 580, H100).
+/// The default streams of the calling thread (handle 2) that Bascule has used. The driver destroys them when the thread
+/// ends, after this destructor runs. The destructor therefore waits, for at most two seconds, until they are idle.
+/// Otherwise kept owners would wait for events of a destroyed stream, and a device synchronization in another thread
+/// can deadlock in the driver (seen with driver 580 on an H100).
 class DefaultStreams {
   public:
     void add(Device device) noexcept { ordinals_ |= std::uint64_t{1} << device.ordinal(); }
@@ -203,13 +204,13 @@ class DefaultStreams {
             const Driver& driver = *Driver::existing();
             const StreamRef own(2, Device(ordinal));
             const ContextGuard context(own.context());
-            retire_queue_of(own, driver);  // owners are released by other threads: this one can run no Python
+            retire_queue_of(own, driver);  // other threads release the owners: this one cannot run Python
             const Bookkeeping bookkeeping(driver);
             while (driver.api().cuStreamQuery(own.native()) == CUDA_ERROR_NOT_READY &&
                    std::chrono::steady_clock::now() < until) {
                 std::this_thread::sleep_for(50us);
             }
-        } catch (...) {  // a context that cannot be made current runs nothing
+        } catch (...) {  // the context is gone, so its work no longer runs
         }
     }
 
@@ -226,7 +227,7 @@ constexpr StreamObserver observer{
     .stream_ends = &retire,
 };
 
-/// What few operations need. `owners` are taken.
+/// The path of operations that keep_in_last_queue refuses. Takes `owners`.
 [[gnu::noinline]] void keep_in_any_queue(StreamRef stream, const Owners& owners, const CodeRef* code,
                                          StreamFacts facts) noexcept {
     set_stream_observer(ObservingPart::lifetime, observer);
@@ -235,7 +236,7 @@ constexpr StreamObserver observer{
         found = queue_for(stream, owners, code, facts);
         if (found.queue == nullptr) return;
         found.queue->reserve(owners.count);
-    } catch (...) {  // no memory
+    } catch (...) {  // out of memory
         if (found.lock.owns_lock()) found.lock.unlock();
         wait_and_release(stream, owners);
         return;
@@ -247,12 +248,12 @@ constexpr StreamObserver observer{
     queue.count();
     const bool due =
         queue.may_end || queue.unmarked >= operations_a_marker || queue.unmarked_bytes >= bytes_a_marker;
-    const bool was_asked = queue.may_end && facts != StreamFacts::not_captured;  // by queue_for
+    const bool was_asked = queue.may_end && facts != StreamFacts::not_captured;  // in queue_for
     found.lock.unlock();
     if (!due) return;
     try {
         collect(queue, stream, was_asked);
-    } catch (...) {  // the driver refuses markers
+    } catch (...) {  // no marker could be recorded
         wait_and_release(stream, {});
         queue.release_until(now);
     }
@@ -282,7 +283,7 @@ void keep_until_all_done(const std::shared_ptr<const void>& code) {
         owners.operations = 0;
         queue->keep(owners, queue->kept.back().mark);
         queue->count();
-        static_cast<void>(share.release());  // the queue's
+        static_cast<void>(share.release());  // the queue owns it
     }
 }
 
@@ -292,12 +293,12 @@ void release_finished(StreamRef stream, KeptMark mark) noexcept {
     try {
         OwnerQueue* const queue = find_queue(QueueKey::of(stream)).queue;
         if (queue == nullptr) return;
-        if (queue->may_end) {  // some of it may be of an earlier stream
+        if (queue->may_end) {  // some operations may belong to an earlier stream with this handle
             const ContextGuard context(stream.context());
             mark = pass_markers(*queue, *Driver::existing());
         }
         queue->release_until(mark);
-    } catch (...) {  // a lock that fails: released at the device's next synchronisation
+    } catch (...) {  // a lock failed: the device's next synchronization releases the owners
     }
 }
 
@@ -312,7 +313,7 @@ void release_finished(Device device, KeptMark mark) noexcept {
         try {
             const ContextGuard context(device.context());
             pass_markers(*queue, *Driver::existing());
-        } catch (...) {  // the markers stay
+        } catch (...) {  // the markers stay in the queue
         }
         queue->release_until(mark);
     }
@@ -322,7 +323,7 @@ void wait_and_release_kept(Device device) noexcept {
     if (Driver::lost_by_fork()) return;
     const Driver& driver = *Driver::existing();
     for (std::size_t i = 0; OwnerQueue* queue = queue_at(i); ++i) {
-        std::optional<StreamRef> stream;  // where it can be named without doubt
+        std::optional<StreamRef> stream;  // empty if the handle may be stale
         {
             const std::lock_guard lock(queue->mutex);
             if (queue->key.stream.device() != device || queue->kept.empty()) continue;

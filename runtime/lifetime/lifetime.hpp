@@ -11,29 +11,29 @@
 
 namespace bascule {
 
-/// What the caller knows about the stream of an operation, which need not be found out again.
+/// What the caller already knows about an operation's stream, to save driver calls.
 enum class StreamFacts : std::uint8_t {
     none,
-    in_context,    ///< its context is current
-    not_captured,  ///< and the driver has just said that it is not being captured
+    in_context,    ///< the stream's context is current
+    not_captured,  ///< as above, and the driver has just reported that the stream is not capturing
 };
 
-/// Takes the owners of an operation just enqueued on `stream`. One marker event is recorded for every 64 operations, and
-/// whenever their owners hold 64 MiB; on a stream that other code owns, and may destroy, for each operation. What finished
-/// before the oldest markers is released here, by the calling thread; at most 1,024 operations are held, then the oldest
-/// marker is waited for.
-/// What is captured belongs to its graph, as does the code that the operation uses: ours, or a foreign one
+/// Takes the owners of an operation that was just enqueued on `stream`. Records a marker event after 64 operations or
+/// 64 MiB of owned memory. On a stream that other code owns and may destroy, records one after each operation. The
+/// calling thread releases the owners of operations that finished before the oldest markers. If a stream has 1,024
+/// operations, waits for the oldest marker.
+/// Owners of a captured operation, and the code that it uses, belong to the graph: Bascule's, or a foreign one
 /// (<bascule/runtime/lifetime/captured_owners.hpp>).
-/// Never throws: when the driver refuses, it waits for the stream and releases. `memory` is the calling thread's.
-/// Without owners an operation that uses code is counted all the same: keep_until_all_done needs to know of it.
+/// Never throws: if the driver refuses, waits for the stream and releases the owners. `memory` belongs to the calling
+/// thread. An operation without owners that uses code is also counted, for keep_until_all_done.
 void keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory,
                      const CodeRef* code = nullptr, StreamFacts facts = StreamFacts::none) noexcept;
 
-/// Keeps `code` until the operations have finished that were handed over so far, on whatever streams. Waits for nothing,
-/// and asks the driver nothing. Throws where there is no memory.
+/// Keeps `code` until all operations passed to keep_until_done so far, on all streams, have finished. Does not wait and
+/// does not call the driver. Throws std::bad_alloc.
 void keep_until_all_done(const std::shared_ptr<const void>& code);
 
-/// The owners of the operation that this scope enqueues: taken when it ends, also by an exception. Borrows the list.
+/// Passes on the owners of the operation that its scope enqueues when the scope ends, also by an exception. Borrows the list.
 class OwnersKept {
   public:
     OwnersKept(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory,
@@ -45,31 +45,31 @@ class OwnersKept {
     }
     OwnersKept(OwnersKept&&) = delete;
 
-    /// They are taken before this scope ends.
+    /// Passes the owners on before the scope ends.
     void keep_now(StreamFacts facts) noexcept {
         keep_until_done(stream_, hand_over(), *memory_, code_, facts);
     }
-    /// The host has waited for the operation: they are released now.
+    /// Releases the owners, because the host has waited for the operation.
     void finished() noexcept { release(hand_over()); }
-    /// The caller takes them.
+    /// Returns the owners to the caller, which takes them.
     const Owners& hand_over() noexcept { return *std::exchange(owners_, nullptr); }
 
   private:
     StreamRef stream_;
     const Owners* owners_;
-    ThreadMemory* memory_;  // of the thread in which this lives
-    const CodeRef* code_;   // that the operation uses
+    ThreadMemory* memory_;  // of the current thread
+    const CodeRef* code_;   // used by the operation
 };
 
-/// Releases what was kept for `stream` before `mark`: the stream was synchronised since.
+/// Releases what was kept for `stream` before `mark`. The caller has synchronized the stream since `mark`.
 void release_finished(StreamRef stream, KeptMark mark) noexcept;
-/// Releases what was kept for every stream of `device` before `mark`: the device was synchronised since.
+/// Releases what was kept for all streams of `device` before `mark`. The caller has synchronized the device since `mark`.
 void release_finished(Device device, KeptMark mark) noexcept;
-/// Waits for the work of `device` for which something is kept, stream by stream, and releases that. Unlike a wait for the
-/// whole device it invalidates no capture; what a stream that is being captured has kept stays. Not for work on a stream that
-/// another library may have destroyed: of that, what came before a marker is waited for.
+/// Waits, stream by stream, for the work of `device` that owners are kept for, and releases the owners. Unlike a wait
+/// for the device, this invalidates no capture. What a capturing stream has kept stays. On streams that another library
+/// may have destroyed, waits only for markers.
 void wait_and_release_kept(Device device) noexcept;
-/// Owners held now, for tests.
+/// The number of owners held. For tests.
 std::size_t owners_held() noexcept;
 
 }  // namespace bascule

@@ -1,5 +1,4 @@
-// No lock is held while an owner is released: a release may take Python's lock, run any code, and launch
-// again.
+// No lock is held while an owner is released: a release may take the GIL, run any code, and launch again.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -22,11 +21,11 @@ struct QueueRegistry {
 
 QueueRegistry& queue_registry() {
     static auto* made =
-        new QueueRegistry;  // outlives every static object: destructors at exit release through it
+        new QueueRegistry;  // outlives all static objects, because destructors at exit release owners
     return *made;
 }
 
-/// Makes one where there is none.
+/// Finds a stream's queue, or makes it if `make` is true.
 LockedQueue find(const QueueKey& key, bool make) {
     OwnerQueue*& last = thread_memory.queue;
     if (last != nullptr) {
@@ -39,7 +38,7 @@ LockedQueue find(const QueueKey& key, bool make) {
     for (OwnerQueue* candidate : queue_registry().queues) {
         std::unique_lock lock(candidate->mutex);
         if (!candidate->retired && candidate->key == key) {
-            if (make) candidate->may_end = may_end;  // a stream of ours may have got the handle
+            if (make) candidate->may_end = may_end;  // a new stream of Bascule may have got the handle
             return {last = candidate, std::move(lock)};
         }
         if (candidate->is_idle()) idle = candidate;
@@ -112,7 +111,7 @@ bool OwnerQueue::is_idle() const noexcept {
 
 void OwnerQueue::add(const Marker& marker) {
     const std::lock_guard lock(mutex);
-    markers.reserve(markers_in_hand);  // for itself, and so that put_back needs no memory
+    markers.reserve(markers_in_hand);  // room for this one, and for all that put_back may return
     markers.push(marker);
     --markers_in_hand;
 }
@@ -131,7 +130,7 @@ void OwnerQueue::drop(const Marker& marker) noexcept {
 
 void OwnerQueue::release_until(KeptMark mark) noexcept {
     std::array<void*, 256>
-        objects;  // without allocating; enough for what most launches between two markers keep
+        objects;  // avoids an allocation; large enough for most intervals between two markers
     for (;;) {
         std::size_t taken = 0;
         decltype(Owner::release) release = nullptr;
@@ -148,7 +147,7 @@ void OwnerQueue::release_until(KeptMark mark) noexcept {
                 operations -= oldest.operations;
                 kept.pop();
             }
-            if (kept.empty()) unmarked = unmarked_bytes = 0;  // nothing is left for a marker to tell of
+            if (kept.empty()) unmarked = unmarked_bytes = 0;  // no marker is needed for an empty queue
             count();
         }
         if (taken == 0) return;

@@ -1,6 +1,5 @@
-// What is kept for each stream until its work is done: owners in the order in which they were handed over,
-// and the markers between them. When a marker is set and which one is waited for is
-// <bascule/runtime/lifetime/lifetime.hpp>'s.
+// For each stream, a queue of owners in order of submission, with markers between them. Owners are kept until the stream's
+// work is done. <bascule/runtime/lifetime/lifetime.hpp> decides when to set a marker and which one to wait for.
 #pragma once
 
 #include <atomic>
@@ -18,7 +17,7 @@ struct CUevent_st;
 
 namespace bascule {
 
-/// A queue in one growing block of memory: no allocation once it is as long as it gets.
+/// A queue in one growing block of memory. Allocates only when it grows.
 template <typename T>
 class Ring {
   public:
@@ -31,7 +30,7 @@ class Ring {
     void reserve(std::size_t more) {
         if (more > room()) grow(more);
     }
-    /// There is room: reserve comes first.
+    /// `push` and `push_front` require room: call `reserve` first.
     void push(const T& value) noexcept { slots_[end_++ & mask_] = value; }
     void push_front(const T& value) noexcept { slots_[--begin_ & mask_] = value; }
     void push(const T* values, std::size_t count) noexcept {
@@ -58,10 +57,10 @@ class Ring {
 
     std::unique_ptr<T[]> slots_;
     std::size_t capacity_ = 0, mask_ = 0;
-    std::size_t begin_ = 0, end_ = 0;  // count up for ever; places are below the mask
+    std::size_t begin_ = 0, end_ = 0;  // only ever increase; the slot is the index modulo the capacity
 };
 
-/// What was handed over at once: the next `owners` of the queue's.
+/// Owners that were passed in by one call: the next `owners` entries of OwnerQueue::owners.
 struct KeptOwners {
     KeptMark mark = 0;
     decltype(Owner::release) release = nullptr;
@@ -71,44 +70,44 @@ struct KeptOwners {
 
 struct Marker {
     CUevent_st* event = nullptr;
-    KeptMark covers = 0;  // every operation up to this one
+    KeptMark covers = 0;  // the newest operation that it covers
 };
 
-/// Which stream a queue serves. Handle 2 is another stream in every thread.
+/// Identifies the stream of a queue. Handle 2 is a different stream in each thread.
 struct QueueKey {
     StreamRef stream;
-    std::uint64_t thread = 0;  // of handle 2
+    std::uint64_t thread = 0;  // only for handle 2
 
     static QueueKey of(StreamRef stream) noexcept;
     bool operator==(const QueueKey&) const = default;
 };
 
-/// What is kept for one stream. Reachable for ever, so that a thread may remember where its queue is; a
-/// retired one serves the next new stream once nothing of it is left.
+/// The owners kept for one stream. A queue is never freed, so that a thread may cache a pointer to it. A retired queue
+/// is reused for a new stream once it is empty.
 struct OwnerQueue {
     explicit OwnerQueue(const QueueKey& the_key) noexcept : key(the_key) {}
 
-    ShortMutex mutex;  // of everything here
-    QueueKey key;      // also when retired: of which device the markers are
+    ShortMutex mutex;  // guards all members
+    QueueKey key;      // after retirement, still names the device of the markers
     bool retired = false;
-    /// Whether other code owns the stream: it may destroy it, and the driver may give its handle to another one. Then every
-    /// operation has a marker, and only markers tell what is done.
+    /// True if other code owns the stream. It may destroy it, and the driver may reuse the handle for another stream.
+    /// Every operation then has a marker, and only markers tell what is done.
     bool may_end = false;
-    bool asks = true;  // whether others capture the stream, before it keeps anything for an operation
+    bool asks = true;  // before keeping, ask the driver whether other code captures the stream
     Ring<KeptOwners> kept;
     Ring<void*> owners;
     Ring<Marker> markers;
-    std::size_t markers_in_hand = 0;   // not in the ring: being recorded, or asked about
-    std::uint64_t operations = 0;      // whose owners are kept
-    std::uint64_t unmarked = 0;        // of them since the newest marker
-    std::uint64_t unmarked_bytes = 0;  // that their owners hold
-    std::uint64_t quick = 0;           // operations that keep_in_last_queue may take
+    std::size_t markers_in_hand = 0;   // removed from the ring while being recorded or queried
+    std::uint64_t operations = 0;      // number of operations whose owners are kept
+    std::uint64_t unmarked = 0;        // operations since the newest marker
+    std::uint64_t unmarked_bytes = 0;  // memory that the owners of `unmarked` operations hold
+    std::uint64_t quick = 0;           // operations that keep_in_last_queue may add without another check
 
-    // The queue is locked:
+    // The caller holds the mutex:
 
-    /// Makes room for so many. Throws where there is no memory.
+    /// Makes room for `more` owners. Throws std::bad_alloc.
     void reserve(std::size_t more);
-    /// What is handed over at `mark`. There is room.
+    /// Adds owners at `mark`. There must be room.
     void keep(const Owners& given, KeptMark mark) noexcept {
         owners.push(given.objects, given.count);
         kept.push({mark, given.release, static_cast<std::uint32_t>(given.count), given.operations});
@@ -116,49 +115,49 @@ struct OwnerQueue {
         unmarked += given.operations;
         unmarked_bytes += given.bytes;
     }
-    /// The queue has changed: what follows from its size.
+    /// Recomputes `quick`. Call it after each change of the queue.
     void count() noexcept;
-    /// A marker for what is kept so far. Its event is to be recorded, and the marker added.
+    /// Returns a marker that covers what is kept so far. The caller records its event and calls `add`.
     Marker begin_marker(CUevent_st* event) noexcept;
-    /// To ask whether it has passed; then it is dropped or put back. There is one.
+    /// Removes the oldest marker for a query. The caller then calls `drop` or `put_back`. There must be one.
     Marker take_oldest_marker() noexcept;
-    /// Whether nothing is left of the stream that it served.
+    /// True if the queue is retired and empty.
     bool is_idle() const noexcept;
 
-    // It is not, and these lock it:
+    // The caller does not hold the mutex; these functions lock it:
 
-    /// The marker was recorded. Throws where there is no memory.
+    /// Adds a marker after its event was recorded. Throws std::bad_alloc.
     void add(const Marker& marker);
-    /// It has not passed.
+    /// Returns a marker whose event has not completed.
     void put_back(const Marker& marker) noexcept;
-    /// It has passed, or was not recorded.
+    /// Discards a marker whose event has completed or was not recorded.
     void drop(const Marker& marker) noexcept;
-    /// Releases everything up to `mark`, in as many steps as it takes; unlocked while an owner is released.
+    /// Releases everything up to `mark`, in several steps. The mutex is unlocked while an owner is released.
     void release_until(KeptMark mark) noexcept;
 };
 
-/// A queue and its lock; none, where there is no queue.
+/// A locked queue, or null.
 struct LockedQueue {
     OwnerQueue* queue = nullptr;
     std::unique_lock<ShortMutex> lock;
 };
 
-/// The queue of a stream. A thread's last one is found without the lock of all.
+/// Finds the queue of a stream. The thread's last queue is found without locking the registry.
 LockedQueue find_queue(const QueueKey& key);
-/// The same; made where there is none. Throws where there is no memory.
+/// The same, but makes the queue if it does not exist. Throws std::bad_alloc.
 LockedQueue find_or_make_queue(const QueueKey& key);
 
-/// When a stream gets a marker: after so many operations, or when their owners hold so much memory.
+/// A stream gets a marker after this many operations, or when their owners hold this much memory.
 constexpr std::uint64_t operations_a_marker = 64;
 constexpr std::uint64_t bytes_a_marker = std::uint64_t{64} << 20;
 
-/// The mark of one operation more.
+/// The mark of the next operation.
 inline KeptMark next_mark() noexcept {
     return detail::newest_mark.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-/// What most launches need: the calling thread's last queue is the stream's, which other code cannot capture, has room
-/// and needs no marker yet. False where that is not so; then nothing was done.
+/// The fast path of most launches: adds the owners to the thread's last queue if it belongs to `stream`, other code
+/// cannot capture the stream, there is room and no marker is due. Otherwise returns false and does nothing.
 inline bool keep_in_last_queue(const ThreadMemory& memory, StreamRef stream, const Owners& owners) noexcept {
     OwnerQueue* const queue = memory.queue;
     if (queue == nullptr) return false;
@@ -172,11 +171,10 @@ inline bool keep_in_last_queue(const ThreadMemory& memory, StreamRef stream, con
     return true;
 }
 
-/// The queue with this number, unlocked; null behind the last one. Those with smaller numbers stay what they
-/// are.
+/// The queue with this index, unlocked. Null after the last one. Existing indices never change.
 OwnerQueue* queue_at(std::size_t number) noexcept;
 
-/// Owners in queues now.
+/// The number of owners in all queues.
 std::size_t owners_in_queues() noexcept;
 
 }  // namespace bascule

@@ -1,12 +1,12 @@
-// A lock for a few statements, where locking a std::mutex would be a good part of the work.
+// A lock for a few statements, where a std::mutex would cost a large part of the work.
 #pragma once
 
 #include <atomic>
 
 namespace bascule {
 
-/// Guards a few statements that wait for nothing. Without another thread, locking and unlocking are one exchange each.
-/// It must not be destroyed while a thread is still inside `unlock`. For std::lock_guard and std::unique_lock.
+/// Guards a few statements that do not wait. Without contention, locking and unlocking take one atomic exchange each.
+/// It must not be destroyed while a thread is still inside `unlock`. Use it with std::lock_guard and std::unique_lock.
 class ShortMutex {
   public:
     void lock() noexcept {
@@ -19,7 +19,7 @@ class ShortMutex {
     }
 
   private:
-    static constexpr int open = 0, locked = 1, awaited = 2;  // awaited: locked, and a thread may wait for it
+    static constexpr int open = 0, locked = 1, awaited = 2;  // awaited: locked, and a thread may be waiting
 
     [[gnu::cold, gnu::noinline]] void wait() noexcept {
         while (state_.exchange(awaited, std::memory_order_acquire) != open)

@@ -12,7 +12,7 @@
 namespace bascule {
 namespace {
 
-/// The options of a link. The driver writes to the log while it lives.
+/// The options of a link. The driver writes to the log while this object lives.
 struct LinkOptions {
     std::array<char, 8192> log{};
     std::vector<CUjit_option> names;
@@ -50,7 +50,7 @@ std::string DriverLinker::name() const {
     return fmt::format("the driver of CUDA {}.{}", driver.version() / 1000, driver.version() % 1000 / 10);
 }
 
-/// Drivers of one version have one linker; what it makes is for the device's architecture.
+/// The result depends only on the driver's version and the device's architecture.
 std::string DriverLinker::identity() const { return name() + " for " + to_string(device_.capability()); }
 
 std::string DriverLinker::link(std::span<const Code> codes, Arch arch, const CompileOptions& how) const {
@@ -72,7 +72,7 @@ std::string DriverLinker::link(std::span<const Code> codes, Arch arch, const Com
     const std::unique_ptr<CUlinkState_st, LinkDestroyer> owner(state);
     for (const Code& code : codes) {
         const bool is_text = code.kind == CodeKind::ptx;
-        std::string bytes = code.bytes;  // the driver takes what it may write to
+        std::string bytes = code.bytes;  // the driver takes a non-const pointer
         check(driver.api().cuLinkAddData(state, is_text ? CU_JIT_INPUT_PTX : CU_JIT_INPUT_CUBIN, bytes.data(),
                                          bytes.size() + (is_text ? 1 : 0), code.name.c_str(), 0, nullptr,
                                          nullptr),

@@ -6,7 +6,7 @@
 
 namespace bascule {
 
-/// Links for one device. The emulated device links PTX, and gives PTX.
+/// Links for one device. The emulated device links PTX to PTX.
 class DriverLinker final : public Linker {
   public:
     explicit DriverLinker(Device device) : device_(device) {}

@@ -31,9 +31,9 @@ namespace {
         {.library = "nvJitLink"});
 }
 
-// --- Code from elsewhere
+// --- Precompiled code
 
-/// What is known of one code, for every architecture that is asked for: it is for its own.
+/// Precompiled code as an image source. It has one image, whatever architecture is asked for.
 class LoadedCode final : public ImageSource {
   public:
     LoadedCode(Code code, std::shared_ptr<const Image> image)
@@ -48,7 +48,7 @@ class LoadedCode final : public ImageSource {
     std::shared_ptr<const Image> image_;
 };
 
-/// LTO-IR as code that the device takes.
+/// Compiles LTO-IR to code for the device.
 Code compile_lto_ir(const Code& code, Cache& cache, Device device) {
     const std::shared_ptr<const Nvrtc> nvrtc = cache.nvrtc();
     const std::shared_ptr<const Linker> linker = find_nvjitlink(*nvrtc);
@@ -83,12 +83,12 @@ LinkedText text_of(Source source, CompileOptions options, std::vector<Instance> 
     return {std::move(source), std::move(options), std::move(instances)};
 }
 
-/// How messages about symbols tell texts of one file apart.
+/// The text's name in messages about symbols, which distinguishes texts of one file.
 std::string place_of(const Source& source) {
     return source.first_line > 1 ? fmt::format("{}:{}", source.name, source.first_line) : source.name;
 }
 
-/// Of codes with one name, the second one is called NAME (2).
+/// Renames the second of two codes with equal names to "NAME (2)", and so on.
 void number_equal_names(std::vector<Code>& codes) {
     std::map<std::string, int> uses;
     for (Code& code : codes) {
@@ -96,7 +96,7 @@ void number_equal_names(std::vector<Code>& codes) {
     }
 }
 
-/// The parts of a program, in order: what is linked for each architecture.
+/// The parts of a program in link order.
 class LinkedTexts final : public ImageSource {
   public:
     LinkedTexts(std::vector<LinkedPart> parts, Source place, const CompileOptions& options, Cache& cache,
@@ -110,7 +110,7 @@ class LinkedTexts final : public ImageSource {
     Cache::Lookup image(Arch arch) const override {
         std::vector<Code> codes;
         std::vector<KernelImage> kernels;
-        bool is_older = false;  // NVRTC does not know the device yet: what it made is PTX
+        bool is_older = false;  // NVRTC does not know the device yet, so it made PTX
         for (const LinkedPart& part : parts_) {
             if (const Code* code = std::get_if<Code>(&part)) {
                 codes.push_back(*code);
@@ -209,7 +209,7 @@ Code read_code(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     std::error_code error;
     if (!file || std::filesystem::is_directory(path, error))
-        read_source(path);  // throws with the system's reason
+        read_source(path);  // throws with the system's error message
     std::string bytes{std::istreambuf_iterator<char>(file), {}};
     return code_from_bytes(std::move(bytes), path);
 }

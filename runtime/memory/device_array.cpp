@@ -4,7 +4,7 @@
 namespace bascule::detail {
 namespace {
 
-/// Before anything is allocated. The pointer is filled in afterwards.
+/// Checks the shape before anything is allocated. The caller sets the pointer afterwards.
 ArrayView view_in_c_order(std::span<const std::int64_t> extents, DType dtype, StreamRef stream) {
     if (extents.size() > static_cast<std::size_t>(max_dimensions)) {
         reject(ErrorKind::value, "an array has at most {} dimensions, got {}.", max_dimensions,

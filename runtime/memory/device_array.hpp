@@ -1,4 +1,4 @@
-// Arrays that C++ programs own: typed, in C order, each with the stream that its work is ordered with.
+// Typed device arrays for C++ programs. They are in C order, and each is ordered with one stream.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ namespace bascule {
 
 namespace detail {
 
-/// What DeviceArray is without its type. `stream` orders the copies.
+/// The untyped part of DeviceArray. Copies are enqueued on `stream`.
 struct ArrayStorage {
-    /// Throws: ArgumentError for an extent below 0, for more than 64 of them and for more than 2**63 bytes; CudaError.
+    /// Throws: ArgumentError for a negative extent, for more than 64 extents, and for more than 2**63 bytes; CudaError.
     ArrayStorage(std::span<const std::int64_t> extents, DType dtype, StreamRef stream);
 
     void copy_from_host(const void* source, std::size_t elements) const;
@@ -32,8 +32,9 @@ struct ArrayStorage {
 
 }  // namespace detail
 
-/// An array of device memory that this object owns, in C order. A launch that takes it on another stream waits for the
-/// array's stream, which then waits for the launch. A stream that is not Bascule's lives as long as the array. Move-only. Thread-safe as memory is: order your accesses.
+/// An array in device memory, owned by this object, in C order. A launch on another stream waits for the array's
+/// stream, which then waits for the launch. A stream that is not owned by Bascule must outlive the array. Move-only. As
+/// thread-safe as memory: order your accesses.
 ///
 ///     DeviceArray<float> x({480, 640}, stream);   // undefined elements
 ///     auto y = to_device(values, stream);         // a copy of a std::vector, std::array or span
@@ -44,17 +45,17 @@ class DeviceArray {
     static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>, "elements are copied byte by byte");
 
   public:
-    /// One dimension; the elements are undefined. Throws: CudaError, ArgumentError.
+    /// A one-dimensional array. The elements are undefined. Throws: CudaError, ArgumentError.
     explicit DeviceArray(std::size_t size, StreamRef stream = StreamRef::device_default())
         : storage_(std::vector{static_cast<std::int64_t>(size)}, detail::element_dtype<T>(), stream) {}
-    /// Any shape, the last axis the fastest; the elements are undefined. Throws: CudaError, ArgumentError.
+    /// An array of any shape, in C order. The elements are undefined. Throws: CudaError, ArgumentError.
     explicit DeviceArray(const std::vector<std::int64_t>& shape,
                          StreamRef stream = StreamRef::device_default())
         : storage_(shape, detail::element_dtype<T>(), stream) {}
 
-    /// The device address of the first element; the host cannot read it. Null for no elements. The memory comes and goes in the
-    /// order of `stream()`: work that uses the address belongs there or after an event of it, and is done before the array's
-    /// end, or is on a blocking stream.
+    /// The device address of the first element, which the host cannot access. Null if the array is empty. The memory is
+    /// allocated and freed in the order of `stream()`. Enqueue work that uses the address there, or after an event of
+    /// it. The work must be done before the array is destroyed, or be on a blocking stream.
     T* data() const noexcept {
         storage_.buffer.share();
         return reinterpret_cast<T*>(storage_.view.pointer);
@@ -66,21 +67,21 @@ class DeviceArray {
     }
     StreamRef stream() const noexcept { return storage_.stream; }
     Device device() const noexcept { return storage_.stream.device(); }
-    /// For kernels: names the stream. Borrows the memory.
+    /// A view for kernels, which names the stream. Borrows the memory.
     const ArrayView& view() const noexcept { return storage_.view; }
 
-    /// The elements, in the order of the stream; the host waits. Throws: CudaError.
+    /// Copies the elements to the host, in the order of the stream, and waits. Throws: CudaError.
     std::vector<T> copy_to_host() const
-        requires(!std::is_same_v<T, bool>)  // std::vector<bool> has no elements to copy to
+        requires(!std::is_same_v<T, bool>)  // std::vector<bool> does not store elements of type bool
     {
         std::vector<T> values(size());
         storage_.copy_to_host(values.data(), values.size());
         return values;
     }
-    /// The same into memory of yours, of as many elements. Throws: ArgumentError for another size; CudaError.
+    /// The same, into memory of the caller. Throws: ArgumentError if the sizes differ; CudaError.
     void copy_to_host(std::span<T> values) const { storage_.copy_to_host(values.data(), values.size()); }
-    /// As many elements, in the order of the stream; `values` may be reused on return, unless it is pinned memory: then
-    /// once the stream gets there. Throws: ArgumentError for another size; CudaError.
+    /// Copies all elements from the host, in the order of the stream. `values` may be reused on return, unless it is pinned
+    /// memory: then only after the stream has done the copy. Throws: ArgumentError if the sizes differ; CudaError.
     void copy_from_host(std::span<const T> values) const {
         storage_.copy_from_host(values.data(), values.size());
     }
@@ -89,7 +90,7 @@ class DeviceArray {
     detail::ArrayStorage storage_;
 };
 
-/// A copy on the device of what lies in one piece in host memory, in one dimension. Throws: CudaError.
+/// Copies contiguous host memory to a new one-dimensional array on the device. Throws: CudaError.
 template <std::ranges::contiguous_range Values>
 auto to_device(const Values& values, StreamRef stream = StreamRef::device_default()) {
     using T = std::remove_cv_t<std::ranges::range_value_t<Values>>;

@@ -1,4 +1,4 @@
-// Memory by kind, and copies that are ordered as launches are.
+// Memory by kind, and copies that are ordered like launches.
 #include <utility>
 
 #include <bascule/runtime/driver/driver.hpp>
@@ -25,7 +25,7 @@ void enqueue_copy(StreamRef stream, std::uint64_t destination, const void* sourc
                      });
 }
 
-/// How each kind is allocated and freed.
+/// The functions that allocate and free one kind.
 struct Method {
     const char* memory;  // for messages
     DriverResult (*allocate)(const DriverFunctions& api, CUdeviceptr& address, std::size_t bytes);
@@ -60,7 +60,7 @@ constexpr Method methods[] = {
 
 const Method& method_of(MemoryKind kind) noexcept { return methods[static_cast<std::size_t>(kind)]; }
 
-/// The host's address of device memory or the reverse; the same one on most machines.
+/// The host address of a device address, or the reverse. They are the same on most machines.
 template <class Address>
 Address other_side(const Driver& driver, CUpointer_attribute attribute, CUdeviceptr address) {
     Address found{};
@@ -68,10 +68,10 @@ Address other_side(const Driver& driver, CUpointer_attribute attribute, CUdevice
     return found;
 }
 
-/// Memory that the driver frees at once.
+/// Memory from the driver that is freed without stream order.
 class DriverMemory final : public OwnedMemory {
   public:
-    /// The device's context is current. Throws: CudaError.
+    /// The device's context must be current. Throws: CudaError.
     DriverMemory(std::size_t bytes, Device device, MemoryKind kind)
         : OwnedMemory(0, bytes, device), method_(method_of(kind)) {
         const Driver& driver = Driver::get();
@@ -90,7 +90,7 @@ class DriverMemory final : public OwnedMemory {
 
   private:
     const Method& method_;
-    void* host_;  // of pinned memory
+    void* host_;  // for pinned memory
 };
 
 }  // namespace
@@ -165,9 +165,9 @@ void copy_to_device(StreamRef stream, std::uint64_t destination, const void* sou
     OwnersKept kept(stream, owners);
     if (bytes == 0) return;
     const ContextGuard context(stream.context());
-    // What a graph copies it reads when it is launched; pinned and managed memory is read in stream order. Of other
-    // memory the manual says only that the call "might be synchronous", and a device with pageable access reads it
-    // where it is: so the driver gets a copy, or the host waits.
+    // A graph reads the source when it is launched. Pinned and managed memory is read in stream order. For pageable
+    // memory the manual says only that the call "might be synchronous", and a device with pageable access reads it in
+    // place. So the driver gets a staged copy, or the host waits.
     if (Driver::get().memory_type_of(source) != 0 ||
         capture_of(stream).status == CaptureState::Status::active) {
         return enqueue_copy(stream, destination, source, bytes, producers);
@@ -198,7 +198,7 @@ bool copy_to_host(StreamRef stream, void* destination, std::uint64_t source, std
                          return api.cuMemcpyDtoHAsync(destination, source, bytes, stream.native());
                      });
     if (!waits) return false;
-    // Whether the driver has filled pageable memory when it returns depends on its version.
+    // It depends on the driver's version whether pageable memory is filled when the call returns.
     stream.synchronize();
     resets.check("copying to the host");
     kept.finished();

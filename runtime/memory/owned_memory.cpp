@@ -12,7 +12,7 @@ namespace bascule {
 
 void OwnedMemory::share(StreamRef stream, std::shared_ptr<void> keeper) {
     share();
-    if (stream.handle() <= 2) return;  // a blocking stream
+    if (stream.handle() <= 2) return;  // a default stream: end_use waits for those
     const std::lock_guard lock(mutex_);
     const bool known = std::ranges::any_of(users_, [&](const User& user) { return user.stream == stream; });
     if (!known) users_.push_back({stream, std::move(keeper)});
@@ -20,7 +20,7 @@ void OwnedMemory::share(StreamRef stream, std::shared_ptr<void> keeper) {
 
 namespace {
 
-/// Whether work may be pending there. The device's context is current.
+/// Whether work may be pending on the stream. The device's context must be current.
 bool may_be_busy(StreamRef stream, const Driver& driver) noexcept {
     const Bookkeeping bookkeeping(driver);
     return is_capturing(stream) || driver.api().cuStreamQuery(stream.native()) != CUDA_SUCCESS;
@@ -28,13 +28,14 @@ bool may_be_busy(StreamRef stream, const Driver& driver) noexcept {
 
 }  // namespace
 
-/// Nothing is allocated: memory that is short ends no use early.
+/// Allocates nothing, so that it works when memory has run out.
 void OwnedMemory::end_use(OwnedMemory* memory) noexcept {
-    if (Driver::lost_by_fork()) return;  // the parent uses it
+    if (Driver::lost_by_fork()) return;  // the parent process uses the memory
     end_in_context(memory->device_, [&](const Driver& driver) {
         const StreamRef* const order = memory->order();
         const StreamRef legacy = StreamRef::legacy_default(memory->device_);
-        // What a graph has captured there keeps the memory, and nothing can be enqueued before the capture ends.
+        // A graph that is being captured on `order` keeps the memory, and nothing else can be enqueued before the
+        // capture ends.
         const bool captured = order != nullptr && is_capturing(*order);
         const bool is_elsewhere = order == nullptr || *order != legacy;
         const bool blocking_streams =
@@ -45,7 +46,7 @@ void OwnedMemory::end_use(OwnedMemory* memory) noexcept {
         for (const User& user : memory->users_) memory->keep_for(user.stream);
         if (blocking_streams) memory->keep_for(legacy);
         if (captured) memory->keep_for(*order);
-        // Another thread may end the last use, where a thread's default stream cannot be named.
+        // The last use may end in another thread, which cannot name this thread's default stream.
         memory->shared_ = captured && order->handle() == 2;
         void* const this_use = memory;
         end_uses(&this_use, 1);
@@ -54,7 +55,7 @@ void OwnedMemory::end_use(OwnedMemory* memory) noexcept {
 
 void OwnedMemory::keep_for(StreamRef stream) noexcept {
     uses_.fetch_add(1);
-    // Nothing that a foreign graph does is meant.
+    // Foreign graphs must not take the owner.
     keep_until_done(stream, Owners(Owner{this, &end_uses, bytes_}), thread_memory, nullptr,
                     StreamFacts::not_captured);
 }
@@ -64,7 +65,7 @@ void OwnedMemory::end_uses(void* const* all, std::size_t count) noexcept {
         auto* const memory = static_cast<OwnedMemory*>(all[i]);
         if (memory->uses_.fetch_sub(1) != 1) continue;
         memory->users_.clear();
-        end_use(memory);  // the stream of its order may be captured by now
+        end_use(memory);  // again, because its stream may be capturing by now
     }
 }
 

@@ -1,4 +1,4 @@
-// Memory that an object owns, and when its end gives the memory back: after all work that may use it.
+// Memory that is freed only after all work that may use it.
 #pragma once
 
 #include <atomic>
@@ -12,34 +12,34 @@
 
 namespace bascule {
 
-/// Memory that the driver or a pool of ours has given, and that the destructor gives back.
+/// Memory from the driver or from Bascule's pool, which the destructor frees.
 ///
-/// Work of Bascule's keeps the memory until it is done, or comes before what is enqueued later on the stream `order`. Of code
-/// that got the address Bascule knows less. Memory that was shared is given back once these streams are done with what they
-/// have when the last owner goes: the device's legacy default stream, and with it every blocking stream, and the
-/// streams that were named. Thread-safe as memory is: order your accesses.
+/// Work that Bascule enqueues either keeps the memory until it is done, or comes before later work on the stream `order`.
+/// Bascule cannot see work of other code that got the address. When the last owner of shared memory releases it, the memory is
+/// therefore kept until these streams have done their pending work: the device's legacy default stream, and so every blocking
+/// stream, and the streams passed to `share`. As thread-safe as memory: order your accesses.
 class OwnedMemory {
   public:
     virtual ~OwnedMemory() = default;
     OwnedMemory(OwnedMemory&&) = delete;
 
-    /// As the driver gave it.
+    /// The address that the driver returned.
     std::uint64_t address() const noexcept { return address_; }
-    /// Other code has the address: work that is not known here may use the memory from now on.
+    /// Call this when other code gets the address: unknown work may use the memory from now on.
     void share() noexcept {
         shared_.store(true, std::memory_order_relaxed);
         was_shared_.store(true, std::memory_order_relaxed);
     }
-    /// The same, and that work may be on `stream`, whose handle is good as long as `keeper` lives; null for a stream that is
-    /// never destroyed. Throws where there is no memory.
+    /// The same, if that work may be on `stream`. Its handle is valid as long as `keeper` lives; null for a stream that
+    /// is never destroyed. Throws std::bad_alloc.
     void share(StreamRef stream, std::shared_ptr<void> keeper);
-    /// Work that is not ordered with the memory's stream may use it from now on; the host waits where it must. Throws:
-    /// CudaError, also during a capture.
+    /// Call this before work that is not ordered with the memory's stream. Waits on the host for the allocation if
+    /// necessary. Throws: CudaError, also during a capture.
     virtual void settle() {}
-    /// The stream in whose order the calling thread gives it back. Null: at once.
+    /// The stream in whose order the calling thread frees the memory. Null: freed at once.
     virtual const StreamRef* order() const noexcept { return nullptr; }
 
-    /// Takes what was made with `new`.
+    /// Takes an object made with `new`.
     static std::shared_ptr<OwnedMemory> owned(OwnedMemory* made) { return {made, &end_use}; }
 
   protected:
@@ -62,10 +62,10 @@ class OwnedMemory {
     static void end_uses(void* const* memory, std::size_t count) noexcept;
     void keep_for(StreamRef stream) noexcept;
 
-    std::atomic<bool> shared_{false};  // and nothing waits for its users yet
+    std::atomic<bool> shared_{false};  // shared, and the streams of other code have not been waited for
     std::atomic<bool> was_shared_{false};
-    std::atomic<std::size_t> uses_{0};  // by streams, once it has no owner
-    std::mutex mutex_;                  // of what follows, as long as it has owners
+    std::atomic<std::size_t> uses_{0};  // streams that still keep it after the last owner released it
+    std::mutex mutex_;                  // guards users_ while there are owners
     std::vector<User> users_;
 };
 

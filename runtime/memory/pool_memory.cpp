@@ -25,7 +25,7 @@
 namespace bascule {
 namespace {
 
-/// Waits for streams that are known, and releases what was kept for their work. No capture is invalidated.
+/// Waits for all known streams and releases what was kept for their work. Invalidates no capture.
 void wait_for_streams(Device device) {
     wait_and_release_kept(device);
     std::vector<StreamRef> streams{StreamRef::legacy_default(device)};
@@ -39,10 +39,10 @@ void wait_for_streams(Device device) {
     }
 }
 
-/// What the host has waited for, by stream: up to which mark. Entries of other libraries' streams stay.
+/// Up to which mark the host has waited for each stream. Entries of other libraries' streams are never removed.
 struct WaitedFor {
     std::mutex mutex;
-    std::map<std::pair<int, std::uint64_t>, KeptMark> marks;  // by device and handle; 0 is the whole device
+    std::map<std::pair<int, std::uint64_t>, KeptMark> marks;  // by device and handle; 0: the device
 };
 WaitedFor& waited_for() { return never_destroyed<WaitedFor>(); }
 
@@ -51,7 +51,7 @@ void note_waited(int device, std::uint64_t handle, KeptMark mark) noexcept {
         const std::lock_guard lock(waited_for().mutex);
         KeptMark& known = waited_for().marks[{device, handle}];
         known = std::max(known, mark);
-    } catch (...) {  // no memory: what is not known is waited for again
+    } catch (...) {  // out of memory: the stream will be waited for again
     }
 }
 
@@ -91,7 +91,7 @@ PoolMemory::PoolMemory(MemoryPool& pool, std::size_t bytes, StreamRef stream, bo
         device_, [&] { return pool.allocate(address_, bytes, in_order_ ? stream.native() : nullptr); });
     if (code != CUDA_SUCCESS) fail_allocation(code, bytes, "device", device_);
     if (!in_order_) {
-        share();  // another thread's default stream is a blocking one
+        share();  // another thread sees this thread's default stream as a blocking stream
         return;
     }
     made_ = next_mark();
@@ -108,7 +108,7 @@ std::shared_ptr<OwnedMemory> PoolMemory::allocate(std::size_t bytes, StreamRef s
 PoolMemory::~PoolMemory() {
     forget_pointer(address_, bytes_);
     const StreamRef* const in_order = order();
-    // Markers say that it is unused, of which the search for races learns nothing.
+    // Markers have shown that the memory is unused. The race detection has to be told.
     const EmulatedFunctions* const emulated = Driver::existing()->emulated_functions();
     if (emulated != nullptr && (was_shared() || settled_)) emulated->unused(address_);
     Driver::existing()->report(
@@ -143,7 +143,7 @@ void PoolMemory::wait_for_allocation(const Driver& driver) const {
     }
     DriverResult code;
     {
-        // The program may rely on the allocation, and on nothing else that the stream has had.
+        // The wait orders only the allocation for the program, so the race detection ignores it otherwise.
         const Bookkeeping bookkeeping(driver);
         code = wait_watched(
             "the allocation of an array", [&] { return driver.api().cuStreamQuery(stream_.native()); },
@@ -169,7 +169,7 @@ DriverResult try_to_allocate(Device device, const std::function<DriverResult()>&
 
 void trim_memory_pool(Device device, std::uint64_t keep) {
     synchronize(device);
-    synchronize(device);  // what the first has released may wait for one
+    synchronize(device);  // memory that the first call released may be kept until the next
     if (const MemoryPool* pool = MemoryPool::existing(device)) pool->trim(keep);
 }
 
@@ -183,7 +183,7 @@ void fail_allocation(const DriverResult& result, std::size_t bytes, const char* 
         doing += fmt::format(", of which {} of {} are free,", available, total);
     }
     driver.check(result, doing);
-    std::abort();  // check throws: `result` is not success
+    std::abort();  // unreachable: `check` throws because `result` is an error
 }
 
 }  // namespace bascule

@@ -1,4 +1,4 @@
-// Memory that comes and goes in the order of a stream, and what is freed when memory runs out.
+// Memory that is allocated and freed in the order of a stream, and the steps when memory runs out.
 #pragma once
 
 #include <atomic>
@@ -17,12 +17,13 @@ namespace bascule {
 class Driver;
 struct DriverResult;
 
-/// Memory of a device's pool. It is allocated and freed in the order of the stream that it is made for, without a wait: what is
-/// allocated there next takes it at once. It is allocated for all streams where that stream may be gone before the memory, is
-/// a thread's default stream, which other threads cannot name, or is being captured.
+/// Memory of a device's pool. It is allocated and freed in the order of its stream, without a wait: the next allocation
+/// on that stream can reuse it at once. If the stream may not outlive the memory, is a thread's default stream, which
+/// other threads cannot name, or is being captured, the memory is allocated for use on all streams.
 class PoolMemory final : public OwnedMemory {
   public:
-    /// Null where the device has no pool. `stream_lives`: as long as the memory; Bascule's are kept alive. Throws: CudaError, for no memory too.
+    /// Null if the device has no pool. `stream_lives`: the stream outlives the memory; Bascule keeps its own streams
+    /// alive. Throws: CudaError, also if out of memory.
     static std::shared_ptr<OwnedMemory> allocate(std::size_t bytes, StreamRef stream, bool stream_lives);
     ~PoolMemory() override;  // never throws
 
@@ -35,23 +36,23 @@ class PoolMemory final : public OwnedMemory {
 
     MemoryPool& pool_;
     const StreamRef stream_;
-    const std::shared_ptr<void> stream_owner_;  // null where the stream is not ours
-    const std::uint64_t thread_;                // whose stream handle 2 is
+    const std::shared_ptr<void> stream_owner_;  // null if Bascule does not own the stream
+    const std::uint64_t thread_;                // the thread of handle 2
     const bool in_order_;
-    KeptMark made_ = 0;                      // what was enqueued later has a greater mark
-    std::atomic<bool> settled_{!in_order_};  // whether every stream may use it
+    KeptMark made_ = 0;                      // work enqueued later has a greater mark
+    std::atomic<bool> settled_{!in_order_};  // all streams may use the memory
 };
 
-/// The result of `allocate`, which is called again where memory has run out: after what the pool has cached was returned to
-/// the driver, and after streams were waited for and what was kept for their work was released. The device's context is
+/// Returns the result of `allocate`. If memory has run out, calls it again after trimming the pool, and once
+/// more after waiting for streams and releasing what was kept for their work. The device's context must be
 /// current.
 DriverResult try_to_allocate(Device device, const std::function<DriverResult()>& allocate);
 
-/// Returns what the device's pool has cached to the driver, but for `keep` bytes, once the device is synchronised. Does
+/// Synchronizes the device, then returns the pool's cached memory beyond `keep` bytes to the driver. Does
 /// nothing without a pool. Throws: CudaError.
 void trim_memory_pool(Device device, std::uint64_t keep = 0);
 
-/// Throws: CudaError that says how much was asked for and is free.
+/// Throws: CudaError that says how much was requested and is free.
 [[noreturn]] void fail_allocation(const DriverResult& result, std::size_t bytes, const char* kind,
                                   Device device);
 

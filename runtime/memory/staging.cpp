@@ -1,4 +1,4 @@
-// Pinning costs more than most copies, so buffers of a few sizes are used again.
+// Pinning memory costs more than most copies, so buffers of a few sizes are reused.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -19,34 +19,34 @@ namespace {
 constexpr std::array<std::size_t, 4> sizes = {std::size_t{16} << 10, std::size_t{64} << 10,
                                               std::size_t{256} << 10, most_staged_bytes};
 
-/// A buffer counts for so many times its size where the bytes are counted that a stream holds, so that a marker follows
-/// every fourth large one and tells soon that it may be used again: a GPU's driver takes 1.4 ms to make one.
+/// A buffer counts as this many times its size towards `bytes_a_marker`. So a marker follows every fourth buffer of the
+/// largest size and soon reports that it can be reused. A GPU's driver takes 1.4 ms to allocate one.
 constexpr std::size_t weight = 16;
 
 struct Buffer {
-    std::size_t size;  // which of `sizes`
-    Device device;     // in whose context it was made
+    std::size_t size;  // index into `sizes`
+    Device device;     // whose context it was made in
 };
 
-/// As many buffers are made as are ever pending at once, which owner queues bound: waiting for one instead would hang a
-/// program whose kernel waits for what the host does after the copies. What exceeds `most_kept_staging_bytes` is freed when
-/// the device was synchronised, and no earlier, because cuMemFreeHost waits for the device.
+/// There are as many buffers as copies pending at once, which the owner queues limit. Waiting for a buffer instead would hang
+/// a program whose kernel waits for something that the host does after the copies. Buffers beyond `most_kept_staging_bytes`
+/// are freed when the device has been synchronized, because cuMemFreeHost waits for the device.
 struct Pool {
     std::mutex mutex;
-    std::array<std::vector<void*>, sizes.size()> free;  // with room for all there are
+    std::array<std::vector<void*>, sizes.size()> free;  // has capacity for all buffers
     std::unordered_map<void*, Buffer> all;
-    std::size_t bytes = 0;  // of all
+    std::size_t bytes = 0;  // of all buffers
 };
 
-/// Never destroyed: copies may be pending at exit.
+/// Never destroyed, because copies may be pending at exit.
 Pool& pool() { return never_destroyed<Pool>(); }
 
-/// A buffer that may be freed, where too much is kept; else null.
+/// Removes and returns a buffer that should be freed, or null.
 void* take_surplus(Device device) noexcept {
     Pool& known = pool();
     const std::lock_guard lock(known.mutex);
     if (known.bytes <= most_kept_staging_bytes) return nullptr;
-    for (std::size_t size = sizes.size(); size-- > 0;) {  // the largest first
+    for (std::size_t size = sizes.size(); size-- > 0;) {  // largest first
         auto& free = known.free[size];
         const auto found = std::ranges::find_if(
             free, [&](void* buffer) { return known.all.find(buffer)->second.device == device; });
@@ -84,7 +84,7 @@ void* make_buffer(Device device, std::size_t size) {
     const std::lock_guard lock(known.mutex);
     known.all.emplace(buffer, Buffer{size, device});
     known.bytes += sizes[size];
-    known.free[size].reserve(known.all.size());  // giving it back allocates nothing
+    known.free[size].reserve(known.all.size());  // so that returning a buffer allocates nothing
     return buffer;
 }
 

@@ -1,4 +1,4 @@
-// Pinned memory of ours that values wait in until the device has read them.
+// Pinned memory that holds copied values until the device has read them.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace bascule {
 
-/// What is longer is not worth a second copy: waiting for the first takes as long.
+/// Longer copies are not staged: waiting for them takes no longer than copying twice.
 inline constexpr std::size_t most_staged_bytes = std::size_t{1} << 20;
 
-/// Pinned memory that stays for later copies after a synchronisation of the device.
+/// This much pinned memory is kept for later copies when the device is synchronized.
 inline constexpr std::size_t most_kept_staging_bytes = std::size_t{32} << 20;
 
-/// A copy of at most so many bytes, which the device may read in its own time: the owner, whose object is the
-/// copy, goes with the operation that reads it. Throws: CudaError where there is no pinned memory.
+/// Copies at most `most_staged_bytes` to pinned memory and returns its owner, whose `object` is the copy. Keep the
+/// owner until the operation that reads the copy is done. Throws: CudaError if no pinned memory is available.
 Owner stage(const void* source, std::size_t bytes, Device device);
 
 }  // namespace bascule

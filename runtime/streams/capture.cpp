@@ -1,4 +1,4 @@
-// Captures are identified by the driver's ids, because streams join and leave them without a call of ours.
+// Captures are identified by the driver's ids, because streams join and leave them without a call of Bascule.
 #include <algorithm>
 #include <mutex>
 
@@ -22,7 +22,7 @@ std::string unordered() {
     return advice("pass bascule.as_cuda_array(x, sync=False)", "pass it without a stream");
 }
 
-/// A graph of ours while it is captured.
+/// A bascule::Graph that is being captured.
 struct Noted {
     const NotedCapture* capture = nullptr;
     std::uint64_t id = 0;
@@ -38,7 +38,7 @@ struct CaptureRegistry {
         const auto found = std::ranges::find(captures, id, &Noted::id);
         return found == captures.end() ? nullptr : found->needs;
     }
-    /// Of the capture that the calling thread began last.
+    /// The needs of the capture that the calling thread began last.
     GraphNeeds* needs_in_this_thread() noexcept {
         const auto found = std::find_if(captures.rbegin(), captures.rend(), [](const Noted& each) {
             return each.thread == std::this_thread::get_id();
@@ -47,7 +47,7 @@ struct CaptureRegistry {
     }
 };
 
-/// Operations at exit use it.
+/// Never destroyed, because operations at exit use it.
 CaptureRegistry& capture_registry() { return never_destroyed<CaptureRegistry>(); }
 
 std::string name_of(StreamRef stream) { return name_of_stream(stream.handle()); }
@@ -67,7 +67,7 @@ std::string implicit_reason() {
         advice("bascule.stream()", "bascule::Stream"));
 }
 
-// Codes that the driver would return.
+// The codes that the driver would return.
 constexpr CUresult implicit = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 constexpr CUresult invalidated = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 constexpr CUresult unsupported = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -91,7 +91,7 @@ bool has(const std::vector<Producer>& producers, const Producer& producer) {
     return std::ranges::any_of(producers, [&](const Producer& each) { return each.same_stream(producer); });
 }
 
-/// `naming` says which stream, for the message.
+/// `naming` returns the stream's name for messages.
 template <class Naming>
 CaptureState ask(StreamRef stream, const Naming& naming) {
     const Driver& driver = Driver::get();
@@ -114,7 +114,7 @@ CaptureState ask(StreamRef stream, const Naming& naming) {
     return state;
 }
 
-/// `stream`'s context is current, `theirs` may be another device's.
+/// The context of `stream` must be current; `theirs` may belong to another device.
 CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef stream) {
     std::optional<ContextGuard> context;
     if (!(theirs.device() == stream.device())) context.emplace(theirs.context());
@@ -124,9 +124,9 @@ CaptureState capture_of(const Producer& producer, StreamRef theirs, StreamRef st
     });
 }
 
-/// Whether no stream is being captured: one query each. False after any other result, errors included: then
-/// each is queried again, with its name for the message. `stream`'s context is current; other devices' streams are not
-/// asked here.
+/// True if no stream is being captured, with one query for each. False otherwise, also after an error: the caller then
+/// queries each stream again, with its name for the message. The context of `stream` must be current. False if a
+/// producer is on another device.
 bool nothing_captured(StreamRef stream, std::span<const Producer> producers) noexcept {
     const auto here = [&](const Producer& producer) { return same_device(producer, stream); };
     return std::all_of(producers.begin(), producers.end(), here) && !may_be_captured(stream) &&
@@ -190,7 +190,7 @@ void ProducersToOrder::sort(StreamRef stream, const Signature* signature) {
         const StreamRef theirs = stream_of(producer, stream);
         const CaptureState state = capture_of(producer, theirs, stream);
         if (state.status == Status::implicit && ours.status == Status::active) {
-            outside.push_back(producer);  // not touched during the capture
+            outside.push_back(producer);  // not used during the capture
             continue;
         }
         require_usable(theirs, state);
@@ -244,7 +244,7 @@ bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code)
     OwnersForGraph all(owners);
     try {
         const std::lock_guard lock(capture_registry().mutex);
-        // The driver did not say: a graph of this thread takes them, since keeping them too long is harmless.
+        // The query failed. The thread's own graph takes the owners, since keeping them too long is harmless.
         GraphNeeds* needs =
             state ? capture_registry().needs_of(state->id) : capture_registry().needs_in_this_thread();
         if (needs == nullptr) return false;
@@ -252,7 +252,7 @@ bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code)
         append(needs->owners, all.get());
         all.taken();
         return true;
-    } catch (...) {  // there is no memory: as for any other stream
+    } catch (...) {  // out of memory: treat the stream like any other
         return false;
     }
 }

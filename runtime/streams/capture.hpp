@@ -1,4 +1,4 @@
-// What stream capture means for order, owners, loading and waiting: rule 13 of runtime/streams/ORDER.md.
+// The effects of stream capture on order, owners, loading and waiting: rule 13 of runtime/streams/ORDER.md.
 #pragma once
 
 #include <atomic>
@@ -22,48 +22,48 @@ struct CaptureState {
     enum class Status : std::uint8_t {
         none,
         active,
-        invalidated,  ///< after something that captures do not allow: it can only be ended
-        implicit,  ///< the legacy default stream, which cannot be used beside a capture of a blocking stream
+        invalidated,  ///< a forbidden operation broke it: it can only be ended
+        implicit,     ///< the legacy default stream, unusable while a blocking stream is captured
     };
     Status status = Status::none;
-    std::uint64_t id = 0;  ///< of an active one; unique in the process
+    std::uint64_t id = 0;  ///< of an active capture; unique in the process
     bool operator==(const CaptureState&) const = default;
 };
 
-/// Queries the driver, also during a capture. The stream's context is current. Throws: CudaError.
+/// Queries the driver, also during a capture. The stream's context must be current. Throws: CudaError.
 CaptureState capture_of(StreamRef stream);
 
-/// Whether it is being captured, or cannot be used now because others are: to touch the legacy default stream would break a
-/// capture. False where the driver does not say. The stream's context is current.
+/// True if the stream is being captured, or is the legacy default stream and using it would break another stream's
+/// capture. False if the query fails. The stream's context must be current.
 bool is_capturing(StreamRef stream) noexcept;
 
-/// Whether it is being captured, or the driver does not say, because the capture of another stream forbids the question. The
-/// stream's context is current.
+/// True if the stream is being captured, or if the query fails, for example because of another stream's capture. The
+/// stream's context must be current.
 bool may_be_captured(StreamRef stream) noexcept;
 
-/// What a graph needs beside its operations. Its owners are released with it.
+/// The needs of a graph in addition to its operations. Destroying the object releases the owners.
 struct GraphNeeds {
     GraphNeeds() = default;
     ~GraphNeeds();
     GraphNeeds(GraphNeeds&&) = delete;
 
-    std::vector<Producer> producers;  ///< streams outside the capture, each once
-    bool own_stream = false;          ///< arrays of the graph are bound to the stream that captures it
+    std::vector<Producer> producers;  ///< streams outside the capture, without duplicates
+    bool own_stream = false;          ///< arrays of the graph are bound to the capturing stream
     std::vector<Owner> owners;
     CodeList code;
 };
 
-/// While it lives, what happens on the streams of one capture is noted in `needs`. One thread begins and ends
-/// it.
+/// While an object lives, operations on the streams of one capture are noted in `needs`. The same thread must begin and
+/// end the capture.
 class NotedCapture {
   public:
     NotedCapture(std::uint64_t id, GraphNeeds& needs);
     ~NotedCapture();
     NotedCapture(NotedCapture&&) = delete;
 
-    /// Whether any graph of ours is being captured.
+    /// Whether a bascule::Graph is being captured in any thread.
     static bool any() noexcept { return ongoing_.load(std::memory_order_relaxed) != 0; }
-    /// Whether the calling thread captures a graph of ours.
+    /// Whether the calling thread is capturing a bascule::Graph.
     static bool in_this_thread() noexcept;
 
   private:
@@ -73,13 +73,13 @@ class NotedCapture {
     inline static std::atomic<int> ongoing_{0};
 };
 
-/// The producers that an operation on `stream` is ordered with by records and waits: usually all. While the stream
-/// is being captured for a graph of ours, those outside the capture are given to the graph, which is ordered with
-/// them at each of its launches. Queries the driver only when a producer is another stream.
+/// The producers that an operation on `stream` is ordered with by event records and waits: usually all of them. While
+/// `stream` is being captured into a bascule::Graph, producers outside the capture go to the graph instead, whose
+/// launches are ordered with them. Queries the driver only if a producer is another stream.
 class ProducersToOrder {
   public:
-    /// Nothing has been issued when this throws: ArgumentError for a producer that is captured where `stream`
-    /// is not, or the other way round, with the argument's name from `signature` if there is one; CudaError.
+    /// Throws before anything is issued: ArgumentError if a producer is being captured and `stream` is not, or the
+    /// reverse (with the argument's name from `signature`, if given); CudaError.
     ProducersToOrder(StreamRef stream, std::span<const Producer> producers,
                      const Signature* signature = nullptr) {
         for (const Producer& producer : producers) {
@@ -89,9 +89,9 @@ class ProducersToOrder {
             return;
         }
     }
-    /// Empty where none of them is another stream.
+    /// Empty if all producers are `stream` itself.
     std::span<const Producer> get() const noexcept { return producers_; }
-    /// Whether the driver was asked, and nothing is being captured on `stream`.
+    /// True if the driver was queried and nothing is being captured on `stream`.
     bool found_no_capture() const noexcept { return found_no_capture_; }
 
   private:
@@ -99,24 +99,24 @@ class ProducersToOrder {
 
     std::span<const Producer> producers_;
     bool found_no_capture_ = false;
-    std::unique_ptr<std::vector<Producer>> inside_;  // null where producers_ are all of them
+    std::unique_ptr<std::vector<Producer>> inside_;  // null if producers_ contains all of them
 };
 
-/// True when `stream` is being captured for a graph of ours, which has taken the owners then, and owns the code. Need
-/// not be asked unless NotedCapture::any().
+/// Returns true if `stream` is being captured into a bascule::Graph, which has then taken the owners and the code. Call
+/// it only if NotedCapture::any().
 bool keep_for_graph(StreamRef stream, const Owners& owners, const CodeRef* code = nullptr) noexcept;
 
-/// Throws CudaError that begins with `what` when the host cannot wait for `stream` because of a capture: of
-/// the stream itself, or of a graph of ours by this thread.
+/// Throws CudaError that begins with `what` if the host cannot wait for `stream` because the stream is being captured,
+/// or because this thread is capturing a bascule::Graph.
 void require_no_capture(StreamRef stream, const char* what);
-/// The same when the host waits for more than a stream.
+/// The same for a wait for the whole device.
 void require_no_capture(Device device, const char* what);
 
-/// Throws CudaError when the host cannot wait for a device because other code captures one of its streams, as far as Bascule
-/// knows the stream: the driver would invalidate the capture.
+/// Throws CudaError if other code captures a stream of the device that Bascule knows. The driver would invalidate that
+/// capture if the host waited for the device.
 void require_no_capture_by_others(Device device);
 
-/// Throws CudaError when code cannot be loaded for a launch on `stream` because of a capture.
+/// Throws CudaError if a capture forbids loading code for a launch on `stream`.
 void require_loadable(std::optional<StreamRef> stream, const std::string& kernel);
 
 }  // namespace bascule

@@ -1,4 +1,4 @@
-// Events that an object owns.
+// Owned CUDA events.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace bascule {
 
-/// An event that this object owns. Move-only. Thread-safe: any thread may use it; destroy it on one.
+/// An event owned by this object. Move-only. Thread-safe: any thread may use it; destroy it in one.
 class Event {
   public:
     enum class Timing : std::uint8_t { off, on };
@@ -22,7 +22,7 @@ class Event {
 
     bool timed() const noexcept { return timing_ == Timing::on; }
 
-    /// Milliseconds from `start` to `end`, events of one device; both recorded with timing and finished.
+    /// The milliseconds from `start` to `end`. Both are events of one device, recorded with timing, and finished.
     /// Throws: CudaError.
     static float elapsed_ms(EventRef start, EventRef end);
 

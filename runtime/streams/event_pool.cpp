@@ -13,7 +13,7 @@ EventPool& EventPool::of(Device device) {
     EventPool* pool = slot.load(std::memory_order_acquire);
     if (pool != nullptr) [[likely]]
         return *pool;
-    auto* made = new EventPool(device);  // reachable for ever through `pools`
+    auto* made = new EventPool(device);  // never freed: reachable through `pools`
     if (slot.compare_exchange_strong(pool, made)) return *made;
     delete made;
     return *pool;
@@ -36,17 +36,17 @@ CUevent_st* EventPool::take() {
 }
 
 void EventPool::give_back(CUevent_st* event) noexcept {
-    if (Driver::lost_by_fork()) return;  // the lock may be held by a thread that the child lacks
+    if (Driver::lost_by_fork()) return;  // a thread that does not exist here may hold the lock
     try {
         const std::lock_guard lock(mutex_);
         idle_.push_back(event);
         return;
-    } catch (...) {  // no memory to remember it by
+    } catch (...) {  // out of memory
     }
     try {
         const ContextGuard context(device_.context());
         Driver::existing()->api().cuEventDestroy(event);
-    } catch (...) {  // the driver is gone, and the event with it
+    } catch (...) {  // the driver and its events are gone
     }
 }
 

@@ -1,4 +1,4 @@
-// The events that ordering and lifetime use: without timing, made once, used again and again.
+// Reusable events without timing, for ordering and lifetime.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace bascule {
 
-/// A device's idle events. Never destroyed: handles in flight may outlive everything else. Thread-safe.
+/// A device's idle events. Never destroyed, because handles may outlive everything else. Thread-safe.
 class EventPool {
   public:
     static EventPool& of(Device device);
 
-    /// An event for the caller alone; makes one where none is idle. Throws: CudaError.
+    /// Returns an idle event or makes a new one. The caller has exclusive use of it. Throws: CudaError.
     CUevent_st* take();
-    /// May be called as soon as its waits are enqueued.
+    /// Returns an event to the pool. Allowed as soon as its waits are enqueued.
     void give_back(CUevent_st* event) noexcept;
 
   private:
@@ -28,8 +28,8 @@ class EventPool {
     std::vector<CUevent_st*> idle_;
 };
 
-/// A thread's own idle event: most launches take and give back one at a time, and need no lock then. Plain
-/// data: what has a destructor would be asked at every use whether it was made yet.
+/// A thread's own idle event. Most launches take and return one at a time, and so need no lock. Trivially destructible,
+/// because a thread-local object with a destructor is checked for initialization at each access.
 struct IdleEvent {
     enum class State : std::uint8_t { fresh, returned_at_end, over };
     CUevent_st* event = nullptr;
@@ -37,9 +37,8 @@ struct IdleEvent {
     State state = State::fresh;
 };
 
-/// An event without timing, taken from its device's pool and given back when this goes.
-/// A wait takes an event's state at the call, so an event may be used again as soon as its waits are
-/// enqueued. For one thread, which makes and destroys it.
+/// An event without timing from its device's pool, returned on destruction. A wait uses the event's state at the time of the
+/// call, so an event may be reused as soon as its waits are enqueued. One thread creates and destroys the object.
 class PooledEvent {
   public:
     explicit PooledEvent(Device device);
@@ -50,7 +49,7 @@ class PooledEvent {
   private:
     CUevent_st* native_;
     Device device_;
-    IdleEvent& idle_;  // found once
+    IdleEvent& idle_;  // cached: finding it costs a call
 };
 
 }  // namespace bascule

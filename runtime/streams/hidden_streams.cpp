@@ -13,10 +13,10 @@ namespace {
 struct HiddenStreams {
     std::mutex mutex;
     std::vector<StreamRef> streams;
-    std::atomic<std::size_t> count{0};  // of them; read without the lock
+    std::atomic<std::size_t> count{0};  // number of streams; read without the lock
 };
 
-HiddenStreams& hidden_streams() { return never_destroyed<HiddenStreams>(); }  // destructors at exit ask
+HiddenStreams& hidden_streams() { return never_destroyed<HiddenStreams>(); }  // used by destructors at exit
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void hide_stream(StreamRef stream) {
 }
 
 void give_out_handle(StreamRef stream) noexcept {
-    // A child may lack the thread that holds the lock.
+    // In a forked child, a thread that does not exist may hold the lock.
     if (stream.handle() <= 2 || Driver::lost_by_fork()) return;
     HiddenStreams& hidden = hidden_streams();
     if (hidden.count.load(std::memory_order_relaxed) == 0) return;

@@ -1,4 +1,4 @@
-// Streams whose handle only Bascule has.
+// Streams whose handle only Bascule knows.
 #pragma once
 
 #include <atomic>
@@ -8,18 +8,18 @@
 
 namespace bascule {
 
-/// Other code cannot begin to capture a hidden stream, so operations on it need not query the driver for that. The caller
-/// promises that each use of its handle by others begins with `give_out_handle`. The streams of C++ programs are not hidden:
-/// their handles are public. Throws where there is no memory.
+/// Marks a stream as hidden. Other code cannot capture it, so operations on it need not query the driver. The caller
+/// must call `give_out_handle` before other code gets the handle. Streams of C++ programs are not hidden, because their
+/// handles are public. Throws std::bad_alloc.
 void hide_stream(StreamRef stream);
-/// Others have the stream's handle from now on and may capture it: each operation that hands owners over queries the driver.
-/// Does nothing for a stream that is not hidden.
+/// Records that other code has the handle and may capture the stream. From now on, each operation with owners queries
+/// the driver. Does nothing if the stream is not hidden.
 void give_out_handle(StreamRef stream) noexcept;
 
-/// False for hidden streams and for the legacy default stream, which no capture takes.
+/// False for hidden streams and for the legacy default stream, which cannot be captured.
 bool may_be_captured_by_others(StreamRef stream) noexcept;
 
-/// Counts streams that are no longer hidden: what was known of hidden ones holds until it changes.
+/// Counts streams that were given out. Cached facts about hidden streams are valid until it changes.
 inline std::atomic<std::uint64_t> streams_shown{0};
 
 }  // namespace bascule

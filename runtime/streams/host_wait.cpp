@@ -1,5 +1,5 @@
-// The host waits for a stream, an event or a device, or queries whether one is finished. Then owners are released, launches
-// are taken off the history, and races that were found are raised. Streams wait for events, which are recorded on streams.
+// Waits of the host for a stream, an event or a device, and queries. After them, owners are released, launches leave
+// the history, and races are raised. Also the waits of streams for events, and the recording of events.
 #include <fmt/format.h>
 
 #include <bascule/runtime/driver/driver.hpp>
@@ -16,16 +16,16 @@
 namespace bascule {
 namespace {
 
-/// Tells the observers after a wait for everything that was enqueued before `mark`.
+/// Tells the observers that everything enqueued before `mark` has finished.
 template <auto function, class Waited>
 void tell_finished(const Waited& waited, KeptMark mark, const DriverResult& code) noexcept {
     if (code == CUDA_SUCCESS || loses_context(code))
         tell_observers<function>(waited, mark, code != CUDA_SUCCESS);
 }
 
-/// In a thread that is watched, an event of the whole context tells when nothing is left to wait for, on streams of other
-/// libraries too. A driver before CUDA 12.5 has none: there another thread waits, which costs some 20 us. The device's
-/// context is current.
+/// In a watched thread, an event of the whole context reports when all its work has finished, also on other libraries'
+/// streams. Drivers before CUDA 12.5 have no such event: another thread then waits, which costs some 20 us. The
+/// device's context must be current.
 DriverResult wait_for_context(const Driver& driver, Device device) {
     const DriverFunctions& api = driver.api();
     if (!waits_are_watched()) return api.cuCtxSynchronize();
@@ -40,7 +40,7 @@ DriverResult wait_for_context(const Driver& driver, Device device) {
     }
 #endif
     return wait_watched_elsewhere("a device", [&api, context = device.context()] {
-        api.cuCtxSetCurrent(context);  // another thread's
+        api.cuCtxSetCurrent(context);  // this runs in another thread
         return api.cuCtxSynchronize();
     });
 }
@@ -63,7 +63,7 @@ void StreamRef::synchronize() const {
     tell_finished<&StreamObserver::stream_finished>(*this, mark, code);
     resets.check("waiting for a stream");
     if (code == CUDA_SUCCESS) return raise_races();
-    const ContextGuard context(device_.context());  // the error names its device
+    const ContextGuard context(device_.context());  // so that an error names its device
     driver.check(code, native(), "waiting for what was enqueued");
 }
 
@@ -90,7 +90,7 @@ void StreamRef::wait(EventRef event) const {
     const ContextGuard context(device_.context());
     driver.check(driver.api().cuStreamWaitEvent(native(), event.native(), CU_EVENT_WAIT_DEFAULT), native(),
                  "waiting for an event");
-    // An event of a capture that another library began takes the stream into it.
+    // Waiting for an event of another library's capture adds the stream to that capture.
     if (!may_be_captured_by_others(*this) && capture_of(*this).status == CaptureState::Status::active)
         give_out_handle(*this);
     tell_observers<&StreamObserver::event_awaited>(*this, event);
@@ -129,7 +129,7 @@ void EventRef::synchronize() const {
 }
 
 void synchronize(Device device) {
-    if (!device.is_active()) return;  // nothing was ever enqueued there
+    if (!device.is_active()) return;  // no context, so nothing was ever enqueued
     require_no_capture(device, "synchronize");
     require_no_capture_by_others(device);
     const ShownCall call(WaitingCall::synchronize,
@@ -146,7 +146,7 @@ void synchronize(Device device) {
     tell_finished<&StreamObserver::device_finished>(device, mark, code);
     resets.check("waiting for the device");
     if (code == CUDA_SUCCESS) return raise_races();
-    const ContextGuard context(device.context());  // the error names its device
+    const ContextGuard context(device.context());  // so that an error names its device
     driver.check(code, "waiting for the device");
 }
 

@@ -1,4 +1,4 @@
-// What other parts of the runtime do when streams are waited for, given out or destroyed.
+// Callbacks for other parts of the runtime when streams are waited for, given out or destroyed.
 #pragma once
 
 #include <array>
@@ -12,42 +12,42 @@
 
 namespace bascule {
 
-/// A call that a trace or a profiler shows: the host waits, or a stream is told to wait for another.
+/// A call that a trace or a profiler shows: a wait of the host, or of one stream for another.
 enum class WaitingCall : std::uint8_t { synchronize, wait };
 
-/// The functions of one part. One that is null is not called.
+/// The callbacks of one part. Null functions are not called.
 struct StreamObserver {
-    /// The host has waited for what was handed over before `mark`, on the stream or on every stream of the device. `lost`:
-    /// the wait failed because the context was lost; nothing of it runs any more.
+    /// The host has waited for operations before `mark`, on the stream or on all streams of the device. `lost`: the
+    /// wait failed because the context was lost, so no work runs any more.
     void (*stream_finished)(StreamRef stream, KeptMark mark, bool lost) noexcept = nullptr;
     void (*device_finished)(Device device, KeptMark mark, bool lost) noexcept = nullptr;
-    /// Others have the stream's handle from now on.
+    /// Other code is about to get the stream's handle.
     void (*handle_given_out)(StreamRef stream) noexcept = nullptr;
     /// The stream is about to be destroyed.
     void (*stream_ends)(StreamRef stream) noexcept = nullptr;
 
-    /// Later work on `waiting` comes after what `awaited` has now, or after what `event` marks.
+    /// Later work on `waiting` waits for the work enqueued so far on `awaited`, or for `event`.
     void (*stream_waits)(StreamRef waiting, StreamRef awaited) = nullptr;
     void (*event_awaited)(StreamRef waiting, EventRef event) = nullptr;
     void (*event_recorded)(EventRef event, StreamRef stream) = nullptr;
-    /// Around a call that is shown; `end_call` is given what `begin_call` returned.
+    /// Called before and after a shown call. `end_call` gets what `begin_call` returned.
     void* (*begin_call)(WaitingCall call, std::string name) = nullptr;
     void (*end_call)(void* begun) noexcept = nullptr;
 };
 
-/// The parts that observe, in the order in which they are told.
+/// The parts that observe, in the order in which they are called.
 enum class ObservingPart : std::uint8_t { faults, lifetime, memory, staging, trace };
 
 namespace detail {
 inline constinit std::array<std::atomic<const StreamObserver*>, 5> stream_observers{};
 }
 
-/// From now on, for the whole process; `observer` lives as long. Thread-safe.
+/// Sets the observer of one part for the whole process. `observer` must have static storage. Thread-safe.
 inline void set_stream_observer(ObservingPart part, const StreamObserver& observer) noexcept {
     detail::stream_observers[static_cast<std::size_t>(part)].store(&observer, std::memory_order_release);
 }
 
-/// tell_observers<&StreamObserver::stream_ends>(stream) calls that function of every part that has it.
+/// `tell_observers<&StreamObserver::stream_ends>(stream)` calls that function of all observers that have it.
 template <auto function, class... Arguments>
 void tell_observers(const Arguments&... arguments) {
     for (const auto& slot : detail::stream_observers) {
@@ -56,10 +56,10 @@ void tell_observers(const Arguments&... arguments) {
     }
 }
 
-/// Shows a call from here to the end of the scope. Costs a test while nothing is watched.
+/// Shows a call from construction to the end of the scope. Costs one test while nothing is recorded.
 class ShownCall {
   public:
-    /// `describe` returns the name of the call, and is called only where it is shown.
+    /// `describe` returns the call's name. It is called only if the call is shown.
     template <class Describe>
     ShownCall(WaitingCall call, const Describe& describe) {
         if (watches(Watch::record) || watches(Watch::ranges)) [[unlikely]]

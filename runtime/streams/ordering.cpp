@@ -1,5 +1,5 @@
-// The waits around a launch. Nothing is stored by a stream's handle, because handles are used again, and nothing is
-// assumed about its flags: only a producer that is the launch's own stream needs no wait.
+// The waits before and after a launch. Nothing is stored per stream handle, because handles are reused, and nothing is
+// assumed about stream flags: only a producer that is the launch's own stream needs no wait.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
                                             doubtful_name_of_stream(producer.stream), producer.argument + 1));
 }
 
-/// The event belongs to the producer's context.
+/// Records `event`, which belongs to the producer's context.
 void mark(const Driver& driver, const Producer& producer, StreamRef theirs, EventRef event) {
     const DriverResult recorded = driver.api().cuEventRecord(event.native(), theirs.native());
     if (recorded != CUDA_SUCCESS) [[unlikely]]
@@ -58,7 +58,7 @@ void make_wait(const Driver& driver, StreamRef theirs, EventRef fence, const Pro
     }
 }
 
-/// The producers' next work comes after what `stream` has now.
+/// Tells the observers that the producers' later work waits for the work enqueued so far on `stream`.
 [[gnu::cold, gnu::noinline]] void note_order(StreamRef stream, std::span<const Producer> producers) {
     for (const Producer& producer : producers) {
         if (needs_wait(producer, stream))
@@ -96,8 +96,8 @@ void order_producers_after(StreamRef stream, std::span<const Producer> producers
             }
         }
     } catch (...) {
-        // The producers may overwrite what the kernel reads: control does not return before it is done. When
-        // this fails too the context is lost and nothing runs any more.
+        // The producers may overwrite what the kernel reads, so wait for the kernel before returning. If this fails
+        // too, the context is lost and nothing runs any more.
         driver.api().cuStreamSynchronize(stream.native());
         throw;
     }

@@ -1,5 +1,5 @@
-// Which streams wait for which: the launch for its producers, the producers for the launch.
-// The rules are numbered in runtime/streams/ORDER.md.
+// Decides which streams wait for which: the launch for its producers, then the producers for the launch.
+// runtime/streams/ORDER.md numbers the rules.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace bascule {
 
-/// Why an operation goes to its stream.
+/// Why an operation uses its stream.
 enum class StreamChoice : std::uint8_t { given, current, common_producer, device_default };
 
-/// The first of these that exists: the stream given, the current one, the one that every array names.
+/// The first that exists of: the given stream, the current stream, the stream that all arrays name.
 inline StreamChoice how_chosen(const std::optional<StreamRef>& given, const std::optional<StreamRef>& current,
                                std::optional<std::uint64_t> common_producer) noexcept {
     if (given) return StreamChoice::given;
@@ -22,22 +22,22 @@ inline StreamChoice how_chosen(const std::optional<StreamRef>& given, const std:
     return common_producer ? StreamChoice::common_producer : StreamChoice::device_default;
 }
 
-/// The stream of an operation: the one given; else the current one; else, if every array names one and the
-/// same, that; else the device's default stream.
+/// The stream of an operation: the given stream; else the current stream; else the stream that all arrays name; else
+/// the device's default stream.
 inline StreamRef choose_stream(const std::optional<StreamRef>& given, const std::optional<StreamRef>& current,
                                std::optional<std::uint64_t> common_producer, Device device) noexcept {
-    if (given) return *given;  // as how_chosen says
+    if (given) return *given;  // in the order of how_chosen
     if (current) return *current;
     if (common_producer) return {*common_producer, device};
     return StreamRef::device_default(device);
 }
 
-/// Whether the producer's stream is one of `stream`'s device.
+/// Whether the producer's stream belongs to the device of `stream`.
 inline bool same_device(const Producer& producer, StreamRef stream) noexcept {
     return producer.device < 0 || producer.device == stream.device().ordinal();
 }
 
-/// Whether an operation on `stream` waits for this producer, and the producer for it: unless it is that
+/// True if an operation on `stream` must wait for this producer, and the producer for it: if it is another
 /// stream.
 inline bool needs_wait(const Producer& producer, StreamRef stream) noexcept {
     return !same_device(producer, stream) || StreamRef(producer.stream, stream.device()) != stream;
@@ -48,7 +48,7 @@ inline StreamRef stream_of(const Producer& producer, StreamRef stream) {
     return {producer.stream, same_device(producer, stream) ? stream.device() : Device(producer.device)};
 }
 
-/// The streams of one or two arrays, equal ones once.
+/// The producers of one or two arrays, without duplicates.
 class ProducerPair {
   public:
     void add(const Producer& producer) noexcept {
@@ -61,12 +61,13 @@ class ProducerPair {
     std::size_t count_ = 0;
 };
 
-/// Later work on `stream` waits for what each producer has enqueued so far: one record and one wait for each stream
-/// other than `stream`. Throws: CudaError; nothing was launched then.
+/// Makes later work on `stream` wait for the work enqueued so far on each producer, with one record and one wait for
+/// each stream other than `stream`. Throws: CudaError; the caller must not launch then.
 void wait_for_producers(StreamRef stream, std::span<const Producer> producers);
 
-/// Later work on each producer waits for what `stream` has enqueued so far: one record, and one wait for each producer.
-/// When that fails the host waits for `stream` before this throws CudaError: work is never left unordered.
+/// Makes later work on each producer wait for the work enqueued so far on `stream`, with one record and one wait for
+/// each producer. If that fails, the host waits for `stream` before this throws CudaError, so that work is never left
+/// unordered.
 void order_producers_after(StreamRef stream, std::span<const Producer> producers);
 
 }  // namespace bascule

@@ -1,4 +1,4 @@
-// An owner: something that is kept until the device has finished with its memory.
+// Owners: objects that are kept until the device no longer uses their memory.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,14 @@
 
 namespace bascule {
 
-/// Something to keep. `release` releases several at once, because it takes whatever lock they need (Python's: the
-/// GIL).
+/// An object to keep. `release` releases several at once, under whatever lock it needs (the GIL for Python objects).
 struct Owner {
     void* object = nullptr;
     void (*release)(void* const* objects, std::size_t count) noexcept = nullptr;
-    std::uint64_t bytes = 0;  ///< of memory that goes with it, as far as is known
+    std::uint64_t bytes = 0;  ///< size of its memory, if known
 };
 
-/// The owners of an operation, or of several at once, which are released in the same way. Borrows the list of them.
+/// The owners of one or more operations, all with the same `release`. Borrows the list.
 struct Owners {
     Owners() = default;
     Owners(const Owner& owner) noexcept : Owners(&owner.object, 1, owner.release, owner.bytes) {}
@@ -31,15 +30,16 @@ struct Owners {
 
     void* const* objects = nullptr;
     std::size_t count = 0;
-    /// So many more follow in `objects`. Their memory is given back in the order of a stream that comes after the operation, so
-    /// only a graph that captures the operation owns them: `retain` makes it an owner, whom `release` ends.
+    /// This many more objects follow in `objects`. Their memory is freed in the order of a stream that waits for the
+    /// operation, so only a graph that captures the operation has to own them: `retain` turns them into owners, which
+    /// `release` releases.
     std::size_t borrowed = 0;
     void (*retain)(void* const* objects, std::size_t count) noexcept = nullptr;
     decltype(Owner::release) release = nullptr;
-    std::uint64_t bytes = 0;       ///< of memory that goes with all of them, as far as is known
-    std::uint32_t operations = 1;  ///< that have used them on the stream since they were handed over last
+    std::uint64_t bytes = 0;       ///< size of the memory of all owners, if known
+    std::uint32_t operations = 1;  ///< that have used them on the stream since the last call with them
 
-    /// Of an operation whose owners, and whose code, the caller hands over later.
+    /// For an operation whose owners and code the caller passes on later.
     static Owners handed_over_later() noexcept {
         Owners none;
         none.operations = 0;
@@ -47,19 +47,19 @@ struct Owners {
     }
 };
 
-/// For objects that were made with `new`.
+/// A release function for objects made with `new`.
 template <class T>
 void delete_owners(void* const* objects, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) delete static_cast<T*>(objects[i]);
 }
 
-/// Releases all of them. No lock of ours is held: any code may run.
+/// Releases all owners. The caller must hold no lock, because any code may run.
 inline void release(const Owners& owners) noexcept {
     if (owners.count != 0) owners.release(owners.objects, owners.count);
 }
 
-/// Those of an operation that a graph has captured, which owns the borrowed ones too once they were taken. No lock of ours is
-/// held meanwhile.
+/// The owners of a captured operation. The graph also owns the borrowed ones after `taken`. The caller must hold no
+/// lock when this is destroyed.
 class OwnersForGraph {
   public:
     explicit OwnersForGraph(const Owners& owners) noexcept : all_(owners), borrowed_(owners.borrowed) {
@@ -82,20 +82,20 @@ inline void release(const std::vector<Owner>& owners) noexcept {
     for (const Owner& owner : owners) owner.release(&owner.object, 1);
 }
 
-/// Adds them to a list. Throws where there is no memory; then none was added.
+/// Appends the owners to a list. If it throws std::bad_alloc, none was added.
 inline void append(std::vector<Owner>& list, const Owners& owners) {
     list.reserve(list.size() + owners.count);
     for (std::size_t i = 0; i < owners.count; ++i) list.push_back({owners.objects[i], owners.release});
 }
 
-/// Code that an operation uses. The caller that issues the operation owns it meanwhile; a graph that captures the operation locks
-/// this. Empty for code that is never unloaded.
+/// A reference to code that an operation uses. The caller owns the code while it issues the operation; a graph that
+/// captures the operation locks the reference. Empty for code that is never unloaded.
 using CodeRef = std::weak_ptr<const void>;
 
-/// Code that a graph owns, each once.
+/// The code that a graph owns, without duplicates.
 class CodeList {
   public:
-    /// Throws where there is no memory; then it was not added.
+    /// Throws std::bad_alloc without adding the code.
     void add(const CodeRef* code) {
         std::shared_ptr<const void> owned = code == nullptr ? nullptr : code->lock();
         if (owned != nullptr && std::find(all_.begin(), all_.end(), owned) == all_.end())
@@ -106,15 +106,15 @@ class CodeList {
     std::vector<std::shared_ptr<const void>> all_;
 };
 
-/// A moment in the order in which owners were handed over.
+/// A position in the global order of operations.
 using KeptMark = std::uint64_t;
 
 namespace detail {
 inline std::atomic<KeptMark> newest_mark{0};
 }  // namespace detail
 
-/// The mark of the newest operation. Taken before a synchronisation, so that what another thread enqueues
-/// meanwhile is not taken for finished.
+/// The mark of the newest operation. Read it before a synchronization, so that operations that another thread enqueues
+/// meanwhile do not count as finished.
 inline KeptMark kept_so_far() noexcept { return detail::newest_mark.load(std::memory_order_relaxed); }
 
 }  // namespace bascule

@@ -19,7 +19,7 @@
 namespace bascule {
 namespace {
 
-/// The driver clamps priorities silently, which would hide a mistake.
+/// Refuses priorities that the driver would silently clamp, which would hide a mistake.
 void check_priority(Device device, int priority) {
     if (priority == 0) return;
     const PriorityRange range = priorities_of(device);
@@ -30,7 +30,7 @@ void check_priority(Device device, int priority) {
            priority, device.ordinal(), range.least_urgent, range.most_urgent);
 }
 
-/// Destroys a stream when its last user is gone.
+/// Destroys a CUDA stream when its last user releases it.
 class OwnedStream {
   public:
     OwnedStream(CUstream native, Device device) noexcept : native_(native), device_(device) {}
@@ -44,13 +44,13 @@ class OwnedStream {
     Device device_;
 };
 
-/// The streams that live, by handle.
+/// Existing streams by handle.
 struct OwnedStreams {
     std::mutex mutex;
     std::unordered_map<CUstream, std::weak_ptr<OwnedStream>> all;
 };
 
-OwnedStreams& owned_streams() { return never_destroyed<OwnedStreams>(); }  // destructors at exit use it
+OwnedStreams& owned_streams() { return never_destroyed<OwnedStreams>(); }  // used by destructors at exit
 
 OwnedStream::~OwnedStream() {
     if (Driver::lost_by_fork()) return;
@@ -79,7 +79,7 @@ std::vector<LivingStream> living_streams() {
         std::shared_ptr<OwnedStream> owner = weak.lock();
         if (owner == nullptr) continue;
         const StreamRef stream(reinterpret_cast<std::uint64_t>(native), owner->device());
-        found.push_back({stream, std::move(owner)});  // the last owner must not go while the lock is held
+        found.push_back({stream, std::move(owner)});  // released by the caller, without the lock
     }
     return found;
 }

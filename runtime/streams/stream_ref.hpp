@@ -1,4 +1,4 @@
-// Streams and events that are owned elsewhere, as small values.
+// Non-owning references to streams and events.
 #pragma once
 
 #include <atomic>
@@ -13,14 +13,14 @@ namespace bascule {
 
 class EventRef;
 
-/// Which of the two default streams is used where no stream is named.
+/// The default stream that is used if no stream is named.
 enum class DefaultStream : std::uint8_t { legacy, per_thread };
 
 namespace detail {
 inline std::atomic<DefaultStream> default_stream{DefaultStream::legacy};
 }
 
-/// For the whole process, from now on; legacy at first.
+/// Sets the default stream for the whole process. Initially legacy.
 inline void set_default_stream(DefaultStream which) noexcept {
     detail::default_stream.store(which, std::memory_order_relaxed);
 }
@@ -28,17 +28,17 @@ inline DefaultStream default_stream_kind() noexcept {
     return detail::default_stream.load(std::memory_order_relaxed);
 }
 
-/// A stream that is owned elsewhere, or one of the default streams. A small value.
+/// A stream owned elsewhere, or a default stream. A small value.
 class StreamRef {
   public:
-    /// `handle` is a CUstream as an integer; 0 and 1 are the legacy default stream, 2 the calling thread's.
+    /// `handle` is a CUstream as an integer: 0 and 1 are the legacy default stream, 2 is the calling thread's.
     StreamRef(std::uint64_t handle, Device device) noexcept
         : handle_(handle == 0 ? 1 : handle), device_(device) {}
 
     static StreamRef legacy_default(Device device = Device::current()) noexcept { return {1, device}; }
     static StreamRef per_thread_default(Device device = Device::current()) noexcept { return {2, device}; }
 
-    /// The one that set_default_stream has chosen.
+    /// The default stream that set_default_stream selected.
     static StreamRef device_default(Device device = Device::current()) noexcept {
         return {default_stream_kind() == DefaultStream::legacy ? 1U : 2U, device};
     }
@@ -49,15 +49,15 @@ class StreamRef {
     CUctx_st* context() const { return device_.context(); }
     bool operator==(const StreamRef&) const = default;
 
-    /// The host waits for everything enqueued so far, and releases what was kept for it. Throws: CudaError.
+    /// Waits on the host for everything enqueued so far, and releases what was kept for it. Throws: CudaError.
     void synchronize() const;
-    /// True when everything enqueued so far has finished. Throws: CudaError.
+    /// True if everything enqueued so far has finished. Throws: CudaError.
     bool query() const;
-    /// Before a call in which the driver waits for the stream, where no signal can end the wait: where the calling thread's waits
-    /// can be ended (wait_watch.hpp), it waits here instead. `what` is waited for. The context is current. Throws:
-    /// WaitInterrupted.
+    /// Call this before a driver call that waits for the stream and that a signal cannot interrupt. If the calling
+    /// thread's waits can be interrupted (wait_watch.hpp), it waits here instead. `what` describes the wait in errors.
+    /// The context must be current. Throws: WaitInterrupted.
     void finish_before_blocking_call(const char* what) const;
-    /// Later work here waits for `event`; the host does not. Throws: CudaError.
+    /// Makes later work on this stream wait for `event`; the host does not wait. Throws: CudaError.
     void wait(EventRef event) const;
 
   private:
@@ -65,8 +65,7 @@ class StreamRef {
     Device device_;
 };
 
-/// An event that is owned elsewhere. A small value. The driver is asked about it with its device's context current, in
-/// any thread.
+/// An event owned elsewhere. A small value. Any thread may use it: its functions make the device's context current.
 class EventRef {
   public:
     EventRef(CUevent_st* native, Device device) noexcept : native_(native), device_(device) {}
@@ -74,11 +73,11 @@ class EventRef {
     Device device() const noexcept { return device_; }
     std::uint64_t handle() const noexcept { return reinterpret_cast<std::uint64_t>(native_); }
 
-    /// Marks the work enqueued on `stream`, one of its device, so far. Throws: CudaError.
+    /// Marks the work enqueued so far on `stream`, a stream of the event's device. Throws: CudaError.
     void record(StreamRef stream) const;
-    /// True when the work it marks has finished, and when it was never recorded. Throws: CudaError.
+    /// True if the marked work has finished, or if the event was never recorded. Throws: CudaError.
     bool query() const;
-    /// The host waits for the work it marks. Throws: CudaError.
+    /// Waits on the host for the marked work. Throws: CudaError.
     void synchronize() const;
 
   private:
@@ -86,11 +85,11 @@ class EventRef {
     Device device_;
 };
 
-/// The host waits until every stream of `device` is finished. Throws: CudaError.
+/// Waits on the host for all streams of `device`. Throws: CudaError.
 void synchronize(Device device = Device::current());
 
-/// Before the host uses memory that may be managed. Where `device` does not share it with the host while kernels
-/// run, the host waits for all devices that were used. Throws: CudaError, also during a capture.
+/// Call this before the host uses memory that may be managed. If the host may not access the managed memory of `device`
+/// while kernels run, waits for all devices in use. Throws: CudaError, also during a capture.
 void wait_for_managed_memory(Device device);
 
 }  // namespace bascule

@@ -21,7 +21,7 @@ constexpr milliseconds between_questions{100};
 
 std::atomic<const WaitWatch*> the_watch{nullptr};
 
-/// One wait: when it began, and when it is asked about next.
+/// One wait: its start, and the time of the next check for an interruption.
 class WatchedWait {
   public:
     explicit WatchedWait(const char* what) noexcept : what_(what) {}
@@ -35,7 +35,7 @@ class WatchedWait {
         next_question_ = Clock::now() + between_questions;
     }
 
-    /// Short waits spin, as the driver's do; long ones last at most a sixty-fourth longer.
+    /// Short waits spin, as the driver does. Long ones last at most 1/64 longer than necessary.
     void pause() const {
         const auto waited = Clock::now() - begin_;
         if (waited < milliseconds(1)) {
@@ -51,12 +51,12 @@ class WatchedWait {
     Clock::time_point next_question_ = begin_ + between_questions;
 };
 
-/// A thread that waits for others, one wait after the other. Threads that wait for ever are left to it.
+/// A thread that runs blocking waits for other threads, one after another. A wait that never ends keeps it for ever.
 class Helper {
   public:
     using Work = std::function<void()>;
 
-    /// Runs `work` on an idle helper, or on a new one. Throws where there is no thread.
+    /// Runs `work` on an idle helper or on a new one. Throws if no thread can be started.
     static void run(Work work) {
         Helper* helper = nullptr;
         {
@@ -65,7 +65,7 @@ class Helper {
             if (helper != nullptr) idle().newest = helper->next_;
         }
         if (helper == nullptr) {
-            helper = new Helper;  // lives as long as its thread, to the end of the process
+            helper = new Helper;  // lives until the process ends, like its thread
             std::thread([helper] { helper->serve(); }).detach();
         }
         {
@@ -81,7 +81,7 @@ class Helper {
         Helper* newest = nullptr;
     };
     static Idle& idle() {
-        static auto* made = new Idle;  // threads use it to the end
+        static auto* made = new Idle;  // never destroyed, because the threads use it until the end
         return *made;
     }
 
@@ -102,7 +102,7 @@ class Helper {
     std::mutex mutex_;
     std::condition_variable wanted_;
     Work work_;
-    Helper* next_ = nullptr;  // of the idle ones
+    Helper* next_ = nullptr;  // in the list of idle helpers
 };
 
 }  // namespace

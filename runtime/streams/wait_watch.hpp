@@ -1,4 +1,4 @@
-// Waiting for a GPU in a way that a signal can end.
+// Waits for a GPU that a signal can interrupt.
 #pragma once
 
 #include <functional>
@@ -8,34 +8,34 @@
 
 namespace bascule {
 
-/// How threads wait for a GPU; the emulated device has a way of its own (BasculeEmulatedInterrupt). Python's bindings
-/// have one, because Python handles signals in its main thread alone, and not while that is inside the driver.
+/// Lets waits for a GPU be interrupted. The emulated device has its own way (BasculeEmulatedInterrupt). The Python bindings
+/// set one, because Python runs signal handlers only in its main thread, and not while that is inside the driver.
 struct WaitWatch {
-    /// Whether the calling thread is to be asked while it waits.
+    /// Whether the calling thread's waits can be interrupted.
     bool (*watches_this_thread)() noexcept;
-    /// Asked in the waiting thread about every 100 ms, with no lock held. True ends the wait.
+    /// Called in the waiting thread about every 100 ms, with no lock held. True ends the wait.
     bool (*is_interrupted)() noexcept;
 };
 
-/// From now on all threads wait like this. `watch` lives as long as the process.
+/// Sets how all threads wait from now on. `watch` must have static storage.
 void set_wait_watch(const WaitWatch& watch) noexcept;
 
-/// Whether the calling thread's waits can be ended.
+/// Whether the calling thread's waits can be interrupted.
 bool waits_are_watched() noexcept;
 
-/// The wait was ended. What was enqueued goes on.
+/// The wait was interrupted. The enqueued work continues.
 class WaitInterrupted : public Error {
   public:
     using Error::Error;
 };
 
-/// The result of a wait whose end `query` tells: CUDA_ERROR_NOT_READY until then. `wait` returns it, at once then. `what`
-/// is waited for. Throws: WaitInterrupted.
+/// Waits while `query` returns CUDA_ERROR_NOT_READY, then returns the result of `wait`, which no longer blocks. `what`
+/// describes the wait in errors. Throws: WaitInterrupted.
 DriverResult wait_watched(const char* what, const std::function<DriverResult()>& query,
                           const std::function<DriverResult()>& wait);
 
-/// The same where no query tells the end, in a thread that is watched: `wait` runs on another one, which goes on when the
-/// wait is ended. It owns what it uses.
+/// The same if there is no `query`: in a watched thread, `wait` runs on another thread and continues there after an
+/// interruption. It must own what it uses.
 DriverResult wait_watched_elsewhere(const char* what, std::function<DriverResult()> wait);
 
 }  // namespace bascule

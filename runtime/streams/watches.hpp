@@ -1,5 +1,4 @@
-// What is done with every launch beside launching it. It is one word, so that a launch which nothing watches tests all
-// of it at once.
+// Flags for extra work at every launch. They are one word, so that a launch tests all of them at once.
 #pragma once
 
 #include <atomic>
@@ -10,7 +9,7 @@ enum class Watch : unsigned {
     synchronise = 1,  ///< the host waits for each launch: launch_history.hpp
     record = 2,       ///< a trace is being recorded: recorder.hpp
     ranges = 4,       ///< a profiler is told what runs: traced_call.hpp
-    hooks = 8,        ///< the program is called for each launch: launch_hooks.hpp
+    hooks = 8,        ///< a function of the program is called for each launch: launch_hooks.hpp
 };
 
 namespace detail {
@@ -23,7 +22,7 @@ inline bool watches(Watch which) noexcept {
     return (detail::watches.load(std::memory_order_relaxed) & static_cast<unsigned>(which)) != 0;
 }
 
-/// For the whole process, from now on. Returns whether it was on.
+/// Sets or clears a flag for the whole process. Returns the previous state.
 inline bool set_watch(Watch which, bool on) noexcept {
     const auto bit = static_cast<unsigned>(which);
     return ((on ? detail::watches.fetch_or(bit) : detail::watches.fetch_and(~bit)) & bit) != 0;

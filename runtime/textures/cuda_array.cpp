@@ -15,7 +15,7 @@
 namespace bascule {
 namespace {
 
-/// As the driver counts them: an array without a height has one dimension.
+/// Extents as the driver counts them: an array with height 0 is one-dimensional.
 struct Extents {
     std::size_t width = 0, height = 0, depth = 0;
 
@@ -54,7 +54,7 @@ Extents extents_of(const Dimensions& texels, const CudaArrayOptions& options) {
     return {extent(0), axes > 1 ? extent(1) : 0, axes > 2 ? extent(2) : 0};
 }
 
-/// The attributes that bound the extents of a kind of arrays; 0 for an extent that it lacks.
+/// The device attributes that limit the extents of one kind of array; 0 for an extent that the kind lacks.
 struct Bounds {
     CUdevice_attribute width, height, depth;
 };
@@ -80,7 +80,7 @@ constexpr CUdevice_attribute none{};
                 CU_DEVICE_ATTRIBUTE_MAXIMUM_##kind##CUBEMAP_LAYERED_LAYERS                                \
         }                                                                                                 \
     }
-/// By kind: plain ones by their dimensions, layered ones, a cube, layers of cubes.
+/// Limits by kind: plain arrays by number of dimensions, layered arrays, cubes, layered cubes.
 constexpr Bounds texture_bounds[] = BASCULE_BOUNDS(TEXTURE);
 constexpr Bounds surface_bounds[] = BASCULE_BOUNDS(SURFACE);
 #undef BASCULE_BOUNDS
@@ -91,7 +91,7 @@ std::size_t kind_of(const Extents& extents, const CudaArrayOptions& options) {
     return extents.height == 0 ? 0 : extents.depth == 0 ? 1 : 2;
 }
 
-/// The driver would say "invalid argument".
+/// Checks the limits with a better message than the driver's "invalid argument".
 void check_bounds(const Extents& extents, const CudaArrayOptions& options, const Dimensions& shape,
                   Device device) {
     const std::size_t kind = kind_of(extents, options);
@@ -123,7 +123,7 @@ unsigned flags_of(const CudaArrayOptions& options) {
            (options.gather ? CUDA_ARRAY3D_TEXTURE_GATHER : 0u);
 }
 
-/// What keeps an object alive until an operation has finished.
+/// Makes an owner that keeps `object` alive until an operation has finished.
 template <class T>
 Owner owner_of(const std::shared_ptr<T>& object) {
     using Kept = std::shared_ptr<T>;
@@ -182,7 +182,7 @@ struct CudaArray::State {
     std::size_t bytes() const noexcept {
         return extents.width * extents.rows() * extents.slices() * format.bytes();
     }
-    /// Of the whole array; the other end is missing.
+    /// A copy of the whole array. The caller sets the other side.
     CUDA_MEMCPY3D whole() const noexcept {
         CUDA_MEMCPY3D copy{};
         copy.WidthInBytes = extents.width * format.bytes();
@@ -219,7 +219,7 @@ StreamRef CudaArray::stream() const noexcept { return state_->stream; }
 CUarray_st* CudaArray::handle() const noexcept { return state_->handle; }
 const ArrayView& CudaArray::view() const noexcept { return state_->view; }
 
-/// A copy of the whole array on a stream. What it needs is kept until the device has finished with it.
+/// A copy of the whole array on a stream. Keeps everything it needs until the device has finished.
 struct CudaArray::Copy {
     Copy(const CudaArray& array, StreamRef stream, const Owners& owners)
         : self(owner_of(array.state_)),
@@ -232,7 +232,7 @@ struct CudaArray::Copy {
     Owners own{self};
     OwnersKept self_kept, others_kept;
     ContextGuard context;
-    CUDA_MEMCPY3D description;  ///< from the array to itself: one side is replaced
+    CUDA_MEMCPY3D description;  ///< from the array to itself; one side is then replaced
 };
 
 void CudaArray::copy_from_device(StreamRef stream, std::uint64_t source, std::span<const Producer> producers,

@@ -1,4 +1,4 @@
-// CUDA arrays: memory in a layout of the driver's own, which textures read and surfaces write.
+// CUDA arrays: memory in an opaque layout, which textures read and surfaces write.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,23 @@ namespace bascule {
 struct Producer;
 
 struct CudaArrayOptions {
-    int channels = 1;      ///< 2 or 4: the shape's last axis
-    bool layered = false;  ///< the shape's first axis counts layers, which are not filtered across
-    /// Six faces (+x, -x, +y, -y, +z, -z), the shape's first axis; with `layered` it counts 6 faces a layer.
+    int channels = 1;      ///< 2 or 4: the last axis of the shape
+    bool layered = false;  ///< the first axis counts layers, across which textures do not filter
+    /// Six faces (+x, -x, +y, -y, +z, -z) along the first axis of the shape; with `layered`, 6 faces per layer.
     bool cube = false;
     bool surface = false;  ///< a surface may write it
     bool gather = false;   ///< tex2Dgather may read it
 };
 
-/// A CUDA array that this object owns: 1-D, 2-D or 3-D, layered, or a cube. Kernels have no address of it. Its stream
-/// orders copies and launches, as that of a DeviceArray. Move-only. Thread-safe as memory is: order your accesses.
+/// A CUDA array owned by this object: 1-D, 2-D or 3-D, layered, or a cube. Kernels cannot use its address. Its stream
+/// orders copies and launches, as in a DeviceArray. Move-only. As thread-safe as memory: order your accesses.
 class CudaArray {
   public:
-    /// `shape` as NumPy has it, the width last (before the channels): (height, width), (depth, height, width). The
-    /// elements are undefined. Throws: ArgumentError for what the device cannot make; CudaError.
+    /// `shape` is in NumPy's order, with the width last (before the channels): (height, width), (depth, height, width).
+    /// The elements are undefined. Throws: ArgumentError for an array that the device does not support; CudaError.
     CudaArray(std::span<const std::int64_t> shape, DType dtype, const CudaArrayOptions& options = {},
               StreamRef stream = StreamRef::device_default());
-    ~CudaArray();  // never throws; waits for the device where the driver does
+    ~CudaArray();  // never throws; waits for the device if the driver does
     CudaArray(CudaArray&& other) noexcept;
     CudaArray& operator=(CudaArray&& other) noexcept;
 
@@ -44,12 +44,12 @@ class CudaArray {
     std::size_t bytes() const noexcept;
     StreamRef stream() const noexcept;
     CUarray_st* handle() const noexcept;
-    /// Without an address: its stream orders what uses the array.
+    /// A view without an address. Its stream orders uses of the array.
     const ArrayView& view() const noexcept;
 
-    /// All elements, in C order, in the order of `stream`, after what `producers` have enqueued. Owners are kept until
-    /// the copy is done. Host memory may be reused on return, unless it is pinned; so for a copy to the host, which has
-    /// arrived on return unless the memory is pinned. Throws: CudaError.
+    /// Copies all elements in C order, in the order of `stream`, after the work enqueued so far on `producers`. Owners
+    /// are kept until the copy is done. Host memory that is not pinned may be reused, or has been filled, on return.
+    /// Pinned memory is used when the stream does the copy. Throws: CudaError.
     void copy_from_device(StreamRef stream, std::uint64_t source, std::span<const Producer> producers = {},
                           const Owners& owners = {}) const;
     void copy_from_host(StreamRef stream, const void* source, std::span<const Producer> producers = {},

@@ -1,11 +1,11 @@
-// Which elements textures have: what a driver calls the format of an array.
+// The element formats of textures and their driver constants.
 #pragma once
 
 #include <bascule/interface/arrays/array_interface.hpp>
 
 namespace bascule {
 
-/// One element of a texture: `channels` numbers of `dtype` side by side.
+/// One texture element: `channels` adjacent numbers of type `dtype`.
 struct TexelFormat {
     DType dtype;
     int channels = 1;  ///< 1, 2 or 4
@@ -15,12 +15,12 @@ struct TexelFormat {
     }
 };
 
-/// A CUarray_format; the driver's own headers are not installed. Throws: ArgumentError for what no texture has: 64 bits,
-/// complex numbers, 3 channels.
+/// Returns a CUarray_format as an int, because the driver's headers are not installed. Throws: ArgumentError for
+/// formats that textures do not support: 64 bits, complex numbers, 3 channels.
 int driver_format(const TexelFormat& format);
 
-/// The extents of the texels in an array whose last axis has the channels, where there are several. Throws:
-/// ArgumentError where it has not.
+/// Returns the extents in texels of an array. With several channels, the last axis must be the channels. Throws:
+/// ArgumentError if it is not.
 Dimensions texel_shape(const Dimensions& shape, int channels);
 
 }  // namespace bascule

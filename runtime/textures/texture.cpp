@@ -12,7 +12,7 @@
 namespace bascule {
 namespace {
 
-/// What is made of the array instead, where its memory does not fit.
+/// Advice for an array whose memory layout is not suitable.
 std::string copy_advice() {
     return advice("bascule.cuda_array(x) copies it, and takes any shape",
                   "A bascule::CudaArray takes a copy");
@@ -62,7 +62,7 @@ CUDA_RESOURCE_DESC pitched_resource(const ArrayView& array, const TexelFormat& f
     std::int64_t pitch = array.strides[0];
     const std::uint64_t alignment = attribute(device, CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT);
     const auto step = static_cast<std::int64_t>(alignment);
-    if (texels[0] == 1) pitch = (row + step - 1) / step * step;  // of one row the pitch does not matter
+    if (texels[0] == 1) pitch = (row + step - 1) / step * step;  // with one row the pitch does not matter
     if (!packed || !together || pitch < row)
         reject(ErrorKind::value,
                "a texture over two dimensions needs rows whose elements follow each other, got {}. {}.",
@@ -119,7 +119,7 @@ CUDA_RESOURCE_DESC memory_resource(const ArrayView& array, const TextureOptions&
     return pitched_resource(array, format, texels, device);
 }
 
-/// What the driver would change without a word is refused.
+/// Fills in the descriptor. Refuses options that the driver would silently change.
 CUDA_TEXTURE_DESC texture_description(const TextureOptions& options, DType dtype, int axes,
                                       bool linear_memory) {
     const bool floating = dtype.kind == DType::Kind::floating;
@@ -220,7 +220,7 @@ Texture::Texture(const CudaArray& array, const TextureOptions& options)
                      array.format().channels, options.channels);
     }
     TextureOptions how = options;
-    if (array.options().cube) how.normalized = true;  // a cube has directions
+    if (array.options().cube) how.normalized = true;  // cube coordinates are directions
     const int axes = texel_shape(array.shape(), array.format().channels).size() -
                      (array.options().layered || array.options().cube ? 1 : 0);
     argument_.handle = make_texture(device_, array_resource(array),

@@ -1,4 +1,4 @@
-// Texture and surface objects: how kernels read and write arrays by coordinates.
+// Texture and surface objects, through which kernels read and write arrays by coordinates.
 #pragma once
 
 #include <array>
@@ -10,22 +10,22 @@
 
 namespace bascule {
 
-/// What is read outside of a texture.
+/// The value of reads outside of a texture.
 enum class AddressMode : std::uint8_t {
-    wrap,    ///< it is repeated; with normalised coordinates alone
+    wrap,    ///< the texture repeats; needs normalized coordinates
     clamp,   ///< the nearest element
-    mirror,  ///< every second repetition is mirrored; with normalised coordinates alone
+    mirror,  ///< the texture repeats, mirrored every second time; needs normalized coordinates
     border,  ///< `TextureOptions::border`
 };
 
 enum class FilterMode : std::uint8_t {
     point,   ///< the element at the coordinates
-    linear,  ///< between the nearest 2, 4 or 8 elements, by weights of 8 fractional bits
+    linear,  ///< interpolates the nearest 2, 4 or 8 elements, with weights of 8 fractional bits
 };
 
 enum class ReadMode : std::uint8_t {
-    element,     ///< elements as they are; halves as float
-    normalized,  ///< integers of 8 and 16 bits as float: [0, 1], signed ones [-1, 1]
+    element,     ///< elements unchanged; halves as float
+    normalized,  ///< integers of 8 and 16 bits as float: in [0, 1], or [-1, 1] if signed
 };
 
 struct TextureOptions {
@@ -33,19 +33,19 @@ struct TextureOptions {
                                        AddressMode::clamp};  ///< x, y, z
     FilterMode filter = FilterMode::point;
     ReadMode read = ReadMode::element;
-    bool normalized = false;  ///< coordinates go from 0 to 1, not to the extents
-    bool srgb = false;        ///< unsigned 8-bit integers that are read as float are sRGB
+    bool normalized = false;  ///< coordinates range from 0 to 1 instead of to the extents
+    bool srgb = false;        ///< converts unsigned 8-bit integers that are read as float from sRGB
     std::array<float, 4> border{};
-    int channels = 1;  ///< of memory: 2 or 4 are its last axis. CUDA arrays know theirs
+    int channels = 1;  ///< for memory: 2 or 4 are the last axis. CUDA arrays have their own
 };
 
-/// An object of the driver over an array, which this object owns. It borrows the array, which must outlive it, as it must
-/// outlive the launches that use it. Thread-safe: it does not change.
+/// Owns a texture or surface object. It borrows the array, which must outlive it. It must outlive the launches that use
+/// it. Immutable and thread-safe.
 class ImageObject {
   public:
     std::uint64_t handle() const noexcept { return argument_.handle; }
     Device device() const noexcept { return device_; }
-    /// For ArgumentPack::set and typed launches, which are ordered by the array's stream.
+    /// The argument for ArgumentPack::set and typed launches, which the array's stream orders.
     const ImageArgument& argument() const noexcept { return argument_; }
 
   protected:
@@ -61,17 +61,17 @@ class ImageObject {
 
 /// A texture.
 ///
-/// Of memory: an array of one dimension is read by tex1Dfetch, in one piece; one of two by tex2D, its rows
-/// CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT apart, its first element at a multiple of
-/// CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT. Of a CUDA array: everything else too.
+/// In linear memory: tex1Dfetch reads contiguous 1-D arrays. tex2D reads 2-D arrays whose rows are a multiple of
+/// CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT apart and whose first element is aligned to
+/// CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT. All other texture functions need a CUDA array.
 class Texture : public ImageObject {
   public:
-    /// `device` is where the array lies. Throws: ArgumentError; CudaError.
+    /// `device` is the array's device. Throws: ArgumentError; CudaError.
     Texture(const ArrayView& array, const TextureOptions& options = {}, Device device = Device::current());
     explicit Texture(const CudaArray& array, const TextureOptions& options = {});
 };
 
-/// A surface over a CUDA array that was made with `surface`.
+/// A surface over a CUDA array with CudaArrayOptions::surface.
 class Surface : public ImageObject {
   public:
     /// Throws: ArgumentError; CudaError.

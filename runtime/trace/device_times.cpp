@@ -1,5 +1,5 @@
-// The driver's errors are ignored here: a lost context is reported by the program's own calls, and a trace that lacks a
-// kernel's times is better than a launch that fails.
+// Driver errors are ignored here: the program's own calls report a lost context, and a trace without a kernel's times
+// is better than a failed launch.
 #include <limits>
 #include <optional>
 #include <utility>
@@ -16,14 +16,14 @@ namespace {
 /// Operations whose events are kept until they are queried.
 constexpr std::size_t most_pending = 1024;
 
-/// The shortest of some attempts is the one that nothing interrupted.
+/// The shortest of several attempts is least likely to have been interrupted.
 constexpr int calibrations = 5;
 
-/// How old a reference may be, in nanoseconds. cuEventElapsedTime returns milliseconds as a float, whose steps are as
-/// large as the resolution of events, 0.5 us, from 4 s on, and 0.25 ms after an hour.
+/// The maximum age of a reference in nanoseconds. cuEventElapsedTime returns milliseconds as a float. Its precision
+/// equals the events' resolution, 0.5 us, up to 4 s, and is 0.25 ms after an hour.
 constexpr std::int64_t most_age = 4'000'000'000;
 
-/// A stream on which nothing else happens.
+/// A stream that is used for nothing else.
 class IdleStream {
   public:
     explicit IdleStream(const Driver& driver) : driver_(driver) {
@@ -39,7 +39,7 @@ class IdleStream {
     CUstream native_ = nullptr;
 };
 
-/// Nothing where the driver refuses.
+/// Empty if the driver refuses.
 std::optional<std::int64_t> nanoseconds_between(const Event& begin, const Event& end) noexcept {
     float milliseconds = 0;
     const CUresult code =
@@ -63,7 +63,7 @@ Event DeviceTimes::take_event(Device device) {
     return Event(device, Event::Timing::on);
 }
 
-/// The host's clock is read right before the event is recorded on an idle stream and right after it has happened.
+/// Reads the host's clock right before recording an event on an idle stream and right after its completion.
 std::shared_ptr<const DeviceTimes::Reference> DeviceTimes::reference_of(Device device) {
     {
         const std::lock_guard lock(mutex_);
@@ -104,7 +104,7 @@ void DeviceTimes::begin(std::uint64_t number, StreamRef stream) {
         if (!event) return;
         const std::lock_guard lock(mutex_);
         begun_.emplace(number, Begun{std::move(reference), std::move(event)});
-    } catch (const Error&) {  // as above
+    } catch (const Error&) {  // see above
     }
 }
 
@@ -120,11 +120,11 @@ void DeviceTimes::end(std::uint64_t number, StreamRef stream) {
         } else if (auto begun = begun_.extract(number)) {
             pending_.push_back({number, std::move(begun.mapped()), *std::move(event)});
         }
-    } catch (const Error&) {  // as above
+    } catch (const Error&) {  // see above
     }
     try {
         collect_finished();
-    } catch (const Error&) {  // as above
+    } catch (const Error&) {  // see above
     }
 }
 
@@ -155,7 +155,7 @@ void DeviceTimes::cancel(std::uint64_t number) noexcept {
     begun_.erase(number);
 }
 
-/// Keeps the number of events bounded.
+/// Limits the number of pending events.
 void DeviceTimes::collect_finished() {
     while (std::optional<Pending> oldest = take_oldest(most_pending)) {
         const Driver& driver = Driver::get();
@@ -174,7 +174,7 @@ void DeviceTimes::collect_finished() {
     }
 }
 
-/// The operation has finished, or never will.
+/// Stores the times of an operation that has finished or never will.
 void DeviceTimes::collect(Pending done) {
     TraceSpan span;
     bool found = false;
@@ -182,7 +182,7 @@ void DeviceTimes::collect(Pending done) {
         found = Driver::get().emulated_functions()->take_times(done.number, &span.begin, &span.end) != 0;
     } else {
         const ContextGuard context(done.end.device().context());
-        // The duration by itself: a difference of two times since the reference would have the steps of both.
+        // The duration is measured directly: the difference of two times since the reference would have twice the error.
         const std::optional<std::int64_t> before =
             nanoseconds_between(done.begin.reference->event, *done.begin.event);
         const std::optional<std::int64_t> took = nanoseconds_between(*done.begin.event, done.end);
@@ -207,7 +207,7 @@ std::unordered_map<std::uint64_t, TraceSpan> DeviceTimes::finish() {
                 driver.api().cuEventSynchronize(next->end.ref().native());
             }
             collect(std::move(*next));
-        } catch (const Error&) {  // as above
+        } catch (const Error&) {  // see above
         }
     }
     const std::lock_guard lock(mutex_);

@@ -21,7 +21,7 @@ std::uint64_t number_of(Handle handle) noexcept {
     return reinterpret_cast<std::uint64_t>(handle);
 }
 
-/// The names of kernels that were looked up since the first use of the recorder.
+/// The names of kernels that have been looked up since the recorder was first used.
 struct LoadedNames {
     std::mutex mutex;
     std::map<std::uint64_t, std::string> of_handle;  // CUkernel and CUfunction
@@ -37,16 +37,16 @@ struct LoadedNames {
     }
 };
 
-LoadedNames& kernel_names() { return never_destroyed<LoadedNames>(); }  // calls at exit need it
+LoadedNames& kernel_names() { return never_destroyed<LoadedNames>(); }  // used by calls at exit
 
 /// One row for each function that is an operation.
 struct OperationRow {
     std::string_view function;
     std::uint32_t kind;
-    std::string_view shown = function;  ///< how the emulated device's trace calls it
-    std::uint64_t unit = 1;             ///< bytes of what its size counts
+    std::string_view shown = function;  ///< its name in the emulated device's trace
+    std::uint64_t unit = 1;             ///< bytes per element of its size argument
 
-    /// Whether it is recorded once the call has succeeded, with what the call has made.
+    /// Whether it is recorded after the call has succeeded, because the call creates the handle or address.
     bool is_after() const noexcept {
         return kind == BASCULE_EMULATED_ALLOCATE || kind == BASCULE_EMULATED_CREATE;
     }
@@ -83,7 +83,7 @@ constexpr OperationRow rows[] = {
     {"cuLibraryLoadData", BASCULE_EMULATED_CREATE},
 };
 
-/// The function's place among the rows; their number where it has none.
+/// The index of the function's row, or the number of rows for other functions.
 consteval std::size_t row_of(std::string_view function) {
     return static_cast<std::size_t>(std::ranges::find(rows, function, &OperationRow::function) - rows);
 }
@@ -92,7 +92,7 @@ void set_name(Operation& operation, std::string_view name) noexcept {
     name.copy(operation.name, sizeof operation.name - 1);
 }
 
-// What an argument says of the operation, by its type.
+// Sets what an argument says about the operation, depending on its type.
 void note(Operation& operation, CUstream stream) { operation.stream = number_of(stream); }
 void note(Operation& operation, CUstream* made) { operation.stream = number_of(*made); }
 void note(Operation& operation, CUevent event) { operation.event = number_of(event); }
@@ -118,7 +118,7 @@ Operation operation_of(const OperationRow& row, const Arguments&... arguments) {
     return made;
 }
 
-// Names that a call has told.
+// Notes the kernel names that a call reveals.
 void learn_name(CUkernel* kernel, CUlibrary, const char* name) {
     kernel_names().set(number_of(*kernel), name);
 }
@@ -135,7 +135,7 @@ class Recorder {
         return recorder;
     }
 
-    /// Adds an operation; its place, so that one that failed can be removed again.
+    /// Appends an operation and returns its index, so that it can be removed if the driver call fails.
     std::optional<std::size_t> add(Operation operation) {
         if (!on_.load(std::memory_order_relaxed) || Bookkeeping::active()) return std::nullopt;
         operation.device = current_ordinal();
@@ -161,7 +161,7 @@ class Recorder {
     }
 
     const DriverFunctions& real() const noexcept { return real_; }
-    std::map<std::string_view, std::atomic<std::uint64_t>> calls;  // its keys are fixed once it is made
+    std::map<std::string_view, std::atomic<std::uint64_t>> calls;  // the keys are fixed after construction
 
   private:
     Recorder();
@@ -176,9 +176,9 @@ class Recorder {
     std::vector<Operation> operations_;
 };
 
-Recorder* the_recorder = nullptr;  // written before the table is, whose functions alone read it
+Recorder* the_recorder = nullptr;  // set before the table is changed; only the table's functions read it
 
-/// What stands in the table in place of an entry: counts the call and records its operation.
+/// Replaces an entry of the table: counts the call and records its operation.
 template <class Function>
 struct Recorded;
 

@@ -1,5 +1,5 @@
-// What Bascule asks of a driver that keeps no record itself, in the form of the emulated device's trace: the tests
-// of order look at the same operations on a GPU.
+// Records Bascule's calls of a real driver in the form of the emulated device's trace, so that the tests of order can
+// check the same operations on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace bascule {
 
-/// Begins or ends the record; beginning empties it. From the first use on, every entry of the function table passes
-/// through the recorder, for the rest of the process. Bookkeeping, and calls that failed, are not in it.
-/// Thread-safe, as are the others. Throws: what Driver::get throws.
+/// Starts or stops recording; starting clears the record. After the first call, every entry of the function table goes
+/// through the recorder for the rest of the process. Bookkeeping and failed calls are not recorded. Thread-safe, like
+/// the other functions. Throws: the errors of Driver::get.
 void record_operations(bool on);
 std::vector<BasculeEmulatedOperation> recorded_operations();
-/// Calls of an entry of the function table since the first use of the recorder, by all threads.
+/// The number of calls of a function of the table since the recorder was first used, by all threads.
 std::uint64_t recorded_calls_of(std::string_view function);
 
 }  // namespace bascule

@@ -1,4 +1,4 @@
-// One call of the driver that gives the device work, between the waits that a launch has.
+// One driver call that enqueues work, with the same waits as a launch.
 #pragma once
 
 #include <span>
@@ -10,8 +10,9 @@
 
 namespace bascule {
 
-/// `enqueue(api)` returns the result of the call, which enqueues `bytes` on `stream`, whose context is current: after what
-/// the producers have enqueued, which wait for it in turn. `doing` is for its error. Throws: CudaError.
+/// Calls `enqueue(api)`, which enqueues `bytes` bytes of work on `stream` and returns the driver's result. The stream's
+/// context must be current. The work waits for the work enqueued so far on the producers, which then wait for it.
+/// `doing` is for error messages. Throws: CudaError.
 template <class Enqueue>
 void enqueue_in_order(CallKind kind, std::size_t bytes, StreamRef stream, std::span<const Producer> producers,
                       const char* doing, const Enqueue& enqueue) {

@@ -20,13 +20,13 @@ namespace {
 
 std::uint64_t thread_number() noexcept { return static_cast<std::uint64_t>(gettid()); }
 
-/// What the operations of one stream do one after another.
+/// The last operation of one stream, and what the next one waits for.
 struct Row {
-    std::uint64_t newest = 0;            // operation
-    std::vector<std::uint64_t> waits{};  // operations of other streams that the next one here comes after
+    std::uint64_t newest = 0;            // the newest operation
+    std::vector<std::uint64_t> waits{};  // operations of other streams that the next one here waits for
 };
 
-/// A stream as operations are ordered by it: handle 2 is another stream in every thread.
+/// Identifies a stream: device, handle, and thread. Handle 2 is a different stream in each thread.
 using RowKey = std::tuple<int, std::uint64_t, std::uint64_t>;
 
 RowKey key_of(StreamRef stream) {
@@ -34,14 +34,14 @@ RowKey key_of(StreamRef stream) {
     return {stream.device().ordinal(), stream.handle(), thread};
 }
 
-std::mutex recording_mutex;  // of `current`
+std::mutex recording_mutex;  // guards `current`
 std::shared_ptr<trace::Recording>& current() {
     static auto* recording =
-        new std::shared_ptr<trace::Recording>;  // never destroyed: threads may outlive main
+        new std::shared_ptr<trace::Recording>;  // never destroyed, because threads may outlive main
     return *recording;
 }
 
-/// A forked child records nothing: the trace, whose locks its other threads may hold, is its parent's.
+/// Turns recording off in a forked child. The trace belongs to the parent, and threads of the parent may have held its locks.
 void stop_in_child() noexcept {
     set_watch(Watch::record, false);
     static_cast<void>(new (std::nothrow) std::shared_ptr<trace::Recording>(std::move(current())));
@@ -50,16 +50,16 @@ void stop_in_child() noexcept {
 
 }  // namespace
 
-/// Calls that still run when the trace ends keep it until they are done.
+/// Calls that are still running when the trace ends keep it alive.
 struct trace::Recording {
     explicit Recording(std::size_t most) : limit(most) { trace.recorded.begin = trace_now(); }
 
-    /// The newest operation on a stream; 0 without one.
+    /// The newest operation on a stream, or 0.
     std::uint64_t newest_on(StreamRef stream) const {
         const auto row = rows.find(key_of(stream));
         return row == rows.end() ? 0 : row->second.newest;
     }
-    /// Nothing where `operation` is 0 or on the same stream.
+    /// Does nothing if `operation` is 0 or on the same stream.
     void add_wait(StreamRef waiting, std::uint64_t operation) {
         Row& row = rows[key_of(waiting)];
         const bool known = std::find(row.waits.begin(), row.waits.end(), operation) != row.waits.end();
@@ -67,12 +67,12 @@ struct trace::Recording {
     }
 
     const std::size_t limit;
-    std::mutex mutex;  // of what follows; `times`, once made, has its own
+    std::mutex mutex;  // guards the members below; `times` has its own lock once made
     bool stopped = false;
     RecordedTrace trace;
-    std::uint64_t newest = 0;  // operation
+    std::uint64_t newest = 0;  // number of the newest operation
     std::map<RowKey, Row> rows;
-    std::unordered_map<std::uint64_t, std::uint64_t> events;  // of the program, to the operations they mark
+    std::unordered_map<std::uint64_t, std::uint64_t> events;  // from the program's events to operations
     std::unique_ptr<DeviceTimes> times;
 };
 
@@ -139,7 +139,7 @@ void add(Recording& recording, TraceRecord record) {
 
 void begin_operation(Recording& recording, TraceRecord& record, StreamRef stream) {
     record.stream = stream;
-    record.captured = may_be_captured(stream);  // where nobody can tell, nothing may be recorded on it either
+    record.captured = may_be_captured(stream);  // if unknown, events cannot be recorded either
     if (record.captured) return;
     {
         const std::lock_guard lock(recording.mutex);

@@ -1,4 +1,4 @@
-// Records what the program calls and when its work runs on the device.
+// Records what the program calls, and when its work runs on the device.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@
 
 namespace bascule {
 
-/// What a call does.
+/// The kinds of calls.
 enum class CallKind : std::uint8_t {
-    read,  ///< a launch's arguments
+    read,  ///< of a launch's arguments
     compile,
     load,
     launch,
@@ -27,60 +27,61 @@ enum class CallKind : std::uint8_t {
     copy,
     fill,
     graph_launch,
-    wait,        ///< a stream is told to wait for another
+    wait,        ///< one stream waits for another
     synchronize  ///< the host waits
 };
 
 const char* to_string(CallKind kind) noexcept;  ///< "copy to device"
 
-/// One call, and the device's part of it where there is one. A value.
+/// One call, and its operation on the device if there is one. A value.
 struct TraceRecord {
     CallKind kind = CallKind::launch;
     std::string name;          ///< "launch scale"
-    std::uint64_t thread = 0;  ///< the system's number of it
+    std::uint64_t thread = 0;  ///< the system's thread id
     TraceSpan called;
-    std::string subject{};                 ///< a launch's signature; a compile's file
+    std::string subject{};                 ///< a launch's signature; a compilation's file
     std::optional<LaunchConfig> config{};  ///< of a launch
     std::optional<std::uint64_t> bytes{};  ///< of a copy or fill
-    std::optional<Origin> origin{};        ///< of a compile
+    std::optional<Origin> origin{};        ///< of a compilation
     LaunchSite site{};                     ///< of a launch
-    bool captured = false;                 ///< became part of a graph: nothing ran
-    std::optional<StreamRef> stream{};     ///< of what the device does
-    std::uint64_t operation = 0;           ///< its number, from 1; 0: the device does nothing
+    bool captured = false;                 ///< it became part of a graph, so nothing ran
+    std::optional<StreamRef> stream{};     ///< the stream of the operation
+    std::uint64_t operation = 0;           ///< the operation's number, from 1; 0: nothing runs on the device
     std::vector<std::uint64_t> after{};    ///< operations of other streams that it waited for
-    std::optional<TraceSpan> ran{};        ///< on the device; none where that is not known
+    std::optional<TraceSpan> ran{};        ///< on the device; empty if unknown
 };
 
-/// What was recorded.
+/// A finished recording.
 struct RecordedTrace {
     TraceSpan recorded;                ///< from start to stop
     std::vector<TraceRecord> records;  ///< in the order in which the calls ended
     std::uint64_t dropped = 0;         ///< calls beyond the limit
 };
 
-/// What calls tell the trace: TracedCall (traced_call.hpp) does.
+/// The interface through which calls report to the trace. TracedCall (traced_call.hpp) uses it.
 namespace trace {
 
 struct Recording;
 
-/// Null where none is recorded.
+/// Null if no trace is recorded.
 std::shared_ptr<Recording> current_recording();
-/// As start_trace and stop_trace (trace.hpp), but that compiles may not be recorded.
+/// Like start_trace and stop_trace (trace.hpp), but without making the cache report its compilations.
 void begin_recording(std::size_t limit);
 RecordedTrace end_recording();
 
-/// The call has ended.
+/// Adds a call that has ended.
 void add(Recording& recording, TraceRecord record);
-/// The next driver call of this thread does the device's part of `record`, on `stream`, whose context is current.
+/// Called before the driver call of this thread that enqueues the operation of `record` on `stream`, whose context must
+/// be current.
 void begin_operation(Recording& recording, TraceRecord& record, StreamRef stream);
-/// That driver call has returned.
+/// Called when that driver call has returned.
 void end_operation(Recording& recording, const TraceRecord& record);
-/// That driver call was not made, or failed.
+/// Called if that driver call was not made, or if it failed.
 void cancel_operation(Recording& recording, TraceRecord& record) noexcept;
 
-/// Later work on `waiting` comes after what `awaited` has now.
+/// Later work on `waiting` waits for the work enqueued so far on `awaited`.
 void note_wait(StreamRef waiting, StreamRef awaited);
-/// The same by an event of the program's own.
+/// The same for an event of the program.
 void note_record(EventRef event, StreamRef stream);
 void note_wait(StreamRef waiting, EventRef event);
 

@@ -22,7 +22,7 @@ Cache::Lookup traced_lookup(Cache& cache, const Program& program) {
     return lookup;
 }
 
-/// The parts below that make calls of their own, for good: it costs each of them a test.
+/// Makes streams, events and the cache report to the trace, permanently. This costs each of their calls one test.
 void observe_calls() {
     static constexpr StreamObserver observer{
         .stream_waits = &trace::note_wait,

@@ -1,4 +1,4 @@
-// Starting and ending what watches the calls of a program: a trace, and ranges for a profiler.
+// Starts and stops what watches a program's calls: traces, and ranges for a profiler.
 #pragma once
 
 #include <cstddef>
@@ -10,32 +10,32 @@
 
 namespace bascule {
 
-/// Records what all threads of the program call, and when its work runs on the device, until `stop` or the end of the
-/// scope; for https://ui.perfetto.dev and chrome://tracing:
+/// Records the calls of all threads, and when their work runs on the device, until `stop` or the end of the scope. For
+/// https://ui.perfetto.dev and chrome://tracing:
 ///
 ///     bascule::Trace trace("run.json");
 ///     launch(stream, config, x, 2, 1000);
 ///     trace.stop();
 ///
-/// A process records one trace at a time. Not copied; one thread stops and reads it. A child that is forked meanwhile
-/// records nothing. On a GPU the device's times come from an event before and one after each operation, which takes some
-/// microseconds; on the emulated device they are a CPU's, which the file says.
+/// A process records one trace at a time. Not copyable; one thread stops and reads it. A forked child records nothing.
+/// On a GPU, times come from one event before and one after each operation, which costs some microseconds. On the
+/// emulated device they are times of the CPU, and the file says so.
 class Trace {
   public:
     static constexpr std::size_t usual_limit = 1'000'000;
-    /// Records at most `limit` calls, some 500 bytes each; later ones are counted. `stop` writes `file`, unless that is
-    /// empty. Throws: Error while another trace is recorded.
+    /// Records at most `limit` calls, of some 500 bytes each; later ones are only counted. `stop` writes `file` unless
+    /// it is empty. Throws: Error if another trace is being recorded.
     explicit Trace(std::filesystem::path file = {}, std::size_t limit = usual_limit);
-    /// Stops; where the file cannot be written, standard error says why.
+    /// Stops. If the file cannot be written, prints the reason to standard error.
     ~Trace();
     Trace(Trace&&) = delete;
 
-    /// Ends the recording, waits for the work that was recorded, and writes the file. The second call does nothing.
-    /// Throws: Error where the file cannot be written.
+    /// Ends the recording, waits for the recorded work, and writes the file. A second call does nothing. Throws: Error
+    /// if the file cannot be written.
     void stop();
-    /// What was recorded; nothing before `stop`.
+    /// The recording; empty before `stop`.
     const RecordedTrace& recorded() const noexcept { return recorded_; }
-    /// Writes it to another file. Throws: Error where that cannot be written.
+    /// Writes the recording to another file. Throws: Error if that fails.
     void save(const std::filesystem::path& file) const;
 
   private:
@@ -45,15 +45,15 @@ class Trace {
     TracedProgram program_;
 };
 
-/// Begins to record the calls of all threads, at most `limit` of them. A child that is forked meanwhile records nothing.
-/// Throws: Error while another trace is recorded.
+/// Starts recording the calls of all threads, at most `limit` of them. A forked child records nothing. Throws: Error if
+/// another trace is being recorded.
 void start_trace(std::size_t limit);
-/// Ends it, after it has waited for the work that was recorded. Never throws for a device that is lost: what it was
-/// doing has no times then. Throws: Error where no trace is recorded.
+/// Ends the recording after waiting for the recorded work. Does not throw if the device is lost: unfinished work then
+/// has no times. Throws: Error if no trace is being recorded.
 RecordedTrace stop_trace();
 
-/// While on, each traced call is a range, such as "bascule: launch scale", for the functions that were given last, which
-/// must live until the process ends. Thread-safe.
+/// Emits a range such as "bascule: launch scale" for each traced call, through the functions of the last call, which
+/// must have static storage. Thread-safe.
 void emit_ranges(const RangeFunctions& functions);
 void stop_ranges() noexcept;
 

@@ -22,11 +22,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int host = 1;  // the process of the host's rows
-/// The process of a device's rows: its streams are threads of it.
+constexpr int host = 1;  // the process id of the host's rows
+/// The process id of a device's rows. Its streams are the threads.
 int process_of(int device) { return host + 1 + device; }
 
-/// A stream's row: device, handle, and the thread where the handle is the per-thread default stream.
+/// The row of a stream: device, handle, and the thread if the handle is the per-thread default stream.
 using StreamRow = std::tuple<int, std::uint64_t, std::uint64_t>;
 
 StreamRow row_of(const TraceRecord& record) {
@@ -66,16 +66,16 @@ std::string device_name(const TraceRecord& record) {
     return record.subject.starts_with("void ") ? record.subject.substr(5) : record.subject;
 }
 
-/// A span or an end of an arrow: what the file is sorted by, and what it is written from.
+/// A span or one end of an arrow. The file is sorted by these and written from them.
 struct TraceEvent {
     enum class Kind : std::uint8_t { call, operation, issued, begun, awaited, waited };
     Kind kind;
-    const TraceRecord* record;  // whose row it is in
-    TraceSpan span;             // an arrow's end begins and ends at once
+    const TraceRecord* record;  // the record whose row it is in
+    TraceSpan span;             // for an arrow's end, both times are equal
     std::uint64_t other = 0;    // the operation at the other end of a wait
 
     bool is_span() const { return kind == Kind::call || kind == Kind::operation; }
-    /// Those that begin together: the outer one first, and arrows after what they are bound to.
+    /// Sorts by time. Outer spans come before inner ones, and arrows after the spans that they are bound to.
     auto order() const { return std::tuple(span.begin, !is_span(), span.begin - span.end); }
 };
 
@@ -111,7 +111,7 @@ class Events {
         return said;
     }
 
-    /// Of rows.
+    /// The names of rows.
     std::vector<Json> names() const {
         std::vector<Json> named;
         const auto add = [&](const char* kind, int process, std::uint64_t thread, const char* key,
@@ -161,7 +161,8 @@ class Events {
             for (const std::uint64_t number_before : record->after) {
                 const Operation* const before = timed(number_before);
                 if (before == nullptr) continue;
-                // A viewer binds an arrow to the span that its time is in, which ends before its end.
+                // A viewer binds an arrow to the span that contains its time. A span does not contain its end, so leave
+                // 1 ns earlier.
                 const std::int64_t leaves = std::max(before->span.begin, before->span.end - 1);
                 events.push_back({Kind::awaited, before->record, at(leaves), number});
                 events.push_back({Kind::waited, record, at(operation.span.begin), number_before});
@@ -205,7 +206,7 @@ class Events {
     }
 
   private:
-    /// What the device does for a call, and when it did.
+    /// The operation of a call, and its time.
     struct Operation {
         const TraceRecord* record;
         TraceSpan span;
@@ -217,8 +218,8 @@ class Events {
         return found != operations_.end() && found->second.timed ? &found->second : nullptr;
     }
 
-    /// A GPU's clock is known to a microsecond or so. There an operation begins after its call, after the one before it
-    /// on its stream, and after those that it waited for, whatever the rounding says.
+    /// On a GPU, times are accurate to about a microsecond. Rounding must not make an operation begin before its call,
+    /// before the end of the previous one on its stream, or before the end of those that it waited for.
     void find_spans() {
         std::map<StreamRow, std::int64_t> ends;
         for (auto& [number, operation] : operations_) {
@@ -244,12 +245,12 @@ class Events {
     const RecordedTrace& trace_;
     const TracedProgram& program_;
     std::map<std::uint64_t, Operation> operations_;  // by number
-    std::map<StreamRow, std::size_t> rows_;          // from 1, in the order of their first operations
+    std::map<StreamRow, std::size_t> rows_;          // from 1, in the order of first operations
     std::map<std::uint64_t, std::size_t> threads_;   // in the order of their first calls
     std::set<int> devices_;
 };
 
-/// What the system keeps in a file of /proc: separated by zeros, which become spaces.
+/// Reads a file of /proc. Zero bytes, which separate the entries, become spaces.
 std::string read_line(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     std::string text(std::istreambuf_iterator<char>(file), {});
@@ -263,13 +264,13 @@ std::string read_line(const std::string& path) {
 TracedProgram TracedProgram::current() {
     TracedProgram program{program_invocation_short_name, read_line("/proc/self/cmdline")};
     const std::string own = read_line("/proc/self/comm");
-    std::error_code ended;  // a thread may have
+    std::error_code ended;  // the thread may have ended
     for (const auto& each : std::filesystem::directory_iterator("/proc/self/task", ended)) {
         const std::uint64_t thread = std::stoull(each.path().filename());
         const std::string name = read_line(each.path() / "comm");
         if (thread == static_cast<std::uint64_t>(getpid())) {
             program.threads[thread] = "main thread";
-        } else if (!name.empty() && name != own) {  // a thread that has no name of its own has the program's
+        } else if (!name.empty() && name != own) {  // an unnamed thread has the program's name
             program.threads[thread] = name;
         }
     }

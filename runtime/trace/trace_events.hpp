@@ -1,4 +1,4 @@
-// What was recorded, as the Trace Event Format, which Perfetto and chrome://tracing read.
+// Writes a recording in the Trace Event Format, which Perfetto and chrome://tracing read.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace bascule {
 
-/// What a trace says of the program that it was recorded in.
+/// Information in a trace about the recorded program.
 struct TracedProgram {
     std::string name;                                ///< "train.py"
-    std::string command;                             ///< with its arguments
-    std::map<std::uint64_t, std::string> threads{};  ///< names, by the system's numbers
+    std::string command;                             ///< the command line
+    std::map<std::uint64_t, std::string> threads{};  ///< names by the system's thread id
 
-    /// This process, as the system knows it.
+    /// Information about this process, from the operating system.
     static TracedProgram current();
 };
 
-/// Writes the trace as one JSON object: "otherData" says what was traced, "traceEvents" has the names of rows and then
-/// an event per line, by time, in microseconds since the trace began. Nothing is thrown for a stream that fails.
+/// Writes the trace as one JSON object: "otherData" describes the program; "traceEvents" has the names of rows and then
+/// one event per line, ordered by time, in microseconds since the trace began. Throws nothing if the stream fails.
 void write_trace_events(std::ostream& out, const RecordedTrace& trace, const TracedProgram& program);
 
 }  // namespace bascule

@@ -26,7 +26,7 @@ void TracedCall::end() noexcept {
         if (issuing_) trace::cancel_operation(*recording_, *record_);
         try {
             trace::add(*recording_, std::move(*record_));
-        } catch (...) {  // no memory: the trace lacks this call
+        } catch (...) {  // out of memory: this call is missing from the trace
         }
     }
     if (range_ != nullptr) range_->pop();

@@ -1,4 +1,4 @@
-// One call as a trace and a profiler see it.
+// A call that traces and profilers see.
 #pragma once
 
 #include <atomic>
@@ -10,27 +10,27 @@
 
 namespace bascule {
 
-/// A profiler's ranges, which nest on each thread. They must not throw; they may take Python's lock, so no lock of
-/// ours may be held.
+/// A profiler's ranges, which nest on each thread. The functions must not throw. They may take the GIL, so the caller
+/// must hold no lock.
 struct RangeFunctions {
     void (*push)(const char* name) noexcept;
     void (*pop)() noexcept;
 };
 namespace trace {
-/// That ranges are emitted with, while Watch::ranges is on.
+/// The functions in use while Watch::ranges is on.
 inline std::atomic<const RangeFunctions*> range_functions{nullptr};
 }  // namespace trace
 
-/// A call from here to the end of the scope. Costs a test while nothing is watched.
+/// Traces a call from construction to the end of the scope. Costs one test while nothing is recorded.
 class TracedCall {
   public:
-    /// `describe` returns the name of the call; it is called only when the call is recorded or shown.
+    /// `describe` returns the call's name. It is called only if the call is recorded or shown.
     template <class Describe>
     TracedCall(CallKind kind, const Describe& describe) {
         if (watches(Watch::record) || watches(Watch::ranges)) [[unlikely]]
             begin(kind, describe());
     }
-    /// A copy or fill of so many bytes.
+    /// A copy or fill of `bytes` bytes.
     TracedCall(CallKind kind, std::uint64_t bytes) : TracedCall(kind, [&] { return to_string(kind); }) {
         if (record_ != nullptr) record_->bytes = bytes;
     }
@@ -40,9 +40,9 @@ class TracedCall {
     }
     TracedCall(TracedCall&&) = delete;
 
-    /// Null unless a trace is recorded.
+    /// Null unless a trace is being recorded.
     TraceRecord* record() noexcept { return record_.get(); }
-    /// Around the driver call that gives the device work, as trace::begin_operation and trace::end_operation.
+    /// Called before and after the driver call that enqueues the work; see trace::begin_operation and trace::end_operation.
     void begin_operation(StreamRef stream) {
         if (record_ == nullptr) return;
         issuing_ = true;
@@ -60,10 +60,10 @@ class TracedCall {
 
     bool watched_ = false;
     bool issuing_ =
-        false;  // between begin_operation and end_operation: the driver has refused where this goes then
+        false;  // between begin_operation and end_operation; if still set at the end, the driver call failed
     std::shared_ptr<trace::Recording> recording_;
-    std::unique_ptr<TraceRecord> record_;    // of that trace
-    const RangeFunctions* range_ = nullptr;  // of the range to close
+    std::unique_ptr<TraceRecord> record_;    // of `recording_`
+    const RangeFunctions* range_ = nullptr;  // non-null while a range is open
 };
 
 }  // namespace bascule

@@ -1,6 +1,5 @@
-// `bascule.set_allocator`: device memory from RMM, CuPy's pool, cuda.core, or functions of the user's own. One function per
-// kind of allocator. Sources: cuda.core's MemoryResource and Buffer, RMM's
-// DeviceMemoryResource, CuPy's MemoryPool.
+// `bascule.set_allocator`: device memory from RMM, CuPy's pool, cuda.core, or functions of the user. One function per
+// kind of allocator. Sources: cuda.core's MemoryResource and Buffer, RMM's DeviceMemoryResource, CuPy's MemoryPool.
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -29,7 +28,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// The call that frees one allocation, and what must live until then. Any thread may destroy it.
+/// The call that frees an allocation, and the objects that must live until then. Any thread may destroy it.
 class Allocation {
   public:
     Allocation(py::object give_back, py::tuple arguments, py::tuple kept)
@@ -41,7 +40,7 @@ class Allocation {
     ~Allocation() {
         const GilTaken taken;
         if (!taken.held()) return;
-        const py::error_scope pending;  // a destructor may run while an exception is on its way
+        const py::error_scope pending;  // this may run while an exception is being propagated
         if (give_back_ != Py_None) {
             PyObject* result = PyObject_CallObject(give_back_, arguments_);
             if (result == nullptr) PyErr_WriteUnraisable(give_back_);
@@ -53,19 +52,19 @@ class Allocation {
     }
 
   private:
-    PyObject* give_back_;  // None: dropping the arguments does it
+    PyObject* give_back_;  // None: releasing the arguments frees it
     PyObject* arguments_;
     PyObject* kept_;
 };
 
-/// An address and how to free it.
+/// An address and the call that frees it.
 struct Given {
     std::uint64_t address = 0;
     py::object give_back;
     py::tuple arguments;
 };
 
-/// Integers, and what becomes one: ctypes pointers, cuda.bindings' CUdeviceptr.
+/// Converts integers, and objects with an integer value: ctypes pointers, cuda.bindings' CUdeviceptr.
 std::uint64_t address_of(const py::object& value) {
     py::object number = value;
     if (PyIndex_Check(number.ptr()) == 0 && has_attribute(number, "value")) number = number.attr("value");
@@ -89,7 +88,7 @@ std::uint64_t address_of(const py::object& value) {
     return address;
 }
 
-/// The package that an object's class comes from: "rmm" for rmm.pylibrmm.memory_resource.
+/// The package of an object's class: "rmm" for rmm.pylibrmm.memory_resource.
 std::string package_of(const py::object& object) {
     const std::string module = py::str(py::type::of(object).attr("__module__"));
     return module.substr(0, module.find('.'));
@@ -101,7 +100,7 @@ std::uint64_t handle_for_others(const py::object& stream) {
     return ref.handle();
 }
 
-/// The stream as an object of the allocator's library, for libraries that accept no other.
+/// Converts the stream to an object of the allocator's library, if the library accepts no other.
 py::object stream_for(const py::object& resource, const py::object& stream) {
     const std::string package = package_of(resource);
     if (package == "rmm") return py::module_::import("rmm.pylibrmm.stream").attr("Stream")(stream);
@@ -112,7 +111,7 @@ py::object stream_for(const py::object& resource, const py::object& stream) {
     return stream;
 }
 
-/// `allocate(bytes, stream)`: an address (RMM), or a Buffer that frees itself (cuda.core).
+/// Calls `allocate(bytes, stream)`, which returns an address (RMM) or a Buffer that frees itself (cuda.core).
 Given from_resource(const py::object& resource, std::size_t bytes, const py::object& stream) {
     const py::object converted = stream_for(resource, stream);
     const py::object given = resource.attr("allocate")(bytes, "stream"_a = converted);
@@ -123,7 +122,7 @@ Given from_resource(const py::object& resource, std::size_t bytes, const py::obj
     return {address, resource.attr("deallocate"), py::make_tuple(address, bytes, converted)};
 }
 
-/// CuPy's pool allocates for its current stream: ours is made current.
+/// CuPy's pool allocates for CuPy's current stream, so the array's stream is made current.
 Given from_pool(const py::object& pool, std::size_t bytes, const py::object& stream) {
     py::object memory;
     if (package_of(pool) == "cupy") {
@@ -156,14 +155,14 @@ struct Setting {
     MemorySource source = nullptr;
 };
 
-/// The present setting; never destroyed.
+/// The allocator that is set. Never destroyed.
 class CurrentSetting {
   public:
     Setting get() {
         const std::lock_guard lock(mutex_);
         return setting_;
     }
-    /// Returns what was set before.
+    /// Returns the previous setting.
     Setting replace(Setting with) {
         const std::lock_guard lock(mutex_);
         any_.store(with.source != nullptr, std::memory_order_release);
@@ -179,7 +178,7 @@ class CurrentSetting {
     std::atomic<bool> any_{false};
 };
 
-/// Makes the device's context current for Python code.
+/// Makes the device's context current while Python code runs.
 class ContextOfPython {
   public:
     explicit ContextOfPython(Device device) {
@@ -220,8 +219,8 @@ py::object set_allocator(const py::object& allocator) {
     return current_setting().replace({allocator, source}).allocator;
 }
 
-/// From the device's pool. Where the order of streams is the program's own affair, memory that is freed after the work
-/// of all of them.
+/// Allocates from the device's pool. If the program orders streams itself (`interface_sync` is off), the memory is
+/// freed after pending work of all streams.
 std::shared_ptr<DeviceBuffer> from_driver(std::size_t bytes, Device device, const py::object& stream) {
     const bool in_order = interface_sync();
     const StreamRef order = stream.cast<const StreamObject&>().ref;
@@ -230,11 +229,11 @@ std::shared_ptr<DeviceBuffer> from_driver(std::size_t bytes, Device device, cons
                     : std::make_shared<DeviceBuffer>(bytes, device);
 }
 
-/// bascule.MemoryPool: the pool of a device; one without pools has an empty one.
+/// The value of a bascule.MemoryPool. Empty for devices without pools.
 struct PoolObject {
     Device device;
 
-    /// Calls it without the GIL.
+    /// Calls `call` without the GIL.
     template <class Call>
     auto use(const Call& call) const {
         const GilReleased released;
@@ -309,14 +308,14 @@ True)");
 }  // namespace
 
 std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device, const py::object& stream) {
-    // What it calls may set another one.
+    // Read once, because the allocator may set another one.
     const Setting used = bytes != 0 && current_setting().any() ? current_setting().get() : Setting();
     if (used.source == nullptr) return from_driver(bytes, device, stream);
     Given given = [&] {
         const ContextOfPython context(device);
         return used.source(used.allocator, bytes, stream);
     }();
-    // Library and stream live until the memory is given back.
+    // The allocator and the stream live until the memory is freed.
     auto owner = std::make_shared<Allocation>(std::move(given.give_back), std::move(given.arguments),
                                               py::make_tuple(used.allocator, stream));
     return std::make_shared<DeviceBuffer>(given.address, bytes, device, std::move(owner));

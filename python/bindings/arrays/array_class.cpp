@@ -1,4 +1,4 @@
-// The Python class bascule.DeviceArray, put together from its parts, and the functions that make arrays.
+// The Python class bascule.DeviceArray, assembled from its parts, and the functions that make arrays.
 #include <cstddef>
 #include <functional>
 
@@ -12,7 +12,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// A property that is a member of the view.
+/// A property that returns a member of the view.
 template <auto member>
 auto of_view(const ArrayObject& array) {
     return std::invoke(member, array.view);

@@ -22,7 +22,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// On the emulated device, fault reports name the line of Python that made an allocation.
+/// Names the line of Python that made an allocation, for fault reports of the emulated device.
 void name_allocation(std::uint64_t address) {
     const EmulatedFunctions* emulated = Driver::get().emulated_functions();
     PyFrameObject* frame = PyEval_GetFrame();
@@ -39,14 +39,14 @@ ArrayView planned_view(const ArrayPlan& plan) {
     const std::string typestr = to_typestr(plan.dtype);
     raw.shape = plan.shape;
     raw.typestr = typestr;
-    raw.pointer = 1;  // checked for size first, placed afterwards
+    raw.pointer = 1;  // placeholder: the size is checked before allocating
     raw.has_strides = plan.fortran;
     std::int64_t bytes = plan.dtype.itemsize;
     for (const std::int64_t extent : plan.shape) {
         raw.strides.push_back(bytes);
         if (!__builtin_mul_overflow(bytes, extent, &bytes)) continue;
         if (std::ranges::find(plan.shape, 0) != plan.shape.end()) {
-            raw.has_strides = false;  // empty: its strides are not used
+            raw.has_strides = false;  // the strides of an empty array are not used
             break;
         }
         reject_field(ErrorKind::value, "shape",
@@ -54,7 +54,7 @@ ArrayView planned_view(const ArrayPlan& plan) {
                      bascule::to_string(plan.shape), bascule::to_string(plan.dtype));
     }
     ArrayView view = validate(raw);
-    view.dtype = plan.dtype;  // with its ml_dtypes format, which a typestr lacks
+    view.dtype = plan.dtype;  // the typestr lacks the ml_dtypes format
     view.layout = plan.layout;
     return view;
 }
@@ -115,7 +115,7 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
         upload_mask(array, object);
         return array;
     }
-    const ArrayObject* own = as_array(object.ptr());  // pinned or managed: its stream may still write there
+    const ArrayObject* own = as_array(object.ptr());  // pinned or managed: its stream may still be writing
     py::object host = numpy().attr("asarray")(object);
     ArrayView view = host_view(host);
     if (!view.contiguous()) {
@@ -131,7 +131,7 @@ ArrayObject to_device(const py::object& object, Device device, const py::object&
     const StreamRef target(array.view.stream, array.device);
     const std::size_t bytes = view.size * view.dtype.itemsize;
     OwnerList owners;
-    owners.keep(host.ptr(), bytes);  // pinned memory is read later
+    owners.keep(host.ptr(), bytes);  // pinned memory is read asynchronously
     ProducerPair producers;
     if (own != nullptr && own->view.has_stream)
         producers.add({own->view.stream, 0, own->device == device ? -1 : own->device.ordinal()});

@@ -1,4 +1,4 @@
-// New arrays: `to_device`, `device_array`, `pinned_array` and `managed_array`; and where their memory comes from.
+// Creation of arrays (`to_device`, `device_array`, `pinned_array`, `managed_array`), and the source of their memory.
 #pragma once
 
 #include <memory>
@@ -8,14 +8,14 @@
 
 namespace bascule::python {
 
-/// What an array is to be made of. A value.
+/// The properties of a new array. A value.
 struct ArrayPlan {
     Dimensions shape;
     DType dtype;
     std::shared_ptr<const StructLayout> layout{};
     bool fortran = false;
     MemoryKind kind = MemoryKind::device;
-    bool shareable = false;  ///< device memory of an allocation of its own, which other processes can open
+    bool shareable = false;  ///< device memory with an allocation of its own, which other processes can open
 
     /// Device memory for the same elements.
     static ArrayPlan like(const ArrayView& view, bool fortran = false) {
@@ -23,24 +23,24 @@ struct ArrayPlan {
     }
 };
 
-/// Device memory from the allocator that is set, else from the device's pool. It is given back by the buffer's end:
-/// to the allocator that gave it, in the order of `stream`, a bascule.Stream that is kept until then.
-/// Throws: CudaError; the allocator's own exception; ArgumentError for what it returned.
+/// Allocates device memory from the allocator that is set, else from the device's pool. Destroying the buffer returns
+/// the memory to the same allocator, in the order of `stream`, a bascule.Stream that is kept until then. Throws:
+/// CudaError; the allocator's exception; ArgumentError for an invalid result of the allocator.
 std::shared_ptr<DeviceBuffer> allocate_device(std::size_t bytes, Device device,
                                               const pybind11::object& stream);
 
-/// A new array with undefined contents, bound to `stream` (None: the default stream). Device memory comes
-/// from the allocator that is set. Throws: ArgumentError, CudaError; the allocator's own exception.
+/// A new array with undefined contents, bound to `stream` (None: the default stream). Device memory comes from the
+/// allocator that is set. Throws: ArgumentError, CudaError; the allocator's exception.
 ArrayObject allocate(const ArrayPlan& plan, Device device, const pybind11::object& stream);
 
-/// From what users pass: anything that NumPy makes a dtype of, and "C" or "F". Throws: as above.
+/// The same from arguments of users: `dtype` is anything that numpy.dtype accepts, `order` is "C" or "F". Throws: as above.
 ArrayObject new_array(MemoryKind kind, const pybind11::object& shape, const pybind11::object& dtype,
                       const std::string& order, const pybind11::object& stream, bool shareable = false);
 
-/// With the shape, dtype and order of any array; on the device of a device array. Throws: as above.
+/// A new array with the shape, dtype and order of any array, on the device of a device array. Throws: as above.
 ArrayObject new_array_like(const pybind11::object& array, const pybind11::object& stream);
 
-/// The host array's values in a new array. Throws: as above.
+/// Copies the host array's values to a new array. Throws: as above.
 ArrayObject to_device(const pybind11::object& host, Device device, const pybind11::object& stream);
 
 }  // namespace bascule::python

@@ -26,7 +26,7 @@ namespace {
 
 const ArrayObject& held(const py::object& array) { return array.cast<const ArrayObject&>(); }
 
-/// `operation(stream, destination, source, owners)` without the GIL, both arrays kept until it is done.
+/// Calls `operation(stream, destination, source, owners)` without the GIL. Both arrays are kept until it is done.
 template <class Operation>
 void enqueue(const py::object& destination, const py::object& source, StreamRef stream,
              const Operation& operation) {
@@ -78,7 +78,7 @@ ArrayObject copy(const py::object& self, const std::string& order, const py::obj
     return packed(self, order == "F" || (order == "K" && keeps_fortran(held(self).view)), stream);
 }
 
-/// One element as NumPy converts the value: its rules, its errors.
+/// Converts the value to one element with NumPy, by its rules and with its errors.
 py::object element_of(const ArrayView& view, const py::object& value) {
     const py::object dtype = numpy_dtype(view);
     py::object element = numpy().attr("zeros")(py::tuple(), "dtype"_a = dtype);
@@ -94,7 +94,7 @@ py::object element_of(const ArrayView& view, const py::object& value) {
     return element;
 }
 
-/// For elements larger than a kernel parameter: one is copied to the device, and from there to the others.
+/// Fills with elements larger than a kernel parameter: copies one to the device, and from there to the others.
 void fill_by_copy(const py::object& self, const py::object& element, const py::object& stream) {
     ArrayObject one = to_device(element, held(self).device, stream_object_for(held(self), stream));
     one.view.shape = one.view.strides = held(self).view.shape;
@@ -116,21 +116,21 @@ bool may_overlap(const ArrayView& a, const ArrayView& b) {
            std::string(py::str(numpy_dtype(to))));
 }
 
-/// The array with the shape of the elements that it is assigned to.
+/// A view of the array, broadcast to the shape of the destination.
 py::object broadcast(const py::object& source, const Dimensions& shape) {
     const ArrayObject& array = held(source);
     ArrayView values = array.view;
-    values.mask = nullptr;  // assignment copies values, not which are valid
+    values.mask = nullptr;  // assignment does not copy the mask
     return py::cast(view_of(array, broadcast_to(values, shape)));
 }
 
-/// Where work on the array's own device is enqueued.
+/// The stream for work on the array's own device.
 py::object home_stream(const ArrayObject& array) {
     if (array.view.has_stream) return array.stream;
     return py::cast(StreamObject{nullptr, StreamRef::device_default(array.device), py::none()});
 }
 
-/// Kernels cannot read another device's memory. The driver's copies can, but only contiguous arrays.
+/// Copies between devices. Kernels cannot read another device's memory; the driver copies it, but only contiguous arrays.
 void copy_between_devices(const py::object& array, const py::object& source, const py::object& stream) {
     const ArrayObject& to = held(array);
     const ArrayObject& from = held(source);
@@ -201,7 +201,7 @@ void copy_on_device(const py::object& array, const py::object& source, const py:
 
 namespace {
 
-/// Every element set, in the order of the array's own stream.
+/// Fills a new array in the order of its stream.
 py::object filled(ArrayObject array, const py::object& value) {
     const py::object stream = array.stream;
     py::object result = py::cast(std::move(array));
@@ -209,7 +209,7 @@ py::object filled(ArrayObject array, const py::object& value) {
     return result;
 }
 
-/// NumPy's `zeros` or `ones` of one element, which knows structures too.
+/// Like NumPy's `zeros` or `ones`. The element comes from NumPy, so that structures work too.
 template <bool is_zero>
 py::object new_constant(const py::object& shape, const py::object& dtype, const std::string& order,
                         const py::object& stream) {

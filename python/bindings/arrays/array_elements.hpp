@@ -1,19 +1,19 @@
-// Operations on the elements of a DeviceArray, on the device: `astype`, `copy` and `fill`; arrays that are filled.
+// Operations on the elements of a DeviceArray that run on the device: `astype`, `copy`, `fill`; and filled arrays.
 #pragma once
 
 #include "arrays/array_object.hpp"
 
 namespace bascule::python {
 
-/// A new array of the same elements, contiguous in C or Fortran order, enqueued on `stream` (None: the bound
-/// stream), which becomes its own. Throws: CudaError, CompileError, LibraryError.
+/// A new array with the same elements, contiguous in C or Fortran order. The copy is enqueued on `stream` (None: the
+/// bound stream), which the new array is bound to. Throws: CudaError, CompileError, LibraryError.
 ArrayObject packed(const pybind11::object& array, bool fortran, const pybind11::object& stream);
 
-/// Every element becomes `value`, as NumPy converts it. Throws: ArgumentError; NumPy's own exception.
+/// Sets every element to `value`, as converted by NumPy. Throws: ArgumentError; NumPy's exception.
 void fill(const pybind11::object& array, const pybind11::object& value, const pybind11::object& stream);
 
-/// The elements of `source`, broadcast and converted as assignment does, to those of `array`. Throws:
-/// ArgumentError when it cannot.
+/// Copies the elements of `source` to `array`, broadcast and converted as in an assignment. Throws: ArgumentError if
+/// that is impossible.
 void copy_on_device(const pybind11::object& array, const pybind11::object& source,
                     const pybind11::object& stream);
 

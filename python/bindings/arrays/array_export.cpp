@@ -1,4 +1,4 @@
-// `__cuda_array_interface__` of a DeviceArray, in every version, and NumPy's `__array_interface__`.
+// `__cuda_array_interface__` of a DeviceArray, in all versions, and NumPy's `__array_interface__`.
 // Sources: the specifications of the CUDA Array Interface, versions 0, 2 and 3, and their remarks on version 1.
 #include <cstdint>
 
@@ -19,17 +19,16 @@ namespace {
 
 constexpr int newest_version = 3;
 
-/// bascule.ExportedArray: an array that exports another version of the interface.
+/// The value of a bascule.ExportedArray, which exports another version of the interface.
 struct ExportObject {
-    py::object array;  // its DeviceArray
+    py::object array;  // the DeviceArray
     int version = newest_version;
     bool names_stream = true;
 
     void visit_references(ReferenceVisitor& each) { each(array); }
 };
 
-/// The entries that the host's and the device's interface share, in version 3: shape, typestr, descr, data,
-/// strides, version.
+/// The entries that the host's and the device's interface share, in version 3: shape, typestr, descr, data, strides, version.
 py::dict interface_of(const ArrayView& view) {
     py::dict fields;
     fields[py::handle(names().shape)] = to_tuple(view.shape);
@@ -47,11 +46,11 @@ py::dict interface_of(const ArrayView& view) {
 py::dict fields_of(const ArrayObject& array, int version, bool names_stream) {
     const ArrayView& view = array.view;
     share_with_libraries(array);
-    // Nothing tells the consumer of the stream in whose order the memory is.
+    // The consumer will not know the stream that orders the memory.
     if (version < 3 || !view.has_stream || !names_stream) settle(array);
     py::dict fields = interface_of(view);
     fields[py::handle(names().version)] = version;
-    // Versions 0 and 1 do not define which arrays may omit the strides.
+    // Versions 0 and 1 do not define when strides may be omitted.
     if (version < 2) fields[py::handle(names().strides)] = to_tuple(view.strides);
     if (version >= 3) {
         if (view.has_stream && names_stream) give_out_handle({view.stream, array.device});
@@ -81,14 +80,14 @@ bool host_accessible(const ArrayObject& array) noexcept {
     return array.buffer != nullptr && array.buffer->kind() != MemoryKind::device;
 }
 
-/// The first element as the host addresses it.
+/// The host address of the first element.
 std::uint64_t host_address(const ArrayObject& array) noexcept {
     if (array.view.empty()) return 0;
     return reinterpret_cast<std::uintptr_t>(array.buffer->host()) +
            (array.view.pointer - array.buffer->address());
 }
 
-/// NumPy reads the attribute; AttributeError means that there is none.
+/// NumPy reads this attribute. AttributeError means that it does not exist.
 py::dict array_interface(const ArrayObject& array) {
     if (!host_accessible(array)) {
         throw py::attribute_error(
@@ -110,7 +109,7 @@ py::object to_array(const py::object& self, const py::object& dtype, const py::o
                "a DeviceArray is not converted to a NumPy array implicitly, because that copies and waits: "
                "use x.copy_to_host(). For a copy on the device use x.copy().");
     }
-    const py::object host = numpy().attr("asarray")(self);  // by the interface above, without a copy
+    const py::object host = numpy().attr("asarray")(self);  // uses the interface above, without a copy
     if (copy.is_none()) return numpy().attr("asarray")(host, "dtype"_a = dtype);
     return numpy().attr("array")(host, "dtype"_a = dtype, "copy"_a = copy);
 }

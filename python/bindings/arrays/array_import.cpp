@@ -24,8 +24,8 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// A view of memory that another library owns, bound to the producer's stream, or to none with sync=False.
-/// `producer` is null where only its descriptor is given.
+/// A view of memory that another library owns, bound to the producer's stream, or to none with sync=False. `producer`
+/// is null if only its descriptor is known.
 ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync, PyObject* producer) {
     Home home{.device = current_device()};
     ArrayView view = validate(snapshot.raw);
@@ -65,7 +65,7 @@ ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync,
     return array;
 }
 
-/// What as_cuda_array would read; null where there is nothing.
+/// The descriptor that as_cuda_array would read; null if it does not exist.
 py::object find_descriptor(const py::object& object) {
     if (PyType_Check(object.ptr()) != 0) return {};
     std::string absence;

@@ -1,4 +1,4 @@
-// Other libraries' arrays as DeviceArrays: `as_cuda_array` and `from_cuda_array_interface`.
+// Imports other libraries' arrays as DeviceArrays: `as_cuda_array` and `from_cuda_array_interface`.
 #pragma once
 
 #include <optional>
@@ -7,14 +7,14 @@
 
 namespace bascule::python {
 
-/// A view of any object with the interface. Throws: ArgumentError; the producer's own exception.
+/// A view of any object with the interface. Throws: ArgumentError; the producer's exception.
 ArrayObject as_cuda_array(const pybind11::object& object, bool sync);
 
-/// Whether `as_cuda_array` would find a descriptor to read. Reads the attribute as it does: an exception of
-/// the producer's other than AttributeError comes out.
+/// Whether `as_cuda_array` would find a descriptor. Reads the attribute in the same way, and throws the producer's
+/// exception unless it is an AttributeError.
 bool is_cuda_array(const pybind11::object& object);
 
-/// That view, where is_cuda_array says yes: the attribute is read once. Throws: as both.
+/// The view, if is_cuda_array is true. Reads the attribute once. Throws: as both functions.
 std::optional<ArrayObject> find_cuda_array(const pybind11::object& object, bool sync);
 
 }  // namespace bascule::python

@@ -36,19 +36,19 @@ namespace {
            Py_TYPE(entry)->tp_name);
 }
 
-/// A sequence or an array of indices, or of bools.
+/// True for a sequence or an array of indices, or of bools.
 bool is_advanced(PyObject* entry) {
     return PyBool_Check(entry) || PyList_Check(entry) || PyTuple_Check(entry) ||
            has_attribute(entry, "dtype");
 }
 
-/// The int of anything that has __index__, bools aside; nothing for the rest.
+/// The int of an object with __index__; empty for bools and all other objects.
 std::optional<std::int64_t> integer_of(PyObject* entry) {
     if (PyBool_Check(entry) || PyIndex_Check(entry) == 0) return std::nullopt;
     const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(entry));
     if (!integer) {
         if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
-        PyErr_Clear();  // an array of several integers has __index__ and refuses, numpy.bool too
+        PyErr_Clear();  // arrays of several integers and numpy.bool have __index__ but refuse
         return std::nullopt;
     }
     int overflow = 0;
@@ -96,10 +96,10 @@ bool is_number(const py::object& value) {
     return !has_attribute(value, "shape") || py::len(value.attr("shape")) == 0;
 }
 
-/// What goes to the device is what the caller has: a row is repeated there.
+/// Transfers the values without broadcasting them first: rows are repeated on the device.
 void assign_from_host(const py::object& array, const py::object& given) {
     const ArrayObject& target = array.cast<const ArrayObject&>();
-    if (is_numpy_masked(given)) return copy_from_host(array, given, py::none());  // which says why not
+    if (is_numpy_masked(given)) return copy_from_host(array, given, py::none());  // it says why not
     const py::object dtype = numpy_dtype(target.view);
     const py::object values = cast_values(as_opaque(given, dtype, target.view.shape), dtype);
     if (py::object(values.attr("shape")).equal(to_tuple(target.view.shape))) {
@@ -109,7 +109,7 @@ void assign_from_host(const py::object& array, const py::object& given) {
     copy_on_device(array, py::cast(to_device(values, target.device, stream)), stream);
 }
 
-/// `x[...] = value`: a number, or an array that broadcasts to the shape of the elements.
+/// `x[...] = value` for a number, or an array that broadcasts to the shape of the elements.
 void assign(const py::object& array, const py::object& value) {
     require_writable(array.cast<const ArrayObject&>());
     if (as_array(value.ptr()) != nullptr) return copy_on_device(array, value, py::none());
@@ -119,7 +119,7 @@ void assign(const py::object& array, const py::object& value) {
     assign_from_host(array, value);
 }
 
-/// The view that `x[key]` is. Throws: ArgumentError (index; not_supported for what would need a copy).
+/// The view `x[key]`. Throws: ArgumentError (index; not_supported if it would need a copy).
 ArrayView index_by(const ArrayView& array, const py::object& key) {
     if (PyUnicode_Check(key.ptr())) return field_of(array, key.cast<std::string>());
     std::vector<IndexEntry> index;
@@ -142,7 +142,7 @@ ArrayObject get_item(const ArrayObject& array, const py::object& key) {
 
 void set_item(const ArrayObject& array, const py::object& key, const py::object& value) {
     ArrayView values = array.view;
-    values.mask = nullptr;  // what is valid stays so
+    values.mask = nullptr;  // assignment does not change the mask
     assign(py::cast(view_of(array, index_by(values, key))), value);
 }
 

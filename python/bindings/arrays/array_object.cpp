@@ -21,8 +21,8 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-/// as_array reads a detail of pybind11: this compares it with what pybind11 itself finds in an object. The
-/// object made for that borrows memory that is never read. Throws: ImportError.
+/// as_array relies on pybind11's object layout. This compares its result with pybind11's own. The object made for that
+/// borrows memory that is never read. Throws: ImportError.
 void require_known_layout() {
     alignas(ArrayObject) std::byte memory[sizeof(ArrayObject)];
     auto* const inside = reinterpret_cast<ArrayObject*>(memory);
@@ -92,7 +92,7 @@ void share_with_libraries(const ArrayObject& array) {
         const StreamRef side(handle, array.device);
         if (stream.is_none()) {
             memory->share(side, nullptr);
-        } else if (py::isinstance<py::bool_>(stream)) {  // ours, or its owner is not known
+        } else if (py::isinstance<py::bool_>(stream)) {  // owned by Bascule, or by an unknown owner
             if (auto owner = owner_of(side)) memory->share(side, std::move(owner));
         } else {
             const Owner kept = kept_object(stream.ptr());

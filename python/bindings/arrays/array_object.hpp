@@ -1,4 +1,4 @@
-// bascule.DeviceArray: an array in device memory that Bascule allocated, or a view of another library's.
+// bascule.DeviceArray: an array in device memory that Bascule allocated, or a view of another library's memory.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@
 
 namespace bascule::python {
 
-/// What launches compare of an array, found at its first one. Any number of threads may find it; a copy, which may
-/// become another array, finds its own.
+/// Cached traits of an array that launches compare. The first launch determines them. Any number of threads may do so.
+/// A copy starts without them, because it may be changed into another array.
 class RememberedTraits {
   public:
     RememberedTraits() = default;
@@ -37,9 +37,9 @@ class RememberedTraits {
     mutable std::atomic<PlainTraits> traits_{not_plain};
 };
 
-/// The DLPack tensor that other libraries' C code borrows from a DeviceArray. Made at its first use and kept, because borrowers need the extents to stay where they are. It is
-/// not copied or moved with its array: it describes that one, and its copy may become another.
-/// Any number of threads may make it; assign only to arrays that no other thread uses.
+/// The DLPack tensor that other libraries' C code borrows from a DeviceArray. Made at first use and kept, because the
+/// extents must not move while borrowed. Not copied or moved with its array, because the copy may be changed into
+/// another array. Any number of threads may make it; assign only to arrays that no other thread uses.
 class LentTensor {
   public:
     LentTensor() = default;
@@ -55,7 +55,7 @@ class LentTensor {
         return made == nullptr ? nullptr : &made->tensor;
     }
 
-    /// From `tensor` without its extents, and the extents. A tensor that exists stays: it may be borrowed.
+    /// Makes the tensor from `tensor` and its extents. An existing tensor stays, because it may be borrowed.
     const dlpack::Tensor& make(const dlpack::Tensor& tensor, std::vector<std::int64_t> extents) const {
         auto made = std::make_unique<Made>(Made{tensor, std::move(extents)});
         made->tensor.shape = made->extents.data();
@@ -74,17 +74,17 @@ class LentTensor {
     mutable std::atomic<const Made*> made_{nullptr};
 };
 
-/// What bascule.DeviceArray holds. `view.stream` is the bound stream; `view.has_stream` is false only for
+/// The value of a bascule.DeviceArray. `view.stream` is the bound stream; `view.has_stream` is false only for
 /// sync=False views.
 struct ArrayObject {
     ArrayView view;
     Device device;
-    std::shared_ptr<DeviceBuffer> buffer;  ///< null when the memory is another library's
-    pybind11::object owner;                ///< whose memory it is, kept alive; None otherwise
+    std::shared_ptr<DeviceBuffer> buffer;  ///< null if another library owns the memory
+    pybind11::object owner;                ///< the other library's object, kept alive; else None
     pybind11::object stream;               ///< the bound stream's object, kept alive
-    pybind11::object mask{};   ///< of view.mask: a DeviceArray or a BitMask, kept alive; null without
-    LentTensor lent{};         ///< what C code borrows of it
-    RememberedTraits plain{};  ///< not_plain also where it names no stream of its device
+    pybind11::object mask{};   ///< the object of view.mask: a DeviceArray or a BitMask, kept alive; or null
+    LentTensor lent{};         ///< borrowed by C code
+    RememberedTraits plain{};  ///< not_plain also if it names no stream of its device
 
     void visit_references(ReferenceVisitor& each) {
         each(owner);
@@ -94,19 +94,19 @@ struct ArrayObject {
 };
 
 namespace detail {
-inline PyTypeObject* array_type = nullptr;  // set once by register_array_type, held by the module
+inline PyTypeObject* array_type = nullptr;  // set once by register_array_type; the module owns it
 }
 
 /// The ArrayObject inside an exact bascule.DeviceArray, or null. Cheap: no pybind11 cast.
 inline const ArrayObject* as_array(PyObject* object) noexcept {
     if (Py_TYPE(object) != detail::array_type) return nullptr;
-    // Where pybind11's simple layout has the value: register_array_type checks that.
+    // The value's position in pybind11's simple layout. register_array_type checks it.
     const auto* instance = reinterpret_cast<const pybind11::detail::instance*>(object);
     return static_cast<const ArrayObject*>(instance->simple_value_holder[0]);
 }
 
-/// Keeps an array for an operation that is ordered with its stream. Memory that is given back in the order of that stream needs
-/// no owner until the operation is done.
+/// Keeps an array for an operation that is ordered with the array's stream. If the memory is freed in the order of that
+/// stream, it needs no owner after the call.
 [[gnu::always_inline]] inline void keep_array(OwnerList& owners, PyObject* object, const ArrayObject& array) {
     if (array.buffer != nullptr && array.view.has_stream && array.buffer->order() == array.view.stream) {
         owners.keep_during_call(object);
@@ -115,47 +115,46 @@ inline const ArrayObject* as_array(PyObject* object) noexcept {
     }
 }
 
-/// The array is used without the order of its stream from now on. The host waits where it must, without the GIL: see
+/// Call this before the array is used without the order of its stream. The host waits without the GIL if necessary: see
 /// OwnedMemory::settle. Throws: CudaError.
 void settle(const ArrayObject& array);
 
-/// Other libraries get the array's address: they may use it on the streams that are current for them in this thread, and on
-/// blocking ones, until it ends.
+/// Call this when other libraries get the array's address. They may use it on their current streams of this thread, and
+/// on blocking streams, until the array is destroyed.
 void share_with_libraries(const ArrayObject& array);
 
-/// The order that NumPy's "K" keeps: Fortran's where it is that and nothing else.
+/// True if NumPy's order "K" means Fortran order for this array.
 inline bool keeps_fortran(const ArrayView& view) noexcept { return view.f_contiguous && !view.c_contiguous; }
 
-/// Another view of the same memory, which it keeps in the same way; the bound stream is the same.
+/// Another view of the same memory, with the same owners and the same bound stream.
 ArrayObject view_of(const ArrayObject& array, const ArrayView& view);
 
-/// The stream of an operation on the array, and on `other` if there is one: the one given, else the current
-/// one, else the one that is bound to all of them, else the default stream. Throws: ArgumentError for a
-/// stream of another device.
+/// The stream of an operation on the array, and on `other` if there is one: the given stream, else the current one, else the
+/// one that all of them are bound to, else the default stream. Throws: ArgumentError for a stream of another device.
 StreamRef stream_for(const ArrayObject& array, const pybind11::object& given,
                      const ArrayObject* other = nullptr);
-/// The same as what a new array binds.
+/// The same as an object that a new array can bind.
 pybind11::object stream_object_for(const ArrayObject& array, const pybind11::object& given,
                                    const ArrayObject* other = nullptr);
 
-/// Throws: ArgumentError (value) unless it is one of the letters, NumPy's words for orders of elements: "CFK".
+/// Throws: ArgumentError (value) unless `order` is one of the letters `allowed`. NumPy's orders are "C", "F" and "K".
 void require_order(const std::string& order, std::string_view allowed);
 
-/// Throws: ArgumentError unless the array can be written.
+/// Throws: ArgumentError if the array is read-only.
 void require_writable(const ArrayObject& array);
 
-/// What to use where an operation needs more than a DeviceArray can: "x.copy_to_host() and NumPy", or on a GPU a view by
-/// the library that is installed.
+/// Advice for operations that a DeviceArray does not support: "x.copy_to_host() and NumPy", or on a GPU a view by an
+/// installed library.
 std::string array_with_arithmetic();
 
-/// A bascule.DeviceArray of memory that `owner` owns, bound to the device's default stream.
+/// A bascule.DeviceArray over memory that `owner` owns, bound to the device's default stream.
 pybind11::object make_array(const ArrayView& view, Device device, pybind11::object owner);
 
-/// The stream object that an array binds: the one given, else the default stream.
+/// The stream object that an array binds: the given one, else the default stream.
 pybind11::object stream_to_bind(const pybind11::object& stream, Device device);
 void bind_stream(ArrayObject& array, pybind11::object stream);
 
-/// From now on as_array knows the class. Throws: ImportError for a pybind11 whose objects it cannot read.
+/// Makes the class known to as_array. Throws: ImportError if this pybind11 has another object layout.
 void register_array_type(const pybind11::class_<ArrayObject>& type);
 
 }  // namespace bascule::python

@@ -1,4 +1,5 @@
-// The refusals are in the type's slots, not in its dictionary: help(DeviceArray) shows what an array can do.
+// Operators and functions that a DeviceArray refuses. They are in the type's slots and not in its dict, so that
+// help(DeviceArray) does not list them.
 
 #include <algorithm>
 #include <array>
@@ -32,7 +33,7 @@ PyObject* refuse_arithmetic(const char* operation) noexcept {
     });
 }
 
-/// `x + 1`, `1 + x` and `x += 1` all come to one slot.
+/// `x + 1`, `1 + x` and `x += 1` all call one slot.
 struct Binary {
     const char* name;
     binaryfunc PyNumberMethods::*slot;
@@ -77,7 +78,7 @@ void refuse_unary(PyNumberMethods& number, std::index_sequence<Rows...>) {
 
 PyObject* refuse_power(PyObject*, PyObject*, PyObject*) { return refuse_arithmetic("**"); }
 
-/// Equality too: that of identity would be False for equal arrays, without a word.
+/// Refuses equality too, because the default, identity, would silently be False for equal arrays.
 PyObject* compare(PyObject*, PyObject* other, int operation) {
     constexpr const char* names[] = {"<", "<=", "==", "!=", ">", ">="};
     if (other == Py_None && (operation == Py_EQ || operation == Py_NE)) {
@@ -110,7 +111,8 @@ int refuse_truth(PyObject*) {
     return -1;
 }
 
-/// What other libraries' arrays have, names between blanks, and what does it here. A row without a cure is arithmetic.
+/// Attributes of other libraries' arrays (names separated by blanks) and their replacement here. Rows without `cure`
+/// are arithmetic.
 struct Foreign {
     std::string_view names, cure;
 
@@ -152,7 +154,7 @@ constexpr std::array foreign = {
             ""},
 };
 
-/// An attribute that is missing; its error says what does it here. `hasattr` is False as before.
+/// Reads an attribute. The error for a missing one names the replacement. `hasattr` still returns False.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
     PyObject* const found = PyObject_GenericGetAttr(self, name);
     if (found != nullptr || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
@@ -169,7 +171,7 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
     });
 }
 
-/// NumPy's functions of elements, such as numpy.add(x, 1) and numpy.sum(x).
+/// Refuses NumPy's ufuncs, such as numpy.add(x, 1) and numpy.sum(x).
 PyObject* refuse_ufunc(PyObject*, PyObject* arguments, PyObject*) {
     std::string name = "numpy";
     if (PyTuple_GET_SIZE(arguments) > 0) {
@@ -181,7 +183,7 @@ PyObject* refuse_ufunc(PyObject*, PyObject* arguments, PyObject*) {
     return refuse_arithmetic(name.c_str());
 }
 
-/// NumPy's functions that arrays have themselves.
+/// NumPy functions that arrays have as methods.
 constexpr std::array own_functions = {
     Foreign{"copy", "x.copy()"},
     Foreign{"reshape", "x.reshape(shape)"},
@@ -193,8 +195,8 @@ constexpr std::array own_functions = {
     Foreign{"copyto", "x.copy_to_host(out), or y[...] = x"},
 };
 
-/// What NumPy's other functions are asked for. Those that look at no element work; without this one the others would meet
-/// the refusal of a conversion, and numpy.array_equal(x, x) takes that for a False.
+/// Handles NumPy's other functions. Those that read no elements work. Without this, the others would try to convert the
+/// array, and numpy.array_equal(x, x) takes that error for False.
 PyObject* refuse_function(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     static constexpr std::array<std::string_view, 7> that_work = {
         "shape", "ndim", "size", "transpose", "iscomplexobj", "isrealobj", "result_type"};
@@ -229,7 +231,7 @@ void bind_array_refusals(ArrayClass& type) {
     python_type->tp_richcompare = &compare;
     PyType_Modified(python_type);
     python_type->tp_getattro = &get_attribute;
-    // Without this NumPy would treat the array as a scalar, element by element.
+    // NumPy would otherwise treat the array as a scalar, element by element.
     static PyMethodDef ufunc{"__array_ufunc__", as_method(&refuse_ufunc), METH_VARARGS | METH_KEYWORDS,
                              nullptr};
     type.attr("__array_ufunc__") = owned(PyDescr_NewMethod(python_type, &ufunc));

@@ -1,5 +1,4 @@
-// `repr` of a DeviceArray: its values, as NumPy prints them. Only the ends of a long array are read: NumPy prints no more
-// than those.
+// `repr` of a DeviceArray: its values, as printed by NumPy. Reads only the ends of a long array, because NumPy prints no more.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,8 +23,8 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-constexpr std::uint64_t longest = 1000;  // elements that are all printed: NumPy's own default
-constexpr std::int64_t edge = 3;         // of a longer array, elements at each end of an axis
+constexpr std::uint64_t longest = 1000;  // arrays up to this size are printed whole: NumPy's default
+constexpr std::int64_t edge = 3;         // elements printed at each end of an axis of a longer array
 
 std::string place_of(const ArrayObject& array) {
     return fmt::format("{}{}", to_string(array.device), array.view.readonly ? ", read-only" : "");
@@ -45,7 +44,7 @@ bool is_capturing(const ArrayObject& array) {
     return bascule::is_capturing(stream);
 }
 
-/// The pieces that an axis is read in: (start, stop) of the array and where it goes in what is printed.
+/// The parts of an axis that are read: (start, stop) in the array, and the position in the printed array.
 struct Piece {
     std::int64_t start, stop, at;
 };
@@ -55,8 +54,7 @@ std::vector<Piece> pieces_of(std::int64_t extent) {
     return {{0, edge + 1, 0}, {extent - edge, extent, edge + 1}};
 }
 
-/// A host array whose printed form is the whole array's: axes that are cut keep one element more than their
-/// ends.
+/// A host array that NumPy prints like the whole array. Shortened axes keep one element more than their ends.
 py::object ends_of(const ArrayObject& array) {
     const ArrayView& view = array.view;
     py::tuple shape(static_cast<std::size_t>(view.ndim()));
@@ -92,7 +90,7 @@ py::object ends_of(const ArrayObject& array) {
     return host;
 }
 
-/// What array2string prints: a masked array as objects that are `--` where it is invalid.
+/// The argument for array2string. A masked array becomes an object array with `--` for invalid elements.
 py::object printable(const py::object& host) {
     if (!is_numpy_masked(host)) return host;
     py::object elements = host.attr("data").attr("astype")("O");
@@ -100,7 +98,7 @@ py::object printable(const py::object& host) {
     return elements;
 }
 
-/// As NumPy prints them; of an array with more than `most` elements, the ends.
+/// The values as printed by NumPy; only the ends of an array with more than `most` elements.
 std::string values_of(const py::object& self, std::uint64_t most, const char* prefix) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
     const bool whole = array.view.size <= most;
@@ -109,10 +107,10 @@ std::string values_of(const py::object& self, std::uint64_t most, const char* pr
                                                 "threshold"_a = whole ? most : 0, "edgeitems"_a = edge));
 }
 
-/// What an array's repr has in the place of values that it cannot read, or the values.
+/// An array's values for its repr, or the reason why they cannot be read.
 struct ReadValues {
     std::string values;
-    std::string why_not;  ///< empty where they were read
+    std::string why_not;  ///< empty if they were read
 };
 
 ReadValues read_values(const py::object& self, std::uint64_t most, const char* prefix) {
@@ -120,13 +118,13 @@ ReadValues read_values(const py::object& self, std::uint64_t most, const char* p
         if (is_capturing(self.cast<const ArrayObject&>())) return {{}, "its stream is being captured"};
         return {values_of(self, most, prefix), {}};
     } catch (const std::exception& error) {
-        // The first line: the rest is advice for explicit reads.
+        // Uses only the first line, because the rest is advice for explicit reads.
         const std::string message = error.what();
         return {{}, "values cannot be read: " + message.substr(0, message.find('\n'))};
     }
 }
 
-/// Never throws: where the values cannot be read, it describes the array and gives the reason.
+/// Never throws: if the values cannot be read, describes the array and gives the reason.
 std::string repr_of_array(const py::object& self) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
     const ReadValues read = read_values(self, longest, "DeviceArray(");
@@ -136,8 +134,8 @@ std::string repr_of_array(const py::object& self) {
                        place_of(array));
 }
 
-/// The same for other displays: place, values (the ends of an array with more than `most` elements), and why_not, which is
-/// empty where the values were read.
+/// The same for other displays: place, values (the ends of an array with more than `most` elements), and why_not, which
+/// is empty if the values were read.
 py::dict facts_of_array(const py::object& self, std::uint64_t most) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
     const ReadValues read = read_values(self, most, "");

@@ -17,7 +17,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// `x.reshape(2, 3)` and `x.reshape((2, 3))`: the numbers, one by one or in one tuple or list.
+/// The numbers of `x.reshape(2, 3)` or `x.reshape((2, 3))`.
 py::object alone_or_all(const py::args& arguments) {
     if (arguments.size() != 1) return arguments;
     const py::object only = arguments[0];
@@ -44,7 +44,7 @@ ArrayObject raveled(const ArrayObject& array, const std::string& order) {
                      "x.copy().ravel().",
                      bascule::to_string(array.view.shape), bascule::to_string(array.view.strides));
     }
-    const std::vector<std::int64_t> axes = axes_in_memory_order(array.view);  // the mask has its own strides
+    const std::vector<std::int64_t> axes = axes_in_memory_order(array.view);  // also used for the mask
     return changed(array, [&](const ArrayView& view) { return reshape(transpose(view, axes), flat); });
 }
 

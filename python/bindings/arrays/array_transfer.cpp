@@ -25,7 +25,7 @@ bool flag(const py::object& host, const char* name) {
     return py::object(host.attr("flags").attr(name)).cast<bool>();
 }
 
-/// `out` as a NumPy array that can be filled.
+/// Returns `out` as a NumPy array that can be filled.
 py::object checked_out(const py::object& out, const ArrayView& view) {
     const bool is_host = py::isinstance(out, numpy().attr("ndarray"));
     if (!is_host && as_array(out.ptr()) == nullptr) {
@@ -47,8 +47,8 @@ py::object checked_out(const py::object& out, const ArrayView& view) {
     return host;
 }
 
-/// The streams that a copy is ordered with: the array's, and that of a pinned or managed array of ours on the
-/// host's side (`host` is whatever the caller passed there).
+/// The streams that a copy is ordered with: the array's, and that of a pinned or managed DeviceArray on the host side
+/// (`host` is the object that the caller passed there).
 ProducerPair producers_of(const ArrayObject& array, const py::object& host) {
     ProducerPair producers;
     for (const ArrayObject* each : {&array, as_array(host.ptr())}) {
@@ -58,8 +58,8 @@ ProducerPair producers_of(const ArrayObject& array, const py::object& host) {
     return producers;
 }
 
-/// The bytes of a contiguous array to a contiguous host array, which is `out` or will be copied to it; true
-/// when they are there.
+/// Copies the bytes of a contiguous array to a contiguous host array, which is `out` or will be copied to it. Returns
+/// true if the copy is complete.
 bool copy_bytes(const py::object& array, const py::object& host, const py::object& out, StreamRef stream) {
     const ArrayObject& source = array.cast<const ArrayObject&>();
     const ProducerPair producers = producers_of(source, out);
@@ -77,8 +77,8 @@ void wait(StreamRef stream) {
     without_gil([&] { stream.synchronize(); });
 }
 
-/// The bytes of a pinned or managed array are copied in stream order, unless NumPy must rearrange them here
-/// first: then its stream must have finished writing.
+/// Pinned and managed arrays are copied in stream order. If NumPy must rearrange the values first, this waits for their
+/// stream.
 void wait_if_the_host_reads(const py::object& values, const ArrayView& target) {
     const ArrayObject* own = as_array(values.ptr());
     if (own == nullptr || !own->view.has_stream) return;
@@ -86,7 +86,7 @@ void wait_if_the_host_reads(const py::object& values, const ArrayView& target) {
         wait(StreamRef(own->view.stream, own->device));
 }
 
-/// The values as a host array of exactly this shape and dtype, laid out as the device array is.
+/// Converts values to a host array of exactly this shape and dtype, with the memory order of the device array.
 py::object host_values(const py::object& given, const ArrayView& view, Device device) {
     if (is_numpy_masked(given)) {
         reject_field(ErrorKind::not_supported, "values",
@@ -112,13 +112,13 @@ py::object host_values(const py::object& given, const ArrayView& view, Device de
     }
     const bool fortran = keeps_fortran(view);
     if (!flag(host,
-              fortran ? "f_contiguous" : "c_contiguous"))  // the host copies, perhaps from managed memory
+              fortran ? "f_contiguous" : "c_contiguous"))  // NumPy copies, perhaps from managed memory
         without_gil([&] { wait_for_managed_memory(device); });
     return numpy().attr("asarray")(host, "order"_a = fortran ? "F" : "C");
 }
 
-/// Host values to a contiguous array. `values` is what the caller passed: host itself, or what it was made
-/// from.
+/// Copies host values to a contiguous array. `values` is the object that the caller passed: `host` itself, or what it
+/// was converted from.
 void copy_bytes_from(const py::object& array, const py::object& host, const py::object& values,
                      StreamRef stream) {
     const ArrayObject& target = array.cast<const ArrayObject&>();
@@ -127,13 +127,13 @@ void copy_bytes_from(const py::object& array, const py::object& host, const py::
     const void* source = host_address_of(host);
     OwnerList owners;
     keep_array(owners, array.ptr(), target);
-    owners.keep(host.ptr(), 0);  // pinned memory is read later
+    owners.keep(host.ptr(), 0);  // pinned memory is read asynchronously
     const GilReleased released;
     copy_to_device(stream, view.pointer, source, view.size * view.dtype.itemsize, producers.get(),
                    owners.hand_over());
 }
 
-/// Without the mask.
+/// Copies the values to the host, without the mask.
 py::object copy_values_to_host(const py::object& self, const py::object& out, const py::object& stream) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
     const StreamRef source = stream_for(array, stream);
@@ -159,7 +159,7 @@ py::object copy_values_to_host(const py::object& self, const py::object& out, co
     return out.is_none() ? host : out;
 }
 
-/// Of an array of one element. Waits.
+/// The value of an array with one element. Waits.
 py::object item(const py::object& self, const py::args& index) {
     const py::object one = index.empty() ? self : py::object(self[index]);
     const ArrayView& view = one.cast<const ArrayObject&>().view;
@@ -172,7 +172,7 @@ py::object item(const py::object& self, const py::args& index) {
     return copy_to_host(one, py::none(), py::none()).attr("item")();
 }
 
-/// `float(x[3])`: `type` is float, int or complex. Waits.
+/// Implements `float(x[3])`: `type` is float, int or complex. Waits.
 py::object converted(const py::object& self, const char* type) {
     const ArrayView& view = self.cast<const ArrayObject&>().view;
     if (view.ndim() != 0) {

@@ -5,13 +5,12 @@
 
 namespace bascule::python {
 
-/// A NumPy array of the values: `out` when that is not None. Waits for them, but for pinned `out` with a
-/// stream. Throws: ArgumentError, CudaError.
+/// Copies the values to a NumPy array: `out`, or a new one if it is None. Waits for the copy, except for pinned `out`
+/// with a stream. Throws: ArgumentError, CudaError.
 pybind11::object copy_to_host(const pybind11::object& array, const pybind11::object& out,
                               const pybind11::object& stream);
 
-/// Fills the array with host values of the same shape and dtype; does not wait. Throws: ArgumentError,
-/// CudaError.
+/// Fills the array with host values of the same shape and dtype, without waiting. Throws: ArgumentError, CudaError.
 void copy_from_host(const pybind11::object& array, const pybind11::object& values,
                     const pybind11::object& stream);
 

@@ -20,10 +20,10 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// bascule.BitMask: a mask with one bit per element. NumPy has no dtype for it, so it is not a DeviceArray.
+/// The value of a bascule.BitMask: a mask with one bit per element. NumPy has no dtype for it, so it is not a DeviceArray.
 struct BitMask {
     ArrayView view;
-    py::object owner;   // whose memory it is
+    py::object owner;   // the owner of the memory
     py::object stream;  // the bound stream's object, or None
 
     void visit_references(ReferenceVisitor& each) {
@@ -33,11 +33,11 @@ struct BitMask {
 };
 
 constexpr std::array<std::string_view, 2> cudf = {"cudf", "pylibcudf"};
-/// Whose dtypes say what an element is.
+/// Libraries whose dtypes are exact, so that bytes never stand for bits.
 constexpr std::array<std::string_view, 8> exact_libraries = {"bascule", "cupy",       "jax",   "jaxlib",
                                                              "numba",   "numba_cuda", "torch", "warp"};
 
-/// Whether the object's type, or one that it inherits from, is of one of these packages.
+/// Whether the object's type, or one of its base classes, belongs to one of these packages.
 bool comes_from(PyObject* object, std::span<const std::string_view> packages) {
     if (object == nullptr) return false;
     for (const py::handle base : py::tuple(py::type::of(object).attr("__mro__"))) {
@@ -68,7 +68,7 @@ ArrayView read_view(PyObject* mask, Home& home) {
     return view;
 }
 
-/// The same error, with a message that is about the mask's own descriptor.
+/// Rethrows the error with a message that is about the mask's own descriptor.
 [[noreturn]] void fail_inside(const ArgumentError& error) {
     ArgumentError::Details details = error.details();
     if (details.field == "mask") throw error;
@@ -76,7 +76,7 @@ ArrayView read_view(PyObject* mask, Home& home) {
     reject(error.kind(), details, "the array's 'mask': {}", error.what());
 }
 
-/// The object of array.view.mask, which `owner` keeps alive, on a stream that `stream_object` keeps alive.
+/// Makes the object for array.view.mask. `owner` keeps its memory alive and `stream_object` its stream.
 py::object make_object(const ArrayObject& array, py::object owner, const py::object& stream_object) {
     const ArrayView& view = array.view.mask->array;
     if (array.view.mask->is_bits()) return py::cast(BitMask{view, std::move(owner), stream_object});
@@ -94,7 +94,7 @@ py::dict exported_bits(const BitMask& mask) {
     return fields;
 }
 
-/// One bool an element.
+/// Converts the bits to one bool per element.
 py::object unpacked(const py::object& self) {
     const BitMask& mask = self.cast<const BitMask&>();
     py::dict bytes = exported_bits(mask);
@@ -107,7 +107,7 @@ py::object unpacked(const py::object& self) {
     return bits.attr("view")("bool").attr("reshape")(to_tuple(mask.view.shape));
 }
 
-/// numpy.ma's mask, of the array's shape.
+/// The mask of a numpy.ma array, with the array's shape.
 py::object invalid_on_host(const ArrayObject& array) {
     const py::object valid = array.mask.attr("copy_to_host")();
     return numpy().attr("equal")(numpy().attr("broadcast_to")(valid, to_tuple(array.view.shape)), 0);

@@ -1,4 +1,4 @@
-// `bascule.pointer_attributes`: what the driver knows of an array's memory.
+// `bascule.pointer_attributes`: the driver's information about an array's memory.
 #include <string>
 
 #include <pybind11/stl.h>
@@ -23,7 +23,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// An integer, or the address of the first byte of an array.
+/// Returns an integer address, or the address of an array's first byte.
 std::uint64_t pointed_address(const py::object& object) {
     if (PyLong_Check(object.ptr()) != 0 && PyBool_Check(object.ptr()) == 0) {
         if (const auto address = to_uint64(object)) return *address;

@@ -1,4 +1,4 @@
-// Methods that are added to classes which are bound already.
+// Adds methods to classes that are already bound.
 #pragma once
 
 #include <pybind11/pybind11.h>

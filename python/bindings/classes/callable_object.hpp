@@ -1,4 +1,4 @@
-// Python objects that hold one C++ value and are called by vectorcall: launchers and bound launches.
+// Python objects that hold one C++ value and support vectorcall: launchers and bound launches.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ T& held_by(PyObject* self) noexcept {
     return *reinterpret_cast<CallableObject<T>*>(self)->held;
 }
 
-/// What `action` returns as a new reference; null with a Python error set when it throws.
+/// Calls `action` and returns a new reference to its result. If it throws, sets a Python error and returns null.
 template <class Action>
 PyObject* guarded(Action&& action) noexcept {
     try {
@@ -37,7 +37,7 @@ PyObject* guarded(Action&& action) noexcept {
     }
 }
 
-/// A new object of `type`, which register_callable made for this T.
+/// Makes an object of `type`, which register_callable made for this T.
 template <class T>
 pybind11::object make_callable(PyTypeObject* type, vectorcallfunc call, std::unique_ptr<T> held) {
     pybind11::object made = owned(type->tp_alloc(type, 0));
@@ -47,14 +47,14 @@ pybind11::object make_callable(PyTypeObject* type, vectorcallfunc call, std::uni
     return made;
 }
 
-/// For the table of a type's methods, whose functions have other parameters.
+/// Converts a function for a method table, whose functions have other parameters.
 template <class Function>
 PyCFunction as_method(Function* function) noexcept {
     return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-/// A heap type `name` ("bascule.Launcher") in the module, whose T has `visit_references(ReferenceVisitor&)` and
-/// `finalize()`, which the collector calls before it clears anything. The strings and `methods` live as long as the process.
+/// Makes a heap type `name` ("bascule.Launcher") in the module. T has `visit_references(ReferenceVisitor&)`, and `finalize()`,
+/// which the garbage collector calls before it clears anything. The strings and `methods` must have static storage.
 template <class T>
 PyTypeObject* register_callable(pybind11::module_& module, const char* name, const char* documentation,
                                 PyMethodDef* methods, reprfunc repr) {

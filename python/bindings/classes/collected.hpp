@@ -1,4 +1,4 @@
-// What Python's collector of cycles needs to know of a class whose C++ value holds Python objects.
+// Garbage collection support for classes whose C++ value holds Python objects.
 #pragma once
 
 #include <type_traits>
@@ -8,14 +8,14 @@
 
 namespace bascule::python {
 
-/// Passed to a value's `visit_references`, which names each reference that the value alone holds, once. The collector
-/// either looks at them, or clears them, when the object cannot be reached any more.
+/// Passed to a value's `visit_references`, which names each reference that only the value holds, once. The garbage
+/// collector either traverses them, or clears them when the object is unreachable.
 class ReferenceVisitor {
   public:
     ReferenceVisitor(visitproc visit, void* argument) noexcept : visit_(visit), argument_(argument) {}
     static ReferenceVisitor that_clears() noexcept { return {nullptr, nullptr}; }
 
-    /// Cleared, it is None, so that what is left of the object can still be asked.
+    /// A cleared reference becomes None, so that the object can still be used.
     void operator()(pybind11::object& held) {
         if (visit_ != nullptr) {
             only_look_at(held.ptr());
@@ -23,21 +23,21 @@ class ReferenceVisitor {
             const pybind11::object released = std::exchange(held, pybind11::none());
         }
     }
-    /// A reference that lasts as long as the value; null is none.
+    /// Visits a reference that lives as long as the value. Ignores null.
     void only_look_at(PyObject* held) {
         if (visit_ != nullptr && held != nullptr && result_ == 0) result_ = visit_(held, argument_);
     }
     int result() const noexcept { return result_; }
 
   private:
-    visitproc visit_;  // null: clears
+    visitproc visit_;  // null: clear the references
     void* argument_;
     int result_ = 0;
 };
 
 namespace detail {
 
-/// An object whose value another one owns, or that has none yet, holds nothing.
+/// Visits the value that an object owns. Borrowed and uninitialised values hold nothing.
 template <class T, class Holder>
 int visit_instance(PyObject* self, ReferenceVisitor visitor) {
     const pybind11::detail::value_and_holder value =
@@ -53,8 +53,8 @@ int visit_instance(PyObject* self, ReferenceVisitor visitor) {
 
 }  // namespace detail
 
-/// For py::class_<T>, where T has `visit_references(ReferenceVisitor&)`, or for py::class_<T, Holder>, where Holder has it:
-/// cycles through its objects are collected.
+/// Lets the garbage collector find cycles through the objects of a class. For py::class_<T>, T has
+/// `visit_references(ReferenceVisitor&)`; for py::class_<T, Holder>, Holder has it.
 template <class T, class Holder = void>
 pybind11::custom_type_setup collected() {
     return pybind11::custom_type_setup([](PyHeapTypeObject* heap_type) {

@@ -1,4 +1,4 @@
-// What IPython, help() and inspect ask of Bascule's objects. The answers are made in Python, in bascule._display.
+// Information about Bascule's objects for IPython, help() and inspect. Computed in Python, by bascule._display.
 #include <string>
 
 #include "classes/added_method.hpp"
@@ -15,10 +15,11 @@ py::object ask(const std::string& function, const py::object& about) {
     return py::module_::import("bascule._display").attr(function.c_str())(about);
 }
 
-/// A descriptor for `__signature__`: an instance's own; None of the class, which inspect takes for "has none".
+/// A descriptor for `__signature__`: an instance's own signature, or None for the class, which tells inspect that the
+/// class has no signature.
 struct SignatureOfInstance {};
 
-/// Of an instance what bascule._display says, of the class the text itself.
+/// Returns bascule._display's documentation for an instance, and the text itself for the class.
 PyObject* get_documentation(PyObject* self, PyObject* instance, PyObject*) {
     return guarded([&] {
         if (instance != nullptr) return ask("documentation", py::reinterpret_borrow<py::object>(instance));
@@ -26,7 +27,7 @@ PyObject* get_documentation(PyObject* self, PyObject* instance, PyObject*) {
     });
 }
 
-/// A descriptor for `__doc__`. A kind of str, because pydoc takes the one in the class's dict as it is.
+/// A descriptor for `__doc__`. A subclass of str, because pydoc uses the object in the class's dict directly.
 py::object documentation_type() {
     PyType_Slot slots[] = {
         {Py_tp_descr_get, reinterpret_cast<void*>(&get_documentation)},
@@ -38,7 +39,7 @@ py::object documentation_type() {
 
 struct DisplayedClass {
     const char* name;
-    bool has_lines;  ///< other than its repr
+    bool has_lines;  ///< its `_repr_pretty_` prints other lines than its repr
     bool has_signature;
     bool has_documentation;
 };

@@ -1,4 +1,4 @@
-// A few objects that were made before, found again by what they were made of.
+// A small cache of Python objects, found by the values that they were made from.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace bascule::python {
 
-/// One object a slot: a new one replaces the one before. Thread-safe.
+/// One object per slot: a new one replaces the former one. Thread-safe.
 class KnownObjects {
   public:
     KnownObjects() = default;
@@ -27,15 +27,15 @@ class KnownObjects {
         PyObject* const known = objects_[slot_of(hash)].ptr();
         return known != nullptr && fits(known) ? Py_NewRef(known) : nullptr;
     }
-    /// Calls `replaces(the object that was there)` first, if there was one. Needs the GIL, as the destructor does.
+    /// Stores an object. First calls `replaces` with the former one, if any. Needs the GIL, as does the destructor.
     template <class Replaces>
     void put(std::uint64_t hash, pybind11::object object, const Replaces& replaces) noexcept {
         const std::lock_guard lock(mutex_);
         pybind11::object& slot = objects_[slot_of(hash)];
         if (slot) replaces(slot.ptr());
-        std::swap(slot, object);  // what was there goes when the lock is given back
+        std::swap(slot, object);  // the former object is released after the lock
     }
-    /// Removes the objects that fit.
+    /// Removes the objects for which `fits` is true.
     template <class Fits>
     void remove(const Fits& fits) noexcept {
         std::array<pybind11::object, 16> removed;
@@ -44,7 +44,7 @@ class KnownObjects {
             if (objects_[i] && fits(objects_[i].ptr())) std::swap(objects_[i], removed[i]);
         }
     }
-    /// They stay: what they hold leads to no cycle that others do not clear.
+    /// The objects are not cleared: other objects clear all cycles through them.
     void visit_references(ReferenceVisitor& each) const {
         for (const pybind11::object& object : objects_) each.only_look_at(object.ptr());
     }

@@ -1,5 +1,5 @@
-// Functions as users meet them. Those of the package keep their frames out of the traceback of an error, which ends in the
-// user's code. Those of the extension module say in the package's words which argument they do not take.
+// Public functions, whose errors point to the user's code. Functions of the package remove their frames from an error's
+// traceback. Functions of the extension module describe invalid arguments in the package's words.
 #include <algorithm>
 #include <cstdlib>
 #include <frameobject.h>
@@ -23,9 +23,9 @@ namespace {
 struct PublicFunction {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject* function;
-    PyObject* results;     // a dict of what calls with one str return again, or null
-    PyObject* attributes;  // functools.update_wrapper's
-    bool is_bound;         // by pybind11
+    PyObject* results;     // a dict of cached results of calls with one str, or null
+    PyObject* attributes;  // set by functools.update_wrapper
+    bool is_bound;         // a function that pybind11 made
 };
 
 PyTypeObject* function_type = nullptr;
@@ -42,7 +42,7 @@ bool is_of_package(const PyTracebackObject& entry) {
     return code.attr("co_filename").attr("startswith")(py::handle(package_directory)).cast<bool>();
 }
 
-/// Drops the entries of the traceback up to the first that is not of the package.
+/// Removes the traceback entries before the first that is not of the package.
 void hide_own_frames() {
     const py::error_already_set error;
     py::object trace = error.trace();
@@ -54,7 +54,7 @@ void hide_own_frames() {
     PyErr_SetObject(error.type().ptr(), error.value().ptr());
 }
 
-/// pybind11's error about the arguments, which begins with the function's name, is replaced by the package's.
+/// Replaces pybind11's error about the arguments, which begins with the function's name, with the package's.
 void describe_arguments(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) {
     py::error_already_set error;
     const py::handle function(self);
@@ -80,7 +80,7 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t flags, Py
     if (function.results != nullptr && PyVectorcall_NARGS(flags) == 1 && names == nullptr &&
         PyUnicode_CheckExact(arguments[0])) {
 #if PY_VERSION_HEX >= 0x030D0000
-        PyObject* known = nullptr;  // another thread may replace the entry meanwhile
+        PyObject* known = nullptr;  // another thread may replace the entry
         PyDict_GetItemRef(function.results, arguments[0], &known);
         if (known != nullptr) return known;
 #else
@@ -139,7 +139,7 @@ void free_function(PyObject* self) {
     Py_DECREF(type);
 }
 
-/// Pickles name it, as they name other functions.
+/// Pickles contain only the name, as for other functions.
 PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(self, "__qualname__"); }
 
 py::object wrap(const py::object& function, bool is_bound) {
@@ -165,7 +165,7 @@ py::object make_public(const py::object& function, const py::object& results) {
     return made;
 }
 
-/// For inspect.signature: of a function of the extension module, by its stub; others have theirs.
+/// The signature for inspect.signature. For functions of the extension module it comes from the stub; others have their own.
 PyObject* signature_of(PyObject* self, void*) {
     return guarded([&] {
         if (!reinterpret_cast<PublicFunction*>(self)->is_bound) throw py::attribute_error("__signature__");
@@ -210,7 +210,7 @@ PyTypeObject* make_function_type() {
     return reinterpret_cast<PyTypeObject*>(owned(PyType_FromSpec(&spec)).release().ptr());
 }
 
-/// In the dict of the module or of one of its classes: a function of pybind11 is replaced by one that describes errors.
+/// Replaces a pybind11 function in the dict of the module or of a class with one that describes errors.
 void describe_errors_of(py::handle owner, const std::string& name, py::handle value) {
     PyObject* function = value.ptr();
     if (PyInstanceMethod_Check(function)) function = PyInstanceMethod_GET_FUNCTION(function);
@@ -242,15 +242,15 @@ int refuse_to_make(PyObject* self, PyObject*, PyObject*) noexcept {
     return -1;
 }
 
-/// tp_alloc of our classes: pybind11 uses what it returns without a look.
+/// tp_alloc of Bascule's classes. pybind11 does not check its result for null.
 PyObject* allocate_or_throw(PyTypeObject* type, Py_ssize_t items) {
     PyObject* const made = PyType_GenericAlloc(type, items);
     if (made == nullptr) throw py::error_already_set();
     return made;
 }
 
-/// tp_new of our classes, of those derived from them, and of the base of all, which has no objects of its own:
-/// pybind11's throws into Python's C code.
+/// tp_new of Bascule's classes, of classes derived from them, and of their common base, which has no objects of its
+/// own. pybind11's tp_new would throw through Python's C code.
 PyObject* new_object(PyTypeObject* type, PyObject*, PyObject*) noexcept {
     return guarded([&] {
         if (reinterpret_cast<PyObject*>(type) == py::detail::get_internals().instance_base) {
@@ -263,7 +263,7 @@ PyObject* new_object(PyTypeObject* type, PyObject*, PyObject*) noexcept {
     });
 }
 
-/// pybind11 asks for the memory of an object without a value.
+/// Called when pybind11 would allocate memory for an object without a value.
 void* refuse_memory(std::size_t) {
     throw py::type_error(
         "the object was never initialised: it was made by __new__ alone. Call its class, or the function "
@@ -273,7 +273,7 @@ void* refuse_memory(std::size_t) {
 }  // namespace
 
 void describe_call_errors(const py::module_& module) {
-    // Ours alone: PYBIND11_STDLIB keeps us apart from other modules of pybind11's.
+    // This base belongs to Bascule alone: PYBIND11_STDLIB keeps it separate from other pybind11 modules.
     reinterpret_cast<PyTypeObject*>(py::detail::get_internals().instance_base)->tp_new = &new_object;
     for (const auto& [name, value] : copy_of(module.attr("__dict__"))) {
         describe_errors_of(module, name.cast<std::string>(), value);

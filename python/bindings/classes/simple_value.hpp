@@ -1,4 +1,4 @@
-// The value of a pybind11 object, and its holder, found without a look-up of its type.
+// Finds the value and the holder of a pybind11 object without looking up its type.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -6,7 +6,7 @@
 namespace bascule::python {
 
 namespace detail {
-/// The place of the pointer to the value, which the holder follows; null if the object was never initialised.
+/// A pointer to the value pointer, which the holder follows. Null if the object was never initialised.
 inline void** simple_place(PyObject* object) noexcept {
     auto* instance = reinterpret_cast<pybind11::detail::instance*>(object);
     if (!instance->simple_layout || !instance->simple_holder_constructed) return nullptr;
@@ -14,7 +14,7 @@ inline void** simple_place(PyObject* object) noexcept {
 }
 }  // namespace detail
 
-/// The value of an object of a class that pybind11 binds to T with a holder of at most two pointers; null if it has none.
+/// The value of an object of a class that pybind11 binds to T with a holder of at most two pointers; null if it has no value.
 template <class T>
 T* simple_value(PyObject* object) noexcept {
     void** const place = detail::simple_place(object);

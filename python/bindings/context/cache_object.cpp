@@ -1,5 +1,5 @@
-// The cache for bascule.cache and bascule._remembered. Its warnings become Python warnings, and the messages about what is
-// compiled go through Python's logging.
+// The cache for bascule.cache and bascule._remembered. Routes its warnings to Python's `warnings`, and messages about
+// compilations to `logging`.
 #include <pybind11/stl.h>
 
 #include <bascule/jit/cache/cache.hpp>
@@ -18,8 +18,8 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// Called by whichever thread compiles, without the GIL. A cache never fails a compile: a warning that a
-/// filter turns into an exception is reported as an unraisable one.
+/// Called by the thread that compiles, without the GIL. The cache must not make a compilation fail: if a filter turns
+/// the warning into an exception, it is reported as unraisable.
 void warn_of_cache(const std::string& text) {
     const GilTaken taken;
     if (!taken.held()) return;
@@ -28,7 +28,8 @@ void warn_of_cache(const std::string& text) {
 
 constexpr int level_number(LogLevel level) noexcept { return level == LogLevel::debug ? 10 : 20; }
 
-/// Null before the program has imported `logging`: then no logger is configured, and it is not imported for this.
+/// Null unless the program has imported `logging`. No logger is configured before, and importing it only for this is
+/// unnecessary.
 py::object logger_of(const char* name) {
     const auto logging = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("logging").ptr()));
     if (!logging) {
@@ -38,7 +39,7 @@ py::object logger_of(const char* name) {
     return logging.attr("getLogger")(name);
 }
 
-/// Calls `use` with the logger, from a thread that compiles; what a handler raises is reported as unraisable.
+/// Calls `use` with the logger, from a thread that compiles. Exceptions of handlers are reported as unraisable.
 template <class Use>
 void with_logger(const char* name, const Use& use) noexcept {
     const GilTaken taken;
@@ -56,7 +57,7 @@ bool wants_log(const char* name, LogLevel level) noexcept {
     return wanted;
 }
 
-/// As bytes that need not be UTF-8: names of files and of the text's kernels.
+/// The message may contain bytes that are not UTF-8, from names of files and kernels.
 void write_log(const char* name, LogLevel level, const std::string& message) noexcept {
     with_logger(name, [&](const py::object& logger) {
         logger.attr("log")(level_number(level), "%s", to_readable(message));
@@ -65,7 +66,7 @@ void write_log(const char* name, LogLevel level, const std::string& message) noe
 
 constexpr LogHandler log_handler{&wants_log, &write_log};
 
-/// Whether a module may be returned again without any check: it reads no file that could change, and has no variables
+/// Whether a module may be returned again without checks: it reads no file that could change, and has no variables
 /// whose values could have changed.
 bool can_be_shared(const Module& module) {
     if (!module.is_stateless()) return false;
@@ -75,14 +76,14 @@ bool can_be_shared(const Module& module) {
 
 DiskCache& disk() { return Cache::process_default().disk(); }
 
-/// Names are the text's, which may have bytes that are not UTF-8.
+/// Names come from the text, which may contain bytes that are not UTF-8.
 py::tuple to_names(const std::vector<std::string>& names) {
     py::tuple tuple(names.size());
     for (std::size_t i = 0; i < names.size(); ++i) tuple[i] = to_readable(names[i]);
     return tuple;
 }
 
-/// (problem, [(name, bytes, used_ns, problem of the entry, kernels, arch, nvrtc_version)])
+/// Returns (problem, [(name, bytes, used_ns, problem of the entry, kernels, arch, nvrtc_version)]).
 py::tuple list_entries() {
     std::optional<std::string> problem;
     const std::vector<DiskCache::Listed> entries = without_gil([&] { return disk().list(problem); });
@@ -100,7 +101,7 @@ std::optional<py::bytes> entry_bytes(const std::string& name) {
     return bytes ? std::optional<py::bytes>(*bytes) : std::nullopt;
 }
 
-/// (whether it is kept now, problem)
+/// Returns (whether the entry was kept, problem).
 py::tuple adopt_entry(const py::bytes& bytes) {
     const std::string_view view = bytes;
     std::optional<std::string> problem;
@@ -108,7 +109,7 @@ py::tuple adopt_entry(const py::bytes& bytes) {
     return py::make_tuple(kept, problem);
 }
 
-/// (entries, bytes, problem)
+/// Returns (entries, bytes, problem).
 template <Removed (DiskCache::*remove)() const>
 py::tuple remove_entries() {
     const Removed removed = without_gil([] { return (disk().*remove)(); });

@@ -1,5 +1,5 @@
-// The emulated device calls this in the middle of a driver call, with or without the GIL: it must not wait
-// forever, raise, or run finalizers.
+// The emulated device calls this during driver calls, with or without the GIL. It must not block forever, raise, or run
+// finalizers.
 #include "context/call_site.hpp"
 
 #include <algorithm>
@@ -27,8 +27,8 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// The GIL for a thread that Python knows. A thread that it does not know has no frames to show; one that
-/// asks for the lock of an interpreter that is ending would never get it.
+/// Takes the GIL in a thread that Python knows. An unknown thread has no frames to show, and a thread that requests the
+/// GIL of an interpreter that is ending would never get it.
 class KnownThread {
   public:
     KnownThread() noexcept {
@@ -43,8 +43,8 @@ class KnownThread {
     std::optional<GilTaken> taken_;
 };
 
-/// Finalizers of garbage may free memory and launch: not in the middle of a driver call. The first of several
-/// threads switches the collection off, the last one on again.
+/// Disables garbage collection: finalizers may free memory and launch, which is not allowed during a driver call. The
+/// first of several threads disables it, and the last one enables it again.
 class NoGarbageCollection {
   public:
     NoGarbageCollection() noexcept {
@@ -59,24 +59,24 @@ class NoGarbageCollection {
     NoGarbageCollection& operator=(const NoGarbageCollection&) = delete;
 
   private:
-    inline static GilMutex mutex_;  // of what follows
+    inline static GilMutex mutex_;  // guards the members below
     inline static int inside_ = 0;
     inline static bool was_on_ = false;
 };
 
-/// What is known of one place in one code object, which is kept: its address is the key.
+/// Facts about one place in one code object. The code object is kept, because its address is the key.
 struct KnownPlace {
     py::object code;
     int instruction;
     LaunchSite site;
-    bool ours;                                // in the package itself: its caller counts
-    mutable std::atomic<int> one_tuple = -1;  // not known yet
+    bool ours;                                // in the package itself: the caller's place is used
+    mutable std::atomic<int> one_tuple = -1;  // -1: not known yet
 
     KnownPlace(py::object its_code, int its_instruction, LaunchSite its_site, bool is_ours)
         : code(std::move(its_code)), instruction(its_instruction), site(its_site), ours(is_ours) {}
 };
 
-/// "bascule" of "bascule._decorator".
+/// Whether a frame's module belongs to the package, such as "bascule._decorator".
 bool is_ours(PyFrameObject* frame) {
     const auto globals = py::reinterpret_steal<py::dict>(PyFrame_GetGlobals(frame));
     const py::object name = globals.attr("get")("__name__", "");
@@ -91,10 +91,10 @@ std::string describe_place(const py::object& code, int line) {
     return fmt::format("{}:{}{}", display_name(file), line, text.empty() ? "" : ": " + text);
 }
 
-/// Never destroyed; what is in it stays where it is.
+/// Never destroyed; its elements never move.
 const KnownPlace& look_up(PyFrameObject* frame) {
     static auto& known = *new std::map<std::pair<PyCodeObject*, int>, KnownPlace>;
-    static GilMutex mutex;  // of `known`
+    static GilMutex mutex;  // guards `known`
     const auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
     const std::pair key(reinterpret_cast<PyCodeObject*>(code.ptr()), PyFrame_GetLasti(frame));
     {
@@ -129,7 +129,7 @@ CallSite find_call() {
     return place == nullptr ? CallSite{} : call_at(*place);
 }
 
-/// Python passes the same key for x[(4, 4)] and x[4, 4]: only the text tells them apart.
+/// Python passes the same key for x[(4, 4)] and x[4, 4]. Only the source text distinguishes them.
 bool holds_one_tuple(const KnownPlace& place) {
     int known = place.one_tuple.load(std::memory_order_relaxed);
     if (known < 0) {
@@ -152,9 +152,9 @@ extern "C" void bascule_python_call_site(char* text, std::size_t capacity) {
         const std::size_t length = std::min(place.size(), capacity - 1);
         std::memcpy(text, place.data(), length);
         text[length] = '\0';
-    } catch (const abi::__forced_unwind&) {  // the interpreter ends meanwhile
+    } catch (const abi::__forced_unwind&) {  // the interpreter is ending
         stop_this_thread();
-    } catch (...) {  // a file that cannot be read, no memory: the report names no place
+    } catch (...) {  // unreadable file, or out of memory: the report has no place
         PyErr_Clear();
     }
 }
@@ -162,12 +162,12 @@ extern "C" void bascule_python_call_site(char* text, std::size_t capacity) {
 }  // namespace
 
 std::string display_name(const py::handle& file) {
-    // Python code may lose the GIL, and then a thread that the end of the process stops there.
+    // Python code may release the GIL, and the end of the process then stops this thread there.
     const auto ipython = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str("IPython").ptr()));
     if (!ipython) {
         if (PyErr_Occurred() != nullptr) throw py::error_already_set();
         auto name = py::str(file).cast<std::string>();
-        // "DIRECTORY/./first.py" of `python ./first.py`
+        // `python ./first.py` gives "DIRECTORY/./first.py".
         if (const std::size_t here = name.find("/./"); here != name.npos) name.erase(here, 2);
         return name;
     }
@@ -177,7 +177,7 @@ std::string display_name(const py::handle& file) {
 CallSite current_call() noexcept {
     try {
         return find_call();
-    } catch (const std::exception&) {  // a report without a place is better than no launch
+    } catch (const std::exception&) {  // launching without a place is better than failing
     }
     return {};
 }
@@ -186,7 +186,7 @@ SubscriptSite current_subscript() noexcept {
     try {
         const KnownPlace* place = find_place();
         if (place != nullptr) return {call_at(*place), holds_one_tuple(*place)};
-    } catch (const std::exception&) {  // as above
+    } catch (const std::exception&) {  // see above
     }
     return {};
 }

@@ -1,6 +1,6 @@
-// One context variable holds what was entered as a chain of tuples (object, handle, device, outer), the
-// newest first. The chain is never changed, only replaced, so that a task that began inside a block keeps
-// what it saw. A Device has no handle: None.
+// A context variable holds the entered objects as a chain of tuples (object, handle, device, outer), newest first. The
+// chain is only replaced and never changed, so that a task that was started inside a block keeps its chain. A Device
+// has the handle None.
 #include "context/current_stream.hpp"
 
 #include <string>
@@ -17,7 +17,7 @@ PyObject* variable() {
     return made;  // never released
 }
 
-/// One link of the chain; borrowed from the tuple that the caller holds.
+/// One link of the chain. Borrowed from the tuple that the caller holds.
 class Link {
   public:
     explicit Link(PyObject* tuple) noexcept : tuple_(tuple) {}
@@ -32,7 +32,7 @@ class Link {
     PyObject* tuple_;
 };
 
-/// The newest link; null without any.
+/// The newest link; null if nothing was entered.
 py::object chain() {
     if (!anything_entered()) return {};
     PyObject* value = nullptr;
@@ -49,7 +49,7 @@ void push_link(const py::object& object, const py::object& handle, Device device
     replace_chain(link.ptr());
 }
 
-/// The link of the stream that counts for `device`; none without one.
+/// The link of the current stream for `device`; empty if there is no such stream.
 Link stream_link(PyObject* newest, Device device) {
     Link link(newest);
     if (!link || link.is_stream()) return link;

@@ -18,26 +18,24 @@ inline std::atomic<bool> ever_entered{false};
 /// False until a stream or a device is entered for the first time in this process.
 inline bool anything_entered() noexcept { return detail::ever_entered.load(std::memory_order_relaxed); }
 
-/// The stream that operations on `device` go to when they are given none: of what was entered last, when that
-/// is a stream, whichever device it is of; else the stream of this device that was entered last. Needs the
-/// GIL.
+/// The stream of operations on `device` that are given none: the stream that was entered last, even if it belongs to
+/// another device; if a device was entered after it, the last entered stream of `device`. Needs the GIL.
 std::optional<StreamRef> current_stream(Device device);
 
-/// The same as the bascule.Stream that was entered; null without one.
+/// The same as the bascule.Stream that was entered; null if there is no such stream.
 pybind11::object current_stream_object(Device device);
 
-/// What was entered last, when that is a stream.
+/// The object that was entered last, if it is a stream.
 std::optional<StreamRef> innermost_stream();
 
-/// The device of what was entered last.
+/// The device of the object that was entered last.
 std::optional<Device> entered_device();
 
-/// Enters a bascule.Stream, which is `stream`, as `with` does. Throws: what a failing context variable
-/// raises.
+/// Enters a bascule.Stream, whose value is `stream`, like `with`. Throws: the error of a failing context variable.
 void enter_stream(const pybind11::object& object, StreamRef stream);
-/// Enters a bascule.Device, which is `device`. Throws: as above.
+/// Enters a bascule.Device, whose value is `device`. Throws: as above.
 void enter_device(const pybind11::object& object, Device device);
-/// Leaves either again. Throws: ArgumentError unless it is what was entered last in this thread or task.
+/// Leaves a stream or a device. Throws: ArgumentError unless it was entered last in this thread or task.
 void leave_current(const pybind11::object& object);
 
 /// Makes a bascule.Stream current for its lifetime.
@@ -49,7 +47,7 @@ class CurrentStream {
     ~CurrentStream() {
         try {
             leave_current(object_);
-        } catch (...) {  // left already: nothing is current that should not be
+        } catch (...) {  // it has been left already
         }
     }
     const pybind11::object& object() const noexcept { return object_; }

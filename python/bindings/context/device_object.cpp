@@ -33,7 +33,7 @@ bool null_mode() noexcept {
     return off;
 }
 
-/// What the emulated device asks Python, from now on: once, as soon as a driver is loaded.
+/// Installs the callbacks from the emulated device into Python. Called once, as soon as a driver is loaded.
 void answer_questions_once() {
     static std::atomic<bool> done{false};
     if (done.load(std::memory_order_relaxed) || done.exchange(true)) return;
@@ -42,7 +42,7 @@ void answer_questions_once() {
     redirect_device_output();
 }
 
-/// Loaded at the first use.
+/// Loads the driver at first use.
 const Driver& loaded_driver() {
     const Driver* loaded = Driver::existing();
     return loaded != nullptr ? *loaded : without_gil([]() -> const Driver& { return Driver::get(); });

@@ -37,7 +37,7 @@ const EmulatedFunctions& functions() {
         "BASCULE_DEVICE=emulated.");
 }
 
-/// In the order of BASCULE_EMULATED_RECORD, which is 1, and so on.
+/// Names of BASCULE_EMULATED_RECORD (1) and the following constants, in their order.
 constexpr const char* kind_names[] = {"unknown", "record",        "wait",        "launch",      "copy",
                                       "fill",    "allocate",      "free",        "synchronize", "create",
                                       "destroy", "host function", "graph launch"};
@@ -88,7 +88,7 @@ py::dict race_statistics() {
                     "races"_a = found.races);
 }
 
-/// Empty on a GPU, or before there is a device.
+/// Empty on a GPU, or before a device exists.
 py::list leaks() {
     py::list list;
     const Driver* known = Driver::existing();
@@ -99,7 +99,7 @@ py::list leaks() {
     return list;
 }
 
-/// Whether leaks are to be reported at the end; they are from now on by the caller.
+/// Whether leaks are to be reported at the end. If so, the caller reports them from now on.
 bool take_over_leaks() {
     const Driver* known = Driver::existing();
     if (known == nullptr || known->emulated_functions() == nullptr) return false;
@@ -110,11 +110,11 @@ bool take_over_leaks() {
 }
 
 bool set_races(bool on) {
-    functions();  // there is a device to look at
+    functions();  // throws without an emulated device
     return look_for_races(on);
 }
 
-/// NVRTC and the emulated device are not used by other threads any more. Nothing else that a GPU needs.
+/// Prevents other threads from using NVRTC and the emulated device. A GPU needs nothing else.
 void end_program(std::uint32_t milliseconds) {
     close_gate();
     const Driver* driver = Driver::existing();

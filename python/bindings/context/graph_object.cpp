@@ -1,4 +1,4 @@
-// bascule.Graph: work that a `with` block captures, to be launched any number of times.
+// bascule.Graph: work that a `with` block captures and that can be launched any number of times.
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -26,17 +26,17 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// bascule.Graph.
+/// The value of a bascule.Graph.
 struct GraphObject {
     explicit GraphObject(Device device) : graph(device) {}
     Graph graph;
-    std::mutex mutex;                   // of `graph`; taken without the GIL, which releasing owners takes
-    std::atomic<bool> captured{false};  // once
-    std::atomic<std::thread::id> user;  // who holds `mutex`
-    GilMutex entering;                  // of what follows
-    std::unique_ptr<CurrentStream> current;  // of the block
+    std::mutex mutex;  // guards `graph`; locked without the GIL, which releasing owners takes
+    std::atomic<bool> captured{false};       // a capture has been completed
+    std::atomic<std::thread::id> user;       // the thread that holds `mutex`
+    GilMutex entering;                       // guards `current`
+    std::unique_ptr<CurrentStream> current;  // current during the block
 
-    /// The lock, and who has it.
+    /// Holds the lock and notes its thread.
     struct Used {
         explicit Used(GraphObject& object) : lock(object.mutex), user(object.user) {
             user = std::this_thread::get_id();
@@ -49,7 +49,7 @@ struct GraphObject {
         std::atomic<std::thread::id>& user;
     };
 
-    /// `work(graph)` alone, without the GIL.
+    /// Calls `work(graph)` under the lock, without the GIL.
     template <class Work>
     auto use(const Work& work) {
         const GilReleased released;
@@ -57,8 +57,8 @@ struct GraphObject {
         return work(graph);
     }
 
-    /// What was captured is released with the graph, or by another capture: others of the cycle are cleared. While the graph
-    /// is used, it is reachable.
+    /// Owners of captured memory are not cleared here: they are released with the graph, or by another capture, and
+    /// other objects of a cycle are cleared. A graph in use is reachable.
     void visit_references(ReferenceVisitor& each) {
         if (current != nullptr) each.only_look_at(current->object().ptr());
         if (user == std::this_thread::get_id() || !mutex.try_lock()) return;
@@ -69,13 +69,13 @@ struct GraphObject {
     }
 };
 
-/// What is exchanged is left, or entered, by who calls this: not under the lock.
+/// The caller enters or leaves the exchanged stream, without the lock.
 std::unique_ptr<CurrentStream> exchange_current(GraphObject& object, std::unique_ptr<CurrentStream> with) {
     const std::lock_guard lock(object.entering);
     return std::exchange(object.current, std::move(with));
 }
 
-/// What `graph.update()` returns.
+/// The value that `graph.update()` returns.
 struct UpdateObject {
     py::object graph;
 
@@ -109,7 +109,7 @@ py::object enter_first(const py::object& self) {
     return enter(self);
 }
 
-/// An exception in the block discards the capture.
+/// Ends the block. An exception in the block discards the capture.
 void leave(GraphObject& object, const py::object& type) {
     exchange_current(object, nullptr).reset();
     if (!type.is_none()) return object.use([](Graph& graph) { graph.cancel(); });
@@ -168,7 +168,7 @@ array([64., 64., 64., 64.], dtype=float32))";
 }  // namespace
 
 void bind_graphs(py::module_& module) {
-    // Types that signatures name come before the signatures.
+    // Types in signatures must be bound before the functions.
     py::class_<GraphObject> type(module, "Graph", collected<GraphObject>(), documentation);
     py::class_<UpdateObject>(module, "GraphUpdate", collected<UpdateObject>(),
                              "Returned by `bascule.Graph.update`, for `with`.")

@@ -37,7 +37,7 @@ std::uint64_t to_handle(py::handle number) {
                  std::string(py::str(integer)));
 }
 
-/// The version of the stream protocol.
+/// The supported version of the stream protocol.
 constexpr int stream_protocol = 0;
 
 [[noreturn]] void fail_protocol(py::handle object, const std::string& returned) {
@@ -47,7 +47,7 @@ constexpr int stream_protocol = 0;
            Py_TYPE(object.ptr())->tp_name, returned, stream_protocol, stream_protocol);
 }
 
-/// By the stream protocol: a method, or an attribute, as in its first drafts.
+/// The handle by the stream protocol: `__cuda_stream__` is a method, or an attribute as in early drafts.
 std::uint64_t protocol_handle(py::handle object) {
     py::object pair = object.attr("__cuda_stream__");
     if (PyCallable_Check(pair.ptr()) != 0) pair = pair();
@@ -60,8 +60,8 @@ std::uint64_t protocol_handle(py::handle object) {
     return to_handle(handle);
 }
 
-/// The handle that an object of another library names; ctypes pointers (Numba) by their value. 0 and None are
-/// the driver's null stream there, which is the legacy default stream.
+/// The handle that an object of another library names. ctypes pointers (Numba) are converted to their value. 0 and None
+/// mean the driver's null stream, which is the legacy default stream.
 std::uint64_t foreign_handle(py::handle object) {
     if (has_attribute(object, "__cuda_stream__")) return protocol_handle(object);
     for (const char* attribute : {"ptr", "cuda_stream", "handle"}) {
@@ -208,7 +208,7 @@ py::object stream_object_or_current(const py::object& given, Device device, cons
     return object;
 }
 
-/// What a host function calls: (function, arguments).
+/// Runs a host function. `data` is a tuple (function, arguments).
 void call_host_function(void* data) {
     const GilTaken taken;
     if (!taken.held()) return;
@@ -232,7 +232,7 @@ void enqueue_host_function(const StreamObject& self, const py::object& function,
 }
 
 void bind_streams(py::module_& module) {
-    // Both come before their functions, whose signatures name them.
+    // Both classes are bound before functions whose signatures name them.
     py::class_<StreamObject> stream(module, "Stream", collected<StreamObject>(),
                                     R"(A CUDA stream: work enqueued on it runs in order.
 

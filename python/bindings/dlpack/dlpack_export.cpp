@@ -26,10 +26,10 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// Which memory an array is in, as the driver knows it.
+/// The kind of memory that an array is in, according to the driver.
 struct MemoryPlace {
     std::int32_t type = BASCULE_DL_CUDA;
-    std::uint64_t host_address = 0;  ///< of memory that the host can read
+    std::uint64_t host_address = 0;  ///< 0 if the host cannot read the memory
 };
 
 MemoryPlace memory_place_of(const ArrayObject& array) {
@@ -70,11 +70,11 @@ dlpack::Tensor tensor_at(const MemoryPlace& place, const ArrayObject& array) {
     return tensor;
 }
 
-/// Who reads the tensor, and when it may, as `stream` tells.
+/// The reader of the tensor, and when it may read, according to `stream`.
 struct Consumer {
     enum class Kind : std::uint8_t {
-        unordered,  ///< -1: the caller orders by itself
-        stream,     ///< work on `handle` comes after what is enqueued now
+        unordered,  ///< -1: the caller orders the work
+        stream,     ///< later work on `handle` waits for work enqueued so far
         host,       ///< the host reads at once
     };
     Kind kind = Kind::stream;
@@ -86,7 +86,7 @@ struct Consumer {
     reject(kind, {.field = "stream", .got = got}, "`stream` of __dlpack__ is {}: {}.", got, why);
 }
 
-/// An integer, as DLPack has it, or an object that names a stream.
+/// Reads an integer as defined by DLPack, or an object that names a stream.
 Consumer read_stream(py::handle stream, Device device) {
     if (PyBool_Check(stream.ptr())) {
         fail_stream(ErrorKind::type, stream, "pass None, -1, 1, 2 or a stream's handle");
@@ -110,8 +110,8 @@ Consumer read_stream(py::handle stream, Device device) {
     return {Consumer::Kind::stream, *handle};
 }
 
-/// Without a stream, a consumer of device memory uses the legacy default stream; but memory that the host can
-/// read may be read by it as soon as this returns (NumPy does), and no stream holds the host back.
+/// A consumer of device memory that gives no stream uses the legacy default stream. Memory that the host can read may
+/// be read as soon as this returns (NumPy does so), and no stream would delay that.
 Consumer consumer_of(const py::object& stream, const MemoryPlace& place, Device device) {
     if (!stream.is_none()) return read_stream(stream, device);
     return {place.host_address != 0 ? Consumer::Kind::host : Consumer::Kind::stream, 1};
@@ -163,8 +163,7 @@ std::optional<bool> read_copy(const py::object& copy) {
                  shortened(std::string(py::repr(copy))));
 }
 
-/// True when the consumer wants host memory. Raises: BufferError for a device that is neither the array's nor
-/// the host.
+/// True if the consumer wants host memory. Raises: BufferError for a device that is neither the array's nor the host.
 bool wants_host(const py::object& dl_device, dlpack::DeviceId here) {
     if (dl_device.is_none()) return false;
     const auto [type, id] = read_pair(dl_device, "dl_device", "None or a pair (device type, device id)");
@@ -201,7 +200,7 @@ py::object share(const py::object& self, const ArrayObject& array, const dlpack:
                                array.view.writable_by_kernels() ? 0 : BASCULE_DL_READ_ONLY);
 }
 
-/// A copy in host memory, which is there when this returns.
+/// Makes a copy in host memory, complete when this returns.
 py::object copy_for_host(const py::object& self, const ArrayObject& array, dlpack::Tensor tensor,
                          bool versioned) {
     const py::object host = self.attr("copy_to_host")();
@@ -223,7 +222,7 @@ py::object copy_on_device(const py::object& self, const Consumer& consumer, bool
     return make_tensor_capsule(tensor, copied.view, copy, versioned, BASCULE_DL_COPIED);
 }
 
-/// Everything is checked before anything is waited for or copied.
+/// Checks everything before it waits for or copies anything.
 py::object export_capsule(const py::object& self, const py::object& stream, const py::object& max_version,
                           const py::object& dl_device, const py::object& copy) {
     const ArrayObject& array = self.cast<const ArrayObject&>();
@@ -243,7 +242,7 @@ py::object export_capsule(const py::object& self, const py::object& stream, cons
         if (consumer.kind != Consumer::Kind::unordered) consumer.kind = Consumer::Kind::host;
         tensor.device = {BASCULE_DL_CPU, 0};
     } else if (copies == true) {
-        // A copy of memory that the host can read is made where its reader is.
+        // Memory that the host can read is copied to where the consumer reads it.
         if (consumer.kind == Consumer::Kind::host) return copy_for_host(self, array, tensor, versioned);
         return copy_on_device(self, consumer, versioned);
     }

@@ -1,4 +1,4 @@
-// DeviceArrays as DLPack tensors: `__dlpack__` and `__dlpack_device__`.
+// Exports DeviceArrays as DLPack tensors: `__dlpack__` and `__dlpack_device__`.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 
 namespace bascule::python {
 
-/// The DLPack device of the array. The emulated device is a CUDA device, as a GPU is: a library that passes
-/// the array on need not know, and one that dereferences it gets an error from the driver.
+/// The DLPack device of the array. The emulated device is a CUDA device, like a GPU: libraries can pass its arrays on,
+/// and the driver reports an error if they use the memory.
 dlpack::DeviceId dlpack_device(const ArrayObject& array);
 
-/// The array's fields without the extents. Raises: BufferError when DLPack cannot describe the array.
+/// The tensor without its extents. Raises: BufferError if DLPack cannot describe the array.
 dlpack::Tensor tensor_without_extents(const ArrayObject& array);
 
-/// Later work on `reader` comes after the array's; the host does not wait. Needs the GIL.
+/// Makes later work on `reader` wait for all work enqueued so far on the array's stream; the host does not wait. Needs
+/// the GIL.
 void make_wait_for(const ArrayObject& array, StreamRef reader);
 
-/// The extents that go with it: the shape, then the strides in elements.
+/// The extents for the tensor: the shape, then the strides in elements.
 std::vector<std::int64_t> extents_of(const ArrayView& view);
 
 }  // namespace bascule::python

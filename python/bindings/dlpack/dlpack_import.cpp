@@ -29,7 +29,7 @@ namespace {
 
 // --- Tensors
 
-/// The device that uses this memory; every device can use pinned and managed memory.
+/// The device that uses this memory. All devices can use pinned and managed memory.
 Device device_of(dlpack::DeviceId where) {
     return where.type == BASCULE_DL_CUDA ? device_with(where.id) : current_device();
 }
@@ -48,7 +48,7 @@ std::uint64_t flags_of(const Form& managed) noexcept {
     return 0;
 }
 
-/// Of another major version only the fields before `flags` are known: the deleter.
+/// In a tensor of another major version, only the fields before `flags` are known, such as the deleter.
 template <class Form>
 void check_version(const Form& managed) {
     if constexpr (requires { managed.version; }) {
@@ -62,7 +62,7 @@ void check_version(const Form& managed) {
     }
 }
 
-/// Without a stream. The tensor is taken over when this does not throw.
+/// Makes an array without a stream. Takes ownership of the tensor unless it throws.
 template <class Form>
 ArrayObject adopt(Form* managed) {
     check_version(*managed);
@@ -76,7 +76,7 @@ ArrayObject adopt(Form* managed) {
 
 // --- Capsules
 
-/// Of several threads that want one capsule's tensor, one gets it.
+/// If several threads want a capsule's tensor, only one gets it.
 template <class Form>
 Form* claim(PyObject* capsule) {
     static GilMutex mutex;
@@ -87,7 +87,7 @@ Form* claim(PyObject* capsule) {
     return managed;
 }
 
-/// The capsule's tensor if the capsule has that form; it is renamed as consumed.
+/// Takes the capsule's tensor if the capsule has that form, and renames the capsule as consumed.
 template <class Form>
 std::optional<ArrayObject> consume(PyObject* capsule, bool& copied) {
     Form* managed = claim<Form>(capsule);
@@ -96,7 +96,7 @@ std::optional<ArrayObject> consume(PyObject* capsule, bool& copied) {
         std::optional<ArrayObject> array = adopt(managed);
         copied = (flags_of(*managed) & BASCULE_DL_COPIED) != 0;
         return array;
-    } catch (...) {  // the tensor stays the capsule's
+    } catch (...) {  // the capsule keeps the tensor
         PyCapsule_SetName(capsule, CapsuleNames<Form>::fresh);
         throw;
     }
@@ -150,15 +150,15 @@ dlpack::DeviceId ask_device(PyObject* object) {
            shortened(std::string(py::repr(pair))));
 }
 
-/// The `stream` argument for `__dlpack__`. Producers of pinned memory, which is the host's, take None.
+/// The `stream` argument for `__dlpack__`. Producers of pinned memory, which belongs to the host, get None.
 py::object stream_for(dlpack::DeviceId where, StreamRef stream) {
     if (where.type == BASCULE_DL_CUDA_HOST) return py::none();
     give_out_handle(stream);
     return py::int_(stream.handle());
 }
 
-/// Calls `__dlpack__`. Producers older than DLPack 1.0 know only `stream` and raise TypeError for more;
-/// `asked` tells whether the producer took all keywords.
+/// Calls `__dlpack__`. Producers older than DLPack 1.0 know only `stream` and raise TypeError for other keywords.
+/// `asked`: whether the producer accepted all keywords.
 py::object ask_capsule(const py::object& method, const py::object& stream, const py::object& copy,
                        bool& asked) {
     py::dict keywords("stream"_a = stream,
@@ -205,12 +205,12 @@ py::object from_producer(const py::object& object, const py::object& device, con
     const py::object bound = stream_object_or_current(stream, there, "tensor");
     const StreamRef ref = bound.cast<StreamObject&>().ref;
     bool asked = false;
-    // A producer may copy pinned memory to memory of the host, which no kernel reads: that copy is made here.
+    // A producer might copy pinned memory to host memory that kernels cannot read, so that copy is made here.
     const bool copies_here = where.type == BASCULE_DL_CUDA_HOST && copy.ptr() == Py_True;
     const py::object wish = copies_here ? py::none() : copy;
     const py::object capsule = ask_capsule(method, stream_for(where, ref), wish, asked);
     ArrayObject array = take(capsule.ptr(), copied);
-    copied = copied || (asked && !wish.is_none());  // then the producer did what `copy` asks
+    copied = copied || (asked && !wish.is_none());  // the producer did what `copy` asks
     bind_stream(array, bound);
     require_device(ref, array.device, "tensor");
     return py::cast(std::move(array));
@@ -238,7 +238,7 @@ py::object import_managed(dlpack::ManagedVersioned* managed) {
         bind_stream(array, stream_object_or_current(py::none(), array.device, "tensor"));
         return py::cast(std::move(array));
     } catch (...) {
-        PyCapsule_SetDestructor(holder.ptr(), nullptr);  // the tensor stays the caller's
+        PyCapsule_SetDestructor(holder.ptr(), nullptr);  // the caller keeps the tensor
         throw;
     }
 }

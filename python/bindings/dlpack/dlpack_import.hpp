@@ -1,4 +1,4 @@
-// Other libraries' tensors as DeviceArrays: `from_dlpack`.
+// Imports other libraries' tensors as DeviceArrays: `from_dlpack`.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 
 namespace bascule::python {
 
-/// A bascule.DeviceArray of the tensor, bound to the default stream of its device. Takes the tensor over when
-/// it does not throw. Throws: ArgumentError for what no array of ours can be.
+/// Makes a bascule.DeviceArray from the tensor, bound to the default stream of its device. Takes ownership of the
+/// tensor unless it throws. Throws: ArgumentError for a tensor that DeviceArray does not support.
 pybind11::object import_managed(dlpack::ManagedVersioned* managed);
 
-/// What `__dlpack__` gives, for a launch: the memory, safe to use on the view's stream, and who keeps it.
+/// The result of `__dlpack__` for a launch: memory that is safe to use on the view's stream, and its owner.
 struct ImportedTensor {
     ArrayView view;
     pybind11::object owner;
 };
 
-/// The memory that `__dlpack_device__` names; `none` without `__dlpack__`.
+/// The kind of memory that `__dlpack_device__` names; `none` for an object without `__dlpack__`.
 enum class DlpackMemory : std::uint8_t { none, host, device };
 
-/// Asks the object for a tensor that is safe on `stream`; in host memory it is not asked. Throws:
-/// ArgumentError for other memory that no kernel can reach; the producer's own exception unchanged.
+/// Asks the object for a tensor that is safe to use on `stream`, unless it is in host memory. Throws: ArgumentError for
+/// other memory that kernels cannot access; the producer's exception unchanged.
 DlpackMemory read_dlpack(PyObject* object, StreamRef stream, ImportedTensor& tensor);
 
 }  // namespace bascule::python

@@ -1,7 +1,8 @@
-// Source: the DLPack specification 1.3, "fast exchange". Nothing here throws: these are functions for C.
+// DLPack's exchange table for C code. Source: the DLPack specification 1.3, "fast exchange". Nothing here throws,
+// because C code calls these functions.
 //
-// The table's contract is that its tensors may be used on `current_work_stream`. Ours is the current stream;
-// an array that is bound to another one is put in order by an event, which the host does not wait for.
+// The table's contract is that its tensors may be used on `current_work_stream`, which is Bascule's current stream. If
+// an array is bound to another stream, an event orders the two; the host does not wait.
 
 #include <memory>
 #include <new>
@@ -28,7 +29,7 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-/// 0, or -1 with the Python error set that `action` threw.
+/// Calls `action`. Returns 0, or -1 with a Python error set if it throws.
 template <class Action>
 int status_of(Action&& action) noexcept {
     try {
@@ -55,7 +56,7 @@ void order_work_stream_after(const ArrayObject& array) {
     if (array.view.has_stream && array.view.stream != work.handle()) make_wait_for(array, work);
 }
 
-/// A tensor without flags would let others write to a read-only array.
+/// A tensor without flags would let others write to a read-only array, so those are refused.
 int tensor_from_object(void* object, dlpack::Tensor* out) {
     return status_of([&] {
         const ArrayObject& array = array_of(object);
@@ -87,7 +88,7 @@ int managed_from_object(void* object, dlpack::ManagedVersioned** out) {
     });
 }
 
-/// When this fails the tensor is still the caller's: that is what callers do who look at the status.
+/// If this fails, the caller keeps the tensor, as callers that check the status assume.
 int managed_to_object(dlpack::ManagedVersioned* tensor, void** out) {
     return status_of([&] { *out = import_managed(tensor).release().ptr(); });
 }
@@ -106,14 +107,14 @@ int current_work_stream(std::int32_t type, std::int32_t id, void** out) {
     });
 }
 
-/// Of the prototype, data and strides are ignored.
+/// Ignores data and strides of the prototype.
 dlpack::ManagedVersioned* allocate(dlpack::Tensor prototype) {
     if (prototype.device.type != BASCULE_DL_CUDA) {
         reject(ErrorKind::not_supported,
                "Bascule allocates on CUDA devices, not {}: allocate with another library.",
                dlpack::to_string(prototype.device));
     }
-    prototype.data = &prototype;  // any address: what is checked is the size
+    prototype.data = &prototype;  // any address: only the size is checked
     prototype.strides = nullptr;
     prototype.byte_offset = 0;
     const ArrayView view = dlpack::view_of(prototype);
@@ -126,7 +127,7 @@ dlpack::ManagedVersioned* allocate(dlpack::Tensor prototype) {
     return make_managed<dlpack::ManagedVersioned>(tensor, extents_of(view), owner, 0);
 }
 
-/// Called with the GIL or without, and needs no Python: errors go to the caller's function.
+/// Does not use Python, because it may be called without the GIL. Errors go to the caller's function.
 int allocate_managed(dlpack::Tensor* prototype, dlpack::ManagedVersioned** out, void* context,
                      void (*fail)(void* context, const char* kind, const char* message)) {
     const char* kind = "RuntimeError";
@@ -159,7 +160,7 @@ const dlpack::ExchangeTable table = {
 }  // namespace
 
 void bind_exchange_table(py::class_<ArrayObject>& type) {
-    void* address = const_cast<dlpack::ExchangeTable*>(&table);  // a capsule knows no const
+    void* address = const_cast<dlpack::ExchangeTable*>(&table);  // PyCapsule_New takes a non-const pointer
     type.attr(py::handle(names().dlpack_exchange)) = owned(PyCapsule_New(address, exchange_capsule, nullptr));
 }
 

@@ -19,7 +19,7 @@ namespace {
 const Kernel& of(const KernelObject& object) { return object.kernel; }
 const Module& of(const Module& object) { return object; }
 
-/// The array keeps `self`, and that the memory.
+/// The array keeps `self` alive, which keeps the memory.
 template <class Object>
 py::object get_global(const py::object& self, const std::string& name) {
     const auto& object = of(self.cast<const Object&>());

@@ -41,7 +41,7 @@ namespace {
 
 // --- Launches ----------------------------------------------------------------------------------------------
 
-/// Grid and block from how much work there is.
+/// Chooses grid and block for an amount of work.
 py::object forall(const KernelObject& self, const py::object& work, const py::object& stream,
                   std::uint32_t shared_bytes) {
     LaunchPlan plan = to_plan({}, stream);
@@ -66,7 +66,7 @@ void launch_kernel(const KernelObject& self, py::handle grid, py::handle block, 
     launcher(*arguments);
 }
 
-/// Without a grid: everything else that a launch would decide.
+/// A plan without grid and block, for everything else that a launch decides.
 LaunchPlan unconfigured_plan() {
     LaunchPlan plan = to_plan({}, py::none());
     plan.configured = false;
@@ -95,22 +95,22 @@ KernelObject prepare(const KernelObject& self, const py::args& arguments, const 
     return {PreparedLaunch(state, UnpackedArguments(arguments, keywords).get()).function()};
 }
 
-// --- What a kernel tells of itself -------------------------------------------------------------------------
+// --- Information about a kernel ----------------------------------------------------------------------------
 
-/// The architecture of the module's options, else the current device's; the toolkit is prepared.
+/// The architecture of the module's options, else the current device's. Prepares the toolkit.
 Arch arch_to_compile(const Module& module) {
     prepare_toolkit();
     return module.options().arch ? *module.options().arch : current_device().arch();
 }
 
-/// Compiled for the current device or the architecture of the options, and not loaded.
+/// The image for the current device or the architecture of the options, without loading it.
 std::shared_ptr<const Image> image_of(const KernelObject& self) {
     const Arch arch = arch_to_compile(self.kernel.module());
     const GilReleased released;
     return self.kernel.resolve_function(arch).compile(arch).image;
 }
 
-/// Compiles a kernel or a module; nothing is loaded.
+/// Compiles a kernel or a module without loading it.
 template <class Object>
 Cache::Lookup compile_for_options(const Object& object, const Module& module) {
     const Arch arch = arch_to_compile(module);
@@ -119,7 +119,7 @@ Cache::Lookup compile_for_options(const Object& object, const Module& module) {
     return compiled;
 }
 
-/// (origin, milliseconds in NVRTC)
+/// Returns (origin, milliseconds in NVRTC).
 py::tuple describe_compile(const Cache::Lookup& compiled) {
     return py::make_tuple(to_string(compiled.origin), compiled.image->compile_milliseconds);
 }
@@ -131,7 +131,7 @@ Provenance provenance_of(const KernelObject& self) {
     return *kernel.provenance(device);
 }
 
-/// What the compiler says; nothing of a template or overloads. With a named architecture no driver is asked.
+/// The compiled function; empty for a template or overloads. If the options name an architecture, no driver is needed.
 std::optional<KernelImage> compiled(const KernelObject& self) {
     if (const std::optional<Arch> named = self.kernel.module().options().arch) {
         prepare_toolkit();
@@ -142,17 +142,17 @@ std::optional<KernelImage> compiled(const KernelObject& self) {
     const Device device = current_device();
     const Kernel kernel = resolve_function(self.kernel, device);
     if (!kernel.is_function()) return std::nullopt;
-    // Loading would make a context for the sake of a question.
+    // Loading would create a context just to answer a query.
     return device.in_use() ? *load(kernel, device).image : compile(kernel, device);
 }
 
-/// Of a template or overloads, what the text declares.
+/// The parameters. For a template or overloads, those that the text declares.
 std::vector<Parameter> parameters_of(const KernelObject& self) {
     if (std::optional<KernelImage> image = compiled(self)) return image->signature.parameters;
     return self.kernel.declared(self.kernel.declaration().parameters.size()).parameters;
 }
 
-/// Throws what says how to choose one function of several.
+/// Throws an error that says how to choose a function if there are several.
 std::string lowered_name_of(const KernelObject& self) {
     if (std::optional<KernelImage> image = compiled(self)) return image->lowered_name;
     return self.kernel.expression();
@@ -175,7 +175,7 @@ const LoadedKernel& load_for(const KernelObject& self, Device device) {
     return load(resolve_function(self.kernel, device), device);
 }
 
-/// What `ask(loaded kernel, device)` returns, for the current device.
+/// Returns `ask(loaded kernel, device)` for the current device.
 template <class Ask>
 auto ask_loaded(const KernelObject& self, const Ask& ask) {
     const Device device = current_device();
@@ -202,7 +202,7 @@ Occupancy occupancy(const KernelObject& self, py::handle block, std::uint32_t sh
     });
 }
 
-/// Of blocks of 0 (not asked) to `most` threads, as a function of the user's tells it.
+/// Dynamic shared memory for blocks of 0 (unused) to `most` threads, computed by the user's function.
 std::vector<std::uint32_t> shared_bytes_by_threads(const py::function& shared_bytes, std::uint32_t most) {
     std::vector<std::uint32_t> bytes{0};
     for (std::uint32_t threads = 1; threads <= most; ++threads) {
@@ -249,7 +249,7 @@ std::uint32_t shared_bytes_for(const KernelObject& self, std::uint32_t blocks, p
 }
 
 void set_cache_preference(const KernelObject& self, const std::optional<std::string>& preference) {
-    static constexpr std::array names = {"none", "shared", "l1", "equal"};  // as CachePreference has them
+    static constexpr std::array names = {"none", "shared", "l1", "equal"};  // in the order of CachePreference
     const auto found = std::ranges::find(names, preference.value_or("none"));
     if (found == names.end()) {
         reject_field(ErrorKind::value, "preference",
@@ -261,7 +261,7 @@ void set_cache_preference(const KernelObject& self, const std::optional<std::str
     });
 }
 
-/// Throws what says how to choose one function of several.
+/// Throws an error that says how to choose a function if there are several.
 py::list parameter_layout_of(const KernelObject& self) {
     const std::optional<KernelImage> image = compiled(self);
     if (!image) self.kernel.expression();
@@ -461,7 +461,7 @@ A hint to the driver, which shared_carveout in a launch's configuration override
 
 // --- Modules -----------------------------------------------------------------------------------------------
 
-/// Compiles where a macro or an include may make the kernel.
+/// Compiles if a macro or an include may make the kernel.
 KernelObject find_kernel(const Module& module, const std::string& name) {
     prepare_toolkit();
     const GilReleased released;
@@ -476,7 +476,7 @@ std::string repr_of_module(const Module& module) {
 
 KernelObject attribute(const Module& module, const std::string& name) {
     const bool dunder = name.size() > 4 && name.starts_with("__") && name.ends_with("__");
-    // IPython asks every object that it shows for these; looking for a kernel could compile.
+    // IPython reads these attributes of every object that it displays. Looking for a kernel could compile.
     const bool display = (name.starts_with("_repr_") || name.starts_with("_ipython_")) && name.ends_with("_");
     if (dunder || display) throw py::attribute_error(name);
     try {
@@ -486,10 +486,10 @@ KernelObject attribute(const Module& module, const std::string& name) {
     }
 }
 
-/// For completion: what `module.name` finds. Compiles nothing.
+/// The kernels that `module.name` can find, for completion. Compiles nothing.
 py::list names_of_attributes(const py::object& self) {
     py::list names = py::module_::import("builtins").attr("object").attr("__dir__")(self);
-    std::map<std::string, int> unqualified;  // last components of qualified names, with how many have them
+    std::map<std::string, int> unqualified;  // last components of qualified names, with their counts
     for (const std::string& name : self.cast<const Module&>().kernel_names()) {
         const std::size_t colons = name.rfind("::");
         if (name.find('<') != std::string::npos) continue;
@@ -505,13 +505,13 @@ py::list names_of_attributes(const py::object& self) {
     return names;
 }
 
-/// Templates wait for their arguments. Returns where the image came from; None when all are templates.
+/// Compiles the functions that are not templates. Returns the image's origin; None if all kernels are templates.
 py::object compile_now(const Module& module) {
     if (module.only_templates()) return py::none();
     return to_str(to_string(compile_for_options(module, module).origin));
 }
 
-/// {"scale": [("float",), ("double",)]}: compiled together, the kernels in the same places.
+/// For {"scale": [("float",), ("double",)]}, compiles all instances together and returns the kernels in the same structure.
 py::dict instantiate(const Module& module, const py::dict& wanted) {
     std::vector<NamedInstance> instances;
     for (auto [name, list] : wanted) {
@@ -605,7 +605,7 @@ Raises CompileError when instances fail, after all others are compiled: it says 
              [](const Module& self) { return describe_compile(compile_for_options(self, self)); });
     module.def("_make_module", &make_module, "text"_a, "name"_a, "first_line"_a, "directory"_a, "options"_a,
                "name_expressions"_a);
-    // A kernel's own text is UTF-8: UnicodeDecodeError where it is not.
+    // Source text is UTF-8. Otherwise this raises UnicodeDecodeError.
     module.def("_read_source", [](const std::string& path) { return py::str(read_source(path).text); });
 }
 

@@ -1,4 +1,4 @@
-// What is known of a kernel without compiling or loading anything: for reprs, documentation and completion.
+// Facts about a kernel that are known without compiling or loading: for reprs, documentation and completion.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -23,15 +23,15 @@ namespace bascule::python {
 namespace {
 
 struct KnownKernel {
-    std::optional<Device> device;          ///< the current one; none where no driver can be loaded
-    std::string where;                     ///< of the device, for people
-    const LoadedKernel* loaded = nullptr;  ///< null where it was not loaded for that device
-    std::shared_ptr<const Image> image{};  ///< null where it was not compiled
-    std::string signature;                 ///< the compiler's where it was compiled, else as the text has it
-    std::optional<std::vector<Parameter>> parameters;  ///< none of overloads
+    std::optional<Device> device;                      ///< the current one; empty if no driver can be loaded
+    std::string where;                                 ///< the device's name for display
+    const LoadedKernel* loaded = nullptr;              ///< null if it is not loaded on that device
+    std::shared_ptr<const Image> image{};              ///< null if it is not compiled
+    std::string signature;                             ///< from the compiler if compiled, else from the text
+    std::optional<std::vector<Parameter>> parameters;  ///< empty for overloads
 };
 
-/// As the text declares them; none where it has several kernels of this name.
+/// The parameters that the text declares; empty if several kernels have this name.
 std::optional<std::vector<Parameter>> declared_parameters(const Kernel& kernel) {
     const auto is_own = [&](const std::string& name) { return name == kernel.name(); };
     if (std::ranges::count_if(kernel.module().declarations(), is_own, &KernelDeclaration::name) > 1)
@@ -39,7 +39,7 @@ std::optional<std::vector<Parameter>> declared_parameters(const Kernel& kernel) 
     return kernel.declared(kernel.declaration().parameters.size()).parameters;
 }
 
-/// The lines of the text that declare it, from 1.
+/// The lines of the text that declare it, counted from 1.
 py::list lines_of(const Kernel& kernel) {
     py::list lines;
     for (const KernelDeclaration& each : kernel.module().declarations()) {
@@ -74,7 +74,7 @@ KnownKernel known_kernel(const Kernel& kernel) {
     return known;
 }
 
-/// Names and types are the text's, which may have bytes that are not UTF-8.
+/// Names and types come from the text, which may contain bytes that are not UTF-8.
 py::dict facts_of_kernel(const KernelObject& self) {
     const KnownKernel known = known_kernel(self.kernel);
     const Module& module = self.kernel.module();
@@ -89,7 +89,7 @@ py::dict facts_of_kernel(const KernelObject& self) {
     if (known.image != nullptr) facts["arch"] = bascule::to_string(known.image->arch);
     if (known.parameters) {
         py::list parameters;
-        py::set written;  // whose arrays the kernel may write; known once it is compiled
+        py::set written;  // names of arrays that the kernel may write; known once it is compiled
         for (const Parameter& each : *known.parameters) {
             parameters.append(py::make_tuple(to_readable(each.name), to_readable(each.spelling)));
             if (takes_arrays(each.type) && !each.type.constant) written.add(to_readable(each.name));
@@ -100,7 +100,7 @@ py::dict facts_of_kernel(const KernelObject& self) {
     return facts;
 }
 
-/// Compiles nothing: a debugger that shows a kernel must not.
+/// Compiles nothing, because a debugger may display a kernel at any time.
 std::string repr_of_kernel(const KernelObject& self) {
     const KnownKernel known = known_kernel(self.kernel);
     const char* state = known.loaded != nullptr || !self.kernel.is_function() ? "" : " (not loaded yet)";

@@ -1,4 +1,4 @@
-// What bascule.load_module and bascule.link call.
+// The implementation of bascule.load_module and bascule.link.
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +26,7 @@ Module load_code(const py::bytes& code, const std::string& name) {
     return load_module(std::move(made), device);
 }
 
-/// A module; (bytes, name) for code; (text, name, first line, directory) for a text.
+/// Converts a Module; (bytes, name) for code; or (text, name, first line, directory) for a text.
 LinkPart to_part(const py::handle& part) {
     if (py::isinstance<Module>(part)) return part.cast<Module>();
     const auto values = part.cast<py::tuple>();

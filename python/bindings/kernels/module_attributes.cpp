@@ -17,14 +17,14 @@ getattrofunc general_attribute = nullptr;
 
 std::uint64_t hash_of_name(PyObject* name) noexcept { return reinterpret_cast<std::uintptr_t>(name) >> 4; }
 
-/// A kernel, unless the class has the attribute.
+/// Caches a kernel, unless the class has an attribute of that name.
 void remember_kernel(KnownObjects& kernels, PyObject* self, PyObject* name, PyObject* found) {
     if (Py_TYPE(found) != detail::kernel_type || PyUnicode_CHECK_INTERNED(name) == 0) return;
     if (class_attribute(Py_TYPE(self), name)) return;
     auto& kernel = *simple_value<KernelObject>(found);
     kernel.attribute = py::reinterpret_borrow<py::object>(name);
     kernel.module_version = version_tag(Py_TYPE(self));
-    if (kernel.module_version == 0) return;  // every change of the class would go unnoticed
+    if (kernel.module_version == 0) return;  // version 0 would not reveal changes of the class
     kernels.put(hash_of_name(name), py::reinterpret_borrow<py::object>(found), [](PyObject*) {});
 }
 

@@ -1,4 +1,4 @@
-// Kernels that are attributes of a module: once found, `module.scale` is the same object, which knows its launchers.
+// Kernels as attributes of a module. `module.scale` returns the same object each time, which caches its launchers.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace bascule::python {
 
-/// The holder in which pybind11 keeps a bascule.Module: it owns the value and the kernels that were looked up. It is a
-/// template because pybind11 declares holders as templates.
+/// The holder of a bascule.Module: owns the module and caches the kernels that were looked up. A template, because
+/// pybind11 requires that of holders.
 template <class T>
 class ModuleHolder {
   public:

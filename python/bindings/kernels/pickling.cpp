@@ -1,4 +1,4 @@
-// What pickling needs of kernels, modules and launchers; the forms themselves are in bascule._pickling.
+// Support for pickling kernels, modules and launchers; the formats are in bascule._pickling.
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +20,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// Objects that do not change, so that a copy is the object itself.
+/// Immutable classes, whose copies are the object itself.
 constexpr const char* immutable[] = {"CompileOptions", "Device",   "Diagnostic", "Kernel",
                                      "LaunchConfig",   "Launcher", "Module"};
 
@@ -31,7 +31,7 @@ py::tuple module_recipe(const Module& module) {
                           py::tuple(py::cast(module.name_expressions())));
 }
 
-/// The arguments of `_find_kernel`, behind the module.
+/// The arguments of `_find_kernel` after the module.
 py::tuple kernel_reference(const KernelObject& self) {
     const KernelReference reference = self.kernel.reference();
     std::vector<std::pair<std::string, std::string>> together;
@@ -53,7 +53,7 @@ KernelObject find_referred_kernel(const Module& module, std::string name, std::v
     return {module.kernel(reference)};
 }
 
-/// (kernel, config or None, work, shared_bytes, stream, peer, sync, whether streams are named)
+/// Returns (kernel, config or None, work, shared_bytes, stream, peer, sync, whether streams are named).
 py::tuple launcher_recipe(const py::object& launcher) {
     const LaunchState& state = state_of_launcher(launcher);
     const LaunchPlan& plan = state.plan;

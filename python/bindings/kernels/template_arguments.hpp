@@ -7,11 +7,11 @@
 
 namespace bascule::python {
 
-/// Strings are C++ text, integers and booleans are values, NumPy's dtypes and scalar types are the C++ type
-/// of the same elements. Throws: ArgumentError that names the argument.
+/// Converts template arguments. Strings are C++ text, integers and booleans are values, NumPy's dtypes and scalar types
+/// become the C++ type of the same elements. Throws: ArgumentError that names the argument.
 TemplateArguments to_template_arguments(const pybind11::args& positional, const pybind11::kwargs& named);
 
-/// One instance in a list of several: a tuple of the above, a dict by template parameter, or a single argument.
+/// One instance in a list: a tuple of arguments, a dict by template parameter, or a single argument.
 TemplateArguments to_template_arguments(pybind11::handle instance);
 
 }  // namespace bascule::python

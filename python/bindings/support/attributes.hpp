@@ -1,12 +1,12 @@
-// Asks whether an object of another library has an attribute, without a word about what reading it raises.
+// Asks whether an object of another library has an attribute, ignoring errors.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
 namespace bascule::python {
 
-/// True if the attribute can be read. What reading it raises is cleared; from Python 3.13 on, PyObject_HasAttr prints
-/// it to stderr unless it is an AttributeError.
+/// True if the attribute can be read. Clears any exception. PyObject_HasAttr would print it to stderr from Python 3.13
+/// on, unless it is an AttributeError.
 inline bool has_attribute(PyObject* object, PyObject* name) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject* attribute = nullptr;

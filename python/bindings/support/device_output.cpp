@@ -17,15 +17,15 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-/// What kernels have printed and sys.stdout has not got. Kernels run on threads that must not wait for the GIL: its
-/// holder may be waiting for the kernel.
+/// Output of kernels that has not been written to sys.stdout. Kernels run on threads that must not wait for the GIL,
+/// because its holder may be waiting for the kernel.
 struct Printed {
     std::mutex mutex;
     std::string text;
-    bool is_scheduled = false;  ///< the interpreter knows
+    bool is_scheduled = false;  ///< a pending call of the interpreter will write it
 };
 
-Printed& printed() { return never_destroyed<Printed>(); }  // kernels may print until the process has ended
+Printed& printed() { return never_destroyed<Printed>(); }  // kernels may print until the process ends
 
 void write_printed() {
     std::string text;
@@ -68,7 +68,7 @@ void redirect_device_output() {
 void write_device_output() noexcept {
     try {
         write_printed();
-    } catch (const std::exception&) {  // no memory
+    } catch (const std::exception&) {  // out of memory
     }
 }
 

@@ -1,4 +1,4 @@
-// The entries of a dict, one after the other.
+// Iterates over the entries of a dict.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace bascule::python {
 #define BASCULE_KNOWS_DICTS 1
 #endif
 
-/// An entry of a dict: borrowed; both null where one was removed.
+/// An entry of a dict, borrowed. Both pointers are null if the entry was removed.
 struct DictEntry {
     PyObject* key;
     PyObject* value;
@@ -22,8 +22,8 @@ struct DictEntry {
 #ifdef BASCULE_KNOWS_DICTS
 namespace detail {
 
-/// How a dict of which every key is a string keeps its entries, in CPython 3.11 to 3.14. No public header says it, and
-/// PyDict_Next costs several times as much an entry; learn_dicts compares the two when the module is imported.
+/// The layout of a dict's table when all keys are strings, in CPython 3.11 to 3.14. No public header has it, and
+/// PyDict_Next takes several times as long per entry. learn_dicts checks the layout when the module is imported.
 struct DictTable {
     Py_ssize_t references;
     std::uint8_t log2_slots, log2_index_bytes, kind;
@@ -38,8 +38,8 @@ inline bool knows_dicts = false;  // set once by learn_dicts
 }  // namespace detail
 #endif
 
-/// The entries of a dict where they lie, good until it is changed. Empty also where that is not known: in other versions
-/// of Python, and for dicts with keys that are not strings; walk_dict walks all dicts.
+/// The entries of a dict in place, valid until the dict changes. Empty if the layout is unknown: in other versions of
+/// Python, and for dicts with keys that are not strings. walk_dict handles all dicts.
 [[gnu::always_inline]] inline std::span<const DictEntry> entries_of(PyObject* dict) noexcept {
 #ifdef BASCULE_KNOWS_DICTS
     const auto* object = reinterpret_cast<const PyDictObject*>(dict);
@@ -54,8 +54,8 @@ inline bool knows_dicts = false;  // set once by learn_dicts
     return {};
 }
 
-/// Calls `visit(key, value)`, both borrowed, for each entry. Nobody may change the dict meanwhile: `visit` runs no
-/// Python code.
+/// Calls `visit(key, value)`, both borrowed, for each entry. Nothing may change the dict meanwhile: `visit` must not
+/// run Python code.
 template <class Visit>
 void walk_dict(PyObject* dict, Visit&& visit) noexcept {
     const std::span<const DictEntry> entries = entries_of(dict);
@@ -69,8 +69,7 @@ void walk_dict(PyObject* dict, Visit&& visit) noexcept {
     while (PyDict_Next(dict, &position, &key, &value) != 0) visit(key, value);
 }
 
-/// Compares the two ways on a dict with a removed entry. Where they differ, this Python's dicts are walked by
-/// PyDict_Next.
+/// Compares both ways on a dict with a removed entry. If they differ, dicts are walked with PyDict_Next.
 inline void learn_dicts() noexcept {
 #ifdef BASCULE_KNOWS_DICTS
     PyObject* const dict = PyDict_New();
@@ -81,7 +80,7 @@ inline void learn_dicts() noexcept {
     made = made && PyDict_DelItemString(dict, "removed") == 0;
     const auto* object = reinterpret_cast<const PyDictObject*>(dict);
     const auto* table = reinterpret_cast<const detail::DictTable*>(object->ma_keys);
-    // Where these do not say what they must, the entries are not looked at.
+    // Unless all of these hold, the entries are not read.
     made = made && object->ma_values == nullptr && table->kind == detail::DictTable::all_strings &&
            table->log2_slots == 4 && table->log2_index_bytes == 4 && table->entries == 7;
     if (made) {

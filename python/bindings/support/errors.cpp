@@ -106,7 +106,7 @@ void translate(std::exception_ptr exception) {
     }
 }
 
-/// The log names the text by its canonical name.
+/// Whether a log occurs for the first time. It contains the canonical name of the text.
 bool is_first(const std::string& log) {
     static std::set<std::string>& issued = *new std::set<std::string>;
     static GilMutex mutex;
@@ -133,7 +133,7 @@ void issue_compile_warnings(const Image& image, const Source& source) {
     std::vector<Diagnostic> warnings;
     for (Diagnostic& diagnostic : at_user_places(parse_log(image.log), source)) {
         if (diagnostic.severity != Diagnostic::Severity::warning) continue;
-        if (diagnostic.file.empty()) {  // ptxas, which has no lines
+        if (diagnostic.file.empty()) {  // from ptxas, which reports no lines
             diagnostic.file = source.name;
             diagnostic.line = source.first_line;
         }

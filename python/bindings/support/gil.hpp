@@ -1,6 +1,5 @@
-// Releasing and acquiring the GIL, which no call of the driver is made with. A thread that acquires it while the
-// interpreter is finalizing stops there forever: Python before 3.14 would end it by unwinding its stack, which
-// destructors do not survive.
+// Releases and acquires the GIL. No driver function is called with the GIL. A thread that acquires it while the interpreter is
+// finalizing blocks forever: Python before 3.14 would unwind its stack, which the destructors in Bascule do not survive.
 #pragma once
 
 #include <cxxabi.h>
@@ -11,7 +10,7 @@
 
 namespace bascule::python {
 
-/// False once the interpreter is finalizing: then its objects are leaked.
+/// False once the interpreter is finalizing. Python objects are then leaked.
 inline bool interpreter_lives() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     return !Py_IsFinalizing();
@@ -25,7 +24,7 @@ inline bool interpreter_lives() noexcept {
     for (;;) pause();
 }
 
-/// Calls into Python, where any code may run: Python's end must not unwind our frames.
+/// Calls into Python, where any code may run. Blocks the thread if the end of the interpreter would unwind its stack.
 template <class Call>
 [[gnu::always_inline]] inline auto into_python(const Call& call) {
     try {
@@ -35,7 +34,8 @@ template <class Call>
     }
 }
 
-/// Calls into Python from a function that cannot raise; what is raised goes to sys.unraisablehook, as of `place`. Needs the GIL.
+/// Calls into Python from a function that cannot raise. Exceptions go to sys.unraisablehook, with `place` as their
+/// origin. Needs the GIL.
 template <class Call>
 void call_unraisable(const char* place, const Call& call) noexcept {
     try {
@@ -44,11 +44,11 @@ void call_unraisable(const char* place, const Call& call) noexcept {
         } catch (pybind11::error_already_set& error) {
             into_python([&] { error.discard_as_unraisable(place); });
         }
-    } catch (const std::exception&) {  // no memory for a report
+    } catch (const std::exception&) {  // out of memory for a report
     }
 }
 
-/// PyGILState_Check says yes to everybody once there was a subinterpreter.
+/// PyGILState_Check always returns true after a subinterpreter was created.
 inline bool holds_gil() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     const PyThreadState* current = PyThreadState_GetUnchecked();
@@ -58,7 +58,7 @@ inline bool holds_gil() noexcept {
     return current != nullptr && current == PyGILState_GetThisThreadState();
 }
 
-/// Takes the GIL back that PyEval_SaveThread has released.
+/// Reacquires the GIL that PyEval_SaveThread has released.
 inline void restore_gil(PyThreadState* state) noexcept {
     try {
         PyEval_RestoreThread(state);
@@ -79,14 +79,14 @@ class GilReleased {
     PyThreadState* state_;
 };
 
-/// Calls what may enter the driver.
+/// Calls a function that may call the driver, without the GIL.
 template <class Call>
 decltype(auto) without_gil(const Call& call) {
     const GilReleased released;
     return call();
 }
 
-/// Acquires the GIL, from a thread that may hold it or not, unless the interpreter is gone: then `held` is false.
+/// Acquires the GIL in a thread that may already hold it. If the interpreter is gone, `held` is false.
 class GilTaken {
   public:
     GilTaken() noexcept : held_(interpreter_lives()) {

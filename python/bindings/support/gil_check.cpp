@@ -1,4 +1,4 @@
-// For tests: no function of the driver is called with the GIL.
+// A check for tests that no driver function is called with the GIL.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -21,9 +21,9 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-DriverFunctions real_functions;  // of the driver, as they were found
+DriverFunctions real_functions;  // the driver's own table
 
-/// How often each function was called with the GIL. Never destroyed: destructors at exit call the driver.
+/// Counts the calls of each function with the GIL. Never destroyed, because destructors at exit call the driver.
 class Findings {
   public:
     void add(const char* function) {
@@ -70,7 +70,7 @@ void check_calls_of_driver(py::module_& module) {
     if (wanted == nullptr || std::string_view(wanted) != "1") return;
     driver_table_hook = &put_checks_before;
     module.def("_calls_with_gil", [] { return findings().take(); });
-    module.def("_call_with_gil", [] {  // a mistake, which the check finds
+    module.def("_call_with_gil", [] {  // calls the driver with the GIL on purpose
         CUdevice device = 0;
         Driver::get().api().cuCtxGetDevice(&device);
     });

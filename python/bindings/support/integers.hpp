@@ -1,4 +1,4 @@
-// Python integers as C++ integers; small ones are read without a call.
+// Converts Python integers to C++ integers. Small ones are read without a call.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,14 @@
 
 namespace bascule::python {
 
-/// The value of a Python int (exactly that type) of at most two digits, which is 60 bits on every usual
-/// build. Nothing for longer ones and for whatever else it is.
+/// The value of an exact Python int of at most two digits, which is 60 bits on usual builds. Empty for longer integers
+/// and other types.
 inline std::optional<std::int64_t> short_integer(PyObject* object) noexcept {
     if (!PyLong_CheckExact(object)) return std::nullopt;
     const auto* number = reinterpret_cast<const PyLongObject*>(object);
 #if PY_VERSION_HEX >= 0x030C0000
-    // lv_tag: the number of digits above three bits, the lowest two of which are the sign (0, 1 zero, 2).
+    // lv_tag contains the number of digits above three low bits. The lowest two bits are the sign: 0 positive, 1 zero,
+    // 2 negative.
     const std::uintptr_t tag = number->long_value.lv_tag;
     const digit* digits = number->long_value.ob_digit;
     const std::uintptr_t count = tag >> 3;
@@ -31,12 +32,12 @@ inline std::optional<std::int64_t> short_integer(PyObject* object) noexcept {
     return negative ? -value : value;
 }
 
-/// The same where it is positive; 0 for whatever else it is.
+/// The same for positive integers; 0 for everything else.
 [[gnu::always_inline]] inline std::int64_t short_positive(PyObject* object) noexcept {
     if (!PyLong_CheckExact(object)) return 0;
     const auto* number = reinterpret_cast<const PyLongObject*>(object);
 #if PY_VERSION_HEX >= 0x030C0000
-    const std::uintptr_t count = number->long_value.lv_tag;  // times 8, where the sign is positive
+    const std::uintptr_t count = number->long_value.lv_tag;  // times 8, for positive numbers
     const digit* digits = number->long_value.ob_digit;
     constexpr std::uintptr_t one = 8, two = 16;
 #else
@@ -48,7 +49,7 @@ inline std::optional<std::int64_t> short_integer(PyObject* object) noexcept {
     return count == two ? digits[0] | static_cast<std::int64_t>(digits[1]) << PyLong_SHIFT : 0;
 }
 
-/// The value of a positive int of one digit, which is 30 bits; 0 for whatever else it is.
+/// The value of a positive int of one digit, which is 30 bits; 0 for everything else.
 [[gnu::always_inline]] inline digit one_digit(PyObject* object) noexcept {
     if (!PyLong_CheckExact(object)) return 0;
     const auto* number = reinterpret_cast<const PyLongObject*>(object);
@@ -59,15 +60,15 @@ inline std::optional<std::int64_t> short_integer(PyObject* object) noexcept {
 #endif
 }
 
-/// Whether it is an int, or has `__index__`; bool is none here.
+/// True for an int, and for an object with `__index__`. False for bool.
 inline bool is_integer(pybind11::handle object) noexcept {
     return !PyBool_Check(object.ptr()) && PyIndex_Check(object.ptr()) != 0;
 }
 
-/// The int of a number that has `__index__`. Throws: what that raised.
+/// The int of an object with `__index__`. Throws: its exception.
 inline pybind11::object to_int(pybind11::handle number) { return owned(PyNumber_Index(number.ptr())); }
 
-/// The same; null where it is not an integer, as an array of NumPy's of several. Throws: what else was raised.
+/// The same; null if it is not an integer, for example a NumPy array of several. Throws: exceptions other than TypeError.
 inline pybind11::object try_int(pybind11::handle number) {
     if (!is_integer(number)) return {};
     auto integer = pybind11::reinterpret_steal<pybind11::object>(PyNumber_Index(number.ptr()));
@@ -78,18 +79,17 @@ inline pybind11::object try_int(pybind11::handle number) {
     return integer;
 }
 
-/// Whether it stands for several integers: a tuple, a list, an array of one dimension, and what else has a length; text
-/// does not.
+/// True for containers of integers: a tuple, a list, a 1-d array, and other objects with a length. False for text.
 inline bool is_several(pybind11::handle object) noexcept {
     PyObject* const given = object.ptr();
     if (PyTuple_Check(given) || PyList_Check(given)) return true;
     if (PySequence_Check(given) == 0 || PyUnicode_Check(given) || PyBytes_Check(given)) return false;
     if (PyObject_Length(given) >= 0) return true;
-    PyErr_Clear();  // an array without dimensions is a number
+    PyErr_Clear();  // a 0-d array is a number
     return false;
 }
 
-/// The value of an int; nothing where it is negative or has more than 64 bits.
+/// The value of an int; empty if it is negative or does not fit 64 bits.
 inline std::optional<std::uint64_t> to_uint64(pybind11::handle integer) noexcept {
     const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());
     if (PyErr_Occurred() == nullptr) return value;

@@ -27,8 +27,8 @@ namespace {
 std::atomic<unsigned long> main_thread{0};
 std::atomic<bool> is_ending{false};
 
-/// What a handler raised, until it is raised in the program. Used by the main thread only; never destroyed, because
-/// the interpreter may be gone then.
+/// The exception that a handler raised, until it is raised in the program. Used only by the main thread. Never
+/// destroyed, because the interpreter may be gone by then.
 std::optional<py::error_already_set>& raised() {
     static auto& exception = *new std::optional<py::error_already_set>;
     return exception;
@@ -45,13 +45,13 @@ void find_main_thread() {
     main_thread = thread.attr("ident").cast<unsigned long>();
 }
 
-/// As if a signal handler had raised what Python has raised now.
+/// Stores an exception as if a signal handler had raised it.
 void keep_for_the_program(py::error_already_set exception) {
     raised().emplace(std::move(exception));
     Py_AddPendingCall(&raise_in_the_program, nullptr);
 }
 
-/// A display that fails does not fail the compile; Ctrl-C may come while it draws.
+/// Errors of the display are not errors of the compilation. Ctrl-C may arrive while it draws.
 template <class... Arguments>
 void call_progress(const char* function, const Arguments&... arguments) {
     try {
@@ -62,10 +62,10 @@ void call_progress(const char* function, const Arguments&... arguments) {
     }
 }
 
-/// Most compiles are done before a person wonders.
+/// Most compilations finish before this.
 constexpr std::chrono::milliseconds shown_after{500};
 
-bool progress_is_shown = false;  // used by the main thread only
+bool progress_is_shown = false;  // used only by the main thread
 
 void show_compile(const std::string& what, std::chrono::milliseconds waited) {
     const py::error_scope keeps_error;
@@ -76,7 +76,7 @@ void show_compile(const std::string& what, std::chrono::milliseconds waited) {
 void hide_compile() {
     const py::error_scope keeps_error;
     progress_is_shown = false;
-    // Python code that runs now would get the exception which the program is to get.
+    // Python code that runs now would get the exception that is meant for the program.
     std::optional<py::error_already_set> interruption = std::move(raised());
     raised().reset();
     call_progress("hide");
@@ -90,7 +90,7 @@ bool is_compile_interrupted(const std::string& what, std::chrono::milliseconds w
     if (waited < shown_after) return false;
     try {
         show_compile(what, waited);
-    } catch (const std::exception&) {  // no memory
+    } catch (const std::exception&) {  // out of memory
     }
     return raised().has_value();
 }
@@ -101,7 +101,7 @@ void end_of_compile() noexcept {
     if (!gil.held()) return;
     try {
         hide_compile();
-    } catch (const std::exception&) {  // no memory
+    } catch (const std::exception&) {  // out of memory
     }
 }
 
@@ -111,17 +111,17 @@ constexpr CompileWatch compile_watch{&watches_this_thread, &is_compile_interrupt
 
 }  // namespace
 
-/// The emulated device asks this, in any thread, with no lock held.
+/// Called by the emulated device in any thread, with no lock held.
 extern "C" int bascule_python_interrupted() noexcept {
     if (!is_main_thread()) {
-        // The main thread may need the GIL to answer, while this one waits for it.
+        // The main thread may need the GIL to answer, while this thread waits for it.
         if (interpreter_lives() && holds_gil()) const GilReleased for_a_moment;
         return 0;
     }
     const GilTaken gil;
     if (!gil.held()) return 0;
     if (raised()) return 1;
-    const py::error_scope keeps_error;  // the thread may be destroying objects because of one
+    const py::error_scope keeps_error;  // the thread may be destroying objects because of an exception
     write_device_output();
     if (into_python([] { return PyErr_CheckSignals(); }) == 0) return 0;
     keep_for_the_program(py::error_already_set());
@@ -163,7 +163,7 @@ bool raise_interruption(const std::string& note) {
     if (!is_main_thread() || !raised()) return false;
     try {
         if (!note.empty()) raised()->value().attr("add_note")(note);
-    } catch (const py::error_already_set&) {  // an exception class of the program's own
+    } catch (const py::error_already_set&) {  // an exception class defined by the program
     }
     raised()->restore();
     raised().reset();

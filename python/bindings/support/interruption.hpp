@@ -1,27 +1,26 @@
-// Ctrl-C and other signals while the main thread waits for a device, and while NVRTC compiles.
+// Handles Ctrl-C and other signals while the main thread waits for a device, and while NVRTC compiles.
 #pragma once
 
 #include <string>
 
 namespace bascule::python {
 
-/// From now on Python's signal handlers run while the main thread waits for the device, and an exception that one of
-/// them raises (KeyboardInterrupt) ends the wait; on the emulated device it also ends what is waited for. The driver is
-/// loaded; the GIL is held.
+/// Runs Python's signal handlers while the main thread waits for the device. If a handler raises (KeyboardInterrupt),
+/// the wait ends; on the emulated device the awaited work ends too. The driver must be loaded. Needs the GIL.
 void run_signal_handlers_while_waiting();
 
-/// The same for compiles, whose threads go on; `bascule._progress` shows what takes long. The GIL is held.
+/// The same for compilations, whose threads continue. `bascule._progress` shows compilations that take long. Needs the GIL.
 void run_signal_handlers_while_compiling();
 
-/// Sets the exception that a signal handler raised during the call that ends now, with `note` added to it. False
-/// when there is none. The GIL is held. If this is not called, the interpreter raises the exception soon.
+/// Raises the exception of a signal handler that ran during the call that is ending, with `note` added. Returns false
+/// without an exception. Needs the GIL. If this is not called, the interpreter raises the exception soon.
 bool raise_interruption(const std::string& note);
 
-/// The interpreter is about to end, and only daemon threads are left beside the main one.
+/// Notes that the interpreter is about to end. From now on only the main thread and daemon threads exist.
 void end_of_program() noexcept;
 
-/// In a daemon thread after `end_of_program`: does not return. What it waited for is dropped then, and its error is
-/// not read. The GIL is held.
+/// Does not return in a daemon thread after `end_of_program`. The thread's work is dropped, and its error is not read.
+/// Needs the GIL.
 void stop_daemon_thread_at_end() noexcept;
 
 }  // namespace bascule::python

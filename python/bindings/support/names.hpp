@@ -1,4 +1,4 @@
-// Interned attribute names and keys, made once: compared by pointer on the launch path.
+// Interned attribute names and keys, made once. The launch path compares them by pointer.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -25,7 +25,7 @@ struct Names {
     PyObject* is_conj = PyUnicode_InternFromString("is_conj");
     PyObject* is_neg = PyUnicode_InternFromString("is_neg");
     PyObject* stream = PyUnicode_InternFromString("stream");
-    // Of Numba's arrays and their parts.
+    // Attributes of Numba's arrays and their parts.
     PyObject* dtype = PyUnicode_InternFromString("dtype");
     PyObject* gpu_data = PyUnicode_InternFromString("gpu_data");
     PyObject* device_pointer = PyUnicode_InternFromString("device_pointer");
@@ -34,13 +34,13 @@ struct Names {
     PyObject* handle = PyUnicode_InternFromString("handle");
 };
 
-/// Made when the module is imported. Never destroyed: module state may outlive static objects.
+/// Called first when the module is imported. Never destroyed, because module state may outlive static objects.
 inline const Names& names() {
     static const Names& instance = *new Names;
     return instance;
 }
 
-/// An attribute of the object; null when it raises AttributeError. Throws: what else it raises.
+/// An attribute of the object; null if it raises AttributeError. Throws: other exceptions of the attribute.
 inline pybind11::object find_attribute(PyObject* object, PyObject* name) {
     PyObject* const found = into_python([&] { return PyObject_GetAttr(object, name); });
     if (found == nullptr) {

@@ -17,21 +17,21 @@
 
 namespace bascule::python {
 
-/// Gives references up, under the GIL; leaks them when the interpreter is already gone.
+/// Releases references under the GIL. Leaks them if the interpreter is already gone.
 inline void release_references(void* const* objects, std::size_t count) noexcept {
     const GilTaken taken;
     if (!taken.held()) return;
     for (std::size_t i = 0; i < count; ++i) Py_DECREF(static_cast<PyObject*>(objects[i]));
 }
 
-/// Takes references, under the GIL.
+/// Takes references under the GIL.
 inline void take_references(void* const* objects, std::size_t count) noexcept {
     const GilTaken taken;
     if (!taken.held()) return;
     for (std::size_t i = 0; i < count; ++i) Py_INCREF(static_cast<PyObject*>(objects[i]));
 }
 
-/// References taken for one operation; dropped unless handed over. No allocation up to 32.
+/// References taken for one operation; released unless handed over. Allocates nothing for up to 32.
 class OwnerList {
   public:
     OwnerList() noexcept {}
@@ -41,7 +41,7 @@ class OwnerList {
         for (std::size_t i = handed_over_; i < count_; ++i) Py_DECREF(static_cast<PyObject*>(objects_[i]));
     }
 
-    /// Until the operation is done. `bytes` of memory go with the object.
+    /// Keeps the object until the operation is done. `bytes`: the size of the object's memory.
     [[gnu::always_inline]] void keep(PyObject* object, std::uint64_t bytes) {
         if (count_ == room_) [[unlikely]]
             grow();
@@ -52,7 +52,8 @@ class OwnerList {
         bytes_ += bytes;
         Py_INCREF(object);
     }
-    /// Until this goes, and by a graph that captures the operation: what frees its memory in an order that comes after it.
+    /// Keeps an object only during the call, because its memory is freed after the operation in stream order. A graph
+    /// that captures the operation keeps it, too.
     [[gnu::always_inline]] void keep_during_call(PyObject* object) {
         if (count_ == room_) [[unlikely]]
             grow();
@@ -62,7 +63,7 @@ class OwnerList {
     [[gnu::always_inline]] void keep(PyObject* object, const ArrayView& view) {
         keep(object, view.size * view.dtype.itemsize);
     }
-    /// References to what another list refers to.
+    /// Takes references to the objects of another list.
     void keep(const Owners& others) {
         for (std::size_t i = 0; i < others.count; ++i) keep(static_cast<PyObject*>(others.objects[i]), 0);
         bytes_ += others.bytes;
@@ -70,7 +71,8 @@ class OwnerList {
 
     /// All references that are held now.
     Owners current() const noexcept { return {objects_, count_, &release_references, bytes_}; }
-    /// The receiver owns those that are kept for the operation; the list of all is good until this goes. Once.
+    /// Transfers the references that are kept for the operation to the receiver. The returned list is valid as long as
+    /// this object. Call it once.
     Owners hand_over() noexcept {
         Owners owners(objects_, lasting_, &release_references, bytes_);
         owners.borrowed = count_ - lasting_;
@@ -89,13 +91,13 @@ class OwnerList {
     }
 
     void** objects_ = inline_;
-    std::size_t lasting_ = 0;  // of them are kept for the operation
+    std::size_t lasting_ = 0;  // number of objects that are kept for the operation
     std::size_t handed_over_ = 0;
     std::size_t count_ = 0;
     std::size_t room_ = std::size(inline_);
     std::uint64_t bytes_ = 0;
-    std::unique_ptr<void*[]> more_;  ///< where they are more than fit here
-    void* inline_[32];               // not initialised: it would cost a launch
+    std::unique_ptr<void*[]> more_;  ///< replaces inline_ when that is full
+    void* inline_[32];               // not initialised, which would slow down each launch
 };
 
 }  // namespace bascule::python

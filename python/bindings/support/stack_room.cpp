@@ -11,11 +11,11 @@ namespace bascule::python {
 namespace {
 
 constexpr std::uintptr_t unknown = std::numeric_limits<std::uintptr_t>::max();
-constexpr std::size_t most_room = std::size_t{512} << 10;  // several launches' of the largest kind
+constexpr std::size_t most_room = std::size_t{512} << 10;  // for several of the largest launches
 
 constinit thread_local std::uintptr_t stack_begin = 0;
 
-/// Sets both; no address is too low where the system does not tell.
+/// Sets both variables. If the system does not report the stack, no address is too low.
 void find_stack() noexcept {
     stack_begin = detail::lowest_address = 0;
     pthread_attr_t attributes;
@@ -35,7 +35,7 @@ constinit thread_local std::uintptr_t detail::lowest_address = unknown;
 
 void detail::look_at_stack(std::uintptr_t address) {
     if (lowest_address == unknown) find_stack();
-    // Below the thread's own stack is the stack of a coroutine.
+    // An address below the thread's own stack is in the stack of a coroutine.
     if (address >= lowest_address || address < stack_begin) return;
     PyErr_SetString(PyExc_RecursionError,
                     "maximum recursion depth exceeded: reading an argument reads it again");

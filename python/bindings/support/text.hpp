@@ -1,6 +1,6 @@
-// Text between C++ and Python: bytes that are not UTF-8, as in names of files and in lines of headers, become lone surrogates
-// and back, as Python has them in paths (PEP 383). Included before pybind11, so that every string goes this way. And new
-// references that Python's C API returns.
+// Converts text between C++ and Python. Bytes that are not UTF-8, for example in file names and header lines, become
+// lone surrogates and back, as in Python's paths (PEP 383). Included before pybind11, so that it applies to all
+// strings. Also wraps new references that Python's C API returns.
 #pragma once
 
 #include <string>
@@ -13,35 +13,35 @@
 
 namespace bascule::python {
 
-/// The new reference that a function of Python's has returned. Throws: Python's error where it is null.
+/// Wraps the new reference that a function of Python's C API returned. Throws: Python's error if it is null.
 template <class Object = pybind11::object>
 Object owned(PyObject* reference) {
     if (reference == nullptr) throw pybind11::error_already_set();
     return pybind11::reinterpret_steal<Object>(reference);
 }
 
-/// A str, or null with MemoryError set.
+/// Makes a str. Returns null with MemoryError set if out of memory.
 inline PyObject* new_text(std::string_view text) {
     return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
 }
 
 inline pybind11::str to_str(std::string_view text) { return owned<pybind11::str>(new_text(text)); }
 
-/// For people to read: bytes that are not UTF-8 become question marks in diamonds.
+/// Makes a str for display: bytes that are not UTF-8 become U+FFFD.
 inline pybind11::str to_readable(std::string_view text) {
     return owned<pybind11::str>(
         PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
 
-/// The repr of an object, for messages: short and escaped. Never fails because of the object: where its repr raises, it is "<a TYPE>". Only
-/// KeyboardInterrupt and its like come out.
+/// The repr of an object for messages, shortened and escaped. If its repr raises, the result is "<a TYPE>"; only
+/// exceptions such as KeyboardInterrupt are propagated.
 std::string safe_repr(PyObject* object);
 
-/// The bytes of a str that has lone surrogates: those that stand for bytes (PEP 383) become these. Throws:
-/// ArgumentError for others.
+/// The bytes of a str with lone surrogates, which become the bytes that they stand for (PEP 383). Throws: ArgumentError
+/// for other surrogates.
 pybind11::bytes bytes_of_surrogates(PyObject* text);
 
-/// The text of a str; lone surrogates are escaped.
+/// The text of a str, with lone surrogates escaped.
 std::string escaped(PyObject* text);
 
 }  // namespace bascule::python

@@ -21,7 +21,7 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-// Each change of the settings has a number.
+// Each change of the settings gets a new number.
 std::atomic<std::uint64_t> wanted{1};
 std::atomic<std::uint64_t> prepared{0};
 GilMutex preparing;
@@ -46,7 +46,7 @@ void prepare_toolkit() {
         run_signal_handlers_while_compiling();
         const std::lock_guard lock(preparing);
         if (wanted.load(std::memory_order_acquire) != number) continue;  // changed meanwhile
-        if (prepared.load(std::memory_order_relaxed) == number) return;  // another thread was quicker
+        if (prepared.load(std::memory_order_relaxed) == number) return;  // another thread was faster
         Cache::process_default().set_toolkit(std::move(found));
         prepared.store(number, std::memory_order_release);
     }

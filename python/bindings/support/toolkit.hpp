@@ -1,13 +1,12 @@
-// Passes the places of NVRTC and the CUDA headers from Python to the compiler.
+// Passes the paths of NVRTC and the CUDA headers from Python to the compiler.
 #pragma once
 
 namespace bascule::python {
 
-/// Asks bascule._toolkit once, before the first compile, and again after bascule.config changed. Needs the
-/// GIL.
+/// Asks bascule._toolkit before the first compilation, and again after bascule.config has changed. Needs the GIL.
 void prepare_toolkit();
 
-/// The next compile asks again.
+/// Makes the next compilation ask again.
 void forget_toolkit() noexcept;
 
 }  // namespace bascule::python

@@ -1,4 +1,4 @@
-// Locks for free-threaded Python; with a GIL they are empty.
+// Locks for free-threaded Python. With a GIL they are empty.
 #pragma once
 
 #include <atomic>
@@ -7,9 +7,8 @@
 
 namespace bascule::python {
 
-/// Guards a few statements that run no Python code, release no reference and call nothing that waits: with a
-/// GIL these are atomic anyway. Unlike std::mutex, it does not keep the interpreter from stopping a thread that
-/// waits here.
+/// Guards a few statements that run no Python code, release no reference and do not wait. With a GIL these are atomic
+/// without a lock. Unlike std::mutex, it lets the interpreter stop a thread that waits here.
 class GilMutex {
   public:
     constexpr GilMutex() = default;
@@ -27,8 +26,8 @@ class GilMutex {
 #endif
 };
 
-/// An item of a list that others may change meanwhile; null where there is none. Borrowed where there is a
-/// GIL: then it is good until Python code runs.
+/// An item of a list that other threads may change; null after the end of the list. With a GIL it is borrowed, and
+/// valid until Python code runs.
 class ListItem {
   public:
 #ifdef Py_GIL_DISABLED
@@ -49,7 +48,7 @@ class ListItem {
     PyObject* item_;
 };
 
-/// The value of a key in a dict that others may change meanwhile; null where there is none.
+/// The value of a key in a dict that other threads may change; null if the key is missing.
 inline pybind11::object entry_of(PyObject* dict, const char* key) {
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject* value = nullptr;
@@ -60,8 +59,8 @@ inline pybind11::object entry_of(PyObject* dict, const char* key) {
 #endif
 }
 
-/// What the class or a base has in its dict, as Python looks up the attributes of its objects, whatever the metaclass is;
-/// null where none has it.
+/// The attribute in the dict of the class or a base, as Python looks up attributes of instances, whatever the
+/// metaclass. Null if no class has it.
 inline pybind11::object class_attribute(PyTypeObject* type, PyObject* name) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     return pybind11::reinterpret_steal<pybind11::object>(_PyType_LookupRef(type, name));
@@ -70,12 +69,12 @@ inline pybind11::object class_attribute(PyTypeObject* type, PyObject* name) noex
 #endif
 }
 
-/// A copy of another owner's dict, to iterate over while Python code runs.
+/// A copy of a dict, to iterate over while Python code may change the dict.
 inline pybind11::dict copy_of(pybind11::handle dict) {
     return owned<pybind11::dict>(PyDict_Copy(dict.ptr()));
 }
 
-/// The version of a type, which every change of the type replaces. 0 means none.
+/// The version tag of a type, which changes with every change of the type. 0 means that the type has not got a tag.
 inline unsigned int version_tag(PyTypeObject* type) noexcept {
     return std::atomic_ref(type->tp_version_tag).load(std::memory_order_relaxed);
 }

@@ -1,4 +1,4 @@
-// bascule.CudaArray, and copies of it.
+// bascule.CudaArray, and copies from and to it.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -75,12 +75,12 @@ void copy_from_host(const CudaArray& array, const py::object& host, StreamRef st
     check_same(array, to_shape(packed.attr("shape")), dtype_of(packed.attr("dtype")));
     const Producer own{array.stream().handle(), 0, -1};
     OwnerList owners;
-    owners.keep(packed.ptr(), 0);  // pinned memory is read later
+    owners.keep(packed.ptr(), 0);  // pinned memory is read asynchronously
     const void* address = host_address_of(packed);
     without_gil([&] { array.copy_from_host(stream, address, {&own, 1}, owners.hand_over()); });
 }
 
-/// A device array as an array of ours; nothing for what lies in host memory.
+/// Converts a device array; empty for arrays in host memory.
 std::optional<ArrayObject> on_device(const py::object& array) {
     if (const ArrayObject* own = as_array(array.ptr())) return view_of(*own, own->view);
     return find_cuda_array(array, true);

@@ -23,7 +23,7 @@ namespace {
 template <class Value>
 using Names = std::initializer_list<std::pair<const char*, Value>>;
 
-/// The value of that name.
+/// Looks up an enumerator by its name.
 template <class Value>
 Value named(const py::handle& given, const char* field, Names<Value> names) {
     const std::string text = py::isinstance<py::str>(given) ? given.cast<std::string>() : std::string();
@@ -44,7 +44,7 @@ AddressMode address_mode(const py::handle& given) {
                                {"border", AddressMode::border}});
 }
 
-/// One for every axis, or a tuple of them: x, y, z.
+/// Reads one mode for all axes, or a tuple of modes for x, y, z.
 std::array<AddressMode, 3> address_modes(const py::object& given) {
     std::array<AddressMode, 3> made{};
     if (!py::isinstance<py::tuple>(given) && !py::isinstance<py::list>(given)) {
@@ -60,7 +60,7 @@ std::array<AddressMode, 3> address_modes(const py::object& given) {
     return made;
 }
 
-/// One number for every channel, or a tuple of them.
+/// Reads one number for all channels, or a tuple of numbers.
 std::array<float, 4> border_color(const py::object& given) {
     std::array<float, 4> made{};
     if (!py::isinstance<py::tuple>(given) && !py::isinstance<py::list>(given)) {

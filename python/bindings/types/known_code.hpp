@@ -1,4 +1,4 @@
-// Classes of other libraries whose functions are known to the letter: a launch does what they would do, and calls none of them.
+// Classes of other libraries whose functions' code is known exactly. A launch computes their results without calling them.
 #pragma once
 
 #include <array>
@@ -8,18 +8,18 @@
 
 namespace bascule::python {
 
-/// What a class of Numba is to a launch.
+/// The role of a Numba class in a launch.
 enum class KnownClass : std::uint8_t {
     none,
     array,    ///< its interface is made of shape, strides, dtype, stream and gpu_data's address
     pointer,  ///< its address is int(device_pointer)
-    stream,   ///< its handle is int(handle), where that is not 0
+    stream,   ///< its handle is int(handle), if that is not 0
 };
 
-/// The functions that are known of a class, and their code, which others may exchange. A small value.
+/// The known functions of a class, and their code objects, to detect replacement. A small value.
 struct KnownCode {
     KnownClass what = KnownClass::none;
-    PyObject* kept = nullptr;  ///< keeps the rest; owned by who remembers this
+    PyObject* kept = nullptr;  ///< keeps the other objects; owned by the RememberedType
     std::array<PyObject*, 2> functions{};
     std::array<PyObject*, 2> codes{};
 
@@ -32,8 +32,8 @@ struct KnownCode {
     }
 };
 
-/// By bascule._known_code, which tells how it knows. `kept` keeps what the result borrows. Runs Python code. Throws: what
-/// importing it raised.
+/// Looks the class up in bascule._known_code. `kept` keeps the objects that the result borrows. Runs Python code.
+/// Throws: the error of importing that module.
 KnownCode find_known_code(PyTypeObject* type, pybind11::object& kept);
 
 }  // namespace bascule::python

@@ -23,7 +23,7 @@ bool is_true(PyObject* answer) {
     return truth != 0;
 }
 
-/// A getter of the type is called directly, as the attribute would call it.
+/// Calls the type's getter directly if there is one, as reading the attribute would.
 bool requires_grad(PyObject* object, const TensorState& state) {
     return is_true(into_python([&] {
         const auto getter = py::reinterpret_borrow<py::object>(state.requires_grad_getter);
@@ -82,12 +82,12 @@ TensorState find_tensor_state(PyTypeObject* type, py::object& getter) {
 
 StateObstacle detail::find_obstacle(PyObject* object, const TensorState& state, std::uint8_t code,
                                     bool may_write) {
-    const TensorState known = state;  // code that runs may replace what is remembered of the type
+    const TensorState known = state;  // Python code that runs may replace the remembered type
     if (may_write && known.has_requires_grad && requires_grad(object, known))
         return StateObstacle::requires_grad;
     const bool complex = code == complex_code;
     if (complex && known.has_is_conj && says(object, names().is_conj)) return StateObstacle::conjugated;
-    // The imaginary part of a conjugated tensor is negated, and real.
+    // The imaginary part of a conjugated tensor is a negated view of real elements.
     const bool floating = complex || code == floating_code;
     if (floating && known.has_is_neg && says(object, names().is_neg)) return StateObstacle::negated;
     return StateObstacle::none;
@@ -104,7 +104,7 @@ void require_plain_state(PyObject* object, const TensorState& state, const Array
 }
 
 void require_writable_state(PyObject* object, const TensorState& state) {
-    const TensorState known = state;  // code that runs may replace what is remembered of the type
+    const TensorState known = state;  // Python code that runs may replace the remembered type
     if (known.has_requires_grad && requires_grad(object, known)) fail(StateObstacle::requires_grad);
 }
 

@@ -1,5 +1,5 @@
-// What PyTorch's exchange table does not tell of a tensor: that autograd watches it, and that its elements are conjugated or
-// negated when they are read. Sources: PyTorch 2.10, toDLPackNonOwning; the documentation of torch.Tensor.
+// Tensor states that PyTorch's exchange table does not report: that autograd watches a tensor, and that its elements
+// are conjugated or negated when read. Sources: PyTorch 2.10, toDLPackNonOwning; the documentation of torch.Tensor.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 
 namespace bascule::python {
 
-/// How the objects of a type tell.
+/// The states that objects of a type may have.
 struct TensorState {
-    PyObject* requires_grad_getter = nullptr;  ///< kept by who remembers this; null: by the attribute
+    PyObject* requires_grad_getter = nullptr;  ///< owned by the RememberedType; null: read the attribute
     bool has_requires_grad = false;
     bool has_is_conj = false;
     bool has_is_neg = false;
-    bool any = false;  ///< one of these
+    bool any = false;  ///< at least one of them
 };
 
-/// None for types that have no such state. `getter` keeps the one that the result borrows.
+/// Empty for types without such states. `getter` keeps the getter that the result borrows.
 TensorState find_tensor_state(PyTypeObject* type, pybind11::object& getter);
 
 namespace detail {
 
 enum class StateObstacle : std::uint8_t { none, requires_grad, conjugated, negated };
 
-/// `code` is DLPack's for the elements. Runs the type's own code. Throws: what that raised.
+/// `code` is DLPack's code of the element type. Runs code of the type. Throws: its exception.
 StateObstacle find_obstacle(PyObject* object, const TensorState& state, std::uint8_t code, bool may_write);
 
 }  // namespace detail
 
-/// Whether a kernel may use the memory as it is: always, but for types with such a state.
+/// Whether a kernel may use the memory as it is. Always true for types without such states.
 [[gnu::always_inline]] inline bool is_plain_state(PyObject* object, const TensorState& state,
                                                   std::uint8_t code, bool may_write) {
     if (!state.any) [[likely]]
@@ -41,10 +41,10 @@ StateObstacle find_obstacle(PyObject* object, const TensorState& state, std::uin
     return detail::find_obstacle(object, state, code, may_write) == detail::StateObstacle::none;
 }
 
-/// Throws: ArgumentError, with PyTorch's own cure, unless a kernel may use the memory as it is; what the type's code raised.
+/// Throws: ArgumentError with PyTorch's own remedy unless a kernel may use the memory as it is; exceptions of the type's code.
 void require_plain_state(PyObject* object, const TensorState& state, const ArrayView& view, bool may_write);
 
-/// Throws: the same where a gradient is required: a kernel may write to the memory.
+/// Throws: the same if the tensor requires a gradient, because a kernel may write to the memory.
 void require_writable_state(PyObject* object, const TensorState& state);
 
 }  // namespace bascule::python

@@ -13,13 +13,13 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-/// Types whose library has no read-only arrays, by the names of the class; their subclasses too.
+/// Types of libraries without read-only arrays, by module and class name. Includes their subclasses.
 struct ClassName {
     std::string_view module;
     std::string_view name;
 };
 constexpr std::array never_readonly = {
-    ClassName{"torch", "Tensor"},  // "PyTorch does not support non-writable tensors", it warns
+    ClassName{"torch", "Tensor"},  // it warns: "PyTorch does not support non-writable tensors"
     ClassName{"cupy", "ndarray"},  // its flags have no `writeable`
 };
 
@@ -34,10 +34,9 @@ bool is_never_readonly(PyTypeObject* type) {
     return false;
 }
 
-/// The newest table of our major version in the chain; null when there is none, or when it is a table in
-/// name only.
+/// The newest table of the supported major version in the chain; null if the chain has no usable table.
 const dlpack::ExchangeTable* find_table(void* pointer) noexcept {
-    static constexpr int longest_chain = 16;  // a chain that goes round ends too
+    static constexpr int longest_chain = 16;  // limits cyclic chains
     const auto* header = static_cast<const dlpack::ExchangeHeader*>(pointer);
     for (int i = 0; header != nullptr && i < longest_chain; ++i, header = header->previous) {
         if (header->version.major != dlpack::version.major) continue;
@@ -48,8 +47,8 @@ const dlpack::ExchangeTable* find_table(void* pointer) noexcept {
     return nullptr;
 }
 
-/// Whether `object.name` means `descriptor`'s getter: it is a property or a getset of the type itself, which come
-/// before everything else, and the type looks attributes up as object does. Its objects are not classes.
+/// Whether `object.name` only calls the getter of `descriptor`: it is a property or getset of the type, which have
+/// precedence over instance attributes, and the type uses object's attribute look-up. False for metaclasses.
 bool is_whole_lookup(PyTypeObject* type, PyObject* descriptor) noexcept {
     return type->tp_getattro == PyObject_GenericGetAttr &&
            !PyType_FastSubclass(type, Py_TPFLAGS_TYPE_SUBCLASS) &&
@@ -71,7 +70,7 @@ TypeProfile look_up(PyTypeObject* type, Descriptors& descriptors) {
         profile.table = find_table(PyCapsule_GetPointer(value.ptr(), exchange_capsule));
         if (profile.table != nullptr) profile.never_readonly = is_never_readonly(type);
     }
-    // What getattr(type, ...) returns is what a descriptor makes of the class, and not the descriptor.
+    // getattr(type, ...) would return the descriptor's result for the class, not the descriptor.
     descriptors.interface = class_attribute(type, names().cuda_array_interface);
     profile.has_interface = static_cast<bool>(descriptors.interface);
     if (profile.has_interface && is_whole_lookup(type, descriptors.interface.ptr()))
@@ -82,7 +81,7 @@ TypeProfile look_up(PyTypeObject* type, Descriptors& descriptors) {
     return profile;
 }
 
-/// Releasing the descriptors may run Python code, which may remember another type there.
+/// Releasing the descriptors may run Python code, which may remember another type in this slot.
 void forget(RememberedType& known) {
     while (known.type != nullptr) {
         known.type = nullptr;
@@ -97,7 +96,7 @@ void forget(RememberedType& known) {
 }  // namespace
 
 KnownCode find_known_code(PyTypeObject* type, py::object& kept) {
-    // Its attributes are read as the known functions read them.
+    // The known functions read attributes by the default look-up, so the class must not override it.
     if (type->tp_getattro != PyObject_GenericGetAttr) return {};
     const py::handle cls(reinterpret_cast<PyObject*>(type));
     const py::object module = py::getattr(cls, "__module__", py::none());
@@ -126,13 +125,13 @@ TypeProfile detail::look_up_profile(PyTypeObject* type) {
     TypeProfile profile = look_up(type, descriptors);
     RememberedType& place = place_of(type);
     forget(place);
-    // A tag of 0 names no state. The lookup gives the type its tag, so the second time is remembered.
+    // A tag of 0 identifies no state. The look-up assigns a tag to the type, so the next call can be cached.
     if (before != 0 && version_tag(type) == before) {
         place = {type, before, profile, {}};
         Py_XINCREF(profile.interface);
         Py_XINCREF(profile.state.requires_grad_getter);
         Py_XINCREF(profile.code.kept);
-    } else {  // nothing keeps them alive
+    } else {  // not cached, so nothing keeps the descriptors alive
         profile.interface = nullptr;
         profile.state.requires_grad_getter = nullptr;
         profile.code = {};

@@ -1,4 +1,4 @@
-// What is known of the types of arguments: how their objects are read and ordered, found by comparing a type pointer.
+// Cached facts about argument types: how to read and order their objects. Profiles are found by comparing the type's pointer.
 #pragma once
 
 #include <array>
@@ -14,39 +14,38 @@
 
 namespace bascule::python {
 
-/// The name of the capsule that a type's `__dlpack_c_exchange_api__` holds.
+/// The name of the capsule in a type's `__dlpack_c_exchange_api__`.
 inline constexpr const char* exchange_capsule = "dlpack_exchange_api";
 
 struct ProducerPolicy;
 
-/// Where a type's dicts had which key last.
+/// The positions that the interface's keys had in the last dict of a type.
 struct KeyPlaces {
     static constexpr std::uint8_t nowhere = 0xFF;
 
-    std::uint8_t entries = 0;              ///< that the dict had, each of them below; 0: nothing is known
+    std::uint8_t entries = 0;  ///< number of entries of that dict, more than each position; 0: unknown
     std::array<std::uint8_t, 8> places{};  ///< by the key's number in plain_interface.hpp
 };
 
-/// How objects of one type are read and ordered. A small value.
+/// Facts about reading and ordering objects of one type. A small value.
 struct TypeProfile {
-    const dlpack::ExchangeTable* table = nullptr;  ///< null: the type offers none that this Bascule knows
-    /// The type's own descriptor for `__cuda_array_interface__`, where getting the attribute means calling it and nothing
-    /// else; else null. What is remembered of the type owns it.
+    const dlpack::ExchangeTable* table = nullptr;  ///< null if the type offers none that Bascule supports
+    /// The type's descriptor of `__cuda_array_interface__` if reading the attribute only calls the descriptor; else
+    /// null. Owned by the RememberedType.
     PyObject* interface = nullptr;
-    /// How the type's arrays are ordered where they name no stream; null: not asked for. Good while
-    /// `policy_generation` is the number of the registrations.
+    /// How to order the type's arrays that name no stream; null if not looked up yet. Valid while `policy_generation`
+    /// equals the number of registrations.
     const ProducerPolicy* policy = nullptr;
     std::uint32_t policy_generation = 0;
     TensorState state;
-    KnownCode code;               ///< what need not be called to read its arrays
+    KnownCode code;               ///< functions whose results can be computed without calling them
     bool has_interface = false;   ///< the type has `__cuda_array_interface__`
     bool never_readonly = false;  ///< no object of the type is ever read-only
-    bool was_array = false;  ///< an object of it was read by its interface: nothing else need be tried first
+    bool was_array = false;       ///< an object of it was read by its interface, so this is tried first
 };
 
-/// What was found for a type in one state of it: a change of the type, or another type in its place in memory, has
-/// another tag. Owns the descriptors of the profile: while Python replaces one in the type's dict, the old one is
-/// released before the tag changes.
+/// The profile of a type in one state. If the type changes, or another type gets its address, the tag differs. Owns the
+/// profile's descriptors, because Python releases a replaced descriptor before it changes the tag.
 struct RememberedType {
     PyTypeObject* type = nullptr;
     unsigned int tag = 0;
@@ -56,7 +55,7 @@ struct RememberedType {
 
 namespace detail {
 
-// Without a GIL each thread asks for itself, so that no launch takes a lock.
+// Free-threaded Python has a table per thread, so that launches need no lock.
 #ifdef Py_GIL_DISABLED
 inline constinit thread_local std::array<RememberedType, 256> remembered_types;
 #else
@@ -72,24 +71,23 @@ TypeProfile look_up_profile(PyTypeObject* type);
 
 }  // namespace detail
 
-/// What is remembered of a type; null where it must be looked up. Python code that runs may replace it by what is
-/// remembered of another type.
+/// The remembered type; null if it must be looked up. Python code that runs may replace it with another type.
 inline RememberedType* remembered_type(PyTypeObject* type) noexcept {
     RememberedType& known = detail::place_of(type);
     return known.type == type && known.tag == version_tag(type) ? &known : nullptr;
 }
 
-/// Looked up once a type and state of it. Good until Python code runs. Throws: what a metaclass raised.
+/// The profile, looked up once for each state of a type. Valid until Python code runs. Throws: exceptions of a metaclass.
 inline TypeProfile profile_of(PyTypeObject* type) {
     const RememberedType* known = remembered_type(type);
     return known != nullptr ? known->profile : detail::look_up_profile(type);
 }
 
-/// Another type's where two types share a place: its user checks it.
+/// The positions may belong to another type in the same slot, so the user checks them.
 inline KeyPlaces& key_places_of(PyTypeObject* type) noexcept { return detail::place_of(type).keys; }
 
-/// Notes what was found out about objects of a type. Python code may have run since its profile was taken: then
-/// what is noted may be lost, and is found out again.
+/// Stores a fact about a type's objects. If Python code has run since the profile was read, it may be lost and will be
+/// found again.
 void remember_array(PyTypeObject* type) noexcept;
 void remember_policy(PyTypeObject* type, unsigned int tag, const ProducerPolicy* policy,
                      std::uint32_t generation) noexcept;

@@ -19,7 +19,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-constexpr int deepest = 64;  // structures inside structures
+constexpr int deepest = 64;  // maximum nesting of structures
 
 bool has_fields(const py::object& dtype) {
     return !dtype.attr("names").is_none() && py::len(dtype.attr("names")) > 0;
@@ -43,7 +43,7 @@ std::vector<StructField> fields_of(const py::object& dtype, const std::string& p
            subject, shortened(name), why);
 }
 
-/// Nothing where no device has such a type. Structures are opaque.
+/// Empty if devices do not support the type. Structures become opaque bytes.
 std::optional<DType> find_dtype(const py::object& dtype) {
     DType plain;
     try {
@@ -52,7 +52,7 @@ std::optional<DType> find_dtype(const py::object& dtype) {
         return std::nullopt;
     }
     if (plain.kind != DType::Kind::opaque || has_fields(dtype)) return plain;
-    // A typestr does not tell ml_dtypes' types from bytes; the scalar type does.
+    // A typestr does not distinguish ml_dtypes' types from bytes, but the scalar type does.
     const py::object module = py::getattr(dtype.attr("type"), "__module__", py::none());
     if (!py::isinstance<py::str>(module) || std::string(py::str(module)) != "ml_dtypes") return plain;
     return dtype_named(std::string(py::str(dtype.attr("name")))).value_or(plain);
@@ -84,7 +84,7 @@ StructField field_of(const py::handle& name, const py::tuple& description, const
     return field;
 }
 
-/// In the dtype's own order. `path` leads the names in messages.
+/// Returns the fields in the dtype's order. `path` is the prefix of names in messages.
 std::vector<StructField> fields_of(const py::object& dtype, const std::string& path, int depth) {
     if (depth > deepest) {
         reject_field(ErrorKind::value, "dtype", "the dtype nests structures more than {} deep.", deepest);
@@ -106,14 +106,14 @@ bool is_in_order(const std::vector<StructField>& fields) {
     return true;
 }
 
-/// A ctypes type that is an address: `_type_` is a letter for one, or the type that it points to.
+/// Whether a ctypes type is a pointer: `_type_` is a letter for a pointer, or the pointee's type.
 bool is_ctypes_pointer(const py::handle& type) {
     const py::object pointee = py::getattr(type, "_type_", py::none());
     if (!py::isinstance<py::str>(pointee)) return !pointee.is_none() || py::hasattr(type, "_restype_");
     return std::string_view("PzZO").find(pointee.cast<std::string>()) != std::string_view::npos;
 }
 
-/// The format of a field of a ctypes structure, as numpy.dtype takes it.
+/// The format of a ctypes structure's field for numpy.dtype.
 py::object format_of_ctypes(const py::handle& type) {
     if (py::hasattr(type, "_length_"))
         return numpy().attr("dtype")(
@@ -308,8 +308,8 @@ void* host_address_of(const py::object& array) {
 }
 
 ArrayView host_view(const py::object& array) {
-    // These name the dtype, where the rules of the interface would name its keys. They know the ml_dtypes
-    // formats, too, which typestr and descr do not.
+    // These functions name the dtype in errors, where the interface's rules would name its keys. They also know the
+    // ml_dtypes formats, which typestr and descr do not contain.
     const DType dtype = dtype_of(array.attr("dtype"));
     const std::shared_ptr<const StructLayout> layout = numpy_layout(array.attr("dtype"));
     const py::dict fields = array.attr("__array_interface__");
@@ -326,7 +326,7 @@ ArrayView host_view(const py::object& array) {
 
 namespace {
 
-/// Whether the dtype's kind is one of these letters of NumPy's.
+/// Whether the dtype's kind is one of these letters of NumPy.
 bool has_kind(const py::object& dtype, std::string_view kinds) {
     return kinds.find(std::string(py::str(dtype.attr("kind")))) != std::string_view::npos;
 }

@@ -1,5 +1,5 @@
-// Conversions between NumPy and the interface's values: dtypes, shapes, host arrays; bascule.struct; and NumPy's rule of
-// casting.
+// Conversions between NumPy and the interface's values: dtypes, shapes, host arrays. Also bascule.struct and NumPy's
+// casting rule.
 #pragma once
 
 #include <memory>
@@ -14,59 +14,58 @@ namespace bascule::python {
 /// The module numpy. Throws: ImportError.
 pybind11::object numpy();
 
-/// `numpy.dtype(given)`; names of ml_dtypes' types are found where that is installed. Throws: ArgumentError for what is
+/// `numpy.dtype(given)`. Also accepts names of ml_dtypes' types if that is installed. Throws: ArgumentError if it is
 /// not a dtype.
 pybind11::object to_dtype(const pybind11::object& given);
 
-/// The element type of a numpy.dtype: from its typestr, with its ml_dtypes format. Throws:
-/// ArgumentError for elements that have no type on a device.
+/// The element type of a numpy.dtype, including its ml_dtypes format. Throws: ArgumentError for element types that
+/// devices do not support.
 DType dtype_of(const pybind11::object& dtype);
 
-/// The numpy.dtype of a ctypes structure, with the fields of its bases; its pointers are 64-bit integers.
-/// `numpy.dtype(type)` knows neither. Throws: ArgumentError for bit-fields.
+/// The numpy.dtype of a ctypes structure, with the fields of its bases and pointers as 64-bit integers, neither of
+/// which `numpy.dtype(type)` supports. Throws: ArgumentError for bit-fields.
 pybind11::object ctypes_dtype(const pybind11::handle& type);
 
-/// The layout of a numpy.dtype; null where it has no fields, and where they overlap or are out of order.
+/// The layout of a numpy.dtype; null if it has no fields, or if they overlap or are out of order.
 std::shared_ptr<const StructLayout> numpy_layout(const pybind11::object& dtype);
 
-/// The numpy.dtype of an element type; ml_dtypes' own for a format, or bytes where it is not installed.
+/// The numpy.dtype of an element type; for a small format ml_dtypes' dtype, or bytes if that is not installed.
 pybind11::object numpy_dtype(DType dtype);
 /// The numpy.dtype of a layout.
 pybind11::object structured_dtype(const StructLayout& layout);
 
 pybind11::tuple to_tuple(const Dimensions& dimensions);
 
-/// Integers, or what has `__index__`, of a tuple or list. `field` is their name in messages. Throws:
-/// ArgumentError for anything else, for numbers beyond 64 bits, and for more than 64 of them.
+/// Converts a tuple or list of integers, or of objects with `__index__`. `field` is its name in messages. Throws:
+/// ArgumentError for other objects, for numbers beyond 64 bits, and for more than 64 of them.
 Dimensions to_integers(const pybind11::object& numbers, const char* field);
 
-/// The shape of a new array: an integer, or a tuple or list of integers, none negative. Throws:
-/// ArgumentError.
+/// The shape of a new array: an integer, or a tuple or list of integers, none negative. Throws: ArgumentError.
 Dimensions to_shape(const pybind11::object& shape);
 
 /// The numpy.dtype of an array's elements, with the fields of its layout.
 pybind11::object numpy_dtype(const ArrayView& view);
 
-/// What is written to opaque elements (dtype "V12"), as an array of that dtype: a structured or opaque array
-/// whose elements have that size, or a structured scalar or bytes that are all of `shape`. Without it NumPy
-/// would truncate or pad them. Lists and the like are returned as they are, and so is everything for another
-/// dtype. Throws: ArgumentError for another size.
+/// Converts values for opaque elements (dtype "V12") to an array of that dtype: a structured or opaque array whose
+/// elements have that size, or a structured scalar or bytes that cover all of `shape`. Otherwise NumPy would truncate
+/// or pad them. Returns lists and similar objects unchanged, and all values if the dtype is not opaque. Throws:
+/// ArgumentError for another size.
 pybind11::object as_opaque(const pybind11::object& values, const pybind11::object& dtype,
                            const Dimensions& shape);
 
-/// Where the elements of a host NumPy array begin.
+/// The address of the first element of a host NumPy array.
 void* host_address_of(const pybind11::object& array);
 
-/// A host NumPy array's fields by the rules of the device interface: the two share them. Throws:
+/// A view of a host NumPy array, checked by the rules of the device interface, which uses the same fields. Throws:
 /// ArgumentError.
 ArrayView host_view(const pybind11::object& array);
 
-/// Throws: ArgumentError (type) when both dtypes are of numbers and numpy.can_cast(from, to, "same_kind") is false.
+/// Throws: ArgumentError (type) if both dtypes are numeric and numpy.can_cast(from, to, "same_kind") is false.
 void require_same_kind(const pybind11::object& from, const pybind11::object& to);
 
-/// Host values as a NumPy array of that dtype, by the same rule; integers that are not in an array are checked
-/// against the dtype's range instead, so that 7 fits uint8. An array is returned as it is for a dtype that is
-/// not of numbers. Throws: ArgumentError (type); OverflowError.
+/// Converts host values to a NumPy array of that dtype by the same rule. Integers that are not in an array are only
+/// checked against the dtype's range, so that 7 fits uint8. If the dtype is not numeric, returns an array unchanged.
+/// Throws: ArgumentError (type); OverflowError.
 pybind11::object cast_values(const pybind11::object& values, const pybind11::object& dtype);
 
 }  // namespace bascule::python

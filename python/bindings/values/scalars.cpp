@@ -47,7 +47,7 @@ Scalar scalar_of(Py_complex value) {
     return scalar;
 }
 
-/// An int of any size.
+/// Converts an int of any size.
 Scalar scalar_of_int(PyObject* integer) {
     Scalar scalar;
     int overflow = 0;
@@ -70,9 +70,9 @@ Scalar scalar_of_int(PyObject* integer) {
     return scalar;
 }
 
-/// numpy.generic, or null while NumPy is not imported.
+/// numpy.generic, or null if NumPy is not imported.
 PyObject* numpy_generic() {
-    static std::atomic<PyObject*> generic{nullptr};  // never released; every thread finds the same
+    static std::atomic<PyObject*> generic{nullptr};  // never released; every thread finds the same object
     if (PyObject* known = generic.load(std::memory_order_relaxed)) return known;
     const py::object module = entry_of(PyImport_GetModuleDict(), "numpy");
     if (!module) return nullptr;
@@ -81,7 +81,7 @@ PyObject* numpy_generic() {
         PyErr_Clear();
         return nullptr;
     }
-    if (generic.exchange(found) != nullptr) Py_DECREF(found);  // another thread was quicker
+    if (generic.exchange(found) != nullptr) Py_DECREF(found);  // another thread was faster
     return found;
 }
 
@@ -91,7 +91,7 @@ Scalar scalar_of_real(PyObject* object) {
     return scalar_of(PyFloat_AS_DOUBLE(owned(PyNumber_Float(object)).ptr()));
 }
 
-/// The scalar, which a finite `numpy.longdouble` beyond the doubles has made infinite without a word.
+/// Returns the scalar. Throws if converting a finite `numpy.longdouble` to double has made it infinite.
 Scalar in_range(const Scalar& scalar, PyObject* object) {
     const bool infinite =
         std::isinf(scalar.floating) || std::isinf(scalar.complex.real()) || std::isinf(scalar.complex.imag());
@@ -115,7 +115,7 @@ std::optional<Scalar> numpy_value(PyObject* object, const std::string& kind) {
     return std::nullopt;
 }
 
-/// A scalar of ml_dtypes, which NumPy treats as bytes.
+/// Converts an ml_dtypes scalar, which NumPy treats as bytes.
 std::optional<Scalar> format_value(PyObject* object, const py::object& dtype) {
     const DType format = dtype_of(dtype);
     if (format.format == DType::Format::none) return std::nullopt;
@@ -124,7 +124,7 @@ std::optional<Scalar> format_value(PyObject* object, const py::object& dtype) {
     return scalar;
 }
 
-/// Nothing for scalars that are not numbers. A long double comes without a dtype: devices have no such type.
+/// Empty for scalars that are not numbers. A long double gets no dtype, because devices have no such type.
 std::optional<Scalar> numpy_scalar(PyObject* object) {
     const py::object dtype = py::handle(object).attr("dtype");
     const std::string kind = py::str(dtype.attr("kind"));
@@ -139,7 +139,7 @@ std::optional<Scalar> numpy_scalar(PyObject* object) {
 
 constexpr int deepest_tuple = 16;
 
-/// As a tuple; null for what is not a sequence of numbers.
+/// Returns the elements as a tuple; null for objects that are not sequences of numbers.
 py::object elements_of(PyObject* sequence) {
     const bool is_array = has_attribute(sequence, names().array_interface) &&
                           has_attribute(sequence, "ndim") &&
@@ -149,11 +149,11 @@ py::object elements_of(PyObject* sequence) {
     return owned(PySequence_Tuple(sequence));
 }
 
-/// Reads the elements of one tuple, and of those in it.
+/// Reads the elements of one tuple and of nested ones.
 struct TupleReader {
     const ElementReader& read_other;
-    std::size_t room = most_tuple_elements;  ///< how many more elements there may be
-    std::string stranger{};                  ///< "[1][0] is an object of type str": what ended the reading
+    std::size_t room = most_tuple_elements;  ///< how many more elements are allowed
+    std::string stranger{};                  ///< where reading stopped: "[1][0] is an object of type str"
 
     std::optional<TupleArgument> read(PyObject* sequence, int deepest) {
         const py::object elements = deepest > 0 ? elements_of(sequence) : py::object();
@@ -183,17 +183,17 @@ struct TupleReader {
 
 // --- ctypes
 
-/// The letter that a type of ctypes has in `_type_`; 0 for other types.
+/// The letter in `_type_` of a ctypes type; 0 for other types.
 char letter_of(PyTypeObject* type) {
     const py::handle handle(reinterpret_cast<PyObject*>(type));
-    // Before the attribute is asked for: any class may compute it.
+    // Check this before reading the attribute, which any class may compute.
     if (type->tp_as_buffer == nullptr || type->tp_as_buffer->bf_getbuffer == nullptr) return 0;
     const py::object letter = py::getattr(handle, "_type_", py::none());
     if (!py::isinstance<py::str>(letter) || py::len(letter) != 1) return 0;
     return letter.cast<std::string>()[0];
 }
 
-/// The bytes of a number, at most 8; their count is 0 where there are others, or in another order.
+/// The bytes of a number, at most 8. `count` is 0 for larger numbers and other byte orders.
 struct Bytes {
     std::array<std::byte, 8> bytes{};
     std::size_t count = 0;
@@ -243,7 +243,7 @@ Scalar number_of_bytes(DType::Kind kind, const Bytes& bytes) {
             scalar.integer = signed_value(bytes);
             break;
         default:
-            scalar.unsigned_integer = bytes.as<std::uint64_t>();  // the bytes above are 0
+            scalar.unsigned_integer = bytes.as<std::uint64_t>();  // the upper bytes are 0
             scalar.integer = static_cast<std::int64_t>(scalar.unsigned_integer);
             if (scalar.integer < 0) scalar.kind = Scalar::Kind::unsigned_integer;
     }
@@ -257,7 +257,7 @@ bool is_numpy_scalar(PyObject* object) {
     return generic != nullptr && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(generic)) != 0;
 }
 
-/// Exact types first: numpy.float64 is a float too.
+/// Checks exact types first. (numpy.float64 is a float, too.)
 std::optional<Scalar> read_scalar(PyObject* object) {
     if (PyFloat_CheckExact(object)) return scalar_of(PyFloat_AS_DOUBLE(object));
     if (PyLong_CheckExact(object)) return scalar_of_int(object);

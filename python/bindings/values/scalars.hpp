@@ -1,4 +1,4 @@
-// Numbers of Python, NumPy and ctypes as the interface's values.
+// Converts numbers of Python, NumPy and ctypes to the interface's values.
 #pragma once
 
 #include <functional>
@@ -11,23 +11,23 @@
 
 namespace bascule::python {
 
-/// Whether it is an instance of numpy.generic: numbers, and numpy.void.
+/// Whether it is an instance of numpy.generic: a number, or numpy.void.
 bool is_numpy_scalar(PyObject* object);
 
-/// A Python or NumPy scalar; nothing for anything else. Throws: what the object's own conversion raises.
+/// Reads a Python or NumPy scalar; empty for other objects. Throws: exceptions of the object's own conversion.
 std::optional<Scalar> read_scalar(PyObject* object);
 
-/// Reads an element of a tuple that is not a number: an array or an address. Nothing for other objects.
+/// Reads a tuple element that is not a number: an array or an address. Empty for other objects.
 using ElementReader = std::function<std::optional<TupleArgument::Element>(PyObject*)>;
 
-/// The values of a tuple, a list or a host array of one dimension or more, and of such sequences in it. Nothing where an
-/// element is neither a number nor such a sequence nor what `read_other` reads, and where there are more than a kernel's
-/// parameters can have; then `unread` says which: "a list whose element [2][0] is an object of type str".
+/// Reads the values of a tuple, a list or a host array with at least one axis, and of such sequences nested in it. Empty if an
+/// element is neither a number, such a sequence, nor readable by `read_other`, or if there are more elements than a kernel's
+/// parameters can hold; `unread` then describes it: "a list whose element [2][0] is an object of type str".
 std::optional<TupleArgument> read_tuple(PyObject* sequence, const ElementReader& read_other,
                                         std::string& unread);
 
-/// c_int and its like as a number of exactly that type, c_void_p as an address; nothing for other objects, and for
-/// numbers of ctypes that devices do not have (c_longdouble).
+/// Reads c_int and similar types as a number of exactly that type, and c_void_p as an address. Empty for other objects,
+/// and for ctypes numbers that devices do not support (c_longdouble).
 std::optional<ArgumentValue> read_ctypes_number(PyObject* object);
 
 }  // namespace bascule::python

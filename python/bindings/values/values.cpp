@@ -62,7 +62,7 @@ Dim3 to_dim3(const char* what, py::handle object) {
     return result;
 }
 
-/// A Python expression; attributes that have their default are omitted.
+/// Returns a Python expression, without attributes that have their default.
 std::string repr_of(const LaunchConfig& c) {
     std::string text = fmt::format(
         "bascule.LaunchConfig(grid=({}, {}, {}), block=({}, {}, {}), shared_bytes={}, cooperative={}",
@@ -136,7 +136,7 @@ bool to_flag(const char* name, py::handle got) {
     return got.cast<bool>();
 }
 
-/// The value as the preprocessor reads it. A float would be ambiguous: 1.5 is a double, 1.5f is not.
+/// Converts a value to macro text. A float would be ambiguous: 1.5 is a double, 1.5f a float.
 std::string to_macro(py::handle value) {
     if (value.is_none()) return {};
     if (PyBool_Check(value.ptr())) return value.cast<bool>() ? "1" : "0";
@@ -159,7 +159,7 @@ std::string to_path(const char* option, const char* expected, py::handle value) 
     return path.empty() ? path : os.attr("path").attr("abspath")(path).cast<std::string>();
 }
 
-/// The items of a list, each as `convert` makes it.
+/// Appends the items of a list, converted by `convert`.
 template <class Convert>
 void set_items(std::vector<std::string>& items, const char* name, const char* expected, py::handle value,
                const Convert& convert) {
@@ -169,7 +169,7 @@ void set_items(std::vector<std::string>& items, const char* name, const char* ex
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-/// The entries of a dict by names, each value as `convert` makes it.
+/// Adds the entries of a dict by name, with values converted by `convert`.
 template <class Convert>
 void set_pairs(Pairs& pairs, const char* name, const char* expected, py::handle value,
                const Convert& convert) {
@@ -196,7 +196,7 @@ void set_max_registers(CompileOptions& options, const char* name, py::handle val
     options.max_registers = static_cast<int>(count);
 }
 
-/// What Python sees: tuples for lists, and None for what is not set.
+/// The value in Python: tuples for lists, and None if it is not set.
 template <auto option>
 py::object get(const CompileOptions& options) {
     return py::cast(options.*option);
@@ -209,11 +209,11 @@ py::object text_or_none(const std::string& text) {
     return text.empty() ? py::object(py::none()) : py::object(to_str(text));
 }
 
-/// All of an option of CompileOptions for Python: a keyword, an attribute, the flags of NVRTC that set it in a list, and a
-/// line of the documentation.
+/// An option of CompileOptions in Python: a keyword, an attribute, the NVRTC flags that set it in a list, and a line of
+/// the documentation.
 struct Option {
     const char* name;
-    const char* flags;  ///< separated by blanks; those of a switch have no value
+    const char* flags;  ///< separated by blanks; flags of a switch take no value
     bool is_switch;
     const char* documentation;
     void (*set)(CompileOptions&, const char* name, py::handle);
@@ -318,11 +318,11 @@ CompileOptions make_compile_options(const py::args& positional, const py::kwargs
         if (known == std::end(compile_options)) fail_unknown_option(name);
         known->set(options, known->name, value);
     }
-    to_arguments(options);  // refuses now what would be refused at the first compile
+    to_arguments(options);  // refuses now what the first compilation would refuse
     return options;
 }
 
-/// By name; options that have their default are omitted.
+/// Changed options by name.
 py::dict changed_options(const CompileOptions& options) {
     const CompileOptions defaults;
     py::dict changed;
@@ -334,7 +334,7 @@ py::dict changed_options(const CompileOptions& options) {
     return changed;
 }
 
-/// A Python expression.
+/// Returns a Python expression.
 std::string repr_of(const CompileOptions& options) {
     std::vector<std::string> given;
     for (const auto& [name, value] : changed_options(options)) {
@@ -343,7 +343,7 @@ std::string repr_of(const CompileOptions& options) {
     return fmt::format("bascule.CompileOptions({})", fmt::join(given, ", "));
 }
 
-/// NVRTC's flags to the options that they set, and whether they are switches.
+/// Maps NVRTC's flags to (option, whether it is a switch).
 py::dict flags_of_options() {
     py::dict flags;
     for (const Option& option : compile_options) {

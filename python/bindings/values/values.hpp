@@ -1,4 +1,4 @@
-// bascule.LaunchConfig, CompileOptions, Diagnostic and CacheStatistics, and the geometry of launches as Python passes it.
+// bascule.LaunchConfig, CompileOptions, Diagnostic and CacheStatistics, and conversion of launch geometry.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace bascule::python {
 
-/// (x, y, z)
+/// Returns (x, y, z).
 pybind11::tuple to_tuple(const Dim3& size);
 
-/// An int, or a tuple of one to three. `what` is the parameter's name. Throws: ArgumentError.
+/// Converts an int, or a tuple of one to three ints. `what` is the parameter's name. Throws: ArgumentError.
 std::vector<std::uint64_t> to_extents(const char* what, pybind11::handle object);
 
 /// Throws: ArgumentError.
