@@ -63,8 +63,8 @@ def symbols(include: Path, rows: list[tuple[str, str]]) -> dict[str, str]:
 
 def program(include: Path, header: str) -> str:
     text = TABLE.read_text()
-    mandatory = ROW.findall(text[: text.index("// Of newer drivers")])
-    optional = set(ROW.findall(text[text.index("// Of newer drivers") :]))
+    mandatory = ROW.findall(text[: text.index("newer drivers and headers")])
+    optional = set(ROW.findall(text[text.index("newer drivers and headers") :]))
     assert len(mandatory) > 60
     assert optional
     assert all(int(version) <= 12000 for _, version in mandatory), "drivers of CUDA 12.0 have all of these"

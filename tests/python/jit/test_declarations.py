@@ -264,4 +264,4 @@ def test_hundreds_of_kernels_that_are_not_there_cost_a_few_compiles():
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to compare with")
 def test_random_texts_have_the_kernels_that_gxx_sees():
-    printed_by(TREE / "tests/jit/declarations/compare.py", "--texts", "40", "--seed", "7")
+    printed_by(TREE / "tests/jit/declarations/compare.py", "--texts", "40", "--seed", "7", timeout=600)
