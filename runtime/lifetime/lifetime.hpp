@@ -20,13 +20,14 @@ enum class StreamFacts : std::uint8_t {
 
 /// Takes the owners of an operation just enqueued on `stream`. One marker event is recorded for every 64 operations, and
 /// whenever their owners hold 64 MiB; on a stream that other code owns, and may destroy, for each operation. What finished
-/// before the oldest markers is released here, by the calling thread; at most 1,024 operations are held, then the oldest
-/// marker is waited for.
+/// before the oldest markers is released here, by the calling thread; before the driver's queue is full the oldest marker is
+/// waited for.
 /// What is captured belongs to its graph, as does the code that the operation uses: ours, or a foreign one
 /// (<bascule/runtime/lifetime/captured_owners.hpp>).
 /// Never throws: when the driver refuses, it waits for the stream and releases. `memory` is the calling thread's.
 /// Without owners an operation that uses code is counted all the same: keep_until_all_done needs to know of it.
-void keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory,
+/// Returns false if a signal ended the wait; the owners were taken all the same.
+bool keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory,
                      const CodeRef* code = nullptr, StreamFacts facts = StreamFacts::none) noexcept;
 
 /// Keeps `code` until the operations have finished that were handed over so far, on whatever streams. Waits for nothing,
@@ -45,9 +46,10 @@ class OwnersKept {
     }
     OwnersKept(OwnersKept&&) = delete;
 
-    /// They are taken before this scope ends.
-    void keep_now(StreamFacts facts) noexcept {
-        keep_until_done(stream_, hand_over(), *memory_, code_, facts);
+    /// They are taken before this scope ends. Throws: WaitInterrupted.
+    void keep_now(StreamFacts facts) {
+        if (!keep_until_done(stream_, hand_over(), *memory_, code_, facts)) [[unlikely]]
+            fail_interrupted();
     }
     /// The host has waited for the operation: they are released now.
     void finished() noexcept { release(hand_over()); }
@@ -55,6 +57,8 @@ class OwnersKept {
     const Owners& hand_over() noexcept { return *std::exchange(owners_, nullptr); }
 
   private:
+    [[noreturn]] static void fail_interrupted();
+
     StreamRef stream_;
     const Owners* owners_;
     ThreadMemory* memory_;  // of the thread in which this lives
@@ -67,8 +71,8 @@ void release_finished(StreamRef stream, KeptMark mark) noexcept;
 void release_finished(Device device, KeptMark mark) noexcept;
 /// Waits for the work of `device` for which something is kept, stream by stream, and releases that. Unlike a wait for the
 /// whole device it invalidates no capture; what a stream that is being captured has kept stays. Not for work on a stream that
-/// another library may have destroyed: of that, what came before a marker is waited for.
-void wait_and_release_kept(Device device) noexcept;
+/// another library may have destroyed: of that, what came before a marker is waited for. Throws: WaitInterrupted.
+void wait_and_release_kept(Device device);
 /// Owners held now, for tests.
 std::size_t owners_held() noexcept;
 

@@ -3,6 +3,7 @@
 // <bascule/runtime/lifetime/lifetime.hpp>'s.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -71,7 +72,8 @@ struct KeptOwners {
 
 struct Marker {
     CUevent_st* event = nullptr;
-    KeptMark covers = 0;  // every operation up to this one
+    KeptMark covers = 0;       // every operation up to this one
+    std::uint64_t places = 0;  // that it and the operations since the last one take in the driver's queue
 };
 
 /// Which stream a queue serves. Handle 2 is another stream in every thread.
@@ -82,6 +84,12 @@ struct QueueKey {
     static QueueKey of(StreamRef stream) noexcept;
     bool operator==(const QueueKey&) const = default;
 };
+
+/// Where an operation or a marker takes a place each, the host waits for the oldest marker when so many are taken. A driver's queue has
+/// about 1,024: the rest is for what other streams and libraries have there.
+constexpr std::uint64_t most_places = 768;
+/// Of an operation with a wait and a fence, or with an allocation and its free.
+constexpr std::uint64_t most_places_of_an_operation = 3;
 
 /// What is kept for one stream. Reachable for ever, so that a thread may remember where its queue is; a
 /// retired one serves the next new stream once nothing of it is left.
@@ -95,12 +103,15 @@ struct OwnerQueue {
     /// operation has a marker, and only markers tell what is done.
     bool may_end = false;
     bool asks = true;  // whether others capture the stream, before it keeps anything for an operation
+    std::atomic<bool> several_places{false};  // unmarked operations may take them; set without the lock
     Ring<KeptOwners> kept;
     Ring<void*> owners;
     Ring<Marker> markers;
-    std::size_t markers_in_hand = 0;   // not in the ring: being recorded, or asked about
-    std::uint64_t operations = 0;      // whose owners are kept
-    std::uint64_t unmarked = 0;        // of them since the newest marker
+    std::size_t markers_in_hand = 0;  // not in the ring: being recorded, or asked about
+    std::uint64_t operations = 0;     // whose owners are kept
+    std::uint64_t places_marked =
+        0;  // in the driver's queue, up to the newest marker and without those that passed
+    std::uint64_t unmarked = 0;        // operations since the newest marker
     std::uint64_t unmarked_bytes = 0;  // that their owners hold
     std::uint64_t quick = 0;           // operations that keep_in_last_queue may take
 
@@ -116,6 +127,11 @@ struct OwnerQueue {
         unmarked += given.operations;
         unmarked_bytes += given.bytes;
     }
+    /// Of operations that have no marker yet.
+    std::uint64_t places_unmarked() const noexcept {
+        return unmarked * (several_places.load(std::memory_order_relaxed) ? most_places_of_an_operation : 1);
+    }
+    bool is_full() const noexcept { return places_marked + places_unmarked() >= most_places; }
     /// The queue has changed: what follows from its size.
     void count() noexcept;
     /// A marker for what is kept so far. Its event is to be recorded, and the marker added.
@@ -163,13 +179,19 @@ inline bool keep_in_last_queue(const ThreadMemory& memory, StreamRef stream, con
     OwnerQueue* const queue = memory.queue;
     if (queue == nullptr) return false;
     const std::lock_guard lock(queue->mutex);
-    if (queue->quick < owners.operations || queue->key.stream != stream ||
-        queue->owners.room() < owners.count || queue->unmarked_bytes + owners.bytes >= bytes_a_marker) {
+    const std::uint32_t taken = std::max(owners.operations, 1U);
+    if (queue->quick < taken || queue->key.stream != stream || queue->owners.room() < owners.count ||
+        queue->unmarked_bytes + owners.bytes >= bytes_a_marker) {
         return false;
     }
-    queue->quick -= owners.operations;
+    queue->quick -= taken;
     queue->keep(owners, next_mark());
     return true;
+}
+
+/// What the calling thread enqueues where it enqueued last may take several places of the driver's queue.
+inline void note_several_places(const ThreadMemory& memory) noexcept {
+    if (memory.queue != nullptr) memory.queue->several_places.store(true, std::memory_order_relaxed);
 }
 
 /// The queue with this number, unlocked; null behind the last one. Those with smaller numbers stay what they

@@ -29,6 +29,9 @@ class WaitInterrupted : public Error {
     using Error::Error;
 };
 
+/// Throws WaitInterrupted with a message about the wait for `what`.
+[[noreturn]] void throw_wait_interrupted(const char* what);
+
 /// The result of a wait whose end `query` tells: CUDA_ERROR_NOT_READY until then. `wait` returns it, at once then. `what`
 /// is waited for. Throws: WaitInterrupted.
 DriverResult wait_watched(const char* what, const std::function<DriverResult()>& query,
