@@ -17,8 +17,8 @@ void remember_place(const Source& source, const CompileOptions& options = {});
 /// Thread-safe.
 std::string with_user_places(std::string report);
 
-/// Remembers that the argument `index` of a launch of this kernel was None: the error of an illegal address in it says so.
-/// Thread-safe.
+/// Remembers that the argument `index` of the calling thread's next launch, of this kernel, was None: the error of an illegal
+/// address in that launch says so. Thread-safe.
 void note_null_argument(const Signature& signature, int index);
 
 /// From now on every CudaError has these details. Called when the first module is made. Thread-safe.
