@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <deque>
 #include <map>
@@ -67,21 +69,40 @@ std::string next_step(EmulatedFault::Lack lack) {
     return "";
 }
 
-/// The argument of each kernel that was None most recently: "Argument 2 'x'".
+/// The argument of a kernel that was None most recently, and the launch that it was read for.
+struct NullArgument {
+    std::string described;  // "Argument 2 'x'"
+    const LaunchRing* ring = nullptr;
+    std::uint32_t number = 0;  // of the launch, in the ring
+};
+
 struct NullArguments {
     std::mutex mutex;
-    std::map<std::string, std::string> of_kernel;
+    std::map<std::string, NullArgument> of_kernel;
 };
 
 NullArguments& null_arguments() { return never_destroyed<NullArguments>(); }
+
+/// Whether the launch with the null argument may be the one that `blamed` describes. It may if it is being made, or if it is
+/// not known to be done.
+bool may_be_blamed(const NullArgument& null, const std::string& kernel, const std::string& blamed) {
+    if (null.ring == nullptr || null.ring->next == null.number) return true;
+    if (null.ring->next - null.number > null.ring->slots.size()) return false;
+    const LaunchRing::Slot& slot = null.ring->slots[null.number % null.ring->slots.size()];
+    const KernelNames* names = slot.kernel.load(std::memory_order_relaxed);
+    return names != nullptr && names->name == kernel &&
+           blamed.find(LaunchSite{slot.site.load(std::memory_order_relaxed)}.place()) != blamed.npos;
+}
 
 /// Returns a sentence for the launch that `blamed` describes. Empty if no argument of its kernel was None.
 std::string describe_nulls(const std::string& blamed) {
     NullArguments& all = null_arguments();
     const std::lock_guard lock(all.mutex);
-    for (const auto& [kernel, described] : all.of_kernel) {
-        if (blamed.find(fmt::format("kernel '{}'", kernel)) == blamed.npos) continue;
-        return fmt::format("\n{} of a launch of '{}' was {}.", described, kernel,
+    for (const auto& [kernel, null] : all.of_kernel) {
+        if (blamed.find(fmt::format("kernel '{}'", kernel)) == blamed.npos ||
+            !may_be_blamed(null, kernel, blamed))
+            continue;
+        return fmt::format("\n{} of a launch of '{}' was {}.", null.described, kernel,
                            advice("None, which is a null pointer: a function that returns nothing, such as "
                                   "x.fill(0), gives None",
                                   "null"));
@@ -157,7 +178,9 @@ void note_null_argument(const Signature& signature, int index) {
     const Parameter& parameter = signature.parameters[static_cast<std::size_t>(index)];
     NullArguments& all = null_arguments();
     const std::lock_guard lock(all.mutex);
-    all.of_kernel[signature.kernel] = fmt::format("Argument {} '{}'", index + 1, parameter.name);
+    const LaunchRing* const ring = LaunchRing::of(thread_memory);
+    all.of_kernel[signature.kernel] = {fmt::format("Argument {} '{}'", index + 1, parameter.name), ring,
+                                       ring == nullptr ? 0 : ring->next};
 }
 
 void describe_failures() noexcept { Driver::set_failure_describer(&details_of); }

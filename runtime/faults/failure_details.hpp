@@ -17,8 +17,8 @@ void remember_place(const Source& source, const CompileOptions& options = {});
 /// Thread-safe.
 std::string with_user_places(std::string report);
 
-/// Remembers that argument `index` of a launch of this kernel was None. The error of an illegal address in the kernel
-/// then says so. Thread-safe.
+/// Remembers that argument `index` of the calling thread's next launch, of this kernel, was None. The error of an illegal
+/// address in that launch then says so. Thread-safe.
 void note_null_argument(const Signature& signature, int index);
 
 /// Gives every later CudaError these details. Called when the first module is made. Thread-safe.

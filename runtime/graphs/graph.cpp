@@ -1,4 +1,6 @@
 // A graph, its executable graph, and what both need. Launches keep them alive together.
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/graphs/graph.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
+#include <bascule/runtime/lifetime/owner_queue.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 #include <bascule/runtime/trace/traced_call.hpp>
@@ -31,6 +34,8 @@ struct Graph::Content {
     CUgraph graph = nullptr;
     CUgraphExec exec = nullptr;  // null before the first launch
     GraphNeeds needs;
+    /// The number of places of a stream's queue that a launch counts for: its nodes, at most a sixth of all places.
+    std::uint32_t operations = 1;
 };
 
 /// Keeps the content alive for a launch, or for a graph that has this one as a child.
@@ -115,6 +120,7 @@ void Graph::end() {
         }
     }
     content_ = made;
+    made->operations = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(size(), 1, most_places / 6));
 }
 
 void Graph::cancel() noexcept {
@@ -130,8 +136,9 @@ void Graph::launch(StreamRef stream) {
     if (capture_ != nullptr) fail_state("the graph is being captured: launch it after the `with` block.");
     if (content_ == nullptr) fail_state("the graph is empty: capture something first, `with graph: ...`.");
     const Owner share{new Share{content_}, &delete_owners<Share>};
-    const Owners owners(share);
-    const OwnersKept kept(stream, owners);
+    Owners owners(share);
+    owners.operations = content_->operations;
+    OwnersKept kept(stream, owners);
     const Driver& driver = Driver::get();
     const ContextGuard context(stream.context());
     std::vector<Producer> needed = content_->needs.producers;
@@ -155,6 +162,7 @@ void Graph::launch(StreamRef stream) {
     }
     call.end_operation();
     order_producers_after(stream, producers.get());
+    kept.keep_now(StreamFacts::in_context);
 }
 
 void Graph::visit_owners(const std::function<void(const Owner&)>& visit) const {

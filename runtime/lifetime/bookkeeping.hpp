@@ -3,6 +3,8 @@
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
+#include <bascule/runtime/streams/stream_ref.hpp>
+#include <bascule/runtime/streams/wait_watch.hpp>
 
 namespace bascule {
 
@@ -30,5 +32,25 @@ class Bookkeeping {
     const RelaxedCapture relaxed_;
     const EmulatedFunctions* emulated_;
 };
+
+/// wait_watched, whose calls of the driver are bookkeeping. What signal handlers do between them is not.
+template <class Query, class Wait>
+DriverResult wait_as_bookkeeping(const Driver& driver, const char* what, const Query& query,
+                                 const Wait& wait) {
+    const auto unseen = [&driver](const auto& call) {
+        return [&] {
+            const Bookkeeping bookkeeping(driver);
+            return call();
+        };
+    };
+    return wait_watched(what, unseen(query), unseen(wait));
+}
+
+/// The same for all that was enqueued on a stream, whose context is current.
+inline DriverResult wait_as_bookkeeping(const Driver& driver, const char* what, StreamRef stream) {
+    return wait_as_bookkeeping(
+        driver, what, [&] { return driver.api().cuStreamQuery(stream.native()); },
+        [&] { return driver.api().cuStreamSynchronize(stream.native()); });
+}
 
 }  // namespace bascule

@@ -20,11 +20,10 @@
 #include <bascule/runtime/streams/event_pool.hpp>
 #include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+#include <bascule/runtime/streams/wait_watch.hpp>
 
 namespace bascule {
 namespace {
-
-constexpr std::uint64_t most_operations = 1024;  // per stream
 
 /// Records a marker that covers the queue's contents. The context must be current and Bookkeeping active. Throws: CudaError.
 void mark(OwnerQueue& queue, StreamRef stream, const Driver& driver) {
@@ -42,6 +41,8 @@ void mark(OwnerQueue& queue, StreamRef stream, const Driver& driver) {
         throw;
     }
 }
+
+constexpr const char* room_in_a_queue = "room in the queue of a stream";
 
 /// Whether the work before a marker is done, according to the driver's result. Also true if the context is lost or
 /// destroyed, because its work no longer runs. Other errors say nothing about the work.
@@ -81,18 +82,23 @@ void collect_retired(Device device, const Driver& driver) noexcept {
     }
 }
 
-/// Waits for the oldest marker if the queue holds at least `operations`. Returns false if it did not wait.
-bool wait_for_oldest_marker(OwnerQueue& queue, std::uint64_t operations, const Driver& driver) noexcept {
+/// Waits for the oldest marker. Returns false if there is none, or if the driver returns another error. Throws:
+/// WaitInterrupted, and keeps the marker.
+bool wait_for_oldest_marker(OwnerQueue& queue, const Driver& driver) {
     Marker oldest;
     {
         const std::lock_guard lock(queue.mutex);
-        if (queue.operations < operations || queue.markers.empty()) return false;
+        if (queue.markers.empty()) return false;
         oldest = queue.take_oldest_marker();
     }
     bool waited = false;
-    {
-        const Bookkeeping bookkeeping(driver);
-        waited = is_over(driver.api().cuEventSynchronize(oldest.event));
+    try {
+        waited = is_over(wait_as_bookkeeping(
+            driver, room_in_a_queue, [&] { return driver.api().cuEventQuery(oldest.event); },
+            [&] { return driver.api().cuEventSynchronize(oldest.event); }));
+    } catch (const WaitInterrupted&) {
+        queue.put_back(oldest);
+        throw;
     }
     queue.drop(oldest);
     if (waited) queue.release_until(oldest.covers);  // otherwise the next marker covers these operations
@@ -112,9 +118,19 @@ void collect(OwnerQueue& queue, StreamRef stream, bool not_captured) {
     }
     if (!capturing) {  // in a capture, a marker would become part of the graph
         queue.release_until(pass_markers(queue, driver));
-        wait_for_oldest_marker(queue, most_operations, driver);
     }
     collect_retired(stream.device(), driver);
+}
+
+/// Waits for the oldest marker if the queue is full. A driver would wait inside the next call, where no signal can end the
+/// wait. Throws: CudaError, WaitInterrupted.
+void wait_for_room(OwnerQueue& queue, StreamRef stream) {
+    {
+        const std::lock_guard lock(queue.mutex);
+        if (!queue.is_full()) return;  // markers have passed meanwhile
+    }
+    const ContextGuard context(stream.context());
+    wait_for_oldest_marker(queue, Driver::get());
 }
 
 /// The last resort, for owners that are in no queue.
@@ -227,19 +243,19 @@ constexpr StreamObserver observer{
     .stream_ends = &retire,
 };
 
-/// The path of operations that keep_in_last_queue refuses. Takes `owners`.
-[[gnu::noinline]] void keep_in_any_queue(StreamRef stream, const Owners& owners, const CodeRef* code,
+/// The path of operations that keep_in_last_queue refuses. Takes `owners`. Returns false if a signal ended a wait.
+[[gnu::noinline]] bool keep_in_any_queue(StreamRef stream, const Owners& owners, const CodeRef* code,
                                          StreamFacts facts) noexcept {
     set_stream_observer(ObservingPart::lifetime, observer);
     LockedQueue found;
     try {
         found = queue_for(stream, owners, code, facts);
-        if (found.queue == nullptr) return;
+        if (found.queue == nullptr) return true;
         found.queue->reserve(owners.count);
     } catch (...) {  // out of memory
         if (found.lock.owns_lock()) found.lock.unlock();
         wait_and_release(stream, owners);
-        return;
+        return true;
     }
     OwnerQueue& queue = *found.queue;
     if (stream.handle() == 2) default_streams.add(stream.device());
@@ -248,28 +264,36 @@ constexpr StreamObserver observer{
     queue.count();
     const bool due =
         queue.may_end || queue.unmarked >= operations_a_marker || queue.unmarked_bytes >= bytes_a_marker;
+    if (due && facts == StreamFacts::not_captured) queue.several_places = true;  // an operation with fences
     const bool was_asked = queue.may_end && facts != StreamFacts::not_captured;  // in queue_for
+    const bool was_full = queue.is_full();
     found.lock.unlock();
-    if (!due) return;
+    if (!due && !was_full) return true;
     try {
-        collect(queue, stream, was_asked);
+        if (due) collect(queue, stream, was_asked);
+        if (was_full) wait_for_room(queue, stream);
+    } catch (const WaitInterrupted&) {
+        return false;
     } catch (...) {  // no marker could be recorded
         wait_and_release(stream, {});
         queue.release_until(now);
     }
+    return true;
 }
 
 }  // namespace
 
-void keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory, const CodeRef* code,
+bool keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory, const CodeRef* code,
                      StreamFacts facts) noexcept {
-    if ((owners.empty() && code == nullptr) || Driver::lost_by_fork()) return;
+    if ((owners.empty() && code == nullptr) || Driver::lost_by_fork()) return true;
     release_given_back();
-    if (NotedCapture::any() && keep_for_graph(stream, owners, code)) return;
+    if (NotedCapture::any() && keep_for_graph(stream, owners, code)) return true;
     if (keep_in_last_queue(memory, stream, owners)) [[likely]]
-        return;
-    keep_in_any_queue(stream, owners, code, facts);
+        return true;
+    return keep_in_any_queue(stream, owners, code, facts);
 }
+
+void OwnersKept::fail_interrupted() { throw_wait_interrupted(room_in_a_queue); }
 
 void keep_until_all_done(const std::shared_ptr<const void>& code) {
     using Share = std::shared_ptr<const void>;
@@ -319,7 +343,7 @@ void release_finished(Device device, KeptMark mark) noexcept {
     }
 }
 
-void wait_and_release_kept(Device device) noexcept {
+void wait_and_release_kept(Device device) {
     if (Driver::lost_by_fork()) return;
     const Driver& driver = *Driver::existing();
     for (std::size_t i = 0; OwnerQueue* queue = queue_at(i); ++i) {
@@ -332,9 +356,10 @@ void wait_and_release_kept(Device device) noexcept {
         if (stream && stream->handle() != 1 && owner_of(*stream) == nullptr) stream.reset();
         const KeptMark mark = kept_so_far();
         if (!stream) {
-            while (wait_for_oldest_marker(*queue, 0, driver)) {
+            while (wait_for_oldest_marker(*queue, driver)) {
             }
-        } else if (!is_capturing(*stream) && is_over(driver.api().cuStreamSynchronize(stream->native()))) {
+        } else if (!is_capturing(*stream) &&
+                   is_over(wait_as_bookkeeping(driver, "memory that is in use", *stream))) {
             queue->release_until(mark);
         }
     }

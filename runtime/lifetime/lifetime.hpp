@@ -20,13 +20,14 @@ enum class StreamFacts : std::uint8_t {
 
 /// Takes the owners of an operation that was just enqueued on `stream`. Records a marker event after 64 operations or
 /// 64 MiB of owned memory. On a stream that other code owns and may destroy, records one after each operation. The
-/// calling thread releases the owners of operations that finished before the oldest markers. If a stream has 1,024
-/// operations, waits for the oldest marker.
+/// calling thread releases the owners of operations that finished before the oldest markers. Before the driver's queue of
+/// the stream is full, waits for the oldest marker.
 /// Owners of a captured operation, and the code that it uses, belong to the graph: Bascule's, or a foreign one
 /// (<bascule/runtime/lifetime/captured_owners.hpp>).
 /// Never throws: if the driver refuses, waits for the stream and releases the owners. `memory` belongs to the calling
-/// thread. An operation without owners that uses code is also counted, for keep_until_all_done.
-void keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory,
+/// thread. An operation without owners that uses code is also counted, for keep_until_all_done. Returns false if a signal
+/// ended a wait; the owners are kept nevertheless.
+bool keep_until_done(StreamRef stream, const Owners& owners, ThreadMemory& memory = thread_memory,
                      const CodeRef* code = nullptr, StreamFacts facts = StreamFacts::none) noexcept;
 
 /// Keeps `code` until all operations passed to keep_until_done so far, on all streams, have finished. Does not wait and
@@ -45,9 +46,10 @@ class OwnersKept {
     }
     OwnersKept(OwnersKept&&) = delete;
 
-    /// Passes the owners on before the scope ends.
-    void keep_now(StreamFacts facts) noexcept {
-        keep_until_done(stream_, hand_over(), *memory_, code_, facts);
+    /// Passes the owners on before the scope ends. Throws: WaitInterrupted.
+    void keep_now(StreamFacts facts) {
+        if (!keep_until_done(stream_, hand_over(), *memory_, code_, facts)) [[unlikely]]
+            fail_interrupted();
     }
     /// Releases the owners, because the host has waited for the operation.
     void finished() noexcept { release(hand_over()); }
@@ -55,6 +57,8 @@ class OwnersKept {
     const Owners& hand_over() noexcept { return *std::exchange(owners_, nullptr); }
 
   private:
+    [[noreturn]] static void fail_interrupted();
+
     StreamRef stream_;
     const Owners* owners_;
     ThreadMemory* memory_;  // of the current thread
@@ -67,8 +71,8 @@ void release_finished(StreamRef stream, KeptMark mark) noexcept;
 void release_finished(Device device, KeptMark mark) noexcept;
 /// Waits, stream by stream, for the work of `device` that owners are kept for, and releases the owners. Unlike a wait
 /// for the device, this invalidates no capture. What a capturing stream has kept stays. On streams that another library
-/// may have destroyed, waits only for markers.
-void wait_and_release_kept(Device device) noexcept;
+/// may have destroyed, waits only for markers. Throws: WaitInterrupted.
+void wait_and_release_kept(Device device);
 /// The number of owners held. For tests.
 std::size_t owners_held() noexcept;
 

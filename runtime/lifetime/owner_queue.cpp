@@ -86,16 +86,19 @@ void OwnerQueue::reserve(std::size_t more) {
 }
 
 void OwnerQueue::count() noexcept {
-    quick = retired || asks || unmarked + 1 >= operations_a_marker
+    quick = retired || asks || is_full() || unmarked + 1 >= operations_a_marker
                 ? 0
                 : std::min<std::uint64_t>(operations_a_marker - 1 - unmarked, kept.room());
 }
 
 Marker OwnerQueue::begin_marker(CUevent_st* event) noexcept {
+    const std::uint64_t places = 1 + places_unmarked();
+    several_places = false;
     unmarked = unmarked_bytes = 0;
+    places_marked += places;
     ++markers_in_hand;
     count();
-    return {event, kept_so_far()};
+    return {event, kept_so_far(), places};
 }
 
 Marker OwnerQueue::take_oldest_marker() noexcept {
@@ -125,6 +128,7 @@ void OwnerQueue::put_back(const Marker& marker) noexcept {
 void OwnerQueue::drop(const Marker& marker) noexcept {
     EventPool::of(key.stream.device()).give_back(marker.event);
     const std::lock_guard lock(mutex);
+    places_marked -= marker.places;
     --markers_in_hand;
 }
 

@@ -2,6 +2,7 @@
 // work is done. <bascule/runtime/lifetime/lifetime.hpp> decides when to set a marker and which one to wait for.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -70,7 +71,8 @@ struct KeptOwners {
 
 struct Marker {
     CUevent_st* event = nullptr;
-    KeptMark covers = 0;  // the newest operation that it covers
+    KeptMark covers = 0;       // the newest operation that it covers
+    std::uint64_t places = 0;  // of the driver's queue, for it and the operations since the marker before
 };
 
 /// Identifies the stream of a queue. Handle 2 is a different stream in each thread.
@@ -81,6 +83,12 @@ struct QueueKey {
     static QueueKey of(StreamRef stream) noexcept;
     bool operator==(const QueueKey&) const = default;
 };
+
+/// The host waits for the oldest marker when operations and markers take this many places of the driver's queue. The queue
+/// has about 1,024; the others are for other streams and libraries.
+constexpr std::uint64_t most_places = 768;
+/// The places of an operation with a wait and a fence, or with an allocation and its free.
+constexpr std::uint64_t most_places_of_an_operation = 3;
 
 /// The owners kept for one stream. A queue is never freed, so that a thread may cache a pointer to it. A retired queue
 /// is reused for a new stream once it is empty.
@@ -94,12 +102,16 @@ struct OwnerQueue {
     /// Every operation then has a marker, and only markers tell what is done.
     bool may_end = false;
     bool asks = true;  // before keeping, ask the driver whether other code captures the stream
+    std::atomic<bool> several_places{
+        false};  // unmarked operations may take more than one; set without the lock
     Ring<KeptOwners> kept;
     Ring<void*> owners;
     Ring<Marker> markers;
-    std::size_t markers_in_hand = 0;   // removed from the ring while being recorded or queried
-    std::uint64_t operations = 0;      // number of operations whose owners are kept
-    std::uint64_t unmarked = 0;        // operations since the newest marker
+    std::size_t markers_in_hand = 0;  // removed from the ring while being recorded or queried
+    std::uint64_t operations = 0;     // number of operations whose owners are kept
+    std::uint64_t places_marked =
+        0;                       // of the driver's queue, for pending markers and the operations before them
+    std::uint64_t unmarked = 0;  // operations since the newest marker
     std::uint64_t unmarked_bytes = 0;  // memory that the owners of `unmarked` operations hold
     std::uint64_t quick = 0;           // operations that keep_in_last_queue may add without another check
 
@@ -115,6 +127,11 @@ struct OwnerQueue {
         unmarked += given.operations;
         unmarked_bytes += given.bytes;
     }
+    /// The places of the operations since the newest marker.
+    std::uint64_t places_unmarked() const noexcept {
+        return unmarked * (several_places.load(std::memory_order_relaxed) ? most_places_of_an_operation : 1);
+    }
+    bool is_full() const noexcept { return places_marked + places_unmarked() >= most_places; }
     /// Recomputes `quick`. Call it after each change of the queue.
     void count() noexcept;
     /// Returns a marker that covers what is kept so far. The caller records its event and calls `add`.
@@ -162,13 +179,19 @@ inline bool keep_in_last_queue(const ThreadMemory& memory, StreamRef stream, con
     OwnerQueue* const queue = memory.queue;
     if (queue == nullptr) return false;
     const std::lock_guard lock(queue->mutex);
-    if (queue->quick < owners.operations || queue->key.stream != stream ||
-        queue->owners.room() < owners.count || queue->unmarked_bytes + owners.bytes >= bytes_a_marker) {
+    const std::uint32_t taken = std::max(owners.operations, 1U);
+    if (queue->quick < taken || queue->key.stream != stream || queue->owners.room() < owners.count ||
+        queue->unmarked_bytes + owners.bytes >= bytes_a_marker) {
         return false;
     }
-    queue->quick -= owners.operations;
+    queue->quick -= taken;
     queue->keep(owners, next_mark());
     return true;
+}
+
+/// Notes that the next operation of the stream that the calling thread used last may take several places.
+inline void note_several_places(const ThreadMemory& memory) noexcept {
+    if (memory.queue != nullptr) memory.queue->several_places.store(true, std::memory_order_relaxed);
 }
 
 /// The queue with this index, unlocked. Null after the last one. Existing indices never change.

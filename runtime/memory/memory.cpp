@@ -176,6 +176,9 @@ void copy_to_device(StreamRef stream, std::uint64_t destination, const void* sou
         const Owner copy = stage(source, bytes, stream.device());
         const Owners of_copy(copy);
         const OwnersKept copy_kept(stream, of_copy);
+        Owners others = kept.hand_over();
+        others.operations = 0;  // one in all
+        const OwnersKept others_kept(stream, others);
         return enqueue_copy(stream, destination, copy.object, bytes, producers);
     }
     enqueue_copy(stream, destination, source, bytes, producers, true);

@@ -20,12 +20,11 @@
 #include <bascule/runtime/streams/capture.hpp>
 #include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/streams/stream.hpp>
-#include <bascule/runtime/streams/wait_watch.hpp>
 
 namespace bascule {
 namespace {
 
-/// Waits for all known streams and releases what was kept for their work. Invalidates no capture.
+/// Waits for all known streams and releases what was kept for their work. Invalidates no capture. Throws: WaitInterrupted.
 void wait_for_streams(Device device) {
     wait_and_release_kept(device);
     std::vector<StreamRef> streams{StreamRef::legacy_default(device)};
@@ -33,9 +32,8 @@ void wait_for_streams(Device device) {
     for (const LivingStream& each : living) {
         if (each.stream.device() == device) streams.push_back(each.stream);
     }
-    const Bookkeeping bookkeeping(*Driver::existing());
     for (const StreamRef stream : streams) {
-        if (!is_capturing(stream)) Driver::existing()->api().cuStreamSynchronize(stream.native());
+        if (!is_capturing(stream)) wait_as_bookkeeping(*Driver::existing(), "memory that is in use", stream);
     }
 }
 
@@ -95,6 +93,7 @@ PoolMemory::PoolMemory(MemoryPool& pool, std::size_t bytes, StreamRef stream, bo
         return;
     }
     made_ = next_mark();
+    note_several_places(thread_memory);
     set_stream_observer(ObservingPart::memory, waits_observer);
 }
 
@@ -141,15 +140,9 @@ void PoolMemory::wait_for_allocation(const Driver& driver) const {
                 name_of_stream(stream_.handle())),
             "waiting for the allocation of an array");
     }
-    DriverResult code;
-    {
-        // The wait orders only the allocation for the program, so the race detection ignores it otherwise.
-        const Bookkeeping bookkeeping(driver);
-        code = wait_watched(
-            "the allocation of an array", [&] { return driver.api().cuStreamQuery(stream_.native()); },
-            [&] { return driver.api().cuStreamSynchronize(stream_.native()); });
-    }
-    driver.check(code, stream_.native(), "waiting for the allocation of an array");
+    // The wait orders only the allocation for the program, so the race detection ignores it otherwise.
+    driver.check(wait_as_bookkeeping(driver, "the allocation of an array", stream_), stream_.native(),
+                 "waiting for the allocation of an array");
 }
 
 DriverResult try_to_allocate(Device device, const std::function<DriverResult()>& allocate) {

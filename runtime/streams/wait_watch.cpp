@@ -29,9 +29,7 @@ class WatchedWait {
     /// Throws: WaitInterrupted.
     void ask() {
         if (Clock::now() < next_question_) return;
-        if (the_watch.load()->is_interrupted())
-            throw WaitInterrupted(std::string("the wait for ") + what_ +
-                                  " was interrupted; what was enqueued goes on on the device.");
+        if (the_watch.load()->is_interrupted()) throw_wait_interrupted(what_);
         next_question_ = Clock::now() + between_questions;
     }
 
@@ -112,6 +110,11 @@ void set_wait_watch(const WaitWatch& watch) noexcept { the_watch = &watch; }
 bool waits_are_watched() noexcept {
     const WaitWatch* watch = the_watch.load(std::memory_order_acquire);
     return watch != nullptr && watch->watches_this_thread();
+}
+
+void throw_wait_interrupted(const char* what) {
+    throw WaitInterrupted(std::string("the wait for ") + what +
+                          " was interrupted; what was enqueued goes on on the device.");
 }
 
 DriverResult wait_watched(const char* what, const std::function<DriverResult()>& query,

@@ -29,6 +29,9 @@ class WaitInterrupted : public Error {
     using Error::Error;
 };
 
+/// Throws WaitInterrupted with a message about the wait for `what`.
+[[noreturn]] void throw_wait_interrupted(const char* what);
+
 /// Waits while `query` returns CUDA_ERROR_NOT_READY, then returns the result of `wait`, which no longer blocks. `what`
 /// describes the wait in errors. Throws: WaitInterrupted.
 DriverResult wait_watched(const char* what, const std::function<DriverResult()>& query,

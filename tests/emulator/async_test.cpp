@@ -18,7 +18,7 @@ using testing::Device;
 
 namespace {
 
-const std::string async_prologue = ".version 8.5\n.target sm_90\n.address_size 64\n";
+const std::string async_prologue = ".version 9.0\n.target sm_90\n.address_size 64\n";
 constexpr std::uint32_t poison = 0xffff'ffff;
 
 // A kernel of threads that each have 256 bytes of `in`, of shared memory and of `out`.

@@ -14,7 +14,7 @@ using testing::Device;
 namespace {
 
 std::string cluster_kernel(const std::string& body) {
-    return ".version 8.5\n.target sm_90\n.address_size 64\n"
+    return ".version 9.0\n.target sm_90\n.address_size 64\n"
            ".entry k(.param .u64 pin, .param .u64 pout) {\n.shared .align 16 .b8 s[1024];\n"
            ".shared .align 8 .b64 bar;\n.reg .b64 %in, %out, %first, %far, %at, %state;\n"
            ".reg .b32 %t, %b, %x, %y, %z, %rank, %count;\n.reg .b16 %mask; .reg .pred %p, %q;\n"
@@ -70,7 +70,7 @@ TEST_CASE("blocks of a cluster read each other's shared memory") {
 
 TEST_CASE("the registers of clusters say where a block is") {
     Device device(
-        ".version 8.5\n.target sm_90\n.address_size 64\n.entry k(.param .u64 pout) {\n"
+        ".version 9.0\n.target sm_90\n.address_size 64\n.entry k(.param .u64 pout) {\n"
         ".reg .b64 %out, %at; .reg .b32 %x, %y, %z, %n; .reg .pred %p;\nld.param.u64 %out, [pout];\n"
         "mov.u32 %x, %nctaid.x; mov.u32 %y, %nctaid.y; mov.u32 %z, %ctaid.z; mul.lo.u32 %z, %z, %y;\n"
         "mov.u32 %y, %ctaid.y; add.u32 %z, %z, %y; mul.lo.u32 %z, %z, %x; mov.u32 %x, %ctaid.x; add.u32 %z, %z, %x;\n"

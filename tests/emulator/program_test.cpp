@@ -113,7 +113,7 @@ TEST_CASE("no modifier is ignored") {
                              "cvt.rn.rni.f32.f32 %f1, %f2;",
                              "wgmma.fence.sync.aligned;",
                              "bar.red.popc.s32 %r1, 0, %p1;",
-                             "min.xorsign.f32 %f1, %f2, %f3;",
+                             "min.abs.f32 %f1, %f2, %f3;",
                              "st.const.u32 [%d1], %r1;",
                              "fma.f32.f64 %f1, %f2, %f3, %f4;",
                              "tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%d1, %d2, {%f5,%f6}];",
@@ -124,6 +124,34 @@ TEST_CASE("no modifier is ignored") {
         INFO(text);
         CHECK(refusal_of(text).ends_with("\n  PTX line 6"));
     }
+}
+
+TEST_CASE("an instruction newer than its text's version of PTX or target is refused, and so is the text") {
+    const auto error_of = [](const std::string& version, const std::string& target, const std::string& body) {
+        const auto result =
+            load(".version " + version + "\n.target sm_" + target +
+                 "\n.address_size 64\n.entry k() { .reg .b32 %r<4>; .reg .f32 %f<4>; .reg .b64 %rd<4>;\n" +
+                 body + "\nret; }");
+        const auto* error = std::get_if<LoadError>(&result);
+        return error == nullptr ? "" : std::to_string(error->line) + ": " + error->message;
+    };
+    const char* const redux = "redux.sync.add.u32 %r1, %r2, %r3;";
+    CHECK(error_of("7.0", "80", redux) == "");
+    CHECK(error_of("7.0", "75", redux) == "5: redux.sync.add.u32 needs .target sm_80 or newer");
+    CHECK(error_of("6.3", "75", redux) == "5: redux.sync.add.u32 needs PTX of .version 7.0 or newer");
+    CHECK(error_of("7.8", "80", "mapa.shared::cluster.u32 %r1, %r2, 0;") ==
+          "5: mapa.shared::cluster.u32 needs .target sm_90 or newer");
+    CHECK(error_of("8.2", "80", ".reg .b128 %q;") == "4: .reg.b128 needs PTX of .version 8.3 or newer");
+    // Half of a modifier's name is another one, and conversions go by their two types.
+    CHECK(error_of("9.0", "75", "cvt.rn.f16.f32 %r1, %f1;").find("needs") == std::string::npos);
+    CHECK(error_of("9.0", "80", "cvt.rn.bf16.f32 %r1, %f1;").find("needs") == std::string::npos);
+    CHECK(error_of("9.0", "80", "cvt.rn.bf16.s32 %r1, %r2;").find("needs .target sm_90") !=
+          std::string::npos);
+    CHECK(error_of("7.8", "80", "").empty());
+    CHECK(error_of("7.9", "80", "").ends_with(": PTX of .version 7.9 is not known here"));
+    CHECK(error_of("8589934592.0", "80", "").ends_with(": PTX of .version 8589934592.0 is not known here"));
+    CHECK(error_of("6.5", "80", "").ends_with(": sm_80 needs PTX of .version 7.0 or newer"));
+    CHECK(error_of("8.0", "33", "").ends_with(": 'sm_33' is not a target"));
 }
 
 // As ptxas does, which would otherwise be met on a GPU first.

@@ -16,7 +16,7 @@ namespace {
 
 // A kernel of two arrays; what it begins with leaves their addresses in %in and %out, and the lane in %lane.
 std::string tensor_kernel(const std::string& body) {
-    return ".version 8.5\n.target sm_90\n.address_size 64\n"
+    return ".version 9.0\n.target sm_90\n.address_size 64\n"
            ".visible .entry k(.param .u64 pin, .param .u64 pout) {\n.reg .b64 %in, %out, %at;\n.reg .pred %p;\n"
            ".reg .b32 %lane, %i, %s, %a<8>, %c<8>;\nld.param.u64 %in, [pin];\nld.param.u64 %out, [pout];\n"
            "mov.u32 %lane, %tid.x;\n" +

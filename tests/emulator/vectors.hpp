@@ -25,7 +25,7 @@ using reference::Answer;
 using reference::Bits;
 using Random = std::mt19937_64;
 
-inline const std::string header = ".version 8.5\n.target sm_90\n.address_size 64\n";
+inline const std::string header = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
 /// The emulated device's spelling of a modifier; empty for one that nothing spells.
 std::string_view spelling_of(Flag flag);

@@ -89,7 +89,7 @@ TEST_CASE("finished owners are let go by later operations without any synchronis
     const Owner owner = counter.owner();
     for (int i = 0; i < 5000; ++i) {
         keep_until_done(stream, owner);
-        REQUIRE(owners_held() <= 1024 + 64);
+        REQUIRE(owners_held() <= 768);
     }
     CHECK(counter.released > 0);
     stream.ref().synchronize();

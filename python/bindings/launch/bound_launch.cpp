@@ -141,7 +141,7 @@ std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchState& state, Pre
 
 /// The arrays are handed over when the binding goes, on streams that are still there then, and until then once for
 /// so many launches: by that it is known how many have not finished.
-constexpr std::uint32_t launches_a_hand_over = 512;
+constexpr std::uint32_t launches_a_hand_over = 256;
 
 /// For how many launches on this stream the one that comes next hands the arrays over; 0: it does not.
 std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const LaunchState& state) {
@@ -153,9 +153,11 @@ std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const La
     };
     const auto counted = [](UsedStream& used) -> std::uint32_t {
         if (!used.stays || !used.is_hidden()) return 1;
-        if (++used.launches < launches_a_hand_over) [[likely]]
+        if (used.launches + 1 < launches_a_hand_over) [[likely]] {
+            ++used.launches;
             return 0;
-        return std::exchange(used.launches, 0);
+        }
+        return used.launches + 1;
     };
     {
         const std::lock_guard lock(binding.mutex);
@@ -189,7 +191,11 @@ void launch_bound(Bound& bound) {
     copies.keep(binding->launch.owners().current());
     Owners owners = copies.hand_over();
     owners.operations = launches;
-    binding->launch.enqueue(stream, owners);
+    binding->launch.enqueue(stream, owners);  // where it throws, the next launch hands over again
+    const std::lock_guard lock(binding->mutex);
+    for (UsedStream& used : binding->streams) {
+        if (used.stream == stream) used.launches = 0;
+    }
 }
 
 PyObject* call_bound(PyObject* self, PyObject* const*, std::size_t flags, PyObject* keywords) {

@@ -1,12 +1,14 @@
 // Builds a Module from PTX text: parses it, lays out the globals and translates each kernel.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "program/layout.hpp"
 #include "program/module.hpp"
 #include "program/symbols.hpp"
+#include "program/table/versions.hpp"
 #include "program/translate.hpp"
 #include "ptx/lexer.hpp"
 #include "ptx/parser.hpp"
@@ -66,6 +68,25 @@ const Global* Module::find_global(std::string_view name) const noexcept {
     return found == globals.end() ? nullptr : &*found;
 }
 
+namespace {
+
+/// The first thing that the version of PTX or the target that the text names does not have.
+std::optional<LoadError> find_too_new(const ptx::Module& parsed) {
+    const Dialect dialect{10 * parsed.major + parsed.minor, parsed.architecture};
+    for (const ptx::Function& function : parsed.functions) {
+        std::string why;
+        if (std::ranges::count(function.registers, Type::b128) != 0) why = why_too_new(".reg.b128", dialect);
+        if (!why.empty()) return LoadError{function.line, std::move(why)};
+        for (const ptx::Instruction& instruction : function.body) {
+            why = why_too_new(instruction.opcode, dialect);
+            if (!why.empty()) return LoadError{instruction.line, std::move(why)};
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
 std::variant<std::shared_ptr<const Module>, LoadError> load(std::string_view text, int newest_architecture) {
     try {
         const ptx::Module parsed = ptx::parse(text, newest_architecture);
@@ -74,6 +95,7 @@ std::variant<std::shared_ptr<const Module>, LoadError> load(std::string_view tex
             return LoadError{parsed.functions[most_functions].line,
                              fmt::format("a module can have {} functions here", most_functions)};
         }
+        if (auto error = find_too_new(parsed)) return *std::move(error);
         auto module = std::make_shared<Module>();
         Symbols symbols = symbols_of(parsed);
         for (const ptx::Variable& variable : parsed.variables) {

@@ -47,6 +47,19 @@ struct Scope {
     std::vector<Forward> forward;
 };
 
+/// The last of each major version, and of the newest one more than there are now.
+constexpr int newest_minor[] = {5, 3, 2, 3, 1, 5, 8, 8, 9};
+
+/// Targets and the version of PTX that first had each, times ten, as ptxas has it.
+struct Target {
+    int architecture;
+    int version;
+};
+constexpr Target targets[] = {{20, 20},  {21, 20},  {30, 30},  {32, 40},  {35, 31},  {37, 41}, {50, 40},
+                              {52, 41},  {53, 42},  {60, 50},  {61, 50},  {62, 50},  {70, 60}, {72, 61},
+                              {75, 63},  {80, 70},  {86, 71},  {87, 74},  {88, 90},  {89, 78}, {90, 78},
+                              {100, 86}, {101, 86}, {103, 88}, {110, 90}, {120, 87}, {121, 88}};
+
 class Parser {
   public:
     Parser(std::string_view text, int newest_architecture)
@@ -57,6 +70,8 @@ class Parser {
         version();
         if (!peek().is(".target")) fail("a .target directive such as '.target sm_80' must follow .version");
         while (accept(".target")) target();
+        if (peek().is(".address_size") && 10 * module_.major + module_.minor < 23)
+            fail(".address_size needs PTX of .version 2.3 or newer");
         if (accept(".address_size") && integer("32 or 64") != 64)
             fail("only .address_size 64 is supported: compile for a 64-bit target");
         while (peek().kind != TokenKind::end) top_level();
@@ -142,6 +157,10 @@ class Parser {
         if (token.kind != TokenKind::floating || dot == text.npos) fail(".version needs MAJOR.MINOR");
         std::from_chars(text.data(), text.data() + text.size(), module_.major);
         std::from_chars(text.data() + dot + 1, text.data() + text.size(), module_.minor);
+        const bool exists = module_.major >= 1 &&
+                            module_.major <= static_cast<int>(std::size(newest_minor)) &&
+                            module_.minor <= newest_minor[module_.major - 1];
+        if (!exists) fail(fmt::format("PTX of .version {} is not known here", text));
     }
 
     void target() {
@@ -152,6 +171,12 @@ class Parser {
             std::min(module_.target.find_first_of("0123456789"), module_.target.size());
         std::from_chars(module_.target.data() + number, module_.target.data() + module_.target.size(),
                         module_.architecture);
+        const auto* const known = std::ranges::find(targets, module_.architecture, &Target::architecture);
+        if (known == std::end(targets)) fail(fmt::format("'{}' is not a target", module_.target));
+        if (10 * module_.major + module_.minor < known->version) {
+            fail(fmt::format("{} needs PTX of .version {}.{} or newer", module_.target, known->version / 10,
+                             known->version % 10));
+        }
         if (newest_architecture_ != 0 && module_.architecture > newest_architecture_) {
             fail(fmt::format("this PTX is for {}, and the device is sm_{}: compile for compute_{} or older",
                              module_.target, newest_architecture_, newest_architecture_));

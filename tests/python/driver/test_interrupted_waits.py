@@ -124,3 +124,67 @@ def test_a_wait_for_an_idle_device_needs_no_other_thread(policy):
     print(calls("cuCtxRecordEvent") - before[0], calls("cuCtxSynchronize") - before[1])
     """
     assert prints(program, BASCULE_EMULATED_SCHEDULE=policy) == "True " * 8 + "0\n8 8\n"
+
+
+FULL_QUEUE = """
+import collections, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in its background
+kernels = bascule.compile('''
+    __global__ void spin(int* flag) { while (*(volatile int*)flag == 0) {} }
+    __global__ void add(int* out) { *out += 1; }''')
+spin, add = kernels.spin, kernels.add
+flag = bascule.pinned_array(1, "i4")
+host = np.asarray(flag)
+host[0] = 0
+stream = bascule.stream()
+out, other = (bascule.to_device(np.zeros(1, "i4"), stream=stream) for _ in range(2))
+bound = add[1, 1, stream].bind(out)
+foreign_stream = ctypes.c_void_p()
+driver.cuStreamCreate(ctypes.byref(foreign_stream), 1)
+foreign = bascule.external_stream(foreign_stream.value)
+spin.prepare(flag)
+with bascule.Graph() as graph:
+    for _ in range(NODES):
+        add[1, 1](out)
+graph.launch(stream)
+bascule.synchronize()
+spin[1, 1, stream](flag)
+spin[1, 1, foreign](flag)
+done = 0
+
+def fill_the_queue():
+    global done
+    while True:
+        OPERATION
+        done += 1
+
+def interrupt():
+    # Once the main thread gets no further.
+    seen = None
+    while seen != done:
+        seen = done
+        time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGINT)
+
+for _ in range(3):
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        fill_the_queue()
+    except KeyboardInterrupt:
+        print("interrupted")
+    thread.join()
+host[0] = 1
+bascule.synchronize()
+"""
+OPERATIONS = ["add[1, 1, stream](out)", "bound()", "graph.launch(stream)", "out.fill(1)", "out[:] = other"]
+OPERATIONS += ["add[1, 1, foreign](out)", "collections.deque(map(add[1, 1, stream], [out] * 10_000), 0)"]
+OPERATIONS += ["out.copy_from_host(np.ones(1, 'i4'))", "out.copy()"]
+
+
+@pytest.mark.parametrize(("operation", "nodes"), [*((each, 1) for each in OPERATIONS), ("graph.launch(stream)", 100)])
+def test_a_signal_ends_a_wait_for_room_in_the_queue_of_a_stream(operation, nodes):
+    """A driver waits inside the call that finds its queue full, where no signal can end it, so Bascule waits before."""
+    program = FULL_QUEUE.replace("OPERATION", operation).replace("NODES", str(nodes))
+    limits = {"BASCULE_EMULATED_SCHEDULE": "threads", "BASCULE_EMULATED_TIMEOUT": "inf"}
+    assert prints(program, timeout=30, **limits) == "interrupted\n" * 3

@@ -7,6 +7,7 @@ public name without a row fails, so a new operation needs one.
 from __future__ import annotations
 
 import concurrent.futures
+import ctypes
 import itertools
 import sys
 import types
@@ -296,6 +297,22 @@ def test_a_wait_for_the_device_is_refused_while_a_stream_of_ours_is_captured_by_
     assert capture.end() == 0
     capture.destroy()
     bascule.synchronize()
+
+
+def test_a_wait_for_the_device_is_refused_while_a_blocking_stream_that_bascule_never_saw_is_captured() -> None:
+    """The driver tells that without ending the capture; of a non-blocking stream it tells nothing."""
+    bascule.synchronize()  # there is a context
+    driver, handle = ctypes.CDLL(bascule._bascule._driver_info()["path"]), ctypes.c_void_p()
+    assert driver.cuStreamCreate(ctypes.byref(handle), 0) == 0
+    capture = Capture(types.SimpleNamespace(handle=handle.value))  # type: ignore[arg-type]
+    try:
+        with pytest.raises(bascule.CudaError, match="a blocking stream of another library is being captured"):
+            bascule.synchronize()
+        assert capture.intact
+    finally:
+        assert capture.end() == 0
+        capture.destroy()
+        assert driver.cuStreamDestroy_v2(handle) == 0
 
 
 @pytest.mark.parametrize("name", ["PyTorch", "CuPy"])

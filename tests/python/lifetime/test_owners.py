@@ -503,9 +503,10 @@ print(most, runs.copy_to_host()[0])
 """
 
 
-def test_beyond_1024_launches_the_host_waits_for_the_oldest(emulated):
+def test_the_host_waits_for_the_oldest_launch_before_the_drivers_queue_is_full(emulated):
     """The first kernel waits for the host, and the host for it, unless it lets go before the queue is full."""
     run = run_python("-c", HELD, BASCULE_EMULATED_SCHEDULE="threads", BASCULE_EMULATED_TIMEOUT="10")
     assert (run.returncode, run.stderr) == (0, "")
     most, runs = map(int, run.stdout.split())
-    assert (most, runs) == (1024, 3000)
+    assert runs == 3000
+    assert 512 < most < 1024

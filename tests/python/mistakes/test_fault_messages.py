@@ -137,6 +137,32 @@ def test_an_argument_that_was_none_is_named(tmp_path, call, kernel):
     assert f"Argument 2 'x' of a launch of '{kernel}' was None, which is a null pointer" in report.text
 
 
+LATER_FAULTS = {
+    "after a launch that ended": "launch(x, None, 0)\n    bascule.synchronize()\n    launch(x, x, far)",
+    "on another line": "module.given[1, 1](x, None, 0)\n    launch(x, x, far)",
+    "many launches later": "launch(x, None, 0)\n    for i in range(20): launch(x, x, 0 if i < 19 else far)",
+}
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy", "threads"])
+@pytest.mark.parametrize("launches", LATER_FAULTS.values(), ids=LATER_FAULTS)
+def test_a_fault_of_another_launch_of_the_kernel_does_not_speak_of_none(tmp_path, launches, schedule):
+    program = f'''
+module = bascule.compile("""
+__global__ void given(float* out, const float* x, int n) {{ if (x) out[0] = x[n]; }}""")
+x, far = bascule.zeros(3, "f4"), 1 << 20
+def launch(*arguments):
+    module.given[1, 1](*arguments)
+def work():
+    {launches}
+    bascule.synchronize()
+report_of(work)
+'''
+    report = report_of(tmp_path, program, BASCULE_EMULATED_SCHEDULE=schedule)
+    assert "kernel 'given'" in report.text
+    assert "None" not in report.text
+
+
 def test_a_fault_of_another_kernel_does_not_speak_of_none(tmp_path):
     program = (
         "module.t[1, 1](x, None) if False else None\nmodule.k[1, 1](x, x, 1 << 20)\nreport_of(bascule.synchronize)"
