@@ -1,10 +1,10 @@
-"""Objects that notebooks and IPython show by `bascule._display`, which is imported then."""
+"""Base classes of objects that notebooks and IPython show by `bascule._display`, which is imported when needed."""
 
 from typing import Any
 
 
 class DisplayedAsHtml:
-    """Shown as HTML by notebooks."""
+    """Base of classes that notebooks show as HTML."""
 
     def _repr_html_(self) -> str:
         from bascule import _display
@@ -13,7 +13,7 @@ class DisplayedAsHtml:
 
 
 class Displayed(DisplayedAsHtml):
-    """The same, and in lines by IPython."""
+    """Base of classes that notebooks show as HTML and IPython as text."""
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         from bascule import _display
