@@ -1,4 +1,4 @@
-"""Error messages for calls with wrong arguments: the function, the argument, what it takes and what was passed.
+"""Error messages for calls with wrong arguments: the function, the argument, its accepted types and the passed value.
 
 The parameters are read from the extension module's stub file.
 """
