@@ -18,7 +18,7 @@ PAGES = (ROOT / "README.md", ROOT / "python" / "docs" / "performance.md")
 RUNS = {"first": "bench-gpu.json", "second": "bench-gpu-again.json"}
 SIZE = re.compile(r"\d+ (launch(es)?|KiB|MiB)")
 FIGURE = re.compile(r"\d+\.?(?P<decimals>\d*)(?P<spread> ± \S+)?")
-ABBREVIATIONS = {"`": "", "module.": "m.", "kernel[grid, block": "k[g, b", "kernel.forall": "k.forall"}
+ABBREVIATIONS = {"`": "", "] (": "](", "module.": "m.", "kernel[grid, block": "k[g, b", "kernel.forall": "k.forall"}
 
 
 def name_of(label: str, size: str) -> str:
