@@ -11,7 +11,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
+
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", ROOT / "python" / "docs" / "performance.md")
@@ -29,7 +29,7 @@ def name_of(label: str, size: str) -> str:
     return " / ".join(side + joint + size for side in label.split(" / ")) if size else label
 
 
-def corrected(line: str, columns: list[str], rows: dict[str, dict[str, Any]]) -> str:
+def corrected(line: str, columns: list[str], rows: dict[str, dict]) -> str:
     """Return a table's row with the figures of the result files. Raises KeyError for a name that they do not have."""
     cells = cells_of(line)
     for i, column in enumerate(columns):
