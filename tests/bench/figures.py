@@ -12,7 +12,6 @@ import re
 import sys
 from pathlib import Path
 
-
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", ROOT / "python" / "docs" / "performance.md")
 RUNS = {"first": "bench-gpu.json", "second": "bench-gpu-again.json"}
