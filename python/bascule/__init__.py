@@ -112,12 +112,12 @@ __all__ = [
 ]
 __all__ += _errors.__all__
 
-# The types of results, which users do not name.
+# Types of results. Users need not name them, so the package does not export them.
 del CacheStatistics, GraphUpdate, KernelAttributes, Occupancy, RawBytes, RawPointer  # noqa: F821 - of the star
 
 _environment.check()
 
-# Imported when they are used: what they import takes as long as the rest of Bascule.
+# Modules that are imported at first use: their imports take as long as the rest of Bascule.
 _LAZY = {
     "_benchmark": ("BenchmarkResult", "benchmark"),
     "_explain": ("ArgumentExplanation", "Explanation"),

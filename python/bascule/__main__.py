@@ -13,20 +13,20 @@ from bascule._command import parser as _parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit status. Arguments are those of the process unless they are given."""
+    """Run one command and return its exit status. `arguments` defaults to those of the process."""
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names and paths may have any character
     try:
         try:
             return _run(arguments)
-        finally:  # argparse prints help and wrong usage, and raises SystemExit
+        finally:  # argparse prints help and usage errors and then raises SystemExit
             sys.stdout.flush()
             sys.stderr.flush()
     except BrokenPipeError:
         _discard_unwritten()
         return 128 + signal.SIGPIPE
-    except OSError as error:  # a full disk; _run has reported the others
+    except OSError as error:  # such as a full disk; _run has reported other errors
         _discard_unwritten()
         return _fail(error, 1)
     except KeyboardInterrupt:
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _replace_closed_streams() -> None:
-    """Open /dev/null where the process began without stdout or stderr (`>&-`): Python has None there."""
+    """Open /dev/null for a stdout or stderr that was closed at the start (`>&-`), which Python represents by None."""
     if sys.stdout is None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if sys.stderr is None:
@@ -42,7 +42,7 @@ def _replace_closed_streams() -> None:
 
 
 def _discard_unwritten() -> None:
-    """Lead a stream that cannot be written to /dev/null: the interpreter flushes it at its end, and would complain."""
+    """Redirect a stream that cannot be written to /dev/null, so that the interpreter's flush at exit does not fail."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -68,10 +68,10 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _fail(error: BaseException, status: int) -> int:
     try:
-        sys.stdout.flush()  # what was printed comes first
+        sys.stdout.flush()  # printed output comes before the error
     except OSError:
         _discard_unwritten()
-    # Of a fault the emulated device's report is enough: there is one launch, and the process ends.
+    # For a fault, print only the emulated device's report: there was one launch, and the process ends.
     text = f"error: {getattr(error, 'report', '') or _message(error)}"
     if isinstance(error, bascule.CompileError) and "include_paths" in text:
         text += "\nOn the command line include_paths is -I DIRECTORY."

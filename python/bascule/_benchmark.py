@@ -9,11 +9,11 @@ from bascule import _bascule, _errors
 
 @dataclass(frozen=True, repr=False)
 class BenchmarkResult:
-    """What `bascule.benchmark` measured; `str` of it is a line to read. Times are in milliseconds.
+    """The result of `bascule.benchmark`; `str` gives it in one line. Times are in milliseconds.
 
     kernel : the function that the arguments chose.
     device : where it ran. emulated : whether that is the emulated device, whose times say nothing about a GPU.
-    times : of each launch, in order. bytes, flops : of one launch, as they were given; None where they were not.
+    times : the time of each launch, in order. bytes, flops : bytes and operations of one launch, as passed, or None.
     """
 
     kernel: str
@@ -25,7 +25,7 @@ class BenchmarkResult:
 
     @property
     def median(self) -> float:
-        """The middle one of the times."""
+        """The median of the times."""
         return statistics.median(self.times)
 
     @property
@@ -48,12 +48,12 @@ class BenchmarkResult:
 
     @property
     def gigabytes_per_second(self) -> float | None:
-        """Of the median time; None where `bytes` was not given."""
+        """Bandwidth at the median time, in GB/s; None if `bytes` was not given."""
         return self._rate(self.bytes)
 
     @property
     def gigaflops(self) -> float | None:
-        """Gigaflops per second, of the median time; None where `flops` was not given."""
+        """Arithmetic rate at the median time, in GFLOP/s; None if `flops` was not given."""
         return self._rate(self.flops)
 
     def _rate(self, amount: float | None) -> float | None:
@@ -94,9 +94,9 @@ def benchmark(
 ) -> BenchmarkResult:
     """Measure how long a kernel takes on the device, with an event before and one after each launch.
 
-    The launches go to the stream that they would go to anyway (`explain` says which one), one behind the other, and the
-    host waits once, at the end. What the host takes to launch is not measured, unless the kernel is shorter than that.
-    Arrays that the kernel writes are written by each launch. Caches of the device are as the launch before left them.
+    The launches are on the stream that a launch would be on anyway (`explain` says which), one after the other, and the
+    host waits once, at the end. The host's time for a launch is not measured, unless the kernel takes less time than
+    it. Every launch writes the kernel's output arrays. The device's caches are as the previous launch left them.
 
     Parameters
     ----------
@@ -105,11 +105,11 @@ def benchmark(
     *arguments, **keywords
         The kernel's arguments, as for a launch.
     warm_up : int
-        Launches before the first one that is measured, at least 1: it compiles and loads the kernel.
+        Launches before the first measured one; at least 1, because the first compiles and loads the kernel.
     repeat : int
-        Launches that are measured, at least 1.
+        Number of measured launches; at least 1.
     bytes, flops : float, optional
-        What one launch moves and computes; the result then has GB/s and GFLOP/s.
+        Bytes moved and floating-point operations done by one launch; the result then has GB/s and GFLOP/s.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Archives of compiled programs: a line that says what it is, a compressed tar, and an HMAC-SHA256 of both."""
+"""Archives of compiled programs: a header line, a compressed tar file, and an HMAC-SHA256 of both."""
 
 import hashlib
 import hmac
@@ -19,7 +19,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def export(path: str | os.PathLike[str], key: bytes, names: Iterable[str]) -> int:
-    """Write the entries of these names; returns how many were still there."""
+    """Write the entries with these names and return how many still existed."""
     signature = _new_signature(key)
     exported = 0
     with replacing(path) as file:
@@ -39,10 +39,10 @@ def export(path: str | os.PathLike[str], key: bytes, names: Iterable[str]) -> in
 
 
 def import_(path: str | os.PathLike[str], key: bytes) -> int:
-    """Place the entries of an archive; returns how many are new here."""
+    """Add the entries of an archive to the cache and return how many were new."""
     signature = _new_signature(key)
     with open(path, "rb") as file, tempfile.TemporaryFile() as verified:
-        # What is parsed below is the copy: who can write to the file may change it after this check.
+        # Parse the verified copy, because the file itself may be changed after this check.
         _copy_signed(file, verified, signature, path)
         for name, entry in _entries(verified, path):
             if wrong := _bascule._cache_problem(entry):
@@ -70,7 +70,7 @@ def _new_signature(key: bytes) -> hmac.HMAC:
 
 
 class _SigningWriter(io.RawIOBase):
-    """Writes to a file and to its signature."""
+    """Writes to a file and adds the same bytes to its signature."""
 
     def __init__(self, file: IO[bytes], signature: hmac.HMAC) -> None:
         self._file = file
@@ -82,7 +82,7 @@ class _SigningWriter(io.RawIOBase):
 
 
 def _copy_signed(file: IO[bytes], copy: IO[bytes], signature: hmac.HMAC, path: str | os.PathLike[str]) -> None:
-    """Copies the tar of an archive if its signature is right."""
+    """Copy the tar file of an archive, and check the signature."""
     rest = os.fstat(file.fileno()).st_size - len(_HEAD) - _SIGNATURE_BYTES
     head = file.read(len(_HEAD))
     if head != _HEAD or rest < 0:
@@ -108,7 +108,7 @@ def _entries(archive: IO[bytes], path: str | os.PathLike[str]) -> Iterator[tuple
                 content = members.extractfile(member)
                 if content is not None:
                     yield member.name, content.read()
-    except Exception as error:  # tarfile does not say what it raises for odd members
+    except Exception as error:  # tarfile does not document what it raises for malformed members
         raise _errors.CacheError(
             f"{os.fspath(path)} has the right signature, but its contents cannot be read: {error}. "
             "Nothing was imported."

@@ -1,6 +1,6 @@
-"""What a call with wrong arguments says: the function, the argument, what it takes and what it got.
+"""Error messages for calls with wrong arguments: the function, the argument, its accepted types and the passed value.
 
-The stub of the extension module is the table of its functions' parameters.
+The parameters are read from the extension module's stub file.
 """
 
 import ast
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from bascule import _errors
 
-# By the name of an annotation: in words, and whether a value is one. Names that are not here are classes of Bascule.
+# Maps the name of an annotation to its wording in messages and a test for values. Other names are classes of Bascule.
 _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "bool": ("True or False", lambda value: isinstance(value, bool)),
     "str": ("a str", lambda value: isinstance(value, str)),
@@ -32,7 +32,7 @@ _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 class _Parameter(NamedTuple):
     name: str
-    types: tuple[str, ...]  # of the annotation, without what is in brackets; none where anything goes
+    types: tuple[str, ...]  # from the annotation, without type arguments; empty if any type is accepted
     has_default: bool
     by_name_only: bool
 
@@ -48,7 +48,7 @@ class _Parameter(NamedTuple):
 
 
 def describe(name: str, positional: list[Any], named: dict[str, Any]) -> _errors.ArgumentTypeError:
-    """The error for a call of the function with this qualified name. Called by the extension module."""
+    """Return the error for a wrong call of the function with this qualified name. Called by the extension module."""
     owner, _, method = name.rpartition(".")
     if owner:
         positional = positional[1:]
@@ -63,7 +63,7 @@ def describe(name: str, positional: list[Any], named: dict[str, Any]) -> _errors
 
 
 def signature(name: str) -> inspect.Signature:
-    """What `inspect.signature` says of the function with this qualified name. Called by the extension module."""
+    """Return the `inspect.Signature` of the function with this qualified name. Called by the extension module."""
     found = _functions().get(name)
     if found is None:
         raise AttributeError("__signature__")
@@ -97,7 +97,7 @@ def _source_of(annotation: ast.expr | None) -> Any:
 
 
 def _problem(parameters: list[_Parameter], positional: list[Any], named: dict[str, Any]) -> tuple[str, str]:
-    """What is wrong, and with which argument."""
+    """Return what is wrong, and the name of the argument."""
     taken = [parameter for parameter in parameters if not parameter.name.startswith("*")]
     names = [parameter.name for parameter in taken]
     if not any(parameter.name.startswith("**") for parameter in parameters):
@@ -125,7 +125,7 @@ def _problem(parameters: list[_Parameter], positional: list[Any], named: dict[st
 
 
 def _shown(value: object) -> str:
-    """The value, if that is short and safe; its type in any case."""
+    """Return the value's type, and its repr if that is short and safe."""
     kind = type(value).__name__
     if value is None or isinstance(value, bool):
         return repr(value)
@@ -146,7 +146,7 @@ def _written(parameters: list[_Parameter]) -> Iterator[str]:
 
 @functools.cache
 def _table() -> dict[str, list[_Parameter]]:
-    """The parameters by the qualified names of functions; of those with several signatures without the types."""
+    """Map qualified names of functions to their parameters; the types are omitted if there are several signatures."""
     table: dict[str, list[_Parameter]] = {}
     for name, function in _written_functions():
         parameters = list(_parameters(function.args))["." in name :]
@@ -156,11 +156,11 @@ def _table() -> dict[str, list[_Parameter]]:
 
 @functools.cache
 def _functions() -> dict[str, ast.FunctionDef]:
-    return dict(reversed(list(_written_functions())))  # of several signatures the first
+    return dict(reversed(list(_written_functions())))  # keeps the first of several signatures
 
 
 def _written_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Those of the stub, by their qualified names."""
+    """Yield the functions of the stub file with their qualified names."""
     stub = ast.parse(Path(__file__).with_name("_bascule.pyi").read_text(encoding="utf-8"))
     for owner in stub.body:
         members = owner.body if isinstance(owner, ast.ClassDef) else [owner]
@@ -187,7 +187,7 @@ def _types(parameter: ast.arg) -> tuple[str, ...]:
 
 
 def _names(annotation: ast.expr | None) -> Iterator[str]:
-    """Of the types in `int | Sequence[int]`."""
+    """Yield the names of the types in a union: "int" and "Sequence" for `int | Sequence[int]`."""
     if isinstance(annotation, ast.BinOp):
         yield from _names(annotation.left)
         yield from _names(annotation.right)

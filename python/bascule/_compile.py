@@ -1,4 +1,4 @@
-"""`bascule.compile`: CUDA C++ text to a Module."""
+"""`bascule.compile`: makes a Module of CUDA C++ text."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from typing import Any
 from bascule import _bascule, _errors, _places, _remembered
 from bascule._remembered import modules, with_options
 
-# The modules and launch rules of a program that `bascule precompile` imports; they are not compiled then.
+# A list while `bascule precompile` imports a program: modules and launch rules are added to it and not compiled.
 collected: list[Any] | None = None
 
 _FILES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
@@ -38,15 +38,15 @@ def compile(
         A file of CUDA C++; its directory is searched first for quoted includes.
     name_expressions : list of str, optional
         Instances of templates, like `"scale<float>"`, that are compiled in the same run, into the module's image.
-        Launches whose arguments mean one of them find it without a compile; other instances are compiled when a launch
-        needs them, or by `Module.instantiate`. Variables that are named, as `"table<float>"`, are in the image whether
-        a kernel uses them or not; `"&table<float>"` where a header declares it. All kernels of a module use one set of
-        variables, named or not.
+        Launches whose arguments select one of them need no further compile; other instances are compiled when a launch
+        needs them, or by `Module.instantiate`. Variables can be named too, like `"table<float>"`, or `"&table<float>"`
+        if a header declares it; they are then in the image even if no kernel uses them. All kernels of a module use
+        one set of variables, named or not.
 
     Returns
     -------
     Module
-        The same text with the same options is compiled once per process.
+        A text is compiled once per process for the same options.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def compile(
         NVRTC issued a warning: once per process and text, at the line in your file.
     """
     if file is None and not name_expressions and not others:
-        try:  # a text alone was looked up before this function is called
+        try:  # a text without options was looked up before this function was called
             return with_options[source, id(options)][0]
         except (KeyError, TypeError):
             pass
@@ -102,7 +102,7 @@ def compile(
         raise _compiled_already(repr(text))
     module = module_at(_places.place_of(text, sys._getframe(1)), text, options, name_expressions)
     _compile_module(module)
-    # A dict or a list may be another one by the next call.
+    # A dict or a list is not remembered, because the caller may change it before the next call.
     if (
         type(source) is str
         and not name_expressions
@@ -113,7 +113,7 @@ def compile(
 
 
 def _compiled_already(what: str, subject: str = "") -> _errors.ArgumentValueError:
-    """The error for PTX and machine code."""
+    """Return the error for PTX and machine code."""
     subject = subject or f"{what} is a file of"
     return _errors.ArgumentValueError(
         f"bascule.compile takes CUDA C++, and {subject} compiled code: bascule.load_module({what})"
@@ -135,13 +135,13 @@ def module_at(
     make: Callable[..., _bascule.Module] = _bascule._make_module,
     directory: str = "",
 ) -> _bascule.Module:
-    """The module of a text whose place is known; not compiled."""
+    """Return the module, not compiled, of a text whose place is known."""
     return make(source, *place, directory, _checked(options), tuple(name_expressions))
 
 
 def checked_name_expressions(given: Iterable[str] | None) -> tuple[str, ...]:
-    """The elements of `name_expressions`, unless they are something else than str."""
-    if given is None:  # as CuPy's RawModule has it by default
+    """Return `name_expressions` as a tuple. Raises ArgumentError unless all elements are valid str."""
+    if given is None:  # the default of CuPy's RawModule
         return ()
     listed = tuple(given) if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else (given,)
     if isinstance(given, str) or not all(isinstance(each, str) for each in listed):

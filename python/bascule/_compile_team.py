@@ -18,25 +18,25 @@ from bascule import _bascule, _errors, cache, config
 
 
 class Program(NamedTuple):
-    """What a worker compiles: a module's own image, or one of its kernels."""
+    """A job for a worker: a module's own image, or one of its kernels."""
 
     title: str
     recipe: tuple[Any, ...]
     reference: tuple[Any, ...] | None
 
 
-# Of a program: its origin, milliseconds in NVRTC, what the cache warned of, and why it failed.
+# The result of a job: the program's origin, milliseconds in NVRTC, the cache's warnings, and the error if it failed.
 Outcome = tuple[str, float, list[str], Exception | None]
 
 
 class Event(NamedTuple):
-    """A program that is done."""
+    """Reports one finished program."""
 
     title: str  # such as 'scale<float>', or the names of a module's kernels
     origin: str  # 'compiled', or 'disk' if it was there before; empty if it failed
-    milliseconds: float  # in NVRTC, when it was compiled
-    error: Exception | None  # why it failed
-    done: int  # how many programs are done, this one too
+    milliseconds: float  # time in NVRTC when the program was compiled
+    error: Exception | None  # None if it did not fail
+    done: int  # number of finished programs, including this one
     total: int
 
 
@@ -47,10 +47,10 @@ def compile_programs(
     progress: bool = True,
     on_event: Callable[[Event], None] | None = None,
 ) -> list[Event]:
-    """Compile all programs into the cache on disk; what fails is in the events.
+    """Compile all programs into the cache on disk. Errors are in the returned events.
 
-    There are as many workers as processors by default. `on_event` is called in this thread when a program is done;
-    Ctrl-C, or an exception of it, ends all workers.
+    The default number of workers is the number of processors. `on_event` is called in this thread when a program is
+    done. Ctrl-C, or an exception that `on_event` raises, ends all workers.
     """
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int)):
         raise _errors.ArgumentTypeError(f"`workers` is a number of processes, got {type(workers).__name__}")
@@ -109,7 +109,7 @@ def require_cache() -> None:
 
 
 class _Worker:
-    """One process at a time, started when there is something to compile, and again when it died."""
+    """Runs one process at a time: starts it at the first program, and again if it died."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -119,7 +119,7 @@ class _Worker:
         self._ended = False
 
     def compile(self, program: Program) -> Outcome:
-        """Raises what is wrong with the processes; what the program raised is in the outcome."""
+        """Compile a program. Raises errors of the process; errors of the program are in the outcome."""
         process = self._running()
         assert process.stdin is not None
         assert self._results is not None
@@ -132,14 +132,14 @@ class _Worker:
         return outcome
 
     def end(self) -> None:
-        """Kill the process; no other one is started."""
+        """Kill the process and start no other one."""
         with self._lock:
             self._ended = True
             if self._process is not None:
                 self._process.kill()
 
     def wait(self) -> None:
-        """Until the process has ended; after `end`, and after the last `compile`."""
+        """Wait until the process has ended. Call `end` first, and no `compile` afterwards."""
         if self._process is not None:
             with contextlib.suppress(BrokenPipeError), self._process:
                 pass
@@ -173,7 +173,7 @@ class _Worker:
 
 
 def _start(output: IO[bytes]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    """The process, and the file that its results come from; what it prints goes to `output`."""
+    """Start a process whose output goes to `output`. Return it and the file from which its results are read."""
     if not sys.executable:
         raise _errors.CompileError(
             "sys.executable is empty, so no Python process can be started to compile: set it to the path of python."
@@ -194,7 +194,7 @@ def _start(output: IO[bytes]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
             stderr=output,
             env=environment,
             pass_fds=[writing],
-            start_new_session=True,  # Ctrl-C is for this process, which ends the others
+            start_new_session=True,  # so that Ctrl-C reaches only this process, which ends the others
         )
     except BaseException:
         os.close(reading)
@@ -202,14 +202,14 @@ def _start(output: IO[bytes]) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
     finally:
         os.close(writing)
     assert process.stdin is not None
-    with contextlib.suppress(OSError):  # it died: the first job says so
+    with contextlib.suppress(OSError):  # if the process has died, the first job reports it
         pickle.dump((config.nvrtc_library, config.include_paths), process.stdin)
     return process, os.fdopen(reading, "rb")
 
 
 @contextlib.contextmanager
 def _bar(total: int, wanted: bool) -> Iterator[Callable[[Event], None]]:
-    """A bar of rich; nothing without rich, and where no terminal or notebook shows it."""
+    """Show a progress bar of rich. Shows nothing without rich, or if stderr is neither a terminal nor a notebook."""
     try:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
@@ -231,7 +231,7 @@ def _bar(total: int, wanted: bool) -> Iterator[Callable[[Event], None]]:
         with bar:
             yield lambda event: bar.update(task, advance=1, last=event.title)
         return
-    # There rich's own display wants ipywidgets, and stops before its end.
+    # In Jupyter rich's own display needs ipywidgets and does not show the last update.
     from IPython.display import display
 
     shown: Any = display(bar.make_tasks_table(bar.tasks), display_id=True)  # type: ignore[no-untyped-call]

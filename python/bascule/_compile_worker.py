@@ -1,7 +1,7 @@
 """A process that compiles programs into the cache on disk: `python -m bascule._compile_worker DESCRIPTOR`.
 
-Reads pickled jobs from standard input until it ends, and writes a pickled result for each to the file of this number:
-sitecustomize and others may have printed to standard output before.
+Reads pickled jobs from standard input until its end, and writes a pickled result for each job to file descriptor
+DESCRIPTOR. Standard output is not used for results, because sitecustomize and others may print to it.
 """
 
 import os
@@ -15,7 +15,7 @@ from bascule import _bascule, _pickling
 
 
 def main() -> None:
-    """Serve the process that started this one."""
+    """Compile the jobs of the parent process until it closes standard input."""
     jobs = sys.stdin.buffer
     results = os.fdopen(int(sys.argv[1]), "wb")
     bascule.config.nvrtc_library, bascule.config.include_paths = pickle.load(jobs)
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def _compile(recipe: tuple[Any, ...], reference: tuple[Any, ...] | None) -> tuple[Any, ...]:
-    """An `Outcome` of `_compile_team`."""
+    """Compile one program and return an `Outcome` of `_compile_team`."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", bascule.CacheWarning)

@@ -1,4 +1,4 @@
-"""`bascule.kernel`: turns a CUDA C++ text and a Python launch rule into a function that launches the kernel."""
+"""`bascule.kernel`: makes a function that launches a kernel, from CUDA C++ text and a Python launch rule."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def kernel(
     source : str
         CUDA C++ with one `__global__` function, or with one named like the rule.
     options : CompileOptions, dict or list of str, optional
-        As `bascule.compile` takes it.
+        As for `bascule.compile`.
     name : str, optional
-        The kernel, if it is named differently from the rule.
+        Name of the kernel, if it differs from the rule's.
     name_expressions : list of str, optional
-        Instances of a template, like `"saxpy<float>"`, as `bascule.compile` takes them; `bascule precompile` compiles
-        these ahead, and any other instance is compiled when a launch needs it.
+        Instances of a template, like `"saxpy<float>"`, as for `bascule.compile`. `bascule precompile` compiles these
+        ahead; any other instance is compiled when a launch needs it.
 
     Examples
     --------
@@ -61,8 +61,8 @@ def kernel(
 class LaunchRule(Displayed):
     """A kernel with a launch rule; calling it launches. Created by `bascule.kernel`. Any thread may call it.
 
-    A rule with a name in a module is pickled by that name, like a function; others by their parts, which needs
-    cloudpickle. `copy.copy` returns the rule itself.
+    A rule that its module has under its own name is pickled by that name, like a function. Other rules are pickled by
+    value, which needs cloudpickle. `copy.copy` returns the rule itself.
     """
 
     __signature__ = _bascule._SignatureOfInstance()
@@ -78,7 +78,7 @@ class LaunchRule(Displayed):
     ) -> None:
         functools.update_wrapper(self, rule)
         if rule.__doc__ is None:
-            del self.__doc__  # the kernel's counts
+            del self.__doc__  # so that the kernel's documentation is used
         self._rule = rule
         import inspect
 
@@ -91,7 +91,7 @@ class LaunchRule(Displayed):
         self._make_module: Callable[..., _bascule.Module] = _bascule._make_module
         self._lock = threading.Lock()
         self._kernel: _bascule.Kernel | None = None
-        self._family: LaunchRule | None = None  # whose instance or overload this is
+        self._family: LaunchRule | None = None  # the rule that this is an instance or overload of
         if _compile.collected is not None:
             _compile.collected.append(self)
 
@@ -106,7 +106,7 @@ class LaunchRule(Displayed):
 
     @_bascule._public
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Launch with the geometry that the rule returns for these arguments."""
+        """Launch with the grid and block that the rule returns for these arguments."""
         kernel = self.kernel
         try:
             bound = self._rule_signature.bind(*args, **kwargs)
@@ -137,15 +137,15 @@ class LaunchRule(Displayed):
         return self.kernel[key]
 
     def prepare(self, *args: Any, **kwargs: Any) -> _bascule.Kernel:
-        """Compile and load now, as `Kernel.prepare` does; launch nothing."""
+        """Compile and load the kernel without launching it, as `Kernel.prepare` does."""
         return self.kernel.prepare(*args, **kwargs)
 
     def instantiate(self, *args: Any, **kwargs: Any) -> LaunchRule:
-        """The same rule for one instance of a template, which `Kernel.instantiate` finds."""
+        """Return this rule for one instance of a template; arguments as for `Kernel.instantiate`."""
         return _rule_of(self, self.kernel.instantiate(*args, **kwargs))
 
     def overload(self, parameter_types: str) -> LaunchRule:
-        """The same rule for one of several overloads, which `Kernel.overload` finds."""
+        """Return this rule for one of several overloads; arguments as for `Kernel.overload`."""
         return _rule_of(self, self.kernel.overload(parameter_types))
 
     def __copy__(self) -> LaunchRule:
@@ -155,20 +155,20 @@ class LaunchRule(Displayed):
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """A reference where the rule has a name in its module; else its parts."""
+        """Return a reference if the module has the rule under its name, otherwise the rule's parts."""
         if self._family is not None:
             return _rule_of, (self._family, self._kernel)
         if protocol < 4 and _find_rule(self.__module__, self.__qualname__) is self:
-            return str(self.__qualname__)  # older protocols have no names with dots
+            return str(self.__qualname__)  # protocols before 4 do not support dotted names
         parts = (self._pickled_function, self._source, self._name, self._options, self._sites, self._instances)
         return _unpickled_rule, parts
 
     @functools.cached_property
     def _pickled_function(self) -> Callable[..., Any]:
-        """The decorated function; under a name by which pickle finds it if the rule has one.
+        """The decorated function, with a qualified name by which pickle finds it if pickle can find the rule.
 
-        The function's own name is the rule's. Pickle finds the function itself as this attribute; cloudpickle, where it
-        pickles by value, takes the function with it.
+        The function's own name cannot be used, because it is the rule's. Pickle looks the function up as this attribute
+        of the rule. cloudpickle includes the function when it pickles by value.
         """
         function = self._rule
         if not isinstance(function, types.FunctionType) or _find_rule(self.__module__, self.__qualname__) is not self:
@@ -200,7 +200,7 @@ class LaunchRule(Displayed):
         return self._checked(self._choose(module))
 
     def _checked(self, found: _bascule.Kernel) -> _bascule.Kernel:
-        """The kernel, whose parameters must be the rule's."""
+        """Return the kernel. Raises ArgumentTypeError if its parameters differ from the rule's."""
         declared = [name for name, _ in found.parameters]
         rule = list(self._rule_signature.parameters)
         if len(rule) != len(declared):
@@ -208,7 +208,8 @@ class LaunchRule(Displayed):
                 f"the launch rule {self.__name__!r} takes {len(rule)} parameters ({', '.join(rule)}), but the kernel "
                 f"is {found.signature}; give the rule the same parameters"
             )
-        # A parameter without a name is called arg1, arg2, ...: kernels of macros have none that the compiler tells.
+        # A parameter without a name is called arg1, arg2, ...: the compiler does not report the names of kernels that
+        # macros make.
         unnamed = [f"arg{i}" for i in range(1, len(declared) + 1)]
         pairs = zip(rule, declared, unnamed, strict=True)
         different = [(r, d) for r, d, u in pairs if d not in (r, u)]
@@ -234,12 +235,12 @@ class LaunchRule(Displayed):
         return module[wanted]
 
     def _kernel_among(self, names: list[str]) -> str:
-        """The name of the rule's kernel, which may not be there."""
+        """Return the name of the rule's kernel; a kernel of that name may not exist."""
         return names[0] if self._name is None and len(names) == 1 else self._name or self.__name__
 
 
 def _rule_of(family: LaunchRule, kernel: _bascule.Kernel) -> LaunchRule:
-    """The rule for one kernel among its family's."""
+    """Return `family` for one of its instances or overloads."""
     rule = object.__new__(LaunchRule)
     rule.__dict__.update(family.__dict__)
     rule._kernel = rule._checked(kernel)
@@ -255,7 +256,7 @@ LaunchRule.__doc__ = _bascule._DocumentationOfInstance(LaunchRule.__doc__)
 def _unpickled_rule(
     function: Callable[..., Any], source: str, name: str | None, options: Any, sites: Any, instances: Any
 ) -> LaunchRule:
-    """The receiving process's own rule where its module has one; else a new one."""
+    """Return the rule of the receiving process's module if it is the same, otherwise a new one."""
     qualname, dot, last = function.__qualname__.rpartition(".")
     if dot and last == "_pickled_function":
         known = _find_rule(function.__module__, qualname)
@@ -270,7 +271,7 @@ def _unpickled_rule(
 
 
 def _find_rule(module: str, qualname: str) -> LaunchRule | None:
-    """What this name is in a module that is loaded, if that is a launch rule."""
+    """Return the launch rule with this name in a loaded module; None if there is none."""
     found: Any = sys.modules.get(module)
     for part in qualname.split("."):
         found = getattr(found, part, None)

@@ -10,14 +10,14 @@ def drawing() -> Any:
 
 
 class DisplayedAsHtml:
-    """Shown as HTML by notebooks."""
+    """Base of classes that notebooks show as HTML."""
 
     def _repr_html_(self) -> str:
         return str(drawing().html(self))
 
 
 class Displayed(DisplayedAsHtml):
-    """The same, and in lines by IPython."""
+    """Base of classes that notebooks show as HTML and IPython as text."""
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         drawing().pretty(self, printer, cycle)

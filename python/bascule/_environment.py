@@ -38,12 +38,12 @@ _VARIABLES = (
 
 
 def check() -> None:
-    """Warn of names that are probably misspelt. Values are checked where they are used, these only here."""
+    """Check the variables that the package reads at import, and warn of names that are probably misspelt."""
     try:
         _check_values()
     except _errors.ArgumentError as error:
         if Path(sys.argv[0]).name == "bascule" or sys.orig_argv[-len(sys.argv) - 1 :][:2] == ["-m", "bascule"]:
-            raise SystemExit(f"error: {error}") from None  # the command has not begun
+            raise SystemExit(f"error: {error}") from None  # the command line has no handler for errors yet
         raise
     for name in os.environ:
         if name.startswith("BASCULE_") and name not in _VARIABLES:

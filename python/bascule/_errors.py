@@ -1,4 +1,4 @@
-"""Exceptions and warnings. Each exception derives from `Error` and from the built-in that fits."""
+"""Exceptions and warnings. Each exception derives from `Error`, most from a matching built-in exception too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from bascule._bascule import Diagnostic
 
-# The classes that users name.
+# The classes that `bascule` exports.
 __all__ = [
     "ArgumentError",
     "CacheError",
@@ -92,7 +92,7 @@ class ArgumentNotImplementedError(ArgumentError, NotImplementedError):
 
 
 class CacheError(Error, RuntimeError):
-    """What was asked of the cache on disk cannot be done; compiling never raises this."""
+    """An operation on the cache on disk failed. Compiling never raises this."""
 
 
 class CompileError(Error, RuntimeError):
@@ -104,7 +104,7 @@ class CompileError(Error, RuntimeError):
     Attributes
     ----------
     diagnostics : list of Diagnostic
-        Every message of NVRTC, warnings too, with places in your own files: severity, number, file, line, column,
+        All messages of NVRTC, including warnings, with places in your own files: severity, number, file, line, column,
         message, notes, source_line.
     log : str
         NVRTC's log, with the lines of your text.
@@ -113,7 +113,7 @@ class CompileError(Error, RuntimeError):
     options : list of str
         The options that NVRTC was called with.
     architecture : str
-        Such as 'sm_90'.
+        The architecture that the text was compiled for, such as 'sm_90'.
     """
 
     diagnostics: Sequence[Diagnostic] = ()
@@ -143,12 +143,12 @@ class FileError(Error, OSError):
     Attributes
     ----------
     errno : int
-        Such as errno.EACCES.
+        The error number, such as errno.EACCES.
     filename : str
         The path as it was given.
     """
 
-    __str__ = Exception.__str__  # OSError would compose its own
+    __str__ = Exception.__str__  # OSError would build its own message
 
     def __reduce__(self) -> tuple[type[FileError], tuple[object, ...], dict[str, object]]:
         return type(self), self.args, {**self.__dict__, "errno": self.errno, "filename": self.filename}
@@ -164,7 +164,7 @@ class LibraryError(Error, OSError):
     Attributes
     ----------
     library : str
-        Which library.
+        The library that was looked for.
     paths_tried : list of str
         Every path tried, in order.
     loader_message : str
@@ -182,18 +182,18 @@ class CudaError(Error, RuntimeError):
     Attributes
     ----------
     code : int
-        The CUresult.
+        The CUresult value.
     code_name : str
         Its name, such as 'CUDA_ERROR_ILLEGAL_ADDRESS'.
     call : str
         The driver function that failed.
     doing : str
-        The operation it was part of.
+        The operation that the call was part of.
     report : str
         The emulated device's report of the fault; empty on a GPU.
     launch : str
-        After a fault that destroyed the context: the launch that caused it, on a GPU the most likely one, and the line
-        that launched.
+        After a fault that destroyed the context: the launch that caused it (on a GPU the most likely one), and the line
+        of code that launched it.
     """
 
     code: int
@@ -239,7 +239,7 @@ class CompileWarning(UserWarning):
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Issue a warning at the innermost line that is not the package's own, nor IPython's, which runs a cell's magic."""
+    """Issue a warning at the innermost line outside of this package and of IPython, which runs a cell's magic."""
     package = os.path.join(os.path.dirname(__file__), "")
 
     def is_users(frame: FrameType) -> bool:
@@ -262,7 +262,7 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def issue_warnings(diagnostics: Sequence[Diagnostic]) -> None:
-    """Called by the extension module after the image is stored."""
+    """Issue the warnings of a compile. The extension module calls this after it has stored the image."""
     for diagnostic in diagnostics:
         text = diagnostic.message
         if diagnostic.number:
@@ -270,21 +270,21 @@ def issue_warnings(diagnostics: Sequence[Diagnostic]) -> None:
             text += f' [{diagnostic.number}; extra=["-diag-suppress={digits}"] silences it]'
         line = diagnostic.line or 1
         if diagnostic.source_line and not linecache.getline(diagnostic.file, line):
-            text += f"\n  {diagnostic.source_line.strip()}"  # the warning's own display cannot show it
+            text += f"\n  {diagnostic.source_line.strip()}"  # Python cannot find the line when it prints the warning
         warning = CompileWarning(text)
         warning.diagnostic = diagnostic
         warnings.warn_explicit(warning, CompileWarning, diagnostic.file, line)
 
 
 class UnorderedProducerWarning(UserWarning):
-    """Arrays of this type name no stream, and none is known for them. Issued once per type."""
+    """Arrays of this type do not name a stream, and their library's stream is not known. Issued once per type."""
 
 
 class CacheWarning(UserWarning):
     """Compiled programs cannot be kept on disk and are compiled again in every process. Issued once per process."""
 
 
-# The others, under the names that tracebacks and pickles have.
+# All classes, under the names that tracebacks and pickles use.
 NAMED_IN_TRACEBACKS = {
     name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Error | Warning)
 }

@@ -1,4 +1,4 @@
-"""What a launch would do: the result of `kernel[grid, block].explain(...)`."""
+"""The result of `kernel[grid, block].explain(...)`, which says what a launch would do."""
 
 from dataclasses import dataclass
 from math import prod
@@ -14,7 +14,7 @@ _CHOICES = {
     "default": "the device's default stream: none was given, none is current, and the arrays do not name one stream",
 }
 
-# By how the stream of an array is known: what is said of the stream, and what where there is none.
+# For each way in which an array's stream is known: the text if there is a stream, and the text if there is none.
 _SOURCES = {
     "bound": ("the stream it is bound to", ""),
     "interface": (
@@ -48,9 +48,9 @@ class ArgumentExplanation:
     """One argument of an explained launch.
 
     index, name, declared : the parameter's position from 0, its name and its C++ type.
-    value : the argument's type and value. place : the memory that an array is in; None for other values.
-    stream : the stream that an array is ordered with, or None. order : a sentence on how that stream is known and what
-    it means for the launch; empty for values.
+    value : the argument's type and value. place : the memory of an array; None for other values.
+    stream : the stream that an array is ordered with, or None. order : a sentence that says how that stream is known
+    and what it means for the launch; empty for other values.
     """
 
     index: int
@@ -64,15 +64,15 @@ class ArgumentExplanation:
 
 @dataclass(frozen=True, repr=False)
 class Explanation(DisplayedAsHtml):
-    """What a launch would do. `str` gives a readable text; notebooks draw the streams and show a table.
+    """Describes what a launch would do. `str` gives a readable text; notebooks draw the streams and show a table.
 
     kernel, signature : the function that the arguments select.
-    device : where it would run. stream : the launch stream. choice : why it is that stream.
+    device : where the kernel would run. stream : the launch stream. choice : why that stream was chosen.
     grid, block : in blocks and threads; None where no grid was given. shared_bytes : dynamic shared memory per block.
     work : the extents passed to `forall`; empty otherwise.
     arguments : a tuple of ArgumentExplanation.
-    waits : the streams that the launch waits for and that then wait for it, each with the index of the first argument
-    that names it.
+    waits : the streams that the launch waits for and that then wait for the launch, each with the index of the first
+    argument that names it.
     """
 
     kernel: str
@@ -86,7 +86,7 @@ class Explanation(DisplayedAsHtml):
     work: tuple[int, ...]
     arguments: tuple[ArgumentExplanation, ...]
     waits: tuple[tuple[str, int], ...]
-    _stream: Stream  # the same as `stream`, for bascule.benchmark
+    _stream: Stream  # the object for `stream`, for bascule.benchmark
 
     def __str__(self) -> str:
         facts = [f"  {name}: {text}" for name, text in self._facts().items()]
@@ -100,7 +100,7 @@ class Explanation(DisplayedAsHtml):
     __repr__ = __str__
 
     def _facts(self) -> dict[str, str]:
-        """What is said of the launch; the arguments stand between the first two and the others."""
+        """Return facts about the launch. `str` puts the arguments after the first two."""
         before, after = "nothing is waited for", "nothing waits"
         if self.waits:
             before = "; ".join(
@@ -133,7 +133,7 @@ def _sentence(order: dict[str, Any]) -> str:
 
 
 def explanation(*, arguments: list[dict[str, Any]], waits: list[tuple[str, int]], **facts: Any) -> Explanation:
-    """Called by the extension module."""
+    """Make an Explanation. Called by the extension module."""
     for argument in arguments:
         order = argument["order"]
         argument |= {"stream": order["stream"], "order": _sentence(order)} if order else {"stream": None, "order": ""}

@@ -1,9 +1,9 @@
-"""Functions of other libraries whose code Bascule knows to the letter.
+"""Recognises functions of numba-cuda by a digest of their source text.
 
-Numba's arrays describe themselves by a property that is written in Python. Reading it takes longer than the rest of a
-launch. Where its code is known, a launch reads what it would read instead (bindings/exchange/numba_arrays). It is known
-by the digest of its text, and only where compiling that text gives the code object that is there: what a library, a
-program or a debugger has replaced is not known, and then the property is called as ever.
+Numba's `__cuda_array_interface__` is a property written in Python, and reading it takes longer than the rest of a
+launch. If the property's code is recognised, a launch reads the same attributes directly instead
+(bindings/exchange/numba_arrays). A function is recognised if the digest of its text is in the table and compiling that
+text gives the function's code object. If a library, a program or a debugger has replaced it, the property is called.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ import textwrap
 from types import CodeType, FunctionType
 from typing import Any, Literal
 
-# SHA-256 of the text, as far as it tells them apart; the releases of numba-cuda that have it.
+# The first 12 digits of the SHA-256 of each function's text. Comments name the releases of numba-cuda that have it.
 _KNOWN = {
     "DeviceNDArrayBase.__cuda_array_interface__": {"4dea8d4309f9"},  # 0.21 to 0.30
     "DeviceNDArrayBase.device_ctypes_pointer": {"7f7bc74580f7"},  # 0.21 to 0.30
@@ -23,7 +23,7 @@ _KNOWN = {
 
 
 def _code_of(text: str, function: FunctionType) -> CodeType | None:
-    """What Python makes of the text of a method, in the place where it stands."""
+    """Compile the text of a method at its own file and line, and return the method's code object."""
     first = function.__code__.co_firstlineno
     made = compile("\n" * (first - 2) + "class _:\n" + text, function.__code__.co_filename, "exec", dont_inherit=True)
     body = next((each for each in made.co_consts if isinstance(each, CodeType)), None)
@@ -43,24 +43,24 @@ def _is_known(function: object) -> bool:
         text = inspect.getsource(function)
         digest = hashlib.sha256(textwrap.dedent(text).encode(), usedforsecurity=False).hexdigest()
         return digest[:12] in known and _code_of(text, function) == function.__code__
-    except (OSError, TypeError, ValueError, SyntaxError):  # no text, or another one than was compiled
+    except (OSError, TypeError, ValueError, SyntaxError):  # the text is missing, or is not what was compiled
         return False
 
 
 def _getter(cls: type, name: str) -> object:
-    """The function of a property of the class."""
+    """Return the getter of a property of the class; None if it is not a property."""
     found = inspect.getattr_static(cls, name, None)
     return found.fget if type(found) is property else None
 
 
 def known_functions(cls: type) -> tuple[Literal["array", "pointer", "stream"], tuple[Any, ...]] | None:
-    """What a class of Numba is to a launch, and the functions that are known of it; None for all others."""
+    """Return the kind of a Numba class and its recognised functions; None for all other classes."""
     described = _getter(cls, "__cuda_array_interface__")
     pointer = _getter(cls, "device_ctypes_pointer")
     if _is_known(described) and _is_known(pointer):
         return "array", (described, pointer)
     if _is_known(pointer):
-        # The number that either text makes of an address has 64 bits, and is the address.
+        # Both texts return the address as an integer of 64 bits, if c_size_t is ctypes' own.
         number = pointer.__globals__.get("c_size_t")  # type: ignore[attr-defined]
         if number is ctypes.c_size_t or "c_size_t" not in pointer.__code__.co_names:  # type: ignore[attr-defined]
             return "pointer", (pointer,)

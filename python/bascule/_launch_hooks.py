@@ -9,13 +9,13 @@ from bascule import _bascule, _errors
 
 
 class LaunchRecord(NamedTuple):
-    """One launch, as its hooks see it.
+    """Describes one launch for its hooks.
 
-    kernel : the function's name, with its template arguments. signature : with its parameters, as C++ writes it.
-    grid, block : in blocks and in threads. shared_bytes : dynamic shared memory of a block.
+    kernel : the function's name, with its template arguments. signature : its declaration in C++.
+    grid, block : in blocks and in threads. shared_bytes : dynamic shared memory per block.
     stream : a bascule.Stream that borrows the stream of the launch.
-    arguments : the names of the kernel's parameters. place : "train.py:12: kernel[8, 128](x)"; empty where it is not
-    known.
+    arguments : the names of the kernel's parameters. place : the launching line, such as
+    "train.py:12: kernel[8, 128](x)"; empty if it is not known.
     """
 
     kernel: str
@@ -35,7 +35,7 @@ class LaunchHook:
         self._number: int | None = number
 
     def remove(self) -> None:
-        """Launches that begin from now on do not call it. Removing it again does nothing. Any thread may call this."""
+        """Remove the hook from all launches that begin later. A second call does nothing. Any thread may call this."""
         number, self._number = self._number, None
         if number is not None:
             _bascule._remove_launch_hook(number)
@@ -59,24 +59,24 @@ def add_launch_hook(
     """Call functions for each launch of the process, on the thread that launches.
 
     All launches call them: `kernel[grid, block](...)`, bound launches, `forall`, launch rules, and launches that are
-    captured into a graph (when they are captured; not when the graph is launched). Kernels of Bascule itself, which
-    convert and fill arrays, do not, nor do launches that a hook makes. Several hooks are called in the order in which
-    they were added, after the launch in the opposite order. A launch without hooks costs nothing more.
+    captured into a graph (at the capture, not when the graph is launched). Bascule's own kernels, which convert and
+    fill arrays, do not call them, nor do launches that a hook makes. `before` functions are called in the order in
+    which the hooks were added, `after` functions in the reverse order. Launches cost nothing more without hooks.
 
     Parameters
     ----------
     before : callable, optional
-        Gets a LaunchRecord when all arguments were checked, before the launch's first operation. An exception refuses
-        the launch: nothing was issued, and the exception is raised by the launch.
+        Called with a LaunchRecord after all arguments were checked, before the launch's first operation. If it raises,
+        nothing is enqueued, and the launch raises the exception.
     after : callable, optional
-        Gets the LaunchRecord when the kernel and its waits are enqueued; the kernel may still run. An exception is
-        raised by the launch, whose work stays enqueued and ordered; the other hooks are called nevertheless. Not called
-        for a launch that failed.
+        Called with the LaunchRecord after the kernel and its waits were enqueued; the kernel may still run. If it
+        raises, the launch raises the exception; its work stays enqueued and ordered, and the other hooks are still
+        called. Not called for a launch that failed.
 
     Returns
     -------
     LaunchHook
-        `remove()` removes the hook, and so does the end of a `with` block.
+        `remove()` removes the hook, as does the end of a `with` block.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`bascule.load_module` and `bascule.link`: modules that are not one CUDA C++ text."""
+"""`bascule.load_module` and `bascule.link`: modules of compiled code, and of several texts."""
 
 import os
 import sys
@@ -18,35 +18,33 @@ def load_module(code: _Path | bytes | bytearray | memoryview, *, name: str | Non
     Parameters
     ----------
     code : path, str or bytes
-        A file's name, PTX as a str of several lines, or what such a file holds.
+        A file's name, PTX as a str of several lines, or the bytes of such a file.
     name : str, optional
-        What messages call it; the file's name unless it is given.
+        The name of the code in messages; the file's name by default.
 
     Returns
     -------
     Module
-        Its kernels are launched like any. They are found by the names that C++ has for them,
-        `module["ns::scale<float>"]`, of overloaded ones with the parameters, `module["add(float*, int)"]`, and by their
-        mangled names.
+        Its kernels are launched as usual. They are found by their C++ names, `module["ns::scale<float>"]` (overloads
+        with their parameters, `module["add(float*, int)"]`), and by their mangled names.
 
     Notes
     -----
-    The parameter types come from the mangled names. A kernel that is `extern "C"`, and a parameter of a type that the
-    name does not tell, are checked by size: a parameter of 8 bytes takes an array; for a number pass a NumPy scalar or
-    a ctypes number, whose type is what is passed. PTX tells `float` and `double` by itself. Variables of the code are
-    arrays of bytes: `module.get_global("table").view("f4")`.
+    The parameter types come from the mangled names. The parameters of `extern "C"` kernels, and those whose type the
+    mangled name does not describe, are checked by size. One of 8 bytes takes an array. For a number pass a NumPy scalar
+    or a ctypes number, which is passed with its own type; for `float` and `double` parameters of PTX a Python number is
+    enough. Variables are arrays of bytes: `module.get_global("table").view("f4")`.
 
-    LTO-IR becomes machine code by nvJitLink, where that is installed. The emulated device runs PTX, and LTO-IR by way
-    of it.
+    nvJitLink, which must be installed, compiles LTO-IR: to machine code for a GPU, to PTX for the emulated device.
 
     Raises
     ------
     CompileError
         The code cannot be read, or the driver refuses it.
     ArgumentValueError
-        It is code of another kind, or for another device.
+        The code is of another kind, or for another device.
     LibraryError
-        LTO-IR without nvJitLink.
+        The code is LTO-IR and nvJitLink is not installed.
     FileError
         The file cannot be read.
 
@@ -72,33 +70,33 @@ def link(
     parts: Sequence[Any],
     options: _bascule.CompileOptions | Mapping[str, Any] | Sequence[str] | None = None,
 ) -> _bascule.Module:
-    """Make one module of several texts: what one of them declares `extern`, another one defines.
+    """Link several texts into one module: a text can use functions and variables that another one defines.
 
     Parameters
     ----------
     parts : list of str, path, bytes or Module
-        CUDA C++ texts, and files of them; modules, of which the text, the options and the name expressions are taken;
-        PTX, cubins and LTO-IR, as `load_module` takes them.
+        CUDA C++ texts and files; modules, whose text, options and name expressions are used; PTX, cubins and LTO-IR, as
+        for `load_module`.
     options : CompileOptions, dict or list of str, optional
-        How the texts are compiled, as in `bascule.compile`; modules keep their own. -rdc=true is added.
+        Options for the texts, as for `bascule.compile`; modules keep their own. -rdc=true is added.
 
     Returns
     -------
     Module
-        With the kernels of all parts. The parts share one copy of each variable that one of them defines. Templates are
-        there as far as a part names their instances: `bascule.compile(text, name_expressions=[...])`.
+        A module with the kernels of all parts. There is one copy of each variable. Only those instances of templates
+        are in the module that a part names: `bascule.compile(text, name_expressions=[...])`.
 
     Notes
     -----
-    Each text is compiled as a program of its own, into the cache; the linked program is in the cache too, by what all
-    parts are. For a GPU nvJitLink links, where it is installed beside NVRTC, the driver elsewhere; the emulated device
-    links by itself.
+    Each text is compiled and cached as a program of its own. The linked program is cached too, by a key of all parts.
+    For a GPU nvJitLink links if it is installed next to NVRTC, otherwise the driver. The emulated device has its own
+    linker.
 
     Raises
     ------
     CompileError
-        NVRTC rejected a text; or two parts define a name, or none defines one that is used: the message names the
-        symbol and the texts.
+        NVRTC rejected a text, two parts define the same name, or no part defines a name that is used. The message names
+        the symbol and the texts.
     LibraryError, FileError, ArgumentTypeError, ArgumentValueError
         As for `compile` and `load_module`.
 
@@ -139,7 +137,7 @@ def _to_part(part: Any, frame: Any) -> Any:
 
 
 def _is_text(given: str) -> bool:
-    """Whether a str is a text, and not a file's name."""
+    """True if a str is a text and not a file's name."""
     return "\n" in given or "{" in given or ";" in given or not given.strip()
 
 
@@ -154,5 +152,5 @@ def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError):
-        _bascule._read_source(path)  # raises: FileError with the system's reason, or what is wrong with the name
+        _bascule._read_source(path)  # raises FileError with the system's reason, or an error about the name
         raise

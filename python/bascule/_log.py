@@ -1,7 +1,7 @@
-"""BASCULE_LOG: what was compiled and why, through Python's `logging`, on standard error.
+"""BASCULE_LOG: prints to standard error what was compiled and why, through Python's `logging`.
 
-Imported where the variable is set. Programs that configure `logging` themselves need neither: the loggers are
-"bascule.cache" and "bascule.jit".
+Imported only if the variable is set. Programs that configure `logging` themselves do not need the variable: they use
+the loggers "bascule.cache" and "bascule.jit".
 """
 
 import logging
@@ -24,6 +24,6 @@ def configure(level: str) -> None:
     logger.setLevel(_LEVELS[level])
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
-    # Handlers of the program's own get the messages too.
+    # If the program has configured handlers of its own, they print the messages and this one does not.
     handler.addFilter(lambda record: not logging.getLogger().handlers)
     logger.addHandler(handler)

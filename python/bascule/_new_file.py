@@ -1,4 +1,4 @@
-"""Files that appear under their names when they are complete."""
+"""Writes files that appear under their names only when they are complete."""
 
 import contextlib
 import os
@@ -9,9 +9,10 @@ from typing import IO
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A new file that takes the place of `path` when the block ends without an exception.
+    """Open a new file that replaces `path` when the block ends without an exception.
 
-    Nobody sees half of it. A link under either name, which another user may have put there, is not followed.
+    Other processes never see a part of it. Symbolic links that another user may have created under either name are not
+    followed.
     """
     unfinished = f"{os.fspath(path)}.{secrets.token_hex(8)}.tmp"
     try:

@@ -16,9 +16,9 @@ from bascule import _bascule, _errors, _options, _places, _terminal
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Add `%%cuda` to IPython or to a notebook; `%load_ext bascule` calls this.
+    """Add `%%cuda` to IPython or a notebook. `%load_ext bascule` calls this.
 
-    shell : the running InteractiveShell, which keeps the magic and the text of headers until it ends.
+    shell : the running InteractiveShell, which keeps the magic and the texts of headers until it ends.
 
     >>> %load_ext bascule
     """
@@ -26,13 +26,13 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Remove `%%cuda`; kernels of cells stay valid. `%unload_ext bascule` calls this."""
+    """Remove `%%cuda`. Kernels of cells stay valid. `%unload_ext bascule` calls this."""
     shell.magics_manager.magics["cell"].pop("cuda", None)
 
 
 @magics_class
 class CudaMagics(Magics):
-    """The magic, and the headers that cells have declared."""
+    """The `%%cuda` magic, and the headers that cells have declared."""
 
     shell: InteractiveShell
 
@@ -64,9 +64,9 @@ class CudaMagics(Magics):
     def cuda(self, line: str, cell: str) -> _bascule.Module | None:
         """Compile the cell as CUDA C++ and put its kernels into the namespace.
 
-        An unchanged cell is not compiled again, in this notebook or another one, nor after a restart of the kernel.
-        A changed cell makes new kernels; those that you kept of the old one stay valid. The cell's value is the
-        module, unless --name binds it.
+        An unchanged cell is not compiled again, in this notebook or another one, even after a restart of the kernel.
+        A changed cell makes new kernels; kernels of the old cell stay valid. The cell's value is the module, unless
+        --name binds it.
 
         Example::
 
@@ -97,7 +97,7 @@ class CudaMagics(Magics):
             raise UsageError(f"--header {name} takes no other options: it compiles nothing. Remove them from {line!r}.")
         if not name or name.startswith("/") or any(character in name for character in '"<>\\\n'):
             raise UsageError(f"--header takes a relative name without quotes, like shapes.cuh; got {name!r}.")
-        # A line for the magic's own, so that errors have the lines of the cell.
+        # An empty line replaces the magic's own line, so that errors name lines of the cell.
         self.headers[name] = "\n" * (self._first_line(cell) - 1) + cell
         print(f'{name}: cells find it by #include "{name}"')
 
@@ -120,7 +120,7 @@ class CudaMagics(Magics):
             raise UsageError(str(error)) from None
 
     def _headers_for(self, text: str) -> dict[str, str]:
-        """The headers that the text may include: a change of any other one compiles nothing again."""
+        """Return the headers that the text may include. A change of another header does not recompile the cell."""
         reached: dict[str, str] = {}
         texts = [text]
         while texts:
@@ -133,7 +133,7 @@ class CudaMagics(Magics):
         return dict(sorted(reached.items()))
 
     def _first_line(self, cell: str) -> int:
-        """The line of the cell, counted from 1, that the text begins in: behind the magic's own."""
+        """Return the line of the cell, counted from 1, where the text begins: after the magic's own line."""
         raw = str(self.shell.history_manager.input_hist_raw[-1]) if self.shell.history_manager else ""
         at = raw.rfind(cell.rstrip("\n")) if cell.strip() else -1
         return raw.count("\n", 0, at) + 1 if at > 0 else 2
@@ -159,7 +159,7 @@ def _parse(parser: MagicArgumentParser, line: str) -> argparse.Namespace:
 
 
 def _name_of_cell() -> str:
-    """Such as In[3], as tracebacks and faults have it."""
+    """Return the running cell's name, such as In[3], as in tracebacks and fault reports."""
     frame = sys._getframe(1)
     while frame.f_back is not None:
         frame = frame.f_back
@@ -177,6 +177,6 @@ def _summary(module: _bascule.Module, origin: str | None, seconds: float) -> str
 
 
 def _shorten_traceback(error: _errors.CompileError | KeyboardInterrupt) -> None:
-    """The message alone, in colour: the frames are those of the magic, and say nothing of the cell."""
+    """Make the traceback show only the message, in colour. The frames belong to the magic and not to the cell."""
     text = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
     error._render_traceback_ = lambda: _terminal.coloured(text).split("\n")  # type: ignore[method-assign, union-attr]

@@ -1,11 +1,11 @@
-"""What `options=` takes beside CompileOptions: a dict of its fields or NVRTC's flags. Keywords of other libraries."""
+"""Makes CompileOptions of a dict or of NVRTC's flags, and errors for keywords of other libraries."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from bascule import _bascule, _errors
 
-# NVRTC's flags to the fields that they set, and whether they are switches.
+# Maps NVRTC's flags to the fields that they set and whether they are switches.
 _FLAGS = _bascule._flags_of_options()
 
 # Keywords of CuPy's RawKernel and RawModule, PyCUDA's SourceModule, torch.cuda._compile_kernel and cuda.core's Program.
@@ -29,7 +29,7 @@ _ELSEWHERE = {
 
 
 def to_options(given: Any) -> _bascule.CompileOptions:
-    """CompileOptions from a dict or a list that a caller gave as `options`."""
+    """Return CompileOptions for a dict or a list that was passed as `options`."""
     if isinstance(given, dict):
         return _bascule.CompileOptions(**{str(name): value for name, value in given.items()})
     if isinstance(given, (list, tuple)):
@@ -46,7 +46,7 @@ def to_options(given: Any) -> _bascule.CompileOptions:
 
 
 def unexpected_keyword(name: str) -> _errors.ArgumentTypeError:
-    """The error for a keyword that `bascule.compile` does not have."""
+    """Return the error for a keyword that `bascule.compile` does not have."""
     elsewhere = [hint for names, hint in _ELSEWHERE.items() if name in names.split()]
     if elsewhere:
         hint = elsewhere[0]
@@ -58,7 +58,7 @@ def unexpected_keyword(name: str) -> _errors.ArgumentTypeError:
 
 
 def fields_of(flags: list[Any]) -> dict[str, Any]:
-    """The fields of CompileOptions that NVRTC's flags set."""
+    """Return the fields of CompileOptions that NVRTC's flags set."""
     for i, flag in enumerate(flags):
         if not isinstance(flag, str):
             raise _errors.ArgumentTypeError(
@@ -79,7 +79,7 @@ def fields_of(flags: list[Any]) -> dict[str, Any]:
 
 
 def _split(flag: str) -> tuple[str, str | None]:
-    """-DN=4 is -D with N=4, as are --define-macro=N=4, and -D N=4 in one."""
+    """Split a flag into name and value: -DN=4, `-D N=4` and --define-macro=N=4 have the value N=4."""
     if flag[:2] in ("-D", "-I") and flag not in _FLAGS:
         return flag[:2], flag[2:].removeprefix("=").lstrip()
     name, equals, value = flag.partition("=")
@@ -87,7 +87,7 @@ def _split(flag: str) -> tuple[str, str | None]:
 
 
 def _value_of(name: str, value: str | None, rest: Iterator[str]) -> str:
-    """The value of a flag, which may be the next element."""
+    """Return the value of a flag, which may be the next element of the list."""
     following = next(rest, None) if value is None else value
     if following is None:
         raise _errors.ArgumentValueError(f"options ends with {name!r}, which takes a value")
@@ -97,7 +97,7 @@ def _value_of(name: str, value: str | None, rest: Iterator[str]) -> str:
 def _set(fields: dict[str, Any], field: str, value: str) -> None:
     if field == "defines":
         macro, equals, text = value.partition("=")
-        # A macro that is defined as nothing: without a blank it would be 1, as after -DNAME.
+        # -DNAME= defines an empty macro. A blank keeps NVRTC from defining it as 1, as for -DNAME.
         fields.setdefault("defines", {})[macro] = (text or " ") if equals else None
     elif field == "include_paths":
         fields.setdefault("include_paths", []).append(value)

@@ -1,4 +1,4 @@
-"""Pickling: kernels, modules and launchers travel as text and options, and are found in the cache where they arrive.
+"""Pickles kernels, modules and launchers as text and options. The receiving process finds them in its cache.
 
 Imported when something is pickled or unpickled.
 """
@@ -22,7 +22,7 @@ _REFUSED = {
 
 
 def reduce(self: Any) -> Reduced:
-    """What `__reduce__` of the extension module's classes returns."""
+    """Implements `__reduce__` of the extension module's classes."""
     reducers = (_REDUCERS[each] for each in type(self).__mro__ if each in _REDUCERS)
     return next(reducers, _refuse)(self)
 
@@ -48,7 +48,7 @@ def _reduce_launcher(launcher: _bascule.Launcher) -> Reduced:
 
 
 def recipe(module: _bascule.Module) -> tuple[Any, ...]:
-    """The arguments of `shared_module`."""
+    """Return the arguments of `shared_module` for a module."""
     if not _bascule._is_one_text(module):
         raise _errors.ArgumentTypeError(
             "this module is not one CUDA C++ text, and cannot be pickled: call bascule.link or bascule.load_module in "
@@ -68,9 +68,9 @@ _modules: dict[tuple[Any, ...], _bascule.Module] = {}
 
 
 def shared_module(*recipe: Any) -> _bascule.Module:
-    """The process's module of this program, for all that is unpickled: what is loaded once serves all its kernels.
+    """Return this process's module for a program. All unpickled kernels of the program share it and its loaded code.
 
-    Another one when a header has changed since. Takes what `_bascule._make_module` takes.
+    Makes a new module if a header has changed. The arguments are those of `_bascule._make_module`.
     """
     module = _modules.get(recipe)
     if module is None or not _bascule._is_current(module):
@@ -81,7 +81,7 @@ def shared_module(*recipe: Any) -> _bascule.Module:
 
 
 def find_kernel(module: tuple[Any, ...], reference: tuple[Any, ...]) -> _bascule.Kernel:
-    """The kernel of an unpickled module; nothing is compiled before it is used."""
+    """Return a kernel of an unpickled module. It is compiled when it is used."""
     return _bascule._find_kernel(shared_module(*module), *reference)
 
 
@@ -93,7 +93,7 @@ def make_launcher(
     peer: bool,
     sync: bool,
 ) -> _bascule.Launcher:
-    """A launcher without a stream."""
+    """Return a launcher without a stream."""
     launcher = kernel.forall(work, shared_bytes=shared_bytes) if config is None else kernel[config]
     return launcher if sync and not peer else launcher.options(peer=peer, sync=sync)
 

@@ -1,4 +1,4 @@
-"""Finds the string literal of a CUDA C++ text, so that errors name the line of the Python file, not of the string."""
+"""Finds the string literal of a CUDA C++ text, so that errors name lines of the Python file."""
 
 import functools
 import itertools
@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 
 Site = tuple[str, int]  # file and line of a call
-Place = tuple[str, int]  # what messages call the text, and the number of its first line
+Place = tuple[str, int]  # the text's name in messages, and the number of its first line
 
-_DEPTH = 4  # helpers between the literal and the call
+_DEPTH = 4  # how many frames are searched for the literal
 _MOST_REMEMBERED = 1024
 
 _remembered: dict[tuple[str, str, int], Place] = {}
 
 
 def place_of(text: str, frame: FrameType) -> Place:
-    """The place of a text that the code of `frame` passes. After the first time a dict lookup."""
+    """Return the place of a text that the code of `frame` passes. Later calls are a dict lookup."""
     key = (text, frame.f_code.co_filename, frame.f_lineno)
     place = _remembered.get(key)
     if place is None:
@@ -29,7 +29,7 @@ def place_of(text: str, frame: FrameType) -> Place:
 
 
 def sites(frame: FrameType | None) -> tuple[Site, ...]:
-    """The call in `frame`, and those that led there."""
+    """Return the file and line of `frame` and of its callers."""
     found: list[Site] = []
     while frame is not None and len(found) < _DEPTH:
         found.append((frame.f_code.co_filename, frame.f_lineno))
@@ -38,7 +38,7 @@ def sites(frame: FrameType | None) -> tuple[Site, ...]:
 
 
 def find(text: str, calls: tuple[Site, ...]) -> Place:
-    """The literal's file and line; else a name with the line of the call that passed the text."""
+    """Return the literal's file and line, or a name with the line of the call if no literal is found."""
     for filename, line in calls:
         first_line = _first_line(text, filename, line)
         if first_line is not None:
@@ -51,13 +51,13 @@ def find(text: str, calls: tuple[Site, ...]) -> Place:
 
 def _lines(filename: str) -> list[str]:
     if filename in ("<string>", "<stdin>"):
-        return []  # `python -c`: one line of a shell
+        return []  # the text of `python -c` or of standard input
     linecache.checkcache(filename)
     return linecache.getlines(filename)
 
 
 def holds_one_tuple(code: CodeType, instruction: int) -> bool:
-    """Whether the expression `x[key]` that the code evaluates there has one tuple in parentheses as its key."""
+    """True if the expression `x[key]` at this instruction has one tuple in parentheses as its key."""
     line, end_line, column, end_column = next(itertools.islice(code.co_positions(), instruction // 2, None))
     if line is None or end_line is None or column is None or end_column is None:
         return False
@@ -90,7 +90,7 @@ def _first_line(text: str, filename: str, near: int) -> int | None:
 
 
 def _verbatim(text: str, content: str) -> Iterator[int]:
-    """Lines where the text stands between quotes as it is: raw strings, and those without escapes."""
+    """Yield the lines where the text appears unchanged between quotes: raw strings, and strings without escapes."""
     at = content.find(text)
     while at != -1:
         before = content[max(at - 200, 0) : at].rstrip(" \t\n\\")
@@ -101,13 +101,13 @@ def _verbatim(text: str, content: str) -> Iterator[int]:
 
 
 def _telling_line(text: str) -> str:
-    """A line that the file must hold if the text's literal is in it."""
+    """Return a line of the text that the file must contain if the literal is in it."""
     lines = [line.strip() for line in text.splitlines()]
     return next((line for line in lines if "__global__" in line), max(lines, key=len))
 
 
 def _evaluated(text: str, content: str) -> Iterator[int]:
-    """Lines of literals whose value is the text, also after dedent, cleandoc and strip."""
+    """Yield the lines of literals whose value is the text, possibly after dedent, cleandoc or strip."""
     telling = _telling_line(text)
     for value, first, last in _literals(content):
         if telling not in value:
@@ -116,9 +116,9 @@ def _evaluated(text: str, content: str) -> Iterator[int]:
         if newlines == rows or (newlines == rows + 1 and value.endswith("\n")):
             begin = first
         elif newlines == rows - 1 and content.split("\n")[first - 1].endswith("\\"):
-            begin = first + 1  # a backslash after the quotes
+            begin = first + 1  # a backslash follows the opening quotes
         else:
-            continue  # lines of the value are not lines of the file
+            continue  # the value's lines do not correspond to lines of the file
         for changed, dropped in _changes(value):
             at = changed.find(text)
             if at != -1 and changed.strip() == text.strip():
@@ -127,7 +127,7 @@ def _evaluated(text: str, content: str) -> Iterator[int]:
 
 
 def _changes(value: str) -> Iterator[tuple[str, int]]:
-    """What is commonly done to a literal, and how many lines that takes away before it."""
+    """Yield the value, and the results of dedent and cleandoc, each with the number of leading lines removed."""
     yield value, 0
     import inspect
     import textwrap
@@ -140,13 +140,13 @@ def _changes(value: str) -> Iterator[tuple[str, int]]:
 
 @functools.lru_cache(maxsize=8)
 def _literals(content: str) -> tuple[tuple[str, int, int], ...]:
-    """Value, first and last line of every string constant."""
+    """Return the value, first line and last line of each string constant."""
     import ast
 
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError):
-        return ()  # a notebook's cell with magics
+        return ()  # such as a notebook's cell with magics
     return tuple(
         (node.value, node.lineno, node.end_lineno or node.lineno)
         for node in ast.walk(tree)
@@ -155,11 +155,11 @@ def _literals(content: str) -> tuple[tuple[str, int, int], ...]:
 
 
 def display(filename: str) -> str:
-    """The file's name; for a notebook's cell its number, as IPython's own tracebacks have it."""
+    """Return the file's name, or for a notebook's cell its number, as in IPython's own tracebacks."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     try:
         name = shell.compile.format_code_name(filename)  # type: ignore[union-attr]
-    except AttributeError:  # no shell, or an old one
+    except AttributeError:  # there is no shell, or it is an old version
         name = None
     return os.fspath(filename) if name is None else str(name[1])

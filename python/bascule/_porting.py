@@ -1,6 +1,6 @@
-"""What names of CuPy, PyCUDA, Numba, PyTorch and NumPy are called here. Imported when one is missing."""
+"""Hints for names of CuPy, PyCUDA, Numba, PyTorch and NumPy. Imported when `bascule` has no such attribute."""
 
-# Names, and a sentence without its full stop.
+# Maps names to a sentence without its full stop.
 _SENTENCES = {
     "RawKernel RawModule SourceModule": "bascule.compile(text) compiles CUDA C++, and its kernels are attributes: "
     "bascule.compile(text).NAME",
@@ -51,7 +51,7 @@ _SENTENCES = {
     "memory_info mem_get_info": "bascule.memory_pool() tells used_bytes and reserved_bytes",
     "launch": "kernel[grid, block](x, ...) or kernel[grid, block, stream](x, ...) launches",
 }
-# Attributes of objects, by their classes.
+# Maps a class to its attributes, each with a sentence.
 _ATTRIBUTES = {
     "Stream": {
         "sync": "stream.synchronize() waits for it",
@@ -70,7 +70,7 @@ _ATTRIBUTES = {
 
 
 def attribute_error(self: object, name: str) -> AttributeError:
-    """The error for an attribute that an object of these classes has not: says what there is instead."""
+    """Return the error for a missing attribute of an object, with what to use instead."""
     kind = type(self).__name__
     hint = _ATTRIBUTES.get(kind, {}).get(name, "")
     if hint == "ATTRIBUTES":

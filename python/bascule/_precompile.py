@@ -1,4 +1,4 @@
-"""Compiling ahead in processes of their own: `Module.precompile` and `bascule precompile`."""
+"""`Module.precompile` and `bascule precompile`: compile ahead, in worker processes."""
 
 import importlib
 import itertools
@@ -16,19 +16,19 @@ from bascule._decorator import LaunchRule
 
 
 class Summary(NamedTuple):
-    """What `precompile_target` did. Programs are named by their titles."""
+    """The result of `precompile_target`. Programs are named by their titles."""
 
     compiled: tuple[str, ...]
-    from_disk: tuple[str, ...]  # they were there before
+    from_disk: tuple[str, ...]  # programs that were on disk before
     failed: dict[str, Exception]
-    templates: tuple[str, ...]  # without a named instance: only a launch tells what to compile
+    templates: tuple[str, ...]  # skipped: no instance is named, so only a launch can choose one
     seconds: float
 
 
 def precompile_module(
     module: _bascule.Module, instances: dict[str, Sequence[Any]], workers: int | None, progress: bool
 ) -> dict[str, list[_bascule.Kernel]]:
-    """`Module.precompile`."""
+    """Implements `Module.precompile`."""
     recipe = _recipe(module)
     kernels = {name: [_instance(module, name, each) for each in given] for name, given in _checked(instances).items()}
     programs = []
@@ -45,7 +45,7 @@ def precompile_module(
         raise _combined(failed, len(programs))
     for each in kernels.values():
         for kernel in each:
-            kernel.ptx  # noqa: B018 - takes it from the cache, so that the module knows it
+            kernel.ptx  # noqa: B018 - loads the image from the cache into the module
     return kernels
 
 
@@ -73,7 +73,7 @@ def _instance(module: _bascule.Module, name: str, given: Any) -> _bascule.Kernel
 
 
 def _recipe(module: _bascule.Module) -> tuple[Any, ...]:
-    """As in a pickle, with the architecture: a worker has no device."""
+    """Return the recipe of `_pickling`, with the architecture set, because a worker has no device."""
     *text, options, name_expressions = _bascule._module_recipe(module)
     if options.arch is None:
         options = _bascule.CompileOptions(**{**options.__getstate__(), "arch": _bascule.current_device().arch})
@@ -103,13 +103,13 @@ def precompile_target(
 ) -> Summary:
     """Compile every kernel that importing a module, or running a script's top level, defines.
 
-    These are the launch rules of `bascule.kernel`, and the modules of `bascule.compile` with the instances that their
-    `name_expressions` name. A script runs under the name `__bascule_precompile__`, so that what stands below
+    These are launch rules of `bascule.kernel` and modules of `bascule.compile`, with the instances in their
+    `name_expressions`. A script runs under the name `__bascule_precompile__`, so that code under
     `if __name__ == "__main__":` does not run. Kernels that functions compile when they are called are not found.
 
-    `workers`, `progress` and `on_event` are those of `compile_programs`. Programs that fail are in the summary. Raises
-    CacheError without a cache on disk, ArgumentValueError where there is no such module or file, and what the module or
-    script itself raises.
+    `workers`, `progress` and `on_event` are as in `compile_programs`. Programs that fail are in the summary. Raises
+    CacheError without a cache on disk, ArgumentValueError if there is no such module or file, and any exception of the
+    module or script itself.
     """
     start = time.monotonic()
     require_cache()

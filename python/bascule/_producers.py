@@ -1,4 +1,4 @@
-"""The streams of libraries whose arrays name no stream."""
+"""Finds the streams of libraries whose arrays do not name one."""
 
 import os
 import sys
@@ -10,12 +10,12 @@ from typing import Any
 from bascule import _bascule
 from bascule._errors import ArgumentTypeError, UnorderedProducerWarning, warn
 
-# Takes an array and the number of its device; returns an object that names a stream, or None.
+# A function that takes an array and its device number, and returns an object that names a stream, or None.
 _Ask = Callable[[Any, int], Any]
 
 
-# By the first part of the module that a type, or one of its bases, was defined in. JAX orders by DLPack: it makes
-# the stream that is to read the array wait for the array.
+# Maps the top-level package of a type or of one of its bases to how its arrays are ordered. JAX orders by DLPack: it
+# makes the reading stream wait for the array.
 _KNOWN: dict[str, tuple[str, _Ask | None]] = {
     "torch": ("library", lambda _, device: sys.modules["torch"].cuda.current_stream(device).cuda_stream),
     "warp": ("library", lambda _, device: sys.modules["warp"].get_stream(f"cuda:{device}").cuda_stream),
@@ -24,7 +24,7 @@ _KNOWN: dict[str, tuple[str, _Ask | None]] = {
     "bascule": ("library", lambda exported, _: exported.array.stream),
 }
 
-# Whether a library captures a graph on its current stream in the calling thread: module, name, question.
+# Module, name, and a function that returns True if the library's current stream in this thread is being captured.
 _CAPTURING: list[tuple[str, str, Callable[[Any], bool]]] = [
     (
         "torch",
@@ -36,7 +36,7 @@ _CAPTURING: list[tuple[str, str, Callable[[Any], bool]]] = [
 
 _registered: weakref.WeakKeyDictionary[type, tuple[str, _Ask | None]] = weakref.WeakKeyDictionary()
 _warned: weakref.WeakSet[type] = weakref.WeakSet()
-_warning = threading.Lock()  # of _warned; not held while the warning is issued, which may run any code
+_warning = threading.Lock()  # protects _warned; released before a warning is issued, which may run any code
 
 
 @_bascule._public
@@ -47,24 +47,24 @@ def register_producer(cls: type, *, stream_of: Any) -> None:
     Versions 0 to 2 have no stream: if work of the library is still pending, a kernel that does not wait for it reads
     unfinished data. Bascule knows the streams of
 
-    PyTorch : the array's stream is `torch.cuda.current_stream()` of its device, as it is when the array is passed
-        (or what PyTorch's DLPack exchange table says, where there is one). The launch waits for it, and later work on
-        it waits for the launch. You must order work on other streams of PyTorch, as inside PyTorch:
+    PyTorch : the array's stream is `torch.cuda.current_stream()` of its device when the array is passed (or the stream
+        that PyTorch's DLPack exchange table names, if there is one). The launch waits for it, and later work on it
+        waits for the launch. You must order work on other streams of PyTorch, as inside PyTorch:
         `torch.cuda.current_stream().wait_stream(side)`.
     Warp : the same with `warp.get_stream()` of the array's device.
     JAX : has no current stream. `array.__dlpack__(stream=...)` makes the launch's stream wait until the array is
-        there, and keeps its memory. Nothing waits for the launch: JAX's arrays never change, and read-only ones are
-        refused where a kernel writes.
-    `DeviceArray.export(version=...)` : the bound stream.
+        ready, and keeps its memory. Nothing waits for the launch: JAX's arrays never change, and a kernel that writes
+        refuses them because they are read-only.
+    `DeviceArray.export(version=...)` : the stream that the array is bound to.
 
-    Every other type of array is used without waiting, with one `UnorderedProducerWarning` per type. To fix that, do one
-    of these:
+    Arrays of all other types are used without waiting, with one `UnorderedProducerWarning` per type. To fix that, do
+    one of these:
 
     - synchronise the library's stream before the launch, or launch on it: `kernel[grid, block, stream]`;
     - for one launch, name it: `kernel[grid, block].options(streams={"x": stream})(x)`;
     - register the type here, once.
 
-    With `bascule.config.stream_of = "spec"` (or BASCULE_STREAM_OF=spec) none of this is done, and nothing is warned of.
+    `bascule.config.stream_of = "spec"` (or BASCULE_STREAM_OF=spec) turns off all of this, and the warning.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ def register_producer(cls: type, *, stream_of: Any) -> None:
         The type of the arrays; subclasses are included.
     stream_of : callable, "dlpack" or "spec"
         A function that takes the array and returns its stream: an integer handle, an object that names a stream, or
-        None if there is nothing to wait for. It is called before anything is enqueued, by any thread that launches.
-        "dlpack": the array's `__dlpack__` makes the launch stream wait. "spec": nothing to wait for, and no warning.
+        None if there is nothing to wait for. The launching thread calls it before anything is enqueued. "dlpack": the
+        array's `__dlpack__` makes the launch stream wait. "spec": there is nothing to wait for, and no warning.
 
     >>> import bascule
     >>> class Image:
@@ -98,7 +98,7 @@ register_producer.__module__ = "bascule"
 
 
 def policy_of(cls: type) -> tuple[str, _Ask | None]:
-    """How arrays of a type that names no stream are ordered. Called by the extension module, once per type."""
+    """Return how arrays of a type without streams are ordered. The extension module calls this once per type."""
     for base in cls.__mro__:
         if base in _registered:
             return _registered[base]
@@ -117,7 +117,7 @@ def policy_of(cls: type) -> tuple[str, _Ask | None]:
                 f"bascule.register_producer({cls.__qualname__}, stream_of=...), whose documentation lists the steps.",
                 UnorderedProducerWarning,
             )
-        except UnorderedProducerWarning:  # a filter made it an error: the next one is one too
+        except UnorderedProducerWarning:  # a filter made it an error; the next launch raises it again
             with _warning:
                 _warned.discard(cls)
             raise
@@ -125,30 +125,31 @@ def policy_of(cls: type) -> tuple[str, _Ask | None]:
 
 
 def capturing_library() -> str | None:
-    """The name of a library that captures a graph in this thread, or None. Called by the extension module."""
+    """Return the name of a library that captures a graph in this thread, or None. Called by the extension module."""
     for module, name, is_capturing in _CAPTURING:
         library = sys.modules.get(module)
         try:
             if library is not None and is_capturing(library):
                 return name
-        except AttributeError:  # a version that cannot be asked
+        except AttributeError:  # this version of the library has no such function
             continue
     return None
 
 
 def side_streams(device: int) -> list[tuple[int, object]]:
-    """The streams, but for default ones, that are current for libraries in this thread. Called by the extension module.
+    """Return the libraries' current streams in this thread, except default streams. Called by the extension module.
 
-    Each is its handle and what keeps it good: an object, None (the stream is never destroyed) or False (not known).
+    Each entry is a handle and the object that keeps it valid, None if the stream is never destroyed, or False if that
+    is not known.
     """
     found: list[tuple[int, object]] = []
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     try:
         if torch is not None and torch.cuda.is_initialized():
             stream = torch.cuda.current_stream(device)
-            # Those of PyTorch's own pool have odd identifiers; an external stream's is its handle.
+            # Streams of PyTorch's own pool have odd identifiers; the identifier of an external stream is its handle.
             found.append((stream.cuda_stream, None if stream.stream_id & 1 else False))
-    except AttributeError:  # a version that cannot be asked, or one that is only being imported
+    except AttributeError:  # this version has no such function, or the library is still being imported
         pass
     try:
         if cupy is not None:
@@ -160,7 +161,7 @@ def side_streams(device: int) -> list[tuple[int, object]]:
 
 
 def stream_of_environment() -> str:
-    """BASCULE_STREAM_OF, checked: "library" or "spec"."""
+    """Return the checked value of BASCULE_STREAM_OF: "library" or "spec"."""
     value = os.environ.get("BASCULE_STREAM_OF", "") or "library"
     set_stream_of(value, "BASCULE_STREAM_OF")
     return value

@@ -1,4 +1,4 @@
-"""Shows what NVRTC compiles while the main thread waits for it: a line of rich, on a terminal or below a cell."""
+"""Shows what NVRTC compiles while the main thread waits for it, in a line of rich on a terminal or below a cell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _Terminal:
-    """Refreshed by `update` alone, so that no thread draws; the line is erased at the end."""
+    """A line on the terminal. Only `update` draws it, not a thread; it is erased at the end."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -35,7 +35,7 @@ class _Terminal:
 
 
 class _Cell:
-    """An output of the cell that is replaced, and empty at the end. Without rich's Live, which wants ipywidgets."""
+    """An output of the cell, emptied at the end. Does not use rich's Live, which needs ipywidgets."""
 
     _handle: Any = None
 
@@ -53,11 +53,11 @@ class _Cell:
 
 
 _shown: _Terminal | _Cell | None = None
-_is_looked_for = False  # once a compile: where that fails, it fails once
+_is_looked_for = False  # set at the first call for a compile, so that `_place` is called once even if it fails
 
 
 def show(what: str, seconds: float) -> None:
-    """Say that `what` has been compiled for `seconds`; called several times a second, in the main thread."""
+    """Show that `what` has been compiling for `seconds`. Called several times a second, in the main thread."""
     global _shown, _is_looked_for
     if not _is_looked_for:
         _is_looked_for = True
@@ -67,7 +67,7 @@ def show(what: str, seconds: float) -> None:
 
 
 def hide() -> None:
-    """The compile has ended, or the wait for it was interrupted."""
+    """Remove the line. Called when the compile has ended or the wait for it was interrupted."""
     global _shown, _is_looked_for
     shown, _shown, _is_looked_for = _shown, None, False
     if shown is not None:
@@ -75,7 +75,7 @@ def hide() -> None:
 
 
 def _place() -> _Terminal | _Cell | None:
-    """None where the output is a file, or rich is not installed."""
+    """Return where to show the line; None if the output is a file or rich is not installed."""
     if importlib.util.find_spec("rich") is None:
         return None
     if type(sys.stdout).__module__ == "ipykernel.iostream":

@@ -1,4 +1,4 @@
-"""The emulated device in the place of the CUDA driver, where other libraries find it: `_stand_ins/`, made by CMake."""
+"""Makes other libraries load the emulated device as the CUDA driver, from the directory `_stand_ins` of the build."""
 
 import ctypes
 import os
@@ -13,18 +13,18 @@ __all__ = ["environment", "load"]
 
 _DIRECTORY = Path(__file__).with_name("_stand_ins")
 _DRIVER = "libcuda.so.1"
-# Empty. A client that finds no function of nvJitLink has the driver link its PTX, and makes no machine code.
+# Empty libraries. A client that finds no nvJitLink functions lets the driver link its PTX and makes no machine code.
 _LINKERS = ("libnvJitLink.so.12", "libnvJitLink.so.13")
-# What looks for the driver or for nvJitLink when it is imported, or remembers that there was none.
+# Modules that look for the driver or nvJitLink when they are imported, or remember that there was none.
 _CLIENTS = ("cuda.core", "cupy", "numba.cuda", "numba_cuda", "pycuda.driver", "torch")
 
 
 def environment(given: Mapping[str, str], schedule: str | None = None) -> dict[str, str]:
-    """The variables of a process whose CUDA driver is the emulated device.
+    """Return the environment of a process whose CUDA driver is the emulated device.
 
-    schedule : as BASCULE_EMULATED_SCHEDULE; None keeps the one that is `given`, else takes 'threads'.
+    schedule : a value of BASCULE_EMULATED_SCHEDULE; None keeps the value in `given`, or takes 'threads'.
 
-    Raises LibraryError where the directory of the libraries cannot be named in a search path.
+    Raises LibraryError if the directory's path cannot be used in a search path.
     """
     if ":" in str(_DIRECTORY) or ";" in str(_DIRECTORY):
         raise LibraryError(
@@ -33,16 +33,17 @@ def environment(given: Mapping[str, str], schedule: str | None = None) -> dict[s
     return {
         **given,
         "LD_LIBRARY_PATH": ":".join(filter(None, [str(_DIRECTORY), given.get("LD_LIBRARY_PATH")])),
-        # Clients look for nvJitLink beside their own packages first, unless it is loaded.
+        # Clients look for nvJitLink in NVIDIA's packages first, unless a library of that name is already loaded.
         "LD_PRELOAD": ":".join(filter(None, [*_LINKERS, given.get("LD_PRELOAD")])),
-        # A kernel that waits for its host can end, as on a GPU.
+        # Write reports to stderr, for programs that do not use Bascule.
         "BASCULE_EMULATED_REPORTS": given.get("BASCULE_EMULATED_REPORTS") or "1",
+        # Threads, so that a kernel that waits for the host can end, as on a GPU.
         "BASCULE_EMULATED_SCHEDULE": schedule or given.get("BASCULE_EMULATED_SCHEDULE") or "threads",
     }
 
 
 def load(schedule: str | None) -> None:
-    """Load the libraries into this process, once. Raises LibraryError where another library was faster."""
+    """Load the libraries into this process, once. Raises LibraryError if a driver or nvJitLink is already loaded."""
     loaded = _loaded(_DRIVER)
     if loaded is None:
         _refuse_clients()

@@ -1,4 +1,4 @@
-"""Colour for compile errors on a terminal."""
+"""Colours compile errors on a terminal."""
 
 import os
 import re
@@ -12,7 +12,7 @@ CARET = re.compile(r"^\s*\^$")
 
 
 def coloured(text: str) -> str:
-    """The message with places in bold, severities, carets and help in colour."""
+    """Return the message with places in bold, and severities, carets and help in colour."""
     return "\n".join(map(_coloured_line, text.split("\n")))
 
 
@@ -29,11 +29,11 @@ def _coloured_line(line: str) -> str:
 
 
 def prints_uncaught_errors_in_colour() -> bool:
-    """Whether the caller of an exception's `__str__` is the interpreter, about to end, and stderr shows colours.
+    """True if an exception's `__str__` is called to print an uncaught exception, and stderr shows colours.
 
-    Python up to 3.12 prints in C, below no frame at all; later ones in a function of `traceback`.
+    Python up to 3.12 prints in C, so that `__str__` has no caller; later versions print in the module `traceback`.
     """
-    frame = sys._getframe(1).f_back  # of __str__
+    frame = sys._getframe(1).f_back  # the caller of __str__
     while frame is not None and frame.f_code.co_name != "_print_exception_bltin":
         if frame.f_globals.get("__name__") != "traceback":
             return False
@@ -51,4 +51,4 @@ def shows_colour() -> bool:
     try:
         return os.isatty(sys.stderr.fileno())
     except (AttributeError, OSError, ValueError):
-        return False  # replaced by an object that is not a file
+        return False  # stderr was replaced by an object that is not a file

@@ -1,4 +1,4 @@
-"""Finds NVRTC: named in `bascule.config`, in wheels, or in a toolkit. Which one compiles is decided by the driver."""
+"""Finds NVRTC libraries: named in `bascule.config`, in wheels, or in a toolkit. The driver decides which compiles."""
 
 import glob
 import os
@@ -8,10 +8,10 @@ from bascule import _bascule, config
 
 
 def locate() -> tuple[list[str], list[str], bool]:
-    """NVRTC libraries, directories of headers, and whether those are an installation's.
+    """Return NVRTC libraries, directories of headers, and whether the headers belong to an installation.
 
-    Several libraries leave the choice to the driver. Without directories, the headers are those that belong to the
-    library. Directories that a user names may hold the user's own files.
+    With several libraries the driver decides. Without directories, the headers that belong to the library are used.
+    Directories in `config.include_paths` may contain the user's own files.
     """
     libraries = [config.nvrtc_library] if config.nvrtc_library else _libraries()
     named = list(config.include_paths)
@@ -19,14 +19,14 @@ def locate() -> tuple[list[str], list[str], bool]:
 
 
 def _libraries() -> list[str]:
-    """Every NVRTC of a wheel, else the one that cuda-pathfinder finds (conda's), and those of toolkits."""
+    """Return the NVRTCs of wheels (if there are none, the one that cuda-pathfinder finds) and of toolkits."""
     return [*(_wheels() or _found_elsewhere()), *_bascule._toolkit_libraries()]
 
 
 def _wheels() -> list[str]:
-    """NVRTC of the wheels on sys.path: nvidia/cu13/lib of CUDA 13, nvidia/cuda_nvrtc/lib of CUDA 12.
+    """Return the NVRTCs of wheels on sys.path: in nvidia/cu13/lib (CUDA 13) and nvidia/cuda_nvrtc/lib (CUDA 12).
 
-    Importing cuda-pathfinder takes as long as importing Bascule, and it finds one of them at most.
+    cuda-pathfinder is not used here: importing it takes as long as importing Bascule, and it finds at most one.
     """
     found: list[str] = []
     for entry in sys.path:

@@ -1,4 +1,4 @@
-"""`bascule.trace`: what the program called and what its streams did, for Perfetto and chrome://tracing."""
+"""`bascule.trace`: records calls and the work of streams, for Perfetto and chrome://tracing."""
 
 import functools
 import json
@@ -9,7 +9,7 @@ from typing import Any
 
 from bascule import _bascule, _errors
 
-# What using a trace in one of these states says.
+# Error messages for using a trace in one of these states.
 _NOT_RECORDED = {
     "not started": "nothing was recorded: `with bascule.trace() as trace:` records what its block does.",
     "recording": "the trace is still being recorded: leave the `with` block first.",
@@ -20,7 +20,7 @@ _NOT_RECORDED = {
 
 
 class Trace:
-    """Made by `bascule.trace`: records while its `with` block runs, once."""
+    """A trace, made by `bascule.trace`. It records while its `with` block runs; the block can run once."""
 
     def __init__(self, path: str | os.PathLike[str] | None, limit: int) -> None:
         self._path = None if path is None else os.fspath(path)
@@ -31,12 +31,12 @@ class Trace:
         self._threads: dict[int, str] = {}
         self._recorded: Any = None  # _bascule._RecordedTrace
 
-    # Of the extension module, so that no signal handler can come between them and what they begin and end.
+    # These are functions in C++, so that no signal handler can run between them and the start or end of the recording.
     __enter__ = _bascule._enter_trace
     __exit__ = _bascule._exit_trace
 
     def _prepare(self) -> int:
-        """What comes before the recording; returns the limit."""
+        """Prepare the recording; return the limit."""
         if self._state != "not started":
             raise _errors.Error("this trace was recorded already: make another one with bascule.trace().")
         self._process = os.getpid()
@@ -44,7 +44,7 @@ class Trace:
         return self._limit
 
     def _finish(self, error: BaseException | None) -> None:
-        """What comes after it; `error` ended the block."""
+        """Finish after the recording. `error` is the exception that ended the block, or None."""
         if self._ranges:
             from bascule import _trace_ranges
 
@@ -68,24 +68,24 @@ class Trace:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The events as dicts in the Trace Event Format: metadata first, then by time. Times are in microseconds."""
+        """The events as dicts in the Trace Event Format, metadata first, then by time. Times are in microseconds."""
         return list(self._content["traceEvents"])
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the file says about itself: the program, the devices, whether they are emulated, what is missing."""
+        """Information about the trace: the program, the devices, whether they are emulated, what is missing."""
         return dict(self._content["otherData"])
 
     @property
     def dropped(self) -> int:
-        """How many calls were not recorded because of the limit."""
+        """Number of calls that were not recorded because of the limit."""
         self._require_recorded()
         return int(self._recorded.dropped)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trace as JSON, which https://ui.perfetto.dev and chrome://tracing open.
 
-        Raises OSError where the file cannot be written.
+        Raises OSError if the file cannot be written.
         """
         text = self._json()
         with open(path, "w", encoding="utf-8") as file:
@@ -116,7 +116,7 @@ class Trace:
                 self._threads[thread.native_id] = thread.name
 
     def _begin_ranges(self) -> None:
-        # Nsight Systems, and every tool that NVTX loads, names its library in this variable.
+        # Nsight Systems, like every tool that uses NVTX, sets this variable to its library.
         if not os.environ.get("NVTX_INJECTION64_PATH"):
             return
         from bascule import _trace_ranges
@@ -132,38 +132,40 @@ class Trace:
 def trace(path: str | os.PathLike[str] | None = None, *, limit: int = 1_000_000) -> Trace:
     """Record what the program calls and when its work runs, as a file for Perfetto or chrome://tracing.
 
-    Recorded are, for all threads: reading the arguments of launches, compiles (with cache hit or miss), loads, launches
-    and copies, waits of streams and of the host; and on a row per stream the kernels, copies and graphs themselves.
-    Arrows lead from a launch to its kernel, and from an operation to the one on another stream that waited for it.
+    The trace has, for each thread, a row with the reading of launch arguments, compiles (with cache hit or miss),
+    loads, launches, copies, and waits of streams and of the host; and for each stream a row with its kernels, copies
+    and graphs. Arrows lead from a launch to its kernel, and from an operation to the one on another stream that waited
+    for it.
 
-    On a GPU the device's times come from an event before and one after each operation, which takes some microseconds;
-    on the emulated device they are a CPU's and mean nothing for a GPU, which the file says. Launches that are captured
-    into a graph have no times of their own; the launch of the graph has. The end of the block waits for the work that
-    was recorded. Outside of such a block tracing costs nothing.
+    On a GPU the device's times come from an event before and one after each operation, which takes some microseconds.
+    On the emulated device they are times of the CPU, which the file says; they mean nothing for a GPU. Launches that
+    are captured into a graph have no times of their own; the launch of the graph has. The end of the block waits for
+    the recorded work. Tracing costs nothing outside of such a block.
 
     When a profiler is attached (the environment variable NVTX_INJECTION64_PATH is set, as Nsight Systems does) the same
-    calls are NVTX ranges, "bascule: launch scale", while the block runs; BASCULE_NVTX=1 does that for the whole
-    process. The package nvtx is needed for that: pip install "bascule[nvtx]".
+    calls are NVTX ranges, such as "bascule: launch scale", while the block runs. BASCULE_NVTX=1 does that for the whole
+    process. Both need the package nvtx: pip install "bascule[nvtx]".
 
     Parameters
     ----------
     path : str or os.PathLike, optional
-        The file, such as "run.json", written when the block ends, also by an exception. Without one use `save` of the
-        result.
+        The file, such as "run.json". It is written when the block ends, even with an exception. Without a path, call
+        `save` of the result.
     limit : int
-        How many calls are recorded at most, some 500 bytes each. Later ones are counted, and a UserWarning says how
-        many are missing.
+        Maximum number of recorded calls, some 500 bytes each. A UserWarning says how many calls are missing.
 
     Returns
     -------
     Trace
-        A context manager with `events` (a list of dicts), `metadata`, `dropped` and `save(path)`, after its block. A
+        A context manager. After its block it has `events` (a list of dicts), `metadata`, `dropped` and `save(path)`. A
         process records one trace at a time: entering a second one raises bascule.Error.
 
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
-        For a path or limit that cannot be. OSError where the file cannot be written.
+        The path or the limit is not valid.
+    OSError
+        The file cannot be written.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`bascule.plot_timeline`: a trace as a picture, by matplotlib."""
+"""`bascule.plot_timeline`: draws a trace with matplotlib."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Any
 from bascule import _bascule, _errors
 from bascule._trace import Trace
 
-# By category; what is not here is grey. Okabe and Ito's colours, which colour-blind people tell apart.
+# Colours by category; other categories are grey. Based on Okabe and Ito's palette for colour-blind readers.
 _COLOURS = {
     "kernel": "#0072B2",
     "launch": "#56B4E9",
@@ -23,8 +23,8 @@ _COLOURS = {
     "wait": "#999999",
     "synchronize": "#DDDDDD",
 }
-_BAR = 0.8  # of a row's height
-HOST = 1  # the process of the host's rows
+_BAR = 0.8  # fraction of a row's height
+HOST = 1  # process number of the host's rows
 Event = dict[str, Any]
 RowKey = tuple[int, int]  # process, thread
 
@@ -33,14 +33,14 @@ RowKey = tuple[int, int]  # process, thread
 def plot_timeline(trace: Trace | str | os.PathLike[str], ax: Any = None) -> Any:
     """Draw a trace with matplotlib: a row per thread of the host and per stream of a device, waits as arrows.
 
-    Calls within calls are drawn lower in their row. Names are written where they fit.
+    Nested calls are drawn lower in their row. Names are written where they fit.
 
     Parameters
     ----------
     trace : Trace, str or os.PathLike
-        What `bascule.trace` recorded, or the file that it wrote.
+        A recorded trace, or the file that `bascule.trace` wrote.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; without it, on new axes that are as high as the rows need.
+        The axes to draw on; new axes by default, as high as the rows need.
 
     Returns
     -------
@@ -50,8 +50,11 @@ def plot_timeline(trace: Trace | str | os.PathLike[str], ax: Any = None) -> Any:
     Raises
     ------
     ImportError
-        Where matplotlib is missing. ArgumentTypeError and ArgumentValueError for what is not a trace; OSError for a
-        file that cannot be read.
+        matplotlib is not installed.
+    ArgumentTypeError, ArgumentValueError
+        `trace` is not a trace or a file of one.
+    OSError
+        The file cannot be read.
 
     Examples
     --------
@@ -95,7 +98,7 @@ def _read(trace: Trace | str | os.PathLike[str]) -> tuple[list[Event], Event]:
 
 
 def _rows(events: Iterable[Event]) -> dict[RowKey, int]:
-    """Where each row is, from the top: threads of the host, then the streams of each device."""
+    """Map each row to its position from the top: threads of the host, then the streams of each device."""
     order = {
         (event["pid"], event["tid"]): event["args"]["sort_index"]
         for event in events
@@ -112,7 +115,7 @@ def _unit(bars: list[Event]) -> tuple[str, float]:
 
 
 def _depths(bars: list[Event]) -> list[int]:
-    """How many calls each is inside of; the bars are in the order of their times."""
+    """Return the nesting depth of each bar. The bars are ordered by time."""
     open_ends: dict[RowKey, list[float]] = {}
     depths = []
     for event in bars:
@@ -139,18 +142,18 @@ def _draw_bars(ax: Any, bars: list[Event], rows: dict[RowKey, int], scale: float
         name = _short_name(event)
         if depth == 0 and 5.5 * len(name) < event["dur"] * pixels:
             light = colour in ("#BBBBBB", "#DDDDDD", "#56B4E9", "#999999", "#D9A400", "#7FBC41")
-            # On the host in the upper half, which calls inside of this one leave free.
+            # Names on the host are in the upper half of the bar, because nested calls cover the lower half.
             at = row - _BAR / 4 if event["pid"] == HOST else row
             style = {"color": "black" if light else "white", "fontsize": 7, "ha": "center", "va": "center"}
             ax.text(left + width / 2, at, name, clip_on=True, zorder=9, **style)
     for (bottom, height, colour, wide, depth), spans in groups.items():
-        # A line between neighbours; a bar narrower than a line would be nothing but that.
+        # A white line separates neighbours. A bar narrower than a line would be all white, so it gets its own colour.
         edge = "white" if wide else colour
         ax.broken_barh(spans, (bottom, height), facecolors=colour, edgecolors=edge, linewidth=0.8, zorder=2 + depth)
 
 
 def _short_name(event: Event) -> str:
-    """A kernel without its parameters; a file without its directory."""
+    """Shorten an event's name: a kernel without its parameters, a file without its directory."""
     call, _, subject = str(event["name"]).partition(" ")
     if event["cat"] in ("compile", "load"):
         return f"{call} {os.path.basename(subject)}"

@@ -1,4 +1,4 @@
-"""Ranges for a profiler, such as Nsight Systems, through the package nvtx."""
+"""Emits NVTX ranges for a profiler, such as Nsight Systems, through the package nvtx."""
 
 import importlib
 import threading
@@ -6,17 +6,19 @@ import threading
 from bascule import _bascule, _errors
 
 _lock = threading.Lock()
-_wanted = 0  # by how many: the environment variable, and traces
+_wanted = 0  # number of users: the environment variable and traces
 
 
 def begin_ranges() -> None:
-    """From now on calls are ranges: "bascule: launch scale".
+    """Emit a range for each call from now on, such as "bascule: launch scale".
 
-    Raises ImportError, with the pip command, where the package nvtx is missing.
+    Raises ImportError, with the pip command, if the package nvtx is missing.
     """
     global _wanted
     try:
-        nvtx = importlib.import_module("nvtx")  # it has no types, which would be the user's error
+        nvtx = importlib.import_module(
+            "nvtx"
+        )  # it has no types; an import statement would be an error of mypy for users
     except ImportError:
         raise ImportError(
             'ranges for a profiler need the package nvtx: pip install "bascule[nvtx]"', name="nvtx"
@@ -28,7 +30,7 @@ def begin_ranges() -> None:
 
 
 def end_ranges() -> None:
-    """Undoes one `begin_ranges`."""
+    """Undo one call of `begin_ranges`."""
     global _wanted
     with _lock:
         _wanted -= 1
@@ -37,7 +39,7 @@ def end_ranges() -> None:
 
 
 def start_for_process(value: str) -> None:
-    """What BASCULE_NVTX asks for, when the package is imported."""
+    """Apply BASCULE_NVTX when the package is imported."""
     if value not in ("0", "1"):
         raise _errors.ArgumentValueError(
             f"BASCULE_NVTX is {value!r}: set it to 1 (calls are ranges for a profiler) or 0 (only those in "

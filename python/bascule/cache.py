@@ -1,17 +1,17 @@
-"""Compiled programs: in memory for as long as the process lives, and on disk.
+"""The cache of compiled programs, in memory for the life of the process and on disk.
 
 A program is compiled once for its text, options, architecture, NVRTC and headers; later compiles find it, in other
-processes too. A header that was edited, or that now hides another one, is noticed.
+processes too. A program is compiled again if a header was edited, or if another file would now be included instead.
 
 The directory is `BASCULE_CACHE_DIR`, else `bascule` in `XDG_CACHE_HOME`, else `~/.cache/bascule`; an empty
-`BASCULE_CACHE_DIR` turns the cache on disk off. Its files are code that your processes run, so only you, or only root,
-may be able to write to it. A directory that cannot be used gives a `CacheWarning`; programs are then compiled in every
+`BASCULE_CACHE_DIR` turns the cache on disk off. Its files are code that your processes run, so only you or root may be
+able to write to it. A directory that cannot be used gives a `CacheWarning`; programs are then compiled in every
 process. A directory that only root can write to serves every user who can read it (`chmod -R a+rX`).
 
 limit_bytes : int or None
-    How many bytes the programs on disk may have together; None means no limit, and with 0 none is kept. 1 GiB, or what
-    `BASCULE_CACHE_LIMIT` says: a size such as 500MB or 2GiB, or `unlimited`. Checked at most once an hour, after a
-    compile: the programs that were not used for longest are removed.
+    Maximum total size of the programs on disk; None means no limit, and 0 keeps no program. The default is 1 GiB, or
+    `BASCULE_CACHE_LIMIT`: a size such as 500MB or 2GiB, or `unlimited`. It is checked after a compile, at most once an
+    hour; the least recently used programs are removed.
 
 All functions may be called from any thread, while other processes use the directory.
 """
@@ -58,19 +58,19 @@ class Entry(NamedTuple):
     Attributes
     ----------
     name : str
-        Of its file in `directory()`.
+        Name of its file in `directory()`.
     bytes : int
         Size of the file.
     last_used : datetime
-        When a process took it from disk or stored it, in UTC; to the hour.
+        When a process last read or stored it, in UTC; accurate to the hour.
     kernels : tuple of str
-        Its kernels, such as 'scale' or 'fill<float>'; none if only types or variables were asked for.
+        Its kernels, such as 'scale' or 'fill<float>'; empty if it was compiled only for types or variables.
     arch : str
-        Such as 'sm_90'.
+        Its architecture, such as 'sm_90'.
     nvrtc : str
         Version of the NVRTC that compiled it, such as '13.0'.
     problem : str
-        Why it will never be used; empty if it is intact. The program is then compiled again, and the entry replaced.
+        Why it will never be used; empty if it is intact. Such a program is compiled again, and its entry replaced.
     """
 
     name: str
@@ -87,15 +87,15 @@ class Entries(Displayed, builtins.list[Entry]):
 
 
 def stats() -> _bascule.CacheStatistics:
-    """Counts since the process started: `compiled`, `from_memory`, `from_disk` (programs) and `nvrtc_calls`.
+    """Return counts since the process started: `compiled`, `from_memory`, `from_disk` (programs) and `nvrtc_calls`.
 
-    A module that `bascule.compile` returns once more asks the cache for nothing, and is not counted.
+    A compile for which `bascule.compile` returns an existing module does not use the cache and is not counted.
     """
     return _bascule._cache_statistics()
 
 
 def clear(*, disk: bool = False) -> None:
-    """Drop every compiled program in memory, and with `disk` every one on disk. Kernels in use stay valid.
+    """Remove all compiled programs from memory, and with `disk` from disk too. Kernels in use stay valid.
 
     Raises
     ------
@@ -109,12 +109,12 @@ def clear(*, disk: bool = False) -> None:
 
 
 def directory() -> str:
-    """The directory of the cache on disk; empty if there is none."""
+    """Return the directory of the cache on disk; empty if the cache on disk is off."""
     return _bascule._cache_directory()
 
 
 def list() -> Entries:
-    """The programs on disk, most recently used first. Each is read and verified, as by a process that uses it.
+    """List the programs on disk, most recently used first. Each is read and verified, as when it is used.
 
     Raises
     ------
@@ -132,9 +132,9 @@ def list() -> Entries:
 
 
 def verify() -> Entries:
-    """The programs on disk that will never be used, each with its `problem`: damaged, of another version, not trusted.
+    """List the programs on disk that will never be used, with their `problem`: damaged, other version, not trusted.
 
-    They do no harm, as every process verifies what it reads.
+    They do no harm, because every process verifies what it reads.
 
     Raises
     ------
@@ -145,14 +145,14 @@ def verify() -> Entries:
 
 
 def trim() -> int:
-    """Remove the least recently used programs from disk until the others are within `limit_bytes`, now.
+    """Remove the least recently used programs from disk until the rest is within `limit_bytes`.
 
-    Without a call this happens after a compile, at most once an hour.
+    This also happens automatically after a compile, at most once an hour.
 
     Returns
     -------
     int
-        How many programs were removed.
+        Number of programs removed.
 
     Raises
     ------
@@ -166,9 +166,9 @@ def trim() -> int:
 
 @contextmanager
 def disabled() -> Iterator[None]:
-    """Within the block every program is compiled, in all threads, and none is kept, in memory or on disk.
+    """Turn the cache off for a block: all threads compile every program, and none is kept in memory or on disk.
 
-    Modules that exist keep what they have compiled. May be nested.
+    Existing modules keep their compiled code. Blocks may be nested.
 
     Examples
     --------
@@ -186,20 +186,21 @@ def disabled() -> Iterator[None]:
 def export(path: str | os.PathLike[str], *, key: bytes) -> int:
     """Write the intact programs on disk to an archive, signed with `key`.
 
-    For other machines with the same NVRTC, headers and paths, such as the nodes of a cluster: an entry is used only
-    where everything that decides its code is the same.
+    The archive is for other machines with the same NVRTC, headers and paths, such as the nodes of a cluster: an entry
+    is used only if everything that its code depends on is the same.
 
     Parameters
     ----------
     path : path
-        The archive; replaced when it is complete.
+        The archive. An existing file is replaced when the new one is complete.
     key : bytes
-        At least 16, such as `secrets.token_bytes(32)`. Who has it can write archives that `import_` accepts.
+        At least 16 bytes, such as `secrets.token_bytes(32)`. Anyone who has the key can write archives that `import_`
+        accepts.
 
     Returns
     -------
     int
-        How many programs the archive has.
+        Number of programs in the archive.
 
     Raises
     ------
@@ -214,25 +215,25 @@ def export(path: str | os.PathLike[str], *, key: bytes) -> int:
 def import_(path: str | os.PathLike[str], *, key: bytes) -> int:
     """Add the programs of an archive to those on disk.
 
-    The signature is checked before anything else of the archive is read, and every entry before the first one is
-    placed: of an archive that is refused, nothing is placed.
+    The signature is checked before anything else is read from the archive, and all entries are checked before the first
+    one is added. Nothing is added from an archive that is refused.
 
     Parameters
     ----------
     path : path
         An archive that `export` wrote with the same version of Bascule.
     key : bytes
-        The one it was exported with.
+        The key that the archive was exported with.
 
     Returns
     -------
     int
-        How many programs were added; those that were already there are not counted.
+        Number of programs added; programs that were already there are not counted.
 
     Raises
     ------
     CacheError
-        The key is another one, the archive was changed or is none, there is no cache on disk, or it cannot be written.
+        The key is wrong, the file was changed or is not an archive, there is no cache on disk, or it cannot be written.
     """
     if not directory():
         raise _errors.CacheError(
@@ -244,7 +245,7 @@ def import_(path: str | os.PathLike[str], *, key: bytes) -> int:
 
 
 def remove_from_disk() -> tuple[int, int]:
-    """Remove every program on disk; how many there were, and their bytes. For `clear` and the command line."""
+    """Remove all programs from disk; return their number and bytes. For `clear` and the command line."""
     removed, size, problem = _bascule._cache_remove_all()
     _check(problem, "cleared")
     return removed, size
@@ -259,7 +260,7 @@ _UNLIMITED = 2**64 - 1
 
 
 class _Cache(config._PickledByName):
-    """Reads and sets the limit where it is used."""
+    """The module's class. Makes `limit_bytes` a property that reads and sets the limit in C++."""
 
     @property
     def limit_bytes(self) -> int | None:

@@ -1,15 +1,15 @@
 """Settings of this process. Set them before the first compile.
 
 nvrtc_library : str or None
-    Path of the NVRTC library to load; None takes the newest of the wheels and toolkits that the driver accepts.
+    Path of the NVRTC library to load; None takes the newest one of the wheels and toolkits that the driver accepts.
 include_paths : list of str
-    Directories of the CUDA headers and of CCCL; empty finds the ones that belong to that NVRTC.
+    Directories of the CUDA headers and of CCCL; if empty, the headers that belong to that NVRTC are used.
 cuda_array_interface_sync : bool
     Whether launches wait for the streams that other libraries' arrays name, and those streams for the launches. With
     False, streams are validated and then ignored, and you must synchronise. BASCULE_CUDA_ARRAY_INTERFACE_SYNC=0 in the
-    environment sets it at import. May be changed at any time.
+    environment sets it to False at import. May be changed at any time.
 default_stream : "legacy" or "per-thread"
-    Which of the two CUDA default streams is used where no stream is named. May be changed at any time.
+    The CUDA default stream that is used if no stream is named. May be changed at any time.
 stream_of : "library" or "spec"
     "library": arrays that name no stream (versions 0 to 2 of the interface) are ordered with their library's stream;
     `bascule.register_producer` lists the known libraries. "spec": they are not ordered. BASCULE_STREAM_OF=spec in the
@@ -19,8 +19,8 @@ accept_newer_interface : bool
     error. May be changed at any time.
 check_memory : bool
     Whether every launch asks the driver about the memory of every array, so that freed memory and arrays larger than
-    their allocation are errors, as far as the driver can tell. Otherwise the driver's answer about device memory is
-    kept until Bascule itself frees it. May be changed at any time.
+    their allocation are errors, as far as the driver can tell. Otherwise what the driver said about an address is
+    remembered until Bascule itself frees that memory. May be changed at any time.
 """
 
 import importlib
@@ -45,7 +45,7 @@ def _compile_differently(_value: Any) -> None:
     _remembered.forget()
 
 
-# Called with the new value before a setting changes.
+# Functions that are called with the new value before a setting changes.
 _EFFECTS: dict[str, Callable[[Any], None]] = {
     "nvrtc_library": _compile_differently,
     "include_paths": _compile_differently,
@@ -58,14 +58,14 @@ _EFFECTS: dict[str, Callable[[Any], None]] = {
 
 
 class _PickledByName(types.ModuleType):
-    """As cloudpickle pickles other modules for the functions that use them."""
+    """A module that is pickled by name, so that cloudpickle can pickle functions that use it."""
 
     def __reduce__(self) -> tuple[Callable[[str], types.ModuleType], tuple[str]]:
         return importlib.import_module, (self.__name__,)
 
 
 class _Settings(_PickledByName):
-    """Refuses unknown settings, and applies each change at once."""
+    """The module's class. Refuses unknown settings, and applies each change at once."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("__"):

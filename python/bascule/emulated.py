@@ -1,4 +1,4 @@
-"""The emulated device's own functions: recorded operations, races between streams, and memory that kernels leak."""
+"""Functions of the emulated device: recorded operations, races between streams, and memory that kernels leak."""
 
 import atexit
 import os
@@ -13,11 +13,11 @@ __all__ = ["Leak", "Operation", "RaceStatistics", "checks", "install", "leaks", 
 
 
 class Operation(NamedTuple):
-    """One operation, as the host issued it.
+    """One operation that the host issued.
 
     kind : 'record', 'wait', 'launch', 'copy', 'fill', 'allocate', 'free', 'synchronize', 'create', 'destroy',
     'host function' or 'graph launch'. stream, event : handles, or 0. bytes : size of a copy, fill or allocation.
-    name : the kernel or the driver function. device : the number of the device.
+    name : the kernel or the driver function. device : the device's number.
     """
 
     kind: str
@@ -30,7 +30,7 @@ class Operation(NamedTuple):
 
 @contextmanager
 def trace() -> Iterator[list[Operation]]:
-    """Record operations; the list is filled when the block ends.
+    """Record operations while the block runs. The list is filled when the block ends.
 
     Raises LibraryError when kernels run on a GPU.
     """
@@ -43,10 +43,10 @@ def trace() -> Iterator[list[Operation]]:
 
 
 class RaceStatistics(NamedTuple):
-    """What the search for races has compared since the start of the process.
+    """Counts of the search for races since the start of the process.
 
-    "No race" means something only where these counts grow. nodes : operations. edges : orders between operations.
-    bytes : bytes whose accesses were compared. races : races found.
+    A result without races means something only if these counts grow. nodes : operations. edges : orders between
+    operations. bytes : bytes whose accesses were compared. races : races found.
     """
 
     nodes: int
@@ -56,7 +56,7 @@ class RaceStatistics(NamedTuple):
 
 
 def race_statistics() -> RaceStatistics:
-    """How much the emulated device has compared in its search for races.
+    """Return how much the emulated device has compared in its search for races.
 
     Raises LibraryError when kernels run on a GPU.
     """
@@ -66,7 +66,8 @@ def race_statistics() -> RaceStatistics:
 class Leak(NamedTuple):
     """Memory that one line of a kernel allocated, with malloc or new, and that nothing has freed.
 
-    kernel : the kernel's name. place : the file, the line and its text. allocations : their number. bytes : of all.
+    kernel : the kernel's name. place : the file, the line and its text. allocations : their number. bytes : their total
+    size.
     """
 
     kernel: str
@@ -81,17 +82,17 @@ class Leak(NamedTuple):
 
 
 def leaks() -> list[Leak]:
-    """What kernels allocated with malloc or new, in any context, and no kernel has freed.
+    """List memory that kernels allocated with malloc or new, in any context, and that no kernel has freed.
 
-    The host waits for every device first. Such memory lives until a later kernel frees it, so that this is a leak only
-    where no kernel will. BASCULE_EMULATED_CHECKS=leaks lists the leaks on stderr at the end of the process.
+    The host waits for all devices first. A later kernel may still free such memory, so call this when none will.
+    BASCULE_EMULATED_CHECKS=leaks lists the leaks on stderr at the end of the process.
 
     Raises LibraryError when kernels run on a GPU.
 
     >>> for leak in bascule.emulated.leaks():
     ...     print(leak)
     """
-    _bascule._race_statistics()  # there is an emulated device
+    _bascule._race_statistics()  # raises LibraryError on a GPU
     _bascule._finish_devices()
     return [Leak(*fields) for fields in _bascule._leaks()]
 
@@ -101,12 +102,12 @@ def checks(*, races: bool) -> Iterator[None]:
     """Turn the search for races between streams on or off while the block runs.
 
     A race is two operations on different streams that access the same bytes, at least one of them writing, with no
-    wait that orders them. It is found no matter in which order they happened to run. RaceError is raised by the next
-    call that waits (`synchronize`, a `query` that returns True, `copy_to_host`), at the latest at the end of the block.
-    The host waits for every device at the beginning and at the end of the block. BASCULE_EMULATED_CHECKS=races turns
-    the search on for the whole process.
+    wait that orders them. It is found in whatever order the operations ran. The next call that waits (`synchronize`, a
+    `query` that returns True, `copy_to_host`) raises RaceError, at the latest the end of the block. The host waits for
+    all devices at the beginning and at the end of the block. BASCULE_EMULATED_CHECKS=races turns the search on for the
+    whole process.
 
-    races : bool, whether to search.
+    races : bool, whether to search for races.
 
     Raises LibraryError when kernels run on a GPU.
 
@@ -126,10 +127,10 @@ def checks(*, races: bool) -> Iterator[None]:
 def reset() -> None:
     """Make the emulated device usable again after a fault, without a restart of the process.
 
-    What is pending on every device is dropped. Arrays in device memory are lost: using one raises CudaError that says
-    so, and dropping it frees its memory as ever. Graphs are lost too; capture them again. Everything else goes on:
-    kernels and modules with the values of their variables, streams, events, pinned and managed arrays. Other threads
-    that are waiting for the device meanwhile get CudaError.
+    Pending work on all devices is discarded. Arrays in device memory are lost: using one raises CudaError, and deleting
+    it frees its memory as usual. Graphs are lost too; capture them again. Everything else stays valid: kernels and
+    modules with the values of their variables, streams, events, pinned and managed arrays. Other threads that are
+    waiting for the device get CudaError.
 
     Raises LibraryError when kernels run on a GPU, where only a restart of the process helps.
 
@@ -147,16 +148,16 @@ def reset() -> None:
 def install(*, schedule: str | None = None) -> None:
     """Make the emulated device the CUDA driver of this process, which other libraries find as `libcuda.so.1`.
 
-    For libraries on the driver API (numba-cuda, cuda.core, PyCUDA), before they are imported. Bascule shares the
-    device with them: races, fault reports and recorded operations are those of all, and `reset` resets it for all. They
-    link PTX by the driver from then on, because machine code is for GPUs. Calling it again does nothing.
-    `python -m bascule emulate -- COMMAND` does the same for a program that is not to be changed.
+    Call this before importing libraries that use the driver API (numba-cuda, cuda.core, PyCUDA). Bascule shares the
+    device with them: races, fault reports and recorded operations cover all libraries, and `reset` resets the device
+    for all. The libraries then let the driver link their PTX, because the emulated device cannot run machine code. A
+    second call does nothing. `python -m bascule emulate -- COMMAND` does the same without changes to the program.
 
     schedule : str or None
         When enqueued work runs, as in BASCULE_EMULATED_SCHEDULE. None takes that variable, else 'threads', so that a
-        kernel which waits for the host can end.
+        kernel that waits for the host can end.
 
-    Raises LibraryError where a driver, nvJitLink or such a library is loaded already.
+    Raises LibraryError if a CUDA driver, nvJitLink or such a library is already loaded.
 
     >>> bascule.emulated.install()
     >>> from numba import cuda
@@ -168,7 +169,7 @@ def install(*, schedule: str | None = None) -> None:
 
 @contextmanager
 def _raising_races() -> Iterator[None]:
-    """Raise the races of the block's work, or add them to the block's own exception: they may be its cause."""
+    """Raise the races of the block's work. If the block raises, add them as notes, because they may be the cause."""
     try:
         yield
     except BaseException as error:
@@ -184,12 +185,12 @@ def _finish() -> list[str]:
     return _bascule._take_races()
 
 
-# What pending work may take at the end of the process, where the search for races has to run it.
+# The time that pending work may take at the end of the process while the search for races is on.
 _LAST_MILLISECONDS = 2000
 
 
 def _end(process: int = os.getpid()) -> None:
-    """At exit: pending work does not keep the process, but a race that no synchronising call raised is not lost."""
+    """At exit, print leaks if they are asked for, and races that no call raised. Waits for work only if needed."""
     if os.getpid() != process:
         return
     if _bascule._take_over_leaks():

@@ -1,9 +1,9 @@
-"""Plugin for pytest: with `--bascule-races` a test fails if its work has a race between streams; and a kernel
-that faults on the emulated device does not make the tests after it fail.
+"""A plugin for pytest. With `--bascule-races` a test fails if its work has a race between streams. A test whose kernel
+faults on the emulated device does not make later tests fail.
 
-BASCULE_EMULATED_CHECKS=races in the environment does the same. The host waits for the work of a test when the test
-ends, so that the right test reports a race. The terminal summary tells how much was compared, and names tests that
-launched without comparing a byte, since those prove nothing.
+BASCULE_EMULATED_CHECKS=races in the environment also turns on the search for races. The host waits for the work of a
+test when the test ends, so that the right test reports a race. The terminal summary says how much was compared, and
+names tests that launched kernels but compared no byte, because such tests prove nothing.
 """
 
 import os
@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_teardown() -> Generator[None, Any, Any]:
-    """A kernel's fault is the error of its own test: on the emulated device the next one begins with a new context."""
+    """After a fault, reset the emulated device, so that the next test starts with a new context."""
     try:
         return (yield)
     finally:
@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
                 "--bascule-races: only the emulated device finds races, and BASCULE_DEVICE is "
                 f"{os.environ['BASCULE_DEVICE']!r}. Set BASCULE_DEVICE=emulated, or leave it unset."
             )
-        # The driver is loaded at first use, in this process or in one that a test starts.
+        # The driver reads the variable when it is first used, in this process or in one that a test starts.
         os.environ[_VARIABLE] = ",".join(sorted(filter(None, chosen | {"races"})))
         os.environ.setdefault("BASCULE_DEVICE", "emulated")
         if _bascule._driver_is_loaded():
@@ -85,7 +85,7 @@ class Races:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if call.when == "teardown":
-            # Plain numbers, which the report carries from another process too.
+            # Plain numbers, so that the report can be sent from another process.
             before = item.stash[_BEFORE]
             report.__dict__["bascule_races"] = list(map(sub, _counts(), before))
         return report
@@ -116,7 +116,7 @@ _BEFORE = pytest.StashKey[tuple[int, ...]]()
 
 
 def _counts() -> tuple[int, ...]:
-    """Launches, and the fields of RaceStatistics."""
+    """Return the number of launches and the fields of RaceStatistics."""
     if not _bascule._driver_is_loaded() or not _bascule._driver_info()["emulated"]:
         return (0, 0, 0, 0, 0)
     return (_bascule._driver_calls("cuLaunchKernelEx"), *race_statistics())

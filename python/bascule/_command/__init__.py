@@ -1,1 +1,1 @@
-"""The commands of `bascule`, one file each; nothing here is imported by `import bascule`."""
+"""The commands of `bascule`, one file each. `import bascule` does not import them."""

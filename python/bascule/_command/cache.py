@@ -1,4 +1,4 @@
-"""`bascule cache`: the programs on disk, listed, verified, removed, exported and imported."""
+"""`bascule cache`: lists, verifies, removes, exports and imports the programs on disk."""
 
 import argparse
 from pathlib import Path
@@ -118,7 +118,7 @@ def _print_entries(entries: list[cache.Entry], as_json: bool) -> None:
 
 
 def summary(count: int, total: int) -> str:
-    """How many programs there are, their size, and the limit."""
+    """Return the number of programs, their size, and the limit, as text."""
     limit = "no limit" if bascule.cache.limit_bytes is None else f"at most {size(bascule.cache.limit_bytes)}"
     return f"{counted(count, 'program')}, {size(total)}, {limit}"
 

@@ -75,7 +75,7 @@ def _compile(arguments: argparse.Namespace) -> int:
     reports = []
     for arch in arches:
         module = _module(arguments, arch, with_resources=tells)
-        # The functions of the image: kernels that are not templates, and the instances.
+        # The functions of the image: kernels that are not templates, and instances of templates.
         named = [module[name] for name in dict.fromkeys([*module.kernels, *arguments.instance])]
         kernels = [kernel for kernel in named if not kernel.is_template]
         if files.kinds and not kernels:
@@ -107,14 +107,14 @@ def _arch_of_device() -> str:
 
 
 def _module(arguments: argparse.Namespace, arch: str, *, with_resources: bool) -> Module:
-    # The assembler tells what each kernel takes, in the log. There is none for a virtual architecture.
+    # ptxas writes each kernel's resources to the log. It does not run for a virtual architecture.
     verbose = ["--ptxas-options=-v"] if with_resources and arch.startswith("sm_") else []
     options = compile_options(arguments, arch, *verbose)
     return bascule.compile(file=arguments.file, options=options, name_expressions=arguments.instance)
 
 
 class _Files:
-    """Where each kind of code goes."""
+    """The output files: decides where each kind of code is written."""
 
     def __init__(self, arguments: argparse.Namespace, kinds: list[str], arches: list[str]) -> None:
         self._stem = Path(arguments.file).stem
@@ -140,7 +140,7 @@ class _Files:
             raise UsageError(f"-o {path}: there is no directory {self._file.parent}")
 
     def write(self, kind: str, arch: str, kernel: Kernel) -> None:
-        """Write or print one kind of the image that the kernel is in."""
+        """Write or print one kind of code of the kernel's image."""
         if kind != "ptx" and not arch.startswith("sm_"):
             if self._directory and kind == "cubin":
                 return
@@ -193,7 +193,7 @@ def _report(module: Module, kernels: list[Kernel]) -> dict[str, Any]:
 
 
 def _resources(log: str) -> dict[str, dict[str, int]]:
-    """What ptxas says of each function, by its lowered name."""
+    """Map each function's lowered name to the resources that ptxas reported."""
     found: dict[str, dict[str, int]] = {}
     entries = list(_ENTRY.finditer(log))
     for i, entry in enumerate(entries):

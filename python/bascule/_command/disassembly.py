@@ -12,7 +12,7 @@ _TIMEOUT = 300  # seconds
 
 
 def find_disassembler() -> str | None:
-    """The path of nvdisasm or cuobjdump: on PATH, in a wheel, or in a toolkit."""
+    """Return the path of nvdisasm or cuobjdump, from PATH, a wheel or a toolkit."""
     for name, _ in _TOOLS:
         if path := shutil.which(name) or _installed(name):
             return path
@@ -22,13 +22,13 @@ def find_disassembler() -> str | None:
 def _installed(name: str) -> str | None:
     from cuda import pathfinder
 
-    # Not in all versions of cuda-pathfinder that Bascule works with.
+    # Some of the supported versions of cuda-pathfinder do not have this function.
     find = getattr(pathfinder, "find_nvidia_binary_utility", lambda _: None)
     return find(name) or shutil.which(name, path="/usr/local/cuda/bin")
 
 
 def disassemble(cubin: bytes) -> str:
-    """The SASS of a cubin. Raises LibraryError when there is no disassembler or it fails."""
+    """Return the SASS of a cubin. Raises LibraryError if no disassembler is found or it fails."""
     tool = find_disassembler()
     if tool is None:
         raise bascule.LibraryError(

@@ -57,6 +57,6 @@ def _emulate(arguments: argparse.Namespace) -> int:
         if unknown := [each for each in arguments.check.split(",") if each not in _CHECKS]:
             raise UsageError(f"--check {arguments.check}: {unknown[0]!r} is none of {', '.join(_CHECKS)}")
         variables["BASCULE_EMULATED_CHECKS"] = arguments.check
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a program inherits that
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these signals, and the program would inherit that
         signal.signal(number, signal.SIG_DFL)
     os.execvpe(command[0], command, variables)

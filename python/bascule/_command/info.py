@@ -1,4 +1,4 @@
-"""`bascule info`: what this installation found, and what is missing."""
+"""`bascule info`: prints the device, driver, NVRTC, headers and cache, and how to install missing parts."""
 
 import argparse
 import os
@@ -22,7 +22,7 @@ _HEADERS = (
     ("cuda/std/array", "nvidia-cuda-cccl"),
 )
 
-# Libraries whose arrays are kernel arguments, or whose dtypes are, by the names of their packages.
+# Libraries whose arrays or dtypes Bascule accepts, with the names of their packages.
 _LIBRARIES = (
     ("CuPy", ("cupy", "cupy-cuda12x", "cupy-cuda13x")),
     ("PyTorch", ("torch",)),

@@ -1,4 +1,4 @@
-"""What the commands share: the parser, options of the compiler, warnings, completion in shells, units."""
+"""Shared by the commands: the parser, compiler options, warnings, shell completion, units."""
 
 import argparse
 import importlib
@@ -18,11 +18,11 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 class UsageError(Exception):
-    """A command line that says something impossible; ends with status 2."""
+    """A wrong command line. The process ends with status 2."""
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of every command. Each command's parser sets `run`, a function of the parsed arguments."""
+    """Return the parser for all commands. Each command's parser sets `run`, a function of the parsed arguments."""
     parser = argparse.ArgumentParser(
         prog="bascule",
         description="Run, compile and cache CUDA C++ kernels, on a GPU or without one.",
@@ -45,7 +45,7 @@ def add_command(
     details: str = "",
     usage: str | None = None,
 ) -> argparse.ArgumentParser:
-    """A command with examples and the exit status at the end of its --help."""
+    """Add a command whose --help ends with examples and the exit status."""
     sentence = help[0].upper() + help[1:] + "."
     parser = commands.add_parser(
         name,
@@ -60,7 +60,7 @@ def add_command(
 
 
 def parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse; a command with `takes_rest` gets what no option takes as `rest`, in order, wherever options stand.
+    """Parse the command line. A command with `takes_rest` gets the remaining arguments, in order, as `rest`.
 
     Raises UsageError, or ends the process with status 2.
     """
@@ -78,7 +78,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> a
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Answer a shell that asks for completions, and end the process; return if argcomplete is not installed."""
+    """Print completions for a shell and end the process; return if argcomplete is not installed."""
     try:
         import argcomplete
     except ImportError:
@@ -87,17 +87,17 @@ def complete(parser: argparse.ArgumentParser) -> None:
 
 
 def kernels_of_file(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
-    """Completions of a kernel's name: the kernels that the file spells. Nothing is compiled."""
+    """Return completions of a kernel's name: the kernels in the file's text. Nothing is compiled."""
     try:
         text = bascule._bascule._read_source(parsed_args.file)
         module = bascule._bascule._make_module(text, parsed_args.file, 1, "", bascule.CompileOptions(), [])
         return [name for name in module.kernels if name.startswith(prefix)]
-    except (bascule.Error, UnicodeDecodeError, TypeError):  # no file yet, or none that can be read
+    except (bascule.Error, UnicodeDecodeError, TypeError):  # no file was given yet, or it cannot be read
         return []
 
 
 def add_compile_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """-D, -I, --std, --arch and --option; with `several`, --arch may be given more than once."""
+    """Add -D, -I, --std, --arch and --option. With `several`, --arch may be repeated."""
     group = parser.add_argument_group("compiler")
     group.add_argument("-D", dest="defines", action="append", default=[], metavar="NAME[=VALUE]", help="define a macro")
     group.add_argument(
@@ -118,7 +118,7 @@ def add_compile_options(parser: argparse.ArgumentParser, *, several: bool = Fals
 
 
 def compile_options(arguments: argparse.Namespace, arch: str | None = None, *more: str) -> bascule.CompileOptions:
-    """CompileOptions from what `add_compile_options` parsed, for one architecture."""
+    """Return CompileOptions for the options of `add_compile_options`, for one architecture."""
     from bascule._options import to_options
 
     flags = [f"-D{each}" for each in arguments.defines] + [f"-I{each}" for each in arguments.include_paths]
@@ -130,7 +130,7 @@ def compile_options(arguments: argparse.Namespace, arch: str | None = None, *mor
 
 
 def show_warnings_briefly() -> None:
-    """Warnings of Bascule as a compiler prints them, without a line of this package."""
+    """Print Bascule's warnings as a compiler does, without a source line of this package."""
     shown_elsewhere = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
@@ -160,14 +160,14 @@ def _diagnostic(warning: _errors.CompileWarning) -> str:
 
 
 def print_json(report: object) -> None:
-    """Print what a command reports with --json."""
+    """Print a command's report as JSON."""
     import json
 
     print(json.dumps(report, indent=2))
 
 
 def number_of(things: str, least: int = 0) -> Callable[[str], int]:
-    """The `type` of an option that takes a number of these."""
+    """Return the `type` function for an option that takes a number of `things`."""
 
     def parsed(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
@@ -178,7 +178,7 @@ def number_of(things: str, least: int = 0) -> Callable[[str], int]:
 
 
 def size(count: float) -> str:
-    """A number of bytes with a unit."""
+    """Format a number of bytes with a unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024 or unit == "GiB":
             break
@@ -187,5 +187,5 @@ def size(count: float) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """1 program, 2 programs."""
+    """Format a count with its noun: "1 program", "2 programs"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

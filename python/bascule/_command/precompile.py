@@ -61,7 +61,7 @@ def _report(target: str, arguments: argparse.Namespace) -> dict[str, Any]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        # An error that its own code raised is the program's: its frames say where.
+        # If the target's own code raised the error, show its frames.
         frames = _frames_of_target(error.__traceback__)
         # Python up to 3.11.3 raises a ValueError for a file with null bytes.
         of_text = isinstance(error, SyntaxError) or (type(error) is ValueError and "null bytes" in str(error))
@@ -78,7 +78,7 @@ def _report(target: str, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _frames_of_target(found: TracebackType | None) -> TracebackType | None:
-    """Of a traceback, the frames of the program; None if it has none."""
+    """Drop the leading frames of Bascule and importlib from a traceback; None if no other frame is left."""
     ours = (
         os.path.dirname(os.path.dirname(__file__)) + os.sep,
         "<frozen ",

@@ -1,4 +1,4 @@
-"""What `bascule run` tells of arrays after a launch, and the files it writes them to."""
+"""Prints the arrays that `bascule run` passed to a kernel, and saves them to files."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ _SHOWN = 8  # first values
 
 
 def output_files(requests: list[str], arrays: dict[str, Any]) -> dict[str, Path]:
-    """Parameter names to files, from NAME=FILE, checked before the launch. Raises UsageError."""
+    """Map parameter names to files, from NAME=FILE. Called before the launch. Raises UsageError."""
     files: dict[str, Path] = {}
     for request in requests:
         name, equals, file = request.partition("=")
@@ -36,9 +36,10 @@ def output_files(requests: list[str], arrays: dict[str, Any]) -> dict[str, Path]
 
 
 def print_arrays(function: Kernel, passed: dict[str, list[Any]], files: dict[str, Path]) -> None:
-    """Print the arrays that the kernel wrote or that are saved, and save those; old files are replaced when complete.
+    """Print the arrays that the kernel may write and those in `files`, and save the latter.
 
-    `passed` has for each parameter the array before the launch, in host memory, and the one on the device.
+    `passed` maps a parameter to its host array from before the launch and its device array. An existing file is
+    replaced when the new one is complete.
     """
     written = _kernel_facts(function)["written"]
     for name, (before, device) in passed.items():
@@ -56,7 +57,7 @@ def print_arrays(function: Kernel, passed: dict[str, list[Any]], files: dict[str
 
 
 def _described(before: Array, after: Array) -> list[str]:
-    """Lines about an array: dtype and shape, how much changed, minimum and maximum, the first values."""
+    """Return lines about an array: dtype, shape, number of changed elements, minimum, maximum, first values."""
     facts = [f"{after.dtype} {after.shape}", _changed(before, after)]
     if after.size and after.dtype.kind in "biuf":
         numbers = after[~np.isnan(after)] if after.dtype.kind == "f" else after
@@ -73,7 +74,7 @@ def _described(before: Array, after: Array) -> list[str]:
 
 
 def _changed(before: Array, after: Array) -> str:
-    """Compares bytes, so that NaN and -0.0 are values like others."""
+    """Count changed elements. Compares bytes, so that an unchanged NaN is equal and -0.0 differs from 0.0."""
     if not after.size:
         return "no elements"
     old, new = (array.ravel().view("u1").reshape(array.size, -1) for array in (before, after))

@@ -1,4 +1,4 @@
-"""`bascule run`: launch one kernel of a file from the command line, and tell what it wrote."""
+"""`bascule run`: launches one kernel of a file from the command line and prints what it wrote."""
 
 import argparse
 import os
@@ -122,13 +122,13 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
 
     function = kernel.prepare(*by_position, **by_name) if device else kernel.prepare()
-    # Of the arrays: as they were, in host memory, and on the device, by the names of their parameters.
+    # Maps the parameter of each array to its host array from before the launch and its device array.
     names = [name for name, _ in function.parameters[: len(positional)]] + list(named)
     passed = {name: pair for name, *pair in zip(names, host, device, strict=False) if hasattr(pair[0], "dtype")}
     files = results.output_files(arguments.out, passed)
     print(f"kernel     {function.signature}")
     print(f"device     {bascule.current_device().name}")
-    sys.stdout.flush()  # before what the kernel prints
+    sys.stdout.flush()  # so that this comes before the kernel's own output
     for _ in range(1 if arguments.time else arguments.repeat or 1):
         launcher(*by_position, **by_name)
     bascule.synchronize()
@@ -158,7 +158,7 @@ def _check_geometry(arguments: argparse.Namespace) -> None:
 
 
 def _turn_on_checks(arguments: argparse.Namespace) -> list[str]:
-    """Flags of the compiler; the device reads the environment when it is first used."""
+    """Set the environment variables of the checks, which a device reads at first use; return the compiler flags."""
     if arguments.check is None:
         return []
     chosen = arguments.check.split(",")
@@ -180,7 +180,7 @@ def _kernel(module: Module, arguments: argparse.Namespace) -> Kernel:
 
 
 def _split_template(text: str) -> list[str]:
-    """At commas that are not inside brackets."""
+    """Split template arguments at commas outside of brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += (character in "<([{") - (character in ">)]}")
@@ -196,7 +196,7 @@ def _split_template(text: str) -> list[str]:
 def _to_device(value: Any, argument: str) -> Any:
     if not hasattr(value, "dtype"):
         return value
-    # The report of a fault names the line that made an array: here the argument is what a reader knows.
+    # Fault reports name the line that made an array. Use the command-line argument as the file name of that line.
     call = compile("to_device(value)", f"argument {argument}", "eval")
     return eval(call, {"to_device": bascule.to_device, "value": value})
 

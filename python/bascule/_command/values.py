@@ -1,4 +1,4 @@
-"""The arguments of a kernel as `bascule run` takes them: numbers, .npy files and arrays such as zeros:1024:f4."""
+"""Parses the kernel arguments of `bascule run`: numbers, .npy files and arrays such as zeros:1024:f4."""
 
 import re
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _MOST_DIMENSIONS = 64  # NumPy's
 
 
 def split_values(texts: list[str]) -> tuple[list[Any], dict[str, Any]]:
-    """Values by position and by name, with arrays in host memory. Raises UsageError, FileError."""
+    """Return positional and named values; arrays are in host memory. Raises UsageError, FileError."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
     for text in texts:
@@ -92,7 +92,7 @@ def _dtype(text: str, field: str) -> np.dtype[Any]:
     fields = [part.split("=") for part in field.split(",")] if "=" in field else None
     try:
         dtype = np.dtype([(name, form) for name, form in fields] if fields else field)
-    except Exception:  # of NumPy's parser: also SyntaxError, KeyError, OverflowError
+    except Exception:  # NumPy's parser also raises SyntaxError, KeyError, OverflowError
         dtype = None
     if dtype is None or dtype.hasobject or dtype.itemsize == 0:
         raise UsageError(
@@ -131,7 +131,7 @@ def _random(shape: tuple[int, ...], dtype: np.dtype[Any], seed: str = "0") -> Ar
     raise TypeError(f"there are no random values of dtype {dtype}")
 
 
-# How to make it, the least number of fields, and the form, whose colons count the fields.
+# Maps a name to its function, its minimum number of fields, and its form; the form's colons give the maximum.
 _MAKERS: dict[str, tuple[Callable[..., Any], int, str]] = {
     "zeros": (np.zeros, 1, "zeros:SHAPE:DTYPE"),
     "ones": (np.ones, 1, "ones:SHAPE:DTYPE"),
@@ -149,5 +149,5 @@ def _load(path: str) -> Array:
         raise _errors.MissingFileError(f"there is no file {path}") from None
     except (OSError, MemoryError):
         raise
-    except Exception as error:  # NumPy's reader does not say what it raises for an odd header
+    except Exception as error:  # NumPy does not document what it raises for a malformed header
         raise _errors.FileError(f"{path} cannot be read as an array that numpy.save wrote: {error}") from None

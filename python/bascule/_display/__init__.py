@@ -1,6 +1,6 @@
-"""How Bascule's objects are shown: HTML in notebooks, lines in IPython, documentation and signatures.
+"""Displays Bascule's objects: HTML in notebooks, text in IPython, documentation and signatures.
 
-Imported when something is shown. Nothing here compiles, loads, or waits, but for the values of an array.
+Imported when something is shown. Only showing an array's values waits; nothing here compiles or loads code.
 """
 
 from collections.abc import Callable
@@ -29,17 +29,17 @@ _DOCUMENTS: tuple[tuple[type, Callable[[Any], Document]], ...] = (
 
 
 def html(object: Any) -> str:
-    """What `_repr_html_` returns."""
+    """Return the object as HTML, for `_repr_html_`."""
     return _document(object).html()
 
 
 def text(object: Any) -> str:
-    """The same as `html`, in lines of plain text."""
+    """Return the content of `html` as lines of plain text."""
     return _document(object).text()
 
 
 def pretty(object: Any, printer: Any, cycle: bool) -> None:
-    """What `_repr_pretty_` does: alone all lines, inside a list or a dict the repr."""
+    """Print the object for `_repr_pretty_`: its text, or its repr inside a list or a dict."""
     lines = [repr(object)] if cycle or len(printer.stack) > 1 else text(object).split("\n")
     for number, line in enumerate(lines):
         if number:

@@ -1,4 +1,4 @@
-"""What a display shows, as HTML and as plain text: both are made from the same facts."""
+"""The content of a display, written as HTML and as plain text."""
 
 import html as html_module
 from collections.abc import Iterator, Sequence
@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 
 def _theme(jupyter: str, code: str, hue: str) -> str:
-    """JupyterLab's colour, or VS Code's; elsewhere the hue with some of the text's: legible on light and on dark."""
+    """Return JupyterLab's or VS Code's colour; elsewhere `hue` mixed with the text's, legible on light and dark."""
     return f"var(--jp-{jupyter},var(--vscode-{code},color-mix(in srgb,currentColor 35%,{hue})))"
 
 
-# The only colours of a display.
+# Displays use no colours but these.
 ACCENT = _theme("brand-color1", "textLink-foreground", "#3b82f6")
 PROBLEM = _theme("error-color1", "errorForeground", "#e5484d")
 WARNING = _theme("warn-color1", "editorWarning-foreground", "#d97706")
@@ -23,13 +23,13 @@ _MOST_ROWS = 20
 
 
 def escape(text: str) -> str:
-    """As HTML. Characters that would make the page unreadable are replaced."""
+    """Escape text for HTML, and replace characters that cannot be printed."""
     return html_module.escape("".join(c if c.isprintable() or c in "\n\t" else "�" for c in text))
 
 
 @dataclass
 class Table:
-    """Rows of text under a head. `code` has the numbers of the columns that are C++ or Python."""
+    """Rows of text under a head. `code` has the indices of the columns that are C++ or Python code."""
 
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
@@ -65,7 +65,7 @@ class Table:
 
 @dataclass
 class Figure:
-    """A drawing, and the sentences that say the same."""
+    """A drawing, and the same information as text."""
 
     svg: str
     text: str
@@ -79,10 +79,10 @@ class Figure:
 
 @dataclass
 class Code:
-    """Text whose spaces count."""
+    """Text whose white space is kept."""
 
     text: str
-    markup: str = ""  # the same as HTML, where it has colours
+    markup: str = ""  # the same text as HTML, if it has colours
 
     def html(self) -> str:
         return (
@@ -96,7 +96,7 @@ class Code:
 
 @dataclass
 class Document:
-    """A class, the object's own name, facts in pairs, and parts."""
+    """A class name, the object's own name, facts as (name, value) pairs, and further parts."""
 
     title: str
     subject: str
@@ -126,7 +126,7 @@ class Document:
 
 
 def bytes_text(count: int) -> str:
-    """Such as '4,000 bytes' or '3.8 MiB'."""
+    """Format a number of bytes, as '4,000 bytes' or '3.8 MiB (4,000,000 bytes)'."""
     if count < 10_000:
         return f"{count:,} byte{'' if count == 1 else 's'}"
     size = float(count)

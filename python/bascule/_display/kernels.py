@@ -1,4 +1,4 @@
-"""Kernels, modules, launchers and launch rules: what is known of them, without compiling or loading anything."""
+"""Displays of kernels, modules, launchers and launch rules. Nothing is compiled or loaded for them."""
 
 import inspect
 import keyword
@@ -28,7 +28,7 @@ _ORIGINS = {
 
 
 def kernel(kernel: _bascule.Kernel) -> Document:
-    """What is known; registers, memory and occupancy of a kernel that is loaded on the current device."""
+    """Show what is known of a kernel; if it is loaded on the current device, also registers, memory and occupancy."""
     facts = _bascule._kernel_facts(kernel)
     pairs = [("declared at", place) for place in _declared_at(facts)]
     pairs += [("device", facts["device"]), ("code", _state(facts))]
@@ -44,13 +44,13 @@ def kernel(kernel: _bascule.Kernel) -> Document:
             blocks = range(_WARP, kernel.attributes.max_threads_per_block + 1, _WARP)
             occupied = [(block, kernel.occupancy(block).ratio) for block in blocks]
             parts.append(plots.occupancy(occupied, kernel.best_block()))
-        except _errors.Error as error:  # after a fault
+        except _errors.Error as error:  # the context is lost after a fault
             pairs.append(("on the device", f"not available: {_first_line(error)}"))
     return Document("Kernel", facts["signature"], pairs, parts)
 
 
 def module(module: _bascule.Module) -> Document:
-    """Its kernels, with signatures and lines."""
+    """Show the module's kernels, with signatures and lines."""
     file, first_line = _bascule._module_place(module)
     rows = []
     for name in type(module).kernels.__get__(module):
@@ -63,13 +63,13 @@ def module(module: _bascule.Module) -> Document:
 
 
 def launcher(launcher: _bascule.Launcher) -> Document:
-    """The configuration, and options that are not as usual."""
+    """Show the configuration, and options that are not the defaults."""
     facts = _bascule._launcher_facts(launcher)
     return Document("Launcher", _bascule._kernel_facts(facts["kernel"])["signature"], _configuration(facts))
 
 
 def bound_launch(bound: _bascule.BoundLaunch) -> Document:
-    """The configuration and the arguments."""
+    """Show the configuration and the arguments."""
     facts = _bascule._bound_facts(bound)
     known = _bascule._kernel_facts(facts["kernel"])
     parameters = known["parameters"] or []
@@ -82,7 +82,7 @@ def bound_launch(bound: _bascule.BoundLaunch) -> Document:
 
 
 def launch_rule(rule: _decorator.LaunchRule) -> Document:
-    """The rule, and its kernel as far as it is known."""
+    """Show the rule, and what is known of its kernel."""
     subject = f"{rule.__name__}{rule._rule_signature}"
     known = _kernel_of(rule)
     if known is None:
@@ -95,7 +95,7 @@ def launch_rule(rule: _decorator.LaunchRule) -> Document:
 
 
 def documentation(kernel: _bascule.Kernel | _decorator.LaunchRule) -> str:
-    """The C++ signature, the comment above the kernel, its parameters, and its text."""
+    """Return the C++ signature, the comment above the kernel, its parameters, and its text."""
     known = _kernel_of(kernel) if isinstance(kernel, _decorator.LaunchRule) else kernel
     if known is None:
         return "A launch rule, whose kernel a compile would have to find."
@@ -119,11 +119,11 @@ def documentation(kernel: _bascule.Kernel | _decorator.LaunchRule) -> str:
 def signature(
     object: _bascule.Kernel | _bascule.Launcher | _bascule.BoundLaunch | _decorator.LaunchRule,
 ) -> inspect.Signature:
-    """The C++ parameters, with their C++ types as annotations."""
+    """Return a signature of the C++ parameters, with their C++ types as annotations."""
     if isinstance(object, _decorator.LaunchRule):
         return _rule_signature(object)
     if isinstance(object, _bascule.BoundLaunch):
-        return inspect.Signature(return_annotation=None)  # its arguments were bound
+        return inspect.Signature(return_annotation=None)  # all arguments are bound
     known = _bascule._launcher_facts(object)["kernel"] if isinstance(object, _bascule.Launcher) else object
     return _signature_of(_bascule._kernel_facts(known)["parameters"])
 
@@ -132,7 +132,7 @@ def _signature_of(parameters: Sequence[tuple[str, str]] | None) -> inspect.Signa
     if parameters is None:  # overloads
         every = inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL)
         return inspect.Signature([every], return_annotation=None)
-    # What Python cannot write as a keyword is passed by position, and so is all before it.
+    # A parameter whose name is not a valid keyword in Python is positional-only, and so are all before it.
     unwritable = [i for i, (name, _) in enumerate(parameters) if keyword.iskeyword(name) or not name.isidentifier()]
     last = max(unwritable, default=-1)
     made = []
@@ -147,7 +147,7 @@ def _signature_of(parameters: Sequence[tuple[str, str]] | None) -> inspect.Signa
 
 
 def _rule_signature(rule: _decorator.LaunchRule) -> inspect.Signature:
-    """As the Python function has it, with the C++ types."""
+    """Return the signature of the Python function with the C++ types as annotations."""
     own = rule._rule_signature
     known = _kernel_of(rule)
     parameters = _bascule._kernel_facts(known)["parameters"] if known is not None else None
@@ -161,7 +161,7 @@ def _rule_signature(rule: _decorator.LaunchRule) -> inspect.Signature:
 
 
 def _kernel_of(rule: _decorator.LaunchRule) -> _bascule.Kernel | None:
-    """Before the rule's first call the kernel as its text declares it; None where only a compile could tell."""
+    """Return the rule's kernel. Before the first call it is found in the text; None if only a compile could find it."""
     if rule._kernel is not None:
         return rule._kernel
     name, first_line = _places.find(rule._source, rule._sites)
@@ -218,7 +218,7 @@ def _instance_row(instance: _bascule.Kernel) -> tuple[str, str, str]:
 
 
 def _registers(kernel: _bascule.Kernel, facts: dict[str, Any]) -> str:
-    """Empty before it is loaded."""
+    """Return the number of registers as text; empty before the kernel is loaded."""
     if not facts["is_loaded"]:
         return ""
     try:
@@ -228,7 +228,7 @@ def _registers(kernel: _bascule.Kernel, facts: dict[str, Any]) -> str:
 
 
 def _without_empty(table: Table) -> Table:
-    """Without columns that say nothing."""
+    """Return the table without its empty columns."""
     used = [column for column in range(len(table.head)) if any(row[column] for row in table.rows)]
     rows = [tuple(row[column] for column in used) for row in table.rows]
     return Table(tuple(table.head[column] for column in used), rows, table.code)
@@ -277,7 +277,7 @@ def _extents(extents: tuple[int, int, int]) -> str:
 
 
 def _argument(value: Any) -> str:
-    """Without reading an array, which would wait."""
+    """Describe a bound argument. Does not read arrays, because that would wait."""
     if isinstance(value, _bascule.DeviceArray):
         return f"{value.dtype} array of shape {value.shape}"
     if value is None or isinstance(value, bool | int | float | complex | np.generic):

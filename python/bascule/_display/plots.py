@@ -1,4 +1,4 @@
-"""The drawings of displays, as SVG: occupancy against the block size, and streams that wait for streams."""
+"""The drawings of displays, as SVG: occupancy by block size, and waits between streams."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ _FONT = "font-family='system-ui,sans-serif' font-size='11' fill='currentColor'"
 
 
 def occupancy(points: Sequence[tuple[int, float]], best: int) -> Figure:
-    """Bars: resident warps over the most that an SM holds, for block sizes in threads."""
+    """Draw a bar per block size: resident warps divided by the most that an SM can hold."""
     left, bottom, height, step = 46, 84, 64, 14
-    width = max(left + step * len(points) + 12, 440)  # the title's, where the bars need less
+    width = max(left + step * len(points) + 12, 440)  # at least the width of the title
     bars = "".join(
         f"<rect x='{left + step * i + 2}' y='{bottom - height * value:.1f}' width='{step - 4}' "
         f"height='{height * value:.1f}' fill-opacity='{1 if block == best else 0.45}'>"
@@ -24,7 +24,7 @@ def occupancy(points: Sequence[tuple[int, float]], best: int) -> Figure:
         for level in (0, 0.5, 1)
     )
     most = points[-1][0]
-    marked = {block for block in (32, 128, 256, 512, 768, 1024) if block <= most} | {most}  # whose texts do not touch
+    marked = {block for block in (32, 128, 256, 512, 768, 1024) if block <= most} | {most}  # labels that do not touch
     marks = "".join(
         f"<text x='{left + step * (i + 0.5)}' y='{bottom + 15}' text-anchor='middle'>{block}</text>"
         for i, (block, _) in enumerate(points)
@@ -37,10 +37,10 @@ def occupancy(points: Sequence[tuple[int, float]], best: int) -> Figure:
 
 
 def lanes(launch: str, kernel: str, waits: Sequence[tuple[str, str]], others: Sequence[str]) -> Figure:
-    """Streams from left to right. `waits` has the streams that the launch waits for, each with the argument that names
-    it; `others` those that nothing waits for."""
+    """Draw a row per stream. `waits` has the streams that the launch waits for, each with the argument that names it;
+    `others` has the streams without a wait."""
     rows = [launch, *(stream for stream, _ in waits), *others]
-    begin, first, pitch = 220, 24, 44  # of the lanes, in pixels
+    begin, first, pitch = 220, 24, 44  # left end, first row and distance of the rows, in pixels
     kernel_begin, kernel_end = begin + 130, begin + 290
     later, end = begin + 330, begin + 450
     boxes = {0: [(kernel_begin, kernel_end, kernel, ACCENT)]}
@@ -83,7 +83,7 @@ def _box(x: float, y: float, width: float, label: str, colour: str) -> str:
 
 
 def _arrow(x: float, y: float, to_x: float, to_y: float) -> str:
-    """From the side of one box to the edge of another, with its head."""
+    """Draw an arrow from the side of one box to the edge of another."""
     length = ((to_x - x) ** 2 + (to_y - y) ** 2) ** 0.5
     dx, dy = (to_x - x) / length, (to_y - y) / length
     base_x, base_y = to_x - 8 * dx, to_y - 8 * dy

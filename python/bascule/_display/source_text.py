@@ -20,17 +20,17 @@ _TOKEN = re.compile(
 
 
 class Definition(NamedTuple):
-    """A kernel's text, from `template` or `__global__` to its last brace, and what the comment above it says."""
+    """A kernel's text, from `template` or `__global__` to its last brace, and the comment above it."""
 
     code: str
     comment: str
 
 
 def find_definition(text: str, name: str, line: int) -> Definition | None:
-    """The kernel whose name stands in this line, from 1. None where it is not found: a macro may have made it."""
+    """Find the kernel whose name is in this line, counted from 1. Returns None if a macro made the kernel."""
     tokens = list(_TOKEN.finditer(text))
     word = name.rpartition("::")[2]
-    statement = 0  # where the tokens of the statement begin
+    statement = 0  # index of the statement's first token
     found: tuple[int, int] | None = None
     for at, token in enumerate(tokens):
         if token.lastgroup in ("directive", "mark"):
@@ -46,12 +46,12 @@ def find_definition(text: str, name: str, line: int) -> Definition | None:
     begin = tokens[code].start()
     indented = text[text.rfind("\n", 0, begin) + 1 : tokens[end - 1].end()]
     if indented[: -len(text[begin : tokens[end - 1].end()])].strip():
-        indented = text[begin : tokens[end - 1].end()]  # something else stands before it in its line
+        indented = text[begin : tokens[end - 1].end()]  # other code precedes it in its line
     return Definition(textwrap.dedent(indented), _comment(text, tokens[statement : code + 1]))
 
 
 def _end(tokens: list[re.Match[str]], begin: int) -> int:
-    """Behind the body, or the semicolon of a declaration."""
+    """Return the index of the token after the body, or after the semicolon of a declaration."""
     depth = 0
     for at in range(begin, len(tokens)):
         mark = tokens[at]["mark"]
@@ -62,7 +62,7 @@ def _end(tokens: list[re.Match[str]], begin: int) -> int:
 
 
 def _comment(text: str, tokens: list[re.Match[str]]) -> str:
-    """What the comments directly above the last of the tokens say."""
+    """Return the text of the comments directly above the last of the tokens."""
     own: list[str] = []
     following = tokens[-1]
     for token in reversed(tokens[:-1]):
@@ -70,7 +70,7 @@ def _comment(text: str, tokens: list[re.Match[str]]) -> str:
             break
         line = text[text.rfind("\n", 0, token.start()) + 1 : token.start()]
         if line.strip():
-            break  # about what stands before it
+            break  # a comment about the code before it
         own.insert(0, token[0])
         following = token
     return textwrap.dedent("\n".join(map(_without_marks, own))).strip()

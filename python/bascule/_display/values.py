@@ -1,4 +1,4 @@
-"""What the smaller classes show: arrays, the cache, errors and explanations of launches."""
+"""Displays of arrays, the cache, errors and explanations of launches."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,12 @@ from bascule import _bascule, _errors, _explain, _terminal, cache
 from bascule._display import plots
 from bascule._display.document import ACCENT, PROBLEM, WARNING, Code, Document, Table, bytes_text, escape
 
-_MOST_VALUES = 200  # that are all shown; of a longer array, the ends
+_MOST_VALUES = 200  # longer arrays show only their first and last values
 _COLOURS = {"error": PROBLEM, "warning": WARNING}
 
 
 def array(array: _bascule.DeviceArray) -> Document:
-    """Never raises: where the values cannot be read, it says why."""
+    """Show an array. Never raises: if the values cannot be read, the display says why."""
     facts = _bascule._array_facts(array, _MOST_VALUES)
     pairs = [
         ("shape", str(array.shape)),
@@ -37,7 +37,7 @@ def _stream(stream: _bascule.Stream | None) -> str:
 
 
 def statistics(counts: _bascule.CacheStatistics) -> Document:
-    """Programs by where they came from, since the process started."""
+    """Show how many programs came from where since the process started."""
     return Document(
         "CacheStatistics",
         "",
@@ -51,7 +51,7 @@ def statistics(counts: _bascule.CacheStatistics) -> Document:
 
 
 def entries(entries: Sequence[cache.Entry]) -> Document:
-    """A row for each program, with its problem where it has one."""
+    """Show a row for each program, with its problem if it has one."""
     count = f"{len(entries):,} compiled program{'' if len(entries) == 1 else 's'}"
     facts = [("together", bytes_text(sum(entry.bytes for entry in entries)))]
     rows = [
@@ -71,7 +71,7 @@ def entries(entries: Sequence[cache.Entry]) -> Document:
 
 
 def explanation(launch: _explain.Explanation) -> Document:
-    """What `str` says, with a drawing."""
+    """Show the content of `str`, with a drawing."""
     waiting = [stream for stream, _ in launch.waits]
     waits = [(stream, launch.arguments[index].name) for stream, index in launch.waits]
     named = dict.fromkeys(argument.stream for argument in launch.arguments if argument.stream is not None)
@@ -87,14 +87,14 @@ def explanation(launch: _explain.Explanation) -> Document:
 
 
 def error(error: _errors.Error) -> Document:
-    """The class and what `str` says."""
+    """Show the class and the message."""
     message = str(error)
     markup = "\n".join(map(_marked_line, message.split("\n"))) if isinstance(error, _errors.CompileError) else ""
     return Document(type(error).__name__, "", [], [Code(message, markup)])
 
 
 def traceback(error: _errors.CompileError) -> list[str]:
-    """IPython's own traceback, with the compiler's message in colour where the traceback has colours."""
+    """Return IPython's own traceback, with the compiler's message in colour if the traceback has colours."""
     from IPython import get_ipython
 
     shell = get_ipython()

@@ -36,7 +36,7 @@ class PythonWithCuda(PythonLexer):
 
 
 class ConsoleWithCuda(PythonConsoleLexer):
-    """Python's own lexer of what follows prompts, with that lexer for the lines behind them."""
+    """Pygments' lexer for Python sessions, with the lexer above for the code after the prompts."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

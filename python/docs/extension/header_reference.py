@@ -50,7 +50,7 @@ def entries_of(header: Path) -> list[tuple[str, str, str]]:
 
 
 def declaration_at(lines: list[str], i: int) -> tuple[str, int]:
-    """The declaration that begins at a line, on one line, and the number of the line behind it."""
+    """Return the declaration that begins at a line, joined to one line, and the number of the line after it."""
     parts: list[str] = []
     while i < len(lines):
         line = lines[i]
@@ -76,7 +76,7 @@ def comment_nodes(text: str) -> list[nodes.Node]:
 
 
 class Headers(Directive):
-    """Its content is a list of paths, as they are spelled behind <bascule/."""
+    """A directive whose content is a list of paths, as they are spelled after <bascule/."""
 
     has_content = True
 
