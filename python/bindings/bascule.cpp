@@ -5,6 +5,7 @@
 #include <bascule/runtime/driver/program_lock.hpp>
 
 #include "parts.hpp"
+#include "support/cpython.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
 
@@ -32,6 +33,7 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     if (!in_main_interpreter()) throw py::import_error(only_in_main);
     using namespace bascule::python;
     bascule::language_of_advice = bascule::Language::python;
+    check_cpython();
     names();  // made here, where no other thread can wait for it
     const py::str own_name = module.attr("__name__");
     module.attr("__name__") =

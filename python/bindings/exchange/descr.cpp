@@ -102,8 +102,8 @@ bool is_typestr_alone(PyObject* descr, std::string_view typestr) noexcept {
     PyObject* type = PyTuple_GET_ITEM(entry, 1);
     if (PyUnicode_CheckExact(name) == 0 || PyUnicode_GET_LENGTH(name) != 0) return false;
     if (PyUnicode_CheckExact(type) == 0 || !PyUnicode_IS_COMPACT_ASCII(type)) return false;
-    return typestr == std::string_view(static_cast<const char*>(PyUnicode_DATA(type)),
-                                       static_cast<std::size_t>(PyUnicode_GET_LENGTH(type)));
+    return typestr ==
+           std::string_view(ascii_characters(type), static_cast<std::size_t>(PyUnicode_GET_LENGTH(type)));
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "exchange/descr.hpp"
 #include "exchange/plain_interface.hpp"
 #include "parts.hpp"
-#include "support/dict_walk.hpp"
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
@@ -187,8 +186,7 @@ void read_data(PyObject* object, RawInterface& raw) {
 /// Borrows from `object`.
 std::string_view read_typestr(PyObject* object) {
     if (PyUnicode_CheckExact(object) && PyUnicode_IS_COMPACT_ASCII(object)) [[likely]] {
-        return {static_cast<const char*>(PyUnicode_DATA(object)),
-                static_cast<std::size_t>(PyUnicode_GET_LENGTH(object))};
+        return {ascii_characters(object), static_cast<std::size_t>(PyUnicode_GET_LENGTH(object))};
     }
     if (!PyUnicode_Check(object)) fail(ErrorKind::type, "typestr", "a string such as \"<f4\"", object);
     Py_ssize_t size = 0;
@@ -399,7 +397,6 @@ bool read_interface(PyObject* object, InterfaceSnapshot& snapshot) {
 void bind_interface_reader(py::module_& module) {
     const Names& n = names();
     detail::key_names = {n.shape, n.typestr, n.data, n.version, n.strides, n.mask, n.stream, n.descr};
-    learn_dicts();
     module.def(
         "_accept_newer_interface", [](bool accept) { accept_newer.store(accept); },
         py::arg("accept").noconvert());

@@ -15,8 +15,7 @@
 
 #include <bascule/interface/arrays/plain_array.hpp>
 
-#include "support/dict_walk.hpp"
-#include "support/integers.hpp"
+#include "support/cpython.hpp"
 #include "types/type_profile.hpp"
 
 namespace bascule::python {
@@ -60,7 +59,7 @@ inline constexpr std::array<ShortText, Key::count> key_texts = {
 [[gnu::always_inline]] inline bool is_same_text(PyObject* key, const ShortText& text) noexcept {
     if (key == nullptr || PyUnicode_GET_LENGTH(key) != text.size || !PyUnicode_IS_COMPACT_ASCII(key))
         return false;
-    const auto* given = reinterpret_cast<const char*>(reinterpret_cast<const PyASCIIObject*>(key) + 1);
+    const char* const given = ascii_characters(key);
     std::uint32_t first = 0;
     std::uint32_t last = 0;
     std::memcpy(&first, given, sizeof first);
@@ -123,7 +122,7 @@ inline constexpr auto plain_typestrs = [] {
         return not_plain;
     }
     std::uint32_t text = 0;
-    std::memcpy(&text, reinterpret_cast<const PyASCIIObject*>(typestr) + 1, sizeof text);
+    std::memcpy(&text, ascii_characters(typestr), sizeof text);
     const PlainTypestr& row = plain_typestrs[place_of_typestr(text)];
     return row.text == text ? row.traits : not_plain;
 }

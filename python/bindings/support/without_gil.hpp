@@ -1,9 +1,9 @@
 // Locks for free-threaded Python; with a GIL they are empty.
 #pragma once
 
-#include <atomic>
-
 #include <pybind11/pybind11.h>
+
+#include "support/cpython.hpp"
 
 namespace bascule::python {
 
@@ -60,24 +60,14 @@ inline pybind11::object entry_of(PyObject* dict, const char* key) {
 #endif
 }
 
-/// What the class or a base has in its dict, as Python looks up the attributes of its objects, whatever the metaclass is;
-/// null where none has it.
+/// As find_in_class.
 inline pybind11::object class_attribute(PyTypeObject* type, PyObject* name) noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-    return pybind11::reinterpret_steal<pybind11::object>(_PyType_LookupRef(type, name));
-#else
-    return pybind11::reinterpret_borrow<pybind11::object>(_PyType_Lookup(type, name));
-#endif
+    return pybind11::reinterpret_steal<pybind11::object>(find_in_class(type, name));
 }
 
 /// A copy of another owner's dict, to iterate over while Python code runs.
 inline pybind11::dict copy_of(pybind11::handle dict) {
     return owned<pybind11::dict>(PyDict_Copy(dict.ptr()));
-}
-
-/// The version of a type, which every change of the type replaces. 0 means none.
-inline unsigned int version_tag(PyTypeObject* type) noexcept {
-    return std::atomic_ref(type->tp_version_tag).load(std::memory_order_relaxed);
 }
 
 }  // namespace bascule::python
