@@ -1,5 +1,4 @@
 // The extension module bascule._bascule. Only the package imports it.
-#include <pybind11/pybind11.h>
 
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
@@ -8,6 +7,7 @@
 #include "support/cpython.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
+#include "support/pybind.hpp"
 
 namespace py = pybind11;
 

@@ -1,8 +1,7 @@
 // The parts of the extension module: each function adds one. bascule.cpp calls them, those of a class's parts the function
 // that makes the class.
 #pragma once
-
-#include <pybind11/pybind11.h>
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

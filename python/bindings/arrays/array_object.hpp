@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/interface/arrays/plain_array.hpp>
@@ -17,6 +15,7 @@
 
 #include "classes/collected.hpp"
 #include "support/owners.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

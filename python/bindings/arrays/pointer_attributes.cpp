@@ -1,8 +1,6 @@
 // `bascule.pointer_attributes`: what the driver knows of an array's memory.
 #include <string>
 
-#include <pybind11/stl.h>
-
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/pointer_attributes.hpp>
@@ -15,6 +13,7 @@
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
+#include "support/pybind.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;

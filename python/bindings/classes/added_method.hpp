@@ -1,7 +1,6 @@
 // Methods that are added to classes which are bound already.
 #pragma once
-
-#include <pybind11/pybind11.h>
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -1,7 +1,6 @@
 // The value of a pybind11 object, and its holder, found without a look-up of its type.
 #pragma once
-
-#include <pybind11/pybind11.h>
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

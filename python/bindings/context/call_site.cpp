@@ -11,7 +11,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <pybind11/pybind11.h>
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
@@ -19,6 +18,7 @@
 
 #include "parts.hpp"
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;

@@ -1,13 +1,12 @@
 // Arguments by DLPack's exchange table: from a type's C functions to an array view, without a Python object.
 #pragma once
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arguments/signature.hpp>
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "support/owners.hpp"
+#include "support/pybind.hpp"
 #include "types/tensor_state.hpp"
 #include "types/type_profile.hpp"
 

@@ -5,17 +5,16 @@
 #include <atomic>
 #include <utility>
 
-#include <pybind11/critical_section.h>
-
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "exchange/descr.hpp"
 #include "exchange/plain_interface.hpp"
 #include "parts.hpp"
+#include "support/cpython.hpp"
 #include "support/gil.hpp"
-#include "support/integers.hpp"
 #include "support/names.hpp"
+#include "support/pybind.hpp"
 #include "support/stack_room.hpp"
 #include "types/type_profile.hpp"
 

@@ -4,11 +4,10 @@
 #include <memory>
 #include <string>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arrays/array_interface.hpp>
 
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 #include "types/type_profile.hpp"
 
 namespace bascule::python {

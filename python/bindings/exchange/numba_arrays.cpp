@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "exchange/plain_interface.hpp"
+#include "support/cpython.hpp"
 #include "support/gil.hpp"
-#include "support/integers.hpp"
 #include "support/names.hpp"
 #include "types/type_profile.hpp"
 

@@ -2,10 +2,9 @@
 // of a launch. Only where its code is known to the letter (types/known_code).
 #pragma once
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arrays/plain_array.hpp>
 
+#include "support/pybind.hpp"
 #include "types/known_code.hpp"
 
 namespace bascule::python {

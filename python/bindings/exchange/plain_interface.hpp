@@ -10,12 +10,10 @@
 #include <string_view>
 #include <utility>
 
-#include <pybind11/critical_section.h>
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arrays/plain_array.hpp>
 
 #include "support/cpython.hpp"
+#include "support/pybind.hpp"
 #include "types/type_profile.hpp"
 
 namespace bascule::python {

@@ -7,8 +7,6 @@
 #include <vector>
 
 #include <fmt/ranges.h>
-#include <pybind11/operators.h>
-#include <pybind11/stl.h>
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/compile/nvrtc_places.hpp>
@@ -30,6 +28,7 @@
 #include "parts.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 #include "support/toolkit.hpp"
 #include "values/values.hpp"
 

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/streams/stream.hpp>
@@ -17,6 +15,7 @@
 #include "classes/collected.hpp"
 #include "launch/launch_plan.hpp"
 #include "support/owners.hpp"
+#include "support/pybind.hpp"
 #include "types/type_profile.hpp"
 
 namespace bascule::python {

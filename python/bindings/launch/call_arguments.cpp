@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/errors/rejection.hpp>
+
+#include "support/pybind.hpp"
 
 namespace py = pybind11;
 

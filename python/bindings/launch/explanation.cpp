@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <pybind11/stl.h>
 
 #include <bascule/runtime/driver/pointer_attributes.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
@@ -16,6 +15,7 @@
 #include "context/stream_object.hpp"
 #include "launch/known_launchers.hpp"
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 #include "textures/texture_object.hpp"
 #include "values/values.hpp"
 

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <pybind11/pybind11.h>
+
+#include "support/pybind.hpp"
 
 namespace py = pybind11;
 
@@ -46,7 +47,7 @@ bool knows_types() {
     for (const int value : {1, 2}) {
         made.attr(name) = value;
         if (before != 0 && version_tag(type) == before) return false;
-        const auto found = py::reinterpret_steal<py::object>(find_in_class(type, name.ptr()));
+        const py::object found = class_attribute(type, name.ptr());
         if (!found || !found.equal(py::int_(value))) return false;
         before = version_tag(type);
     }

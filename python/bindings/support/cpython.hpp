@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include <Python.h>
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 
@@ -37,13 +37,13 @@ inline PyThreadState* attached_thread_state() noexcept {
 
 // --- Types
 
-/// What the class or a base has in its dict, as Python looks up the attributes of its objects, whatever the metaclass is: a
-/// new reference, or null without an error.
-inline PyObject* find_in_class(PyTypeObject* type, PyObject* name) noexcept {
+/// What the class or a base has in its dict, as Python looks up the attributes of its objects, whatever the metaclass is;
+/// null where none has it.
+inline pybind11::object class_attribute(PyTypeObject* type, PyObject* name) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
-    return _PyType_LookupRef(type, name);
+    return pybind11::reinterpret_steal<pybind11::object>(_PyType_LookupRef(type, name));
 #else
-    return Py_XNewRef(_PyType_Lookup(type, name));
+    return pybind11::reinterpret_borrow<pybind11::object>(_PyType_Lookup(type, name));
 #endif
 }
 

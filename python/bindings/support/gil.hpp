@@ -7,9 +7,8 @@
 #include <exception>
 #include <unistd.h>
 
-#include <pybind11/pybind11.h>
-
 #include "support/cpython.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

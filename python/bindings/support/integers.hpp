@@ -4,9 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include <pybind11/pybind11.h>
-
 #include "support/cpython.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

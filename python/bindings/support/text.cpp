@@ -1,10 +1,11 @@
 #include "support/text.hpp"
 
 #include <fmt/format.h>
-#include <pybind11/pybind11.h>
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
+
+#include "support/pybind.hpp"
 
 namespace py = pybind11;
 

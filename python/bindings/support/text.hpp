@@ -1,14 +1,10 @@
-// Text between C++ and Python: bytes that are not UTF-8, as in names of files and in lines of headers, become lone surrogates
-// and back, as Python has them in paths (PEP 383). Included before pybind11, so that every string goes this way. And new
-// references that Python's C API returns.
+// Text between C++ and Python, and new references that Python's C API returns. Bytes that are not UTF-8, as in names of files
+// and in lines of headers, become lone surrogates and back, as Python has them in paths (PEP 383).
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#ifndef NDEBUG  // CPython's assertions about the kind of an object at each access would cost more than a launch
-#define NDEBUG
-#endif
 #include <pybind11/cast.h>
 
 namespace bascule::python {
@@ -45,31 +41,3 @@ pybind11::bytes bytes_of_surrogates(PyObject* text);
 std::string escaped(PyObject* text);
 
 }  // namespace bascule::python
-
-namespace pybind11::detail {
-
-template <>
-struct type_caster<std::string> {
-    PYBIND11_TYPE_CASTER(std::string, const_name(PYBIND11_STRING_NAME));
-
-    bool load(handle source, bool) {
-        if (PyBytes_Check(source.ptr())) {
-            value.assign(PyBytes_AS_STRING(source.ptr()),
-                         static_cast<std::size_t>(PyBytes_GET_SIZE(source.ptr())));
-            return true;
-        }
-        if (!PyUnicode_Check(source.ptr())) return false;
-        Py_ssize_t size = 0;
-        if (const char* bytes = PyUnicode_AsUTF8AndSize(source.ptr(), &size)) {
-            value.assign(bytes, static_cast<std::size_t>(size));
-            return true;
-        }
-        PyErr_Clear();
-        return load(bascule::python::bytes_of_surrogates(source.ptr()), false);
-    }
-    static handle cast(const std::string& text, return_value_policy, handle) {
-        return bascule::python::to_str(text).release();
-    }
-};
-
-}  // namespace pybind11::detail

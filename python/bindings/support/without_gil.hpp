@@ -1,9 +1,6 @@
 // Locks for free-threaded Python; with a GIL they are empty.
 #pragma once
-
-#include <pybind11/pybind11.h>
-
-#include "support/cpython.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 
@@ -58,11 +55,6 @@ inline pybind11::object entry_of(PyObject* dict, const char* key) {
 #else
     return pybind11::reinterpret_borrow<pybind11::object>(PyDict_GetItemString(dict, key));
 #endif
-}
-
-/// As find_in_class.
-inline pybind11::object class_attribute(PyTypeObject* type, PyObject* name) noexcept {
-    return pybind11::reinterpret_steal<pybind11::object>(find_in_class(type, name));
 }
 
 /// A copy of another owner's dict, to iterate over while Python code runs.

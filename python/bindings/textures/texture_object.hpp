@@ -4,11 +4,10 @@
 #include <memory>
 #include <string>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/runtime/textures/texture.hpp>
 
 #include "classes/collected.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

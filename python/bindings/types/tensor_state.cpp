@@ -2,8 +2,8 @@
 
 #include <bascule/interface/errors/rejection.hpp>
 
+#include "support/cpython.hpp"
 #include "support/names.hpp"
-#include "support/without_gil.hpp"
 
 namespace py = pybind11;
 
