@@ -115,7 +115,7 @@ def python_is_known_to_the_bindings_only() -> Iterator[str]:
 def pybind11_is_included_in_one_place() -> Iterator[str]:
     """pybind11's inline functions convert strings: a file that included it alone would have them in another way."""
     for path, layer in layer_files():
-        if layer != "python/bindings" or path.endswith(("support/pybind.hpp", "support/text.hpp")):
+        if layer != "python/bindings" or path.endswith("support/pybind.hpp"):
             continue
         for number, name in includes_of(path):
             if name.startswith("pybind11/"):

@@ -18,12 +18,12 @@
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
-#include "kernels/module_attributes.hpp"
 #include "kernels/template_arguments.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/kernel_loading.hpp"
 #include "launch/known_launchers.hpp"
 #include "launch/launcher.hpp"
+#include "launch/module_attributes.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"
 #include "support/errors.hpp"

@@ -19,6 +19,7 @@
 #include "exchange/numba_arrays.hpp"
 #include "exchange/plain_interface.hpp"
 #include "exchange/producer_streams.hpp"
+#include "launch/scalars.hpp"
 #include "parts.hpp"
 #include "support/attributes.hpp"
 #include "support/cpython.hpp"
@@ -27,7 +28,6 @@
 #include "textures/texture_object.hpp"
 #include "types/tensor_state.hpp"
 #include "values/numpy_values.hpp"
-#include "values/scalars.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;

@@ -1,4 +1,4 @@
-#include "kernels/module_attributes.hpp"
+#include "launch/module_attributes.hpp"
 
 #include <cstdint>
 #include <utility>

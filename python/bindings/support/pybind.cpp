@@ -1,11 +1,9 @@
-#include "support/text.hpp"
+#include "support/pybind.hpp"
 
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
-
-#include "support/pybind.hpp"
 
 namespace py = pybind11;
 
