@@ -57,7 +57,7 @@ constexpr std::uint32_t plain_itemsize(PlainTraits traits) noexcept {
 /// not_plain, unless the array is C-contiguous and aligned, without a mask and without fields.
 PlainTraits plain_traits(const ArrayView& array) noexcept;
 
-/// Whether the kernel gets the array's address and nothing else need be asked. Where not, all rules decide.
+/// True if the kernel gets the array's address and nothing else need be asked; else the general path decides.
 constexpr bool fits(PlainTraits array, PlainTraits parameter) noexcept {
     return (array | (parameter & detail::readonly_trait)) == parameter;
 }
@@ -74,7 +74,7 @@ struct PlainArray {
     bool is_aligned() const noexcept { return (pointer & (plain_itemsize(traits) - 1)) == 0; }
 };
 
-/// The same as all rules make of it.
+/// The same as the general path makes of it.
 ArrayView view_of(const PlainArray& array, const Dimensions& shape) noexcept;
 
 }  // namespace bascule

@@ -14,6 +14,7 @@
 #include <bascule/runtime/memory/memory.hpp>
 
 #include "classes/collected.hpp"
+#include "classes/simple_value.hpp"
 #include "support/owners.hpp"
 #include "support/pybind.hpp"
 
@@ -98,10 +99,7 @@ inline PyTypeObject* array_type = nullptr;  // set once by register_array_type, 
 
 /// The ArrayObject inside an exact bascule.DeviceArray, or null. Cheap: no pybind11 cast.
 inline const ArrayObject* as_array(PyObject* object) noexcept {
-    if (Py_TYPE(object) != detail::array_type) return nullptr;
-    // Where pybind11's simple layout has the value: register_array_type checks that.
-    const auto* instance = reinterpret_cast<const pybind11::detail::instance*>(object);
-    return static_cast<const ArrayObject*>(instance->simple_value_holder[0]);
+    return exact_value<ArrayObject>(object, detail::array_type);
 }
 
 /// Keeps an array for an operation that is ordered with its stream. Memory that is given back in the order of that stream needs

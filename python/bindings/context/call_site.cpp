@@ -18,7 +18,6 @@
 
 #include "parts.hpp"
 #include "support/gil.hpp"
-#include "support/pybind.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;

@@ -47,7 +47,7 @@ std::string take_absence();
 /// The same as call_interface; null when the attribute raises AttributeError, whose words go to `absence`. Throws: as both.
 pybind11::object get_interface(PyObject* object, PyObject* getter, std::string& absence);
 
-/// The descriptor of `object`, by all rules; what it masks goes to `mask`. Throws as read_interface.
+/// The array that the descriptor of `object` describes; what it masks goes to `mask`. Throws as read_interface.
 ArrayView read_view(PyObject* object, PyObject* descriptor, pybind11::object& mask);
 
 /// Reads `object.__cuda_array_interface__` exactly once. False when the attribute raises AttributeError.

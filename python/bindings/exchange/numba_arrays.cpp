@@ -162,7 +162,7 @@ bool read_attributes(PyObject* object, PlainArray& array) {
 
 }  // namespace
 
-bool read_numba_plainly(PyObject* object, PlainArray& array) {
+bool read_numba_array(PyObject* object, PlainArray& array) {
     bool is_plain = false;
     try {
         is_plain = read_attributes(object, array);

@@ -167,8 +167,8 @@ inline bool is_plain_descr(PyObject* list, PyObject* typestr) noexcept {
 /// order, not empty, no mask, no fields, and nothing wrong. read_descriptor and validate would take it too. False for all
 /// others; then `array` is half written. The extents go to `shape`, unless it is null. `keys` says where the keys were
 /// last. Runs no Python code and allocates nothing.
-[[gnu::always_inline]] inline bool read_plainly(PyObject* descriptor, KeyPlaces& keys, PlainArray& array,
-                                                Dimensions* shape) noexcept {
+[[gnu::always_inline]] inline bool read_plain_interface(PyObject* descriptor, KeyPlaces& keys,
+                                                        PlainArray& array, Dimensions* shape) noexcept {
     if (!PyDict_CheckExact(descriptor)) return false;
     const pybind11::scoped_critical_section undisturbed(descriptor);
     KeyValues found;

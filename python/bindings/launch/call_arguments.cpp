@@ -6,8 +6,6 @@
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 
-#include "support/pybind.hpp"
-
 namespace py = pybind11;
 
 namespace bascule::python {

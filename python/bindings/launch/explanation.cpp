@@ -15,7 +15,6 @@
 #include "context/stream_object.hpp"
 #include "launch/known_launchers.hpp"
 #include "support/gil.hpp"
-#include "support/pybind.hpp"
 #include "textures/texture_object.hpp"
 #include "values/values.hpp"
 

@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "support/pybind.hpp"
-
 namespace py = pybind11;
 
 namespace bascule::python {

@@ -15,7 +15,6 @@
 
 #include "parts.hpp"
 #include "support/interruption.hpp"
-#include "support/pybind.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;

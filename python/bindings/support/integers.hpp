@@ -9,7 +9,7 @@
 
 namespace bascule::python {
 
-/// Whether it is an int, or has `__index__`; bool is none here.
+/// An int, or what has `__index__`, but for bools.
 inline bool is_integer(pybind11::handle object) noexcept {
     return !PyBool_Check(object.ptr()) && PyIndex_Check(object.ptr()) != 0;
 }
@@ -17,7 +17,7 @@ inline bool is_integer(pybind11::handle object) noexcept {
 /// The int of a number that has `__index__`. Throws: what that raised.
 inline pybind11::object to_int(pybind11::handle number) { return owned(PyNumber_Index(number.ptr())); }
 
-/// The same; null where it is not an integer, as an array of NumPy's of several. Throws: what else was raised.
+/// The same; null for what is not an integer, such as a NumPy array of several. Throws: what else was raised.
 inline pybind11::object try_int(pybind11::handle number) {
     if (!is_integer(number)) return {};
     auto integer = pybind11::reinterpret_steal<pybind11::object>(PyNumber_Index(number.ptr()));

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-// clang-format off: the order is the point
+// clang-format off
 #include <pybind11/cast.h>
 
 namespace bascule::python {

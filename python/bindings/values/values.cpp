@@ -14,7 +14,6 @@
 #include "parts.hpp"
 #include "support/attributes.hpp"
 #include "support/integers.hpp"
-#include "support/pybind.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
