@@ -253,6 +253,46 @@ void take_entries(PyObject* descriptor, Entries& entries) {
 
 std::atomic<bool> accept_newer{false};
 
+DescribedArray read_fields(PyObject* descriptor) {
+    Entries entries;
+    take_entries(descriptor, entries);
+    RawInterface raw;
+    if (PyObject* version = entries[Key::version]) {
+        raw.version = read_int64(version, version_field);
+    } else {
+        fail_missing("version");
+    }
+    raw.accept_newer = accept_newer.load(std::memory_order_relaxed);
+    if (PyObject* shape = entries[Key::shape]) {
+        read_dimensions(shape, extent_field, raw.shape);
+    } else {
+        fail_missing("shape");
+    }
+    if (PyObject* typestr = entries[Key::typestr]) {
+        raw.typestr = read_typestr(typestr);
+    } else {
+        fail_missing("typestr");
+    }
+    if (PyObject* data = entries[Key::data]) {
+        read_data(data, raw);
+    } else {
+        fail_missing("data");
+    }
+    if (PyObject* strides = entries.given(Key::strides)) {
+        read_dimensions(strides, stride_field, raw.strides);
+        raw.has_strides = true;
+    }
+    if (PyObject* stream = entries.given(Key::stream)) {
+        raw.stream = read_uint64(stream, stream_field);
+        raw.has_stream = true;
+    }
+    PyObject* const descr = entries.given(Key::descr);
+    auto layout = descr != nullptr ? read_descr(descr, raw.typestr) : nullptr;
+    DescribedArray array{validate(raw), py::reinterpret_borrow<py::object>(entries.given(Key::mask))};
+    array.view.layout = std::move(layout);
+    return array;
+}
+
 }  // namespace
 
 /// Nothing is learned of a dict that has other keys too, or a key twice (strings of a type of their own may be so).
@@ -270,60 +310,11 @@ KeyValues detail::learn_values(PyObject* dict, KeyPlaces& keys) noexcept {
     return walk_values(dict);
 }
 
-void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot) {
-    Entries entries;
-    take_entries(descriptor, entries);
-    RawInterface& raw = snapshot.raw;
-
-    if (PyObject* version = entries[Key::version]) {
-        raw.version = read_int64(version, version_field);
-    } else {
-        fail_missing("version");
-    }
-    raw.accept_newer = accept_newer.load(std::memory_order_relaxed);
-
-    if (PyObject* shape = entries[Key::shape]) {
-        read_dimensions(shape, extent_field, raw.shape);
-    } else {
-        fail_missing("shape");
-    }
-
-    if (PyObject* typestr = entries[Key::typestr]) {
-        raw.typestr = read_typestr(typestr);
-        snapshot.typestr = py::reinterpret_borrow<py::object>(typestr);
-    } else {
-        fail_missing("typestr");
-    }
-
-    if (PyObject* data = entries[Key::data]) {
-        read_data(data, raw);
-    } else {
-        fail_missing("data");
-    }
-
-    if (PyObject* strides = entries.given(Key::strides)) {
-        read_dimensions(strides, stride_field, raw.strides);
-        raw.has_strides = true;
-    }
-    if (PyObject* stream = entries.given(Key::stream)) {
-        raw.stream = read_uint64(stream, stream_field);
-        raw.has_stream = true;
-    }
-    if (PyObject* descr = entries.given(Key::descr)) snapshot.layout = read_descr(descr, raw.typestr);
-    if (PyObject* mask = entries.given(Key::mask)) snapshot.mask = py::reinterpret_borrow<py::object>(mask);
-}
-
-ArrayView read_view(PyObject* object, PyObject* descriptor, py::object& mask) {
+DescribedArray read_descriptor(PyObject* descriptor, KeyPlaces& keys) {
     PlainArray plain;
     Dimensions shape;
-    if (read_plain_interface(descriptor, key_places_of(Py_TYPE(object)), plain, &shape))
-        return view_of(plain, shape);
-    InterfaceSnapshot snapshot;
-    read_descriptor(descriptor, snapshot);
-    ArrayView view = validate(snapshot.raw);
-    view.layout = std::move(snapshot.layout);
-    mask = std::move(snapshot.mask);
-    return view;
+    if (read_plain_interface(descriptor, keys, plain, &shape)) return {view_of(plain, shape)};
+    return read_fields(descriptor);
 }
 
 std::string take_absence() {
@@ -352,12 +343,11 @@ py::object get_interface(PyObject* object, PyObject* getter, std::string& absenc
     return descriptor;
 }
 
-bool read_interface(PyObject* object, InterfaceSnapshot& snapshot) {
-    const py::object descriptor =
-        get_interface(object, profile_of(Py_TYPE(object)).interface, snapshot.absence);
-    if (!descriptor) return false;
-    read_descriptor(descriptor.ptr(), snapshot);
-    return true;
+std::optional<DescribedArray> read_interface(PyObject* object, std::string& absence) {
+    PyTypeObject* const type = Py_TYPE(object);
+    const py::object descriptor = get_interface(object, profile_of(type).interface, absence);
+    if (!descriptor) return std::nullopt;
+    return read_descriptor(descriptor.ptr(), key_places_of(type));
 }
 
 void bind_interface_reader(py::module_& module) {
@@ -372,15 +362,9 @@ void bind_interface_reader(py::module_& module) {
         [](const py::object& descriptor, std::size_t times, bool fast) {
             std::string text;
             for (std::size_t i = 0; i < times; ++i) {
-                ArrayView view;
-                if (fast) {
-                    py::object mask;
-                    view = read_view(descriptor.ptr(), descriptor.ptr(), mask);
-                } else {
-                    InterfaceSnapshot snapshot;
-                    read_descriptor(descriptor.ptr(), snapshot);
-                    view = validate(snapshot.raw);
-                }
+                const ArrayView view =
+                    fast ? read_descriptor(descriptor.ptr(), key_places_of(Py_TYPE(descriptor.ptr()))).view
+                         : read_fields(descriptor.ptr()).view;
                 if (i + 1 < times) continue;
                 text = fmt::format("{}, strides {}, at {:#x}, version {}, stream {} {}, {}{}", describe(view),
                                    to_string(view.strides), view.pointer, view.version, view.has_stream,

@@ -442,8 +442,7 @@ void find_order(Reading& reading, PyObject* argument, const Parameter& parameter
 
 /// The array of an object whose interface is `descriptor`.
 ArrayView view_of(Reading& reading, PyObject* argument, PyObject* descriptor, const Parameter& parameter) {
-    py::object mask;
-    ArrayView view = read_view(argument, descriptor, mask);
+    auto [view, mask] = read_descriptor(descriptor, key_places_of(Py_TYPE(argument)));
     // The interface itself is refused where a gradient is required.
     require_plain_state(argument, profile_of(Py_TYPE(argument)).state, view, false);
     find_home(view, reading.home);

@@ -173,10 +173,10 @@ MUTANTS = [
         "mask_interface",
         52,
         MASK_READER,
-        "«!read_interface(mask, snapshot)»",
-        "(read_interface(mask, snapshot), false)",
+        "«!described»",
+        "(described || (described.emplace(), false)) && false",
     ),
-    Mutant("mask_nested", 52, MASK_READER, "if («snapshot.mask»)", "py::object()"),
+    Mutant("mask_nested", 52, MASK_READER, "if («described->mask»)", "py::object()"),
     Mutant(
         "mask_kind",
         52,
