@@ -74,8 +74,8 @@ py::object find_descriptor(const py::object& object) {
 }
 
 ArrayObject from_cuda_array_interface(const py::object& descriptor, py::object owner, bool sync) {
-    return wrap(read_descriptor(descriptor.ptr(), key_places_of(Py_TYPE(descriptor.ptr()))), std::move(owner),
-                sync, nullptr);
+    return wrap(read_descriptor(descriptor.ptr(), Py_TYPE(descriptor.ptr())), std::move(owner), sync,
+                nullptr);
 }
 
 }  // namespace
@@ -85,8 +85,7 @@ bool is_cuda_array(const py::object& object) { return static_cast<bool>(find_des
 std::optional<ArrayObject> find_cuda_array(const py::object& object, bool sync) {
     const py::object descriptor = find_descriptor(object);
     if (!descriptor) return std::nullopt;
-    return wrap(read_descriptor(descriptor.ptr(), key_places_of(Py_TYPE(object.ptr()))), object, sync,
-                object.ptr());
+    return wrap(read_descriptor(descriptor.ptr(), Py_TYPE(object.ptr())), object, sync, object.ptr());
 }
 
 ArrayObject as_cuda_array(const py::object& object, bool sync) {

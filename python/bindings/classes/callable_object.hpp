@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <structmember.h>
 
 #include "classes/collected.hpp"
 #include "support/errors.hpp"

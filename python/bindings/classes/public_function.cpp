@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
-#include <structmember.h>
 #include <utility>
 
 #include <fmt/format.h>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <frameobject.h>
 #include <string>
 
 #include <bascule/runtime/faults/launch_history.hpp>

@@ -310,10 +310,11 @@ KeyValues detail::learn_values(PyObject* dict, KeyPlaces& keys) noexcept {
     return walk_values(dict);
 }
 
-DescribedArray read_descriptor(PyObject* descriptor, KeyPlaces& keys) {
+DescribedArray read_descriptor(PyObject* descriptor, PyTypeObject* producer) {
     PlainArray plain;
     Dimensions shape;
-    if (read_plain_interface(descriptor, keys, plain, &shape)) return {view_of(plain, shape)};
+    if (read_plain_interface(descriptor, key_places_of(producer), plain, &shape))
+        return {view_of(plain, shape)};
     return read_fields(descriptor);
 }
 
@@ -347,7 +348,7 @@ std::optional<DescribedArray> read_interface(PyObject* object, std::string& abse
     PyTypeObject* const type = Py_TYPE(object);
     const py::object descriptor = get_interface(object, profile_of(type).interface, absence);
     if (!descriptor) return std::nullopt;
-    return read_descriptor(descriptor.ptr(), key_places_of(type));
+    return read_descriptor(descriptor.ptr(), type);
 }
 
 void bind_interface_reader(py::module_& module) {
@@ -362,9 +363,9 @@ void bind_interface_reader(py::module_& module) {
         [](const py::object& descriptor, std::size_t times, bool fast) {
             std::string text;
             for (std::size_t i = 0; i < times; ++i) {
-                const ArrayView view =
-                    fast ? read_descriptor(descriptor.ptr(), key_places_of(Py_TYPE(descriptor.ptr()))).view
-                         : read_fields(descriptor.ptr()).view;
+                const ArrayView view = fast
+                                           ? read_descriptor(descriptor.ptr(), Py_TYPE(descriptor.ptr())).view
+                                           : read_fields(descriptor.ptr()).view;
                 if (i + 1 < times) continue;
                 text = fmt::format("{}, strides {}, at {:#x}, version {}, stream {} {}, {}{}", describe(view),
                                    to_string(view.strides), view.pointer, view.version, view.has_stream,

@@ -45,9 +45,10 @@ std::string take_absence();
 pybind11::object get_interface(PyObject* object, PyObject* getter, std::string& absence);
 
 /// The array that a descriptor describes: the fast path, else the general one, which allocates nothing where the descriptor is a
-/// dict whose values are tuples and ints of at most 62 bits. `keys` says where the keys of such dicts were last. Throws:
+/// dict whose values are tuples and ints of at most 62 bits. What is learned of such dicts is
+/// remembered of `producer`. Throws:
 /// ArgumentError (type, missing_key, value) that names the key; a producer's own exception unchanged.
-DescribedArray read_descriptor(PyObject* descriptor, KeyPlaces& keys);
+DescribedArray read_descriptor(PyObject* descriptor, PyTypeObject* producer);
 
 /// Reads `object.__cuda_array_interface__` exactly once. Nothing when the attribute raises AttributeError, whose words go to
 /// `absence`. Throws: as both.

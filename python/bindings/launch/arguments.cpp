@@ -44,7 +44,7 @@ struct Slot {
 /// What the kinds that an argument is not of have found out.
 struct Attempt {
     std::optional<std::string>
-        absence{};         ///< why it has no array interface, in its own words; none: not asked
+        absence{};         ///< its own words for why it has no array interface; none: not asked
     std::string unread{};  ///< what is wrong with a tuple or a list
 };
 
@@ -273,14 +273,13 @@ Value read_number(Reading&, PyObject* argument, const Parameter&, Attempt&) {
 
 // --- Values by their bytes
 
-/// False, with Python's error set, where the memory is not one block.
-bool read_bytes(Reading& reading, PyObject* buffer, RawBytes& bytes) {
+/// Nothing, with Python's error set, where the memory is not one block.
+std::optional<RawBytes> read_bytes(Reading& reading, PyObject* buffer) {
     Py_buffer view{};
-    if (PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE) != 0) return false;
+    if (PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE) != 0) return std::nullopt;
     if (reading.buffers == nullptr) reading.buffers = std::make_unique<Reading::Buffers>();
     reading.buffers->all.push_back(view);
-    bytes.bytes = {static_cast<const std::byte*>(view.buf), static_cast<std::size_t>(view.len)};
-    return true;
+    return RawBytes{{static_cast<const std::byte*>(view.buf), static_cast<std::size_t>(view.len)}};
 }
 
 Value read_raw(Reading& reading, PyObject* argument, const Parameter&, Attempt&) {
@@ -291,8 +290,7 @@ Value read_raw(Reading& reading, PyObject* argument, const Parameter&, Attempt&)
     } else if (!PyBytes_Check(argument) && !PyByteArray_Check(argument) && !PyMemoryView_Check(argument)) {
         return {};
     }
-    RawBytes bytes;
-    if (read_bytes(reading, buffer, bytes)) return bytes;
+    if (const auto bytes = read_bytes(reading, buffer)) return *bytes;
     PyErr_Clear();
     return {};
 }
@@ -307,16 +305,16 @@ bool is_void(PyObject* object) {
 /// A structured scalar, or bytes without a meaning.
 ArgumentValue structure_of(Reading& reading, PyObject* argument, const py::object& dtype,
                            LayoutSource source) {
-    RawBytes bytes;
-    if (!read_bytes(reading, argument, bytes)) throw py::error_already_set();
-    if (dtype.attr("names").is_none()) return bytes;
+    const auto bytes = read_bytes(reading, argument);
+    if (!bytes) throw py::error_already_set();
+    if (dtype.attr("names").is_none()) return *bytes;
     const std::shared_ptr<const StructLayout> layout = numpy_layout(dtype);
     if (layout == nullptr) {
         reject(ErrorKind::type,
                "the fields of this structured scalar overlap or are out of order, so they cannot be compared "
                "with the kernel's struct. Pass bascule.raw_bytes(x).");
     }
-    return StructuredScalar{bytes.bytes, layout, source};
+    return StructuredScalar{bytes->bytes, layout, source};
 }
 
 Value read_structure(Reading& reading, PyObject* argument, const Parameter&, Attempt&) {
@@ -442,7 +440,7 @@ void find_order(Reading& reading, PyObject* argument, const Parameter& parameter
 
 /// The array of an object whose interface is `descriptor`.
 ArrayView view_of(Reading& reading, PyObject* argument, PyObject* descriptor, const Parameter& parameter) {
-    auto [view, mask] = read_descriptor(descriptor, key_places_of(Py_TYPE(argument)));
+    auto [view, mask] = read_descriptor(descriptor, Py_TYPE(argument));
     // The interface itself is refused where a gradient is required.
     require_plain_state(argument, profile_of(Py_TYPE(argument)).state, view, false);
     find_home(view, reading.home);

@@ -316,7 +316,7 @@ ArrayView host_view(const py::object& array) {
     py::dict copy;
     for (const char* key : {"shape", "typestr", "data", "strides", "descr"}) copy[key] = fields[key];
     copy["version"] = 3;
-    ArrayView view = read_descriptor(copy.ptr(), key_places_of(&PyDict_Type)).view;
+    ArrayView view = read_descriptor(copy.ptr(), &PyDict_Type).view;
     view.dtype = dtype;
     view.layout = layout;
     return view;
