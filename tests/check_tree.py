@@ -112,6 +112,16 @@ def python_is_known_to_the_bindings_only() -> Iterator[str]:
                 yield f"{path}:{number}: only python/bindings/ includes {name}"
 
 
+def pybind11_is_included_in_one_place() -> Iterator[str]:
+    """pybind11's inline functions convert strings: a file that included it alone would have them in another way."""
+    for path, layer in layer_files():
+        if layer != "python/bindings" or path.endswith("support/pybind.hpp"):
+            continue
+        for number, name in includes_of(path):
+            if name.startswith("pybind11/"):
+                yield f'{path}:{number}: include "support/pybind.hpp", not {name}'
+
+
 def cmake_lists_its_files() -> Iterator[str]:
     for path in tracked():
         if Path(path).name == "CMakeLists.txt" or path.endswith(".cmake"):
@@ -339,6 +349,7 @@ CHECKS = [
     one_file_opens_the_driver,
     nvrtc_is_known_to_jit_only,
     python_is_known_to_the_bindings_only,
+    pybind11_is_included_in_one_place,
     cmake_lists_its_files,
     every_source_is_built,
     every_folder_is_in_the_design,

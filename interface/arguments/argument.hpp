@@ -45,9 +45,6 @@ struct TupleClaim {
     TupleArgument tuple;
 };
 
-/// What Python may pass for this parameter, for messages: "a device array", "a tuple of 4 numbers".
-std::string what_to_pass(const Parameter& parameter);
-
 /// The arguments of one launch, in the layout that the driver takes. Lives on the stack of a launch; up to 32
 /// parameters and 1 KiB of them need no allocation. Borrows the signature. Not thread-safe.
 ///
@@ -70,19 +67,24 @@ class ArgumentPack {
     /// The streams of arrays that are set from now on do not join the producers.
     void ignore_streams() noexcept { ignores_streams_ = true; }
 
-    /// An array for a pointer or a view; its stream, if it names one, joins the producers unless `ordered` is
-    /// false.
-    void set(int index, const ArrayView& array, bool ordered = true);
-    /// A plain array, where it is what the parameter of that index declares: most of a launch is this. False where
-    /// all rules have to decide; then nothing was done. `stream` is 0 where none is named.
+    /// An argument of any kind: the general path. The stream that an array names joins the producers, a tuple for a struct
+    /// joins `tuple_claims`.
+    void set(int index, const ArgumentValue& value);
+    void set(int index, const ArrayView& array);
+    void set(int index, const Scalar& scalar);
+    /// Writes a tuple that was claimed.
+    void set_members(const TupleClaim& claim, std::span<const StructMember> members);
+
+    /// The fast path of arrays: a plain one that is what the parameter of that index declares. False, and nothing was done, where
+    /// the general path must decide. `stream` is 0 where none is named.
     [[gnu::always_inline]] bool set_plain(int index, const Parameter& parameter, PlainTraits array,
                                           std::uint64_t pointer, std::uint64_t stream) {
         if (!fits(array, parameter.plain)) return false;
-        set_fitting(index, parameter, pointer, stream);
+        set_accepted(index, parameter, pointer, stream);
         return true;
     }
-    /// The same where it is known to fit.
-    [[gnu::always_inline]] void set_fitting(int index, const Parameter& parameter, std::uint64_t pointer,
+    /// The same where the array was accepted already.
+    [[gnu::always_inline]] void set_accepted(int index, const Parameter& parameter, std::uint64_t pointer,
                                             std::uint64_t stream) {
         std::memcpy(bytes_ + parameter.offset, &pointer, sizeof pointer);
         if (stream == joined_last_ && stream != 0) [[likely]]
@@ -120,21 +122,6 @@ class ArgumentPack {
             set(index, scalar);
         }
     }
-    /// A scalar, converted to the declared type and range-checked.
-    void set(int index, const Scalar& scalar);
-    void set(int index, RawPointer pointer);
-    void set(int index, RawBytes bytes);
-    /// One number for each lane of a vector type; for a struct, the tuple joins `tuple_claims`.
-    void set(int index, const TupleArgument& tuple);
-    /// Writes a tuple that was claimed.
-    void set_members(const TupleClaim& claim, std::span<const StructMember> members);
-    void set(int index, const StructuredScalar& structure);
-    /// Its handle; the stream of its array joins the producers, as that of an array.
-    void set(int index, const ImageArgument& image);
-    /// A null pointer, for pointer parameters only.
-    void set_null(int index);
-    /// Whichever of these it is.
-    void set(int index, const ArgumentValue& value);
 
     const Signature& signature() const noexcept { return *signature_; }
     /// What is passed for one parameter so far: as many bytes as it has.
@@ -206,9 +193,18 @@ class ArgumentPack {
 
     [[noreturn]] static void fail_count(const Signature& signature, std::size_t given);
     void use_storage();
-    void write(int index, const ArrayView& array);
-    void join(int index, const ArrayView& array, bool ordered);
-    void join_mask(int index, const MaskView& mask);
+    template <class Given>
+    void set_and_name(int index, const Given& given);
+    // One for each kind of ArgumentValue: writes it, or refuses it.
+    void accept(int index, std::monostate null);
+    void accept(int index, const ArrayView& array);
+    void accept(int index, const Scalar& scalar);
+    void accept(int index, RawPointer pointer);
+    void accept(int index, RawBytes bytes);
+    void accept(int index, const TupleArgument& tuple);
+    void accept(int index, const StructuredScalar& structure);
+    void accept(int index, const ImageArgument& image);
+    void join(int index, const ArrayView& array);
     void join_arrays(int index, const TupleArgument& tuple);
     void add_another(const Producer& producer);
 

@@ -59,8 +59,8 @@ bool is_element(const ParameterType& parameter, DType dtype) noexcept {
 Fit fit_array(const ArgumentType& argument, const Parameter& declared) noexcept {
     const ParameterType& parameter = declared.type;
     if (argument.readonly && !parameter.constant) return Fit::none;
-    const bool is_pointer = parameter.kind == ParameterType::Kind::pointer || may_be_pointer(parameter);
-    if (!is_pointer && argument.rank != parameter.rank + (parameter.lanes > 0 ? 1 : 0)) return Fit::none;
+    if (!takes_addresses(parameter) && argument.rank != parameter.rank + (parameter.lanes > 0 ? 1 : 0))
+        return Fit::none;
     if (!accepts(parameter, argument.dtype)) return Fit::none;
     const bool adds_const = parameter.constant && !argument.readonly;
     if (parameter.element_kind == ParameterType::Element::any)

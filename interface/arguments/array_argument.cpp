@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/arguments/array_argument.hpp>
+#include <bascule/interface/arguments/refusals.hpp>
 #include <bascule/interface/arguments/view_layout.hpp>
 #include <bascule/interface/arrays/mask.hpp>
 #include <bascule/interface/arrays/reshaping.hpp>
@@ -18,11 +19,10 @@ using Declared = ParameterType::Kind;
 using Element = ParameterType::Element;
 using Order = ParameterType::Order;
 
-[[noreturn]] void fail(ErrorKind kind, const Parameter& parameter, const ArrayView& array,
-                       const std::string& advice) {
-    const std::string got = describe(array);
-    reject(kind, {.expected = parameter.spelling, .got = got}, "the kernel declares `{}`, got {}. {}",
-           parameter.spelling, got, advice);
+template <class... Values>
+[[noreturn]] void refuse_array(const Refusal& refusal, const Parameter& parameter, const ArrayView& array,
+                               const Values&... values) {
+    refuse(refusal, parameter, describe(array), values...);
 }
 
 // --- Elements
@@ -81,44 +81,12 @@ std::string declaration_for(const ParameterType& declared, DType dtype) {
     return fmt::format("bascule::{}<{}{}, {}>", view, constant, element, declared.rank);
 }
 
-std::string vector_advice(const ParameterType& declared, const ArrayView& array) {
-    if (!declared.row.empty()) {
-        return fmt::format(
-            "One element is an array of shape {} of {}: pass an array whose last axes have that shape.",
-            to_string(Dimensions(declared.row)), to_string(declared.dtype));
-    }
-    if (accepts(declared, array.dtype)) {
-        return fmt::format("The last axis of the array must have the {} elements of one `{}`.",
-                           declared.lanes, declared.element);
-    }
-    return fmt::format("One `{}` is {} elements of {}: pass such an array with a last axis of {}.",
-                       declared.element, declared.lanes, to_string(declared.dtype), declared.lanes);
-}
-
-std::string raw_pointer() { return advice("bascule.raw_pointer(address)", "bascule::RawPointer{address}"); }
-
 /// Whether the last axes of an array of numbers, whole, have as many bytes as one structure.
 bool ends_in_structures(const ArrayView& array, std::uint64_t bytes) {
     std::uint64_t row = array.dtype.itemsize;
     for (int d = array.ndim() - 1; d >= 0 && row < bytes; --d)
         row *= static_cast<std::uint64_t>(array.shape[d]);
     return row == bytes && !array.empty();
-}
-
-std::string opaque_advice(const ParameterType& declared, const ArrayView& array) {
-    if (declared.dtype.itemsize == 0) {
-        return fmt::format("`{}` is not defined in the text, so its layout is not known: pass {}.",
-                           declared.element, raw_pointer());
-    }
-    const std::uint32_t bytes = declared.dtype.itemsize;
-    const std::string members =
-        ends_in_structures(array, bytes)
-            ? advice(fmt::format(
-                         " Where the last axes are the members of one, pass x.reshape(-1).view(\"V{}\").",
-                         bytes),
-                     "")
-            : "";
-    return fmt::format("Pass an array of structures of {} bytes, or {}.{}", bytes, raw_pointer(), members);
 }
 
 /// What makes elements of the declared type of these, and loses nothing without a word.
@@ -152,32 +120,34 @@ std::string how_to_convert(const ParameterType& declared, const ArrayView& array
                   fmt::format("Convert it to {}", to_string(declared.dtype)));
 }
 
-[[noreturn]] void fail_elements(const Parameter& parameter, const ArrayView& array) {
+[[noreturn]] void refuse_elements(const Parameter& parameter, const ArrayView& array) {
     const ParameterType& declared = parameter.type;
-    if (array.dtype.kind == DType::Kind::bit) {
-        fail(ErrorKind::value, parameter, array,
-             "Arrays of single bits are masks; kernels do not take them.");
-    }
+    const std::uint32_t bytes = declared.dtype.itemsize;
+    if (array.dtype.kind == DType::Kind::bit) refuse_array(refusals::bits, parameter, array);
     switch (declared.element_kind) {
         case Element::function:
-            fail(ErrorKind::type, parameter, array,
-                 "Functions have addresses only on the device: pass a number and select in the kernel, or "
-                 "make the function a template argument.");
+            refuse_array(refusals::array_for_functions, parameter, array);
         case Element::pointer:
-            fail(ErrorKind::type, parameter, array,
-                 fmt::format("Pass the addresses as an array of uint64, or {}.", raw_pointer()));
+            refuse_array(refusals::array_for_pointers, parameter, array);
         case Element::structure:
         case Element::opaque:
-            fail(ErrorKind::type, parameter, array, opaque_advice(declared, array));
+            if (bytes == 0) refuse_array(refusals::undefined_elements, parameter, array);
+            refuse_array(ends_in_structures(array, bytes) ? refusals::members_for_structures
+                                                          : refusals::other_structures,
+                         parameter, array, bytes);
         case Element::named:
         case Element::any:
             break;
     }
-    if (declared.lanes > 0) fail(ErrorKind::type, parameter, array, vector_advice(declared, array));
+    if (!declared.row.empty())
+        refuse_array(refusals::other_rows, parameter, array, to_string(Dimensions(declared.row)));
+    if (declared.lanes > 0) {
+        refuse_array(accepts(declared, array.dtype) ? refusals::other_lanes : refusals::no_lanes, parameter,
+                     array);
+    }
     const std::string declaration = declaration_for(declared, array.dtype);
-    const std::string convert = how_to_convert(declared, array);
-    fail(ErrorKind::type, parameter, array,
-         declaration.empty() ? convert + "." : fmt::format("{}, or declare `{}`.", convert, declaration));
+    refuse_array(declaration.empty() ? refusals::other_elements : refusals::other_elements_declarable,
+                 parameter, array, how_to_convert(declared, array), declaration);
 }
 
 // --- Access
@@ -189,23 +159,14 @@ bool is_own_view(const ParameterType& declared) noexcept {
 
 void check_access(const Parameter& parameter, const ArrayView& array) {
     if (!array.writable_by_kernels() && !parameter.type.constant) {
-        if (array.in_constant_memory) {
-            fail(ErrorKind::value, parameter, array,
-                 "Kernels cannot write to constant memory through a pointer: declare the elements const, or "
-                 "pass a copy.");
-        }
-        fail(ErrorKind::value, parameter, array,
-             parameter.type.kind == Declared::untyped
-                 ? "The kernel could write to it, since its code does not say: pass a copy."
-                 : "The kernel could write to it: declare the elements const, or pass a copy.");
+        refuse_array(array.in_constant_memory                   ? refusals::constant_memory
+                     : parameter.type.kind == Declared::untyped ? refusals::read_only_untyped
+                                                                : refusals::read_only,
+                     parameter, array);
     }
     const std::uint32_t alignment = parameter.type.alignment;
-    if (!array.empty() && alignment > 1 && array.pointer % alignment != 0) {
-        fail(ErrorKind::value, parameter, array,
-             fmt::format(
-                 "Its address {:#x} is not aligned to the {} bytes that an element needs: pass a copy.",
-                 array.pointer, alignment));
-    }
+    if (!array.empty() && alignment > 1 && array.pointer % alignment != 0)
+        refuse_array(refusals::unaligned, parameter, array, array.pointer, alignment);
 }
 
 std::string view_declaration(const ParameterType& declared, const ArrayView& array) {
@@ -220,12 +181,9 @@ void check_lanes(const Parameter& parameter, const ArrayView& array) {
     std::int64_t stride = array.dtype.itemsize;
     for (int d = array.ndim() - 1; d >= array.ndim() - lane_axes(parameter.type) && !array.empty(); --d) {
         if (array.shape[d] != 1 && array.strides[d] != stride) {
-            fail(ErrorKind::value, parameter, array,
-                 fmt::format(
-                     "The elements of one `{}` must lie side by side, and {} has a stride of {} bytes: pass "
-                     "a contiguous copy.",
-                     parameter.type.element,
-                     d == array.ndim() - 1 ? "the last axis" : fmt::format("axis {}", d), array.strides[d]));
+            refuse_array(refusals::strided_lanes, parameter, array,
+                         d == array.ndim() - 1 ? "the last axis" : fmt::format("axis {}", d),
+                         array.strides[d]);
         }
         stride *= array.shape[d];
     }
@@ -233,38 +191,28 @@ void check_lanes(const Parameter& parameter, const ArrayView& array) {
 
 void check_contiguous(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
     if (seen.ndim() == array.ndim() ? array.c_contiguous : is_packed(seen, true)) return;
-    const std::string declaration = view_declaration(parameter.type, seen);
     // The elements of a vector type are on the last axis, which a flat view no longer has.
     const bool can_be_flat = parameter.type.lanes == 0 && is_dense(array);
-    fail(ErrorKind::value, parameter, array,
-         fmt::format("A raw pointer does not tell the kernel the strides, so the array must be C-contiguous. "
-                     "Declare `{}`{} pass a C-contiguous copy{}.",
-                     declaration, can_be_flat ? "," : ", or",
-                     can_be_flat ? advice(", or pass the elements in memory order: x.ravel(\"K\"), or "
-                                          "bascule.as_cuda_array(x).ravel(\"K\") for another library's array",
-                                          ", or a view of one dimension in memory order")
-                                 : ""));
+    refuse_array(can_be_flat ? refusals::not_contiguous_dense : refusals::not_contiguous, parameter, array,
+                 view_declaration(parameter.type, seen));
 }
 
 // --- Views
 
-[[noreturn]] void fail_rank(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
+void check_rank(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
     const ParameterType& declared = parameter.type;
+    if (seen.ndim() == declared.rank) return;
     const bool own = is_own_view(declared);
-    fail(ErrorKind::value, parameter, array,
-         fmt::format("The {} has {} dimension{}, the array {}{}: reshape it{}.", own ? "view" : "span",
-                     declared.rank, declared.rank == 1 ? "" : "s", seen.ndim(),
-                     declared.lanes > 0 ? " besides the one inside the elements" : "",
-                     own ? fmt::format(", or declare `{}`", view_declaration(declared, seen)) : ""));
+    refuse_array(refusals::other_rank, parameter, array, own ? "view" : "span", declared.rank,
+                 declared.rank == 1 ? "" : "s", seen.ndim(),
+                 declared.lanes > 0 ? " besides the one inside the elements" : "",
+                 own ? fmt::format(", or declare `{}`", view_declaration(declared, seen)) : "");
 }
 
 void check_broadcast(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
     for (int d = 0; d < seen.ndim() && !seen.empty(); ++d) {
         if (seen.shape[d] == 1 || seen.strides[d] != 0 || parameter.type.constant) continue;
-        fail(ErrorKind::value, parameter, array,
-             fmt::format("Axis {} is broadcast (its stride is 0), so writes would overlap: declare the "
-                         "elements const, or pass a copy.",
-                         d));
+        refuse_array(refusals::broadcast, parameter, array, d);
     }
 }
 
@@ -272,30 +220,20 @@ void check_stride_alignment(const Parameter& parameter, const ArrayView& seen, c
     const auto alignment = static_cast<std::int64_t>(parameter.type.alignment);
     for (int d = 0; d < seen.ndim() && !seen.empty(); ++d) {
         if (alignment <= 1 || seen.shape[d] == 1 || seen.strides[d] % alignment == 0) continue;
-        fail(ErrorKind::value, parameter, array,
-             fmt::format("The stride of axis {} is not a multiple of the {} bytes that an element is aligned "
-                         "to: pass a copy.",
-                         d, alignment));
+        refuse_array(refusals::unaligned_stride, parameter, array, d, alignment);
     }
 }
 
 void check_view_bytes(const Parameter& parameter, const ArrayView& array) {
     const ViewBytes bytes = view_bytes(parameter.type.kind == Declared::masked_view, parameter.type.rank);
-    if (parameter.bytes == bytes.plain || parameter.bytes == bytes.checked) return;
-    fail(ErrorKind::value, parameter, array,
-         fmt::format("This view takes {} bytes in the kernel, and Bascule writes {}: the kernel was compiled "
-                     "against another Bascule's views. Compile it with this one.",
-                     parameter.bytes, bytes.plain));
+    if (parameter.bytes != bytes.plain && parameter.bytes != bytes.checked)
+        refuse_array(refusals::other_view, parameter, array, bytes.plain);
 }
 
 /// A vector type is one element: one of its lanes cannot be invalid alone.
 void check_mask(const Parameter& parameter, const ArrayView& array) {
     if (array.mask == nullptr) return;
-    if (parameter.type.kind != Declared::masked_view) {
-        fail(ErrorKind::not_supported, parameter, array,
-             "The kernel would ignore which elements are valid: declare `bascule::masked_view<T, N>`, which "
-             "takes masks, or pass the data and the mask as two arrays.");
-    }
+    if (parameter.type.kind != Declared::masked_view) refuse_array(refusals::ignored_mask, parameter, array);
     if (array.mask->strides.size() != array.ndim()) {
         throw Error(
             fmt::format("{} has a mask of {} dimensions: it was changed without its mask. Please report how "
@@ -304,11 +242,8 @@ void check_mask(const Parameter& parameter, const ArrayView& array) {
     }
     if (!has_lanes(parameter.type, array)) return;
     const int last = array.ndim() - 1;
-    if (array.mask->strides[last] == 0) return;
-    fail(ErrorKind::not_supported, parameter, array,
-         fmt::format("One `{}` is valid as a whole: pass a mask whose last axis is 1, or declare the "
-                     "elements `{}`.",
-                     parameter.type.element, cuda_name(array.dtype)));
+    if (array.mask->strides[last] != 0)
+        refuse_array(refusals::mask_of_lanes, parameter, array, cuda_name(array.dtype));
 }
 
 // --- Spans of CCCL
@@ -326,49 +261,38 @@ void check_order(const Parameter& parameter, const ArrayView& seen, const ArrayV
         for (int d = 0; d < seen.ndim() && !seen.empty(); ++d) {
             if (seen.shape[d] == 1) continue;
             if (seen.strides[d] <= 0 || seen.strides[d] % seen.dtype.itemsize != 0) {
-                fail(ErrorKind::value, parameter, array,
-                     fmt::format("layout_stride counts positive strides in elements, and axis {} has {} "
-                                 "bytes: declare `{}`, or pass a copy.",
-                                 d, seen.strides[d], view_declaration(declared, seen)));
+                refuse_array(refusals::negative_strides, parameter, array, d, seen.strides[d],
+                             view_declaration(declared, seen));
             }
         }
         return;
     }
     const bool right = declared.order == Order::right;
-    if (is_packed(seen, right)) return;
-    fail(ErrorKind::value, parameter, array,
-         fmt::format("Its elements must lie in {} order without gaps: declare `{}`, or pass a copy.",
-                     right ? "C" : "Fortran", view_declaration(declared, seen)));
+    if (!is_packed(seen, right)) {
+        refuse_array(refusals::other_order, parameter, array, right ? "C" : "Fortran",
+                     view_declaration(declared, seen));
+    }
 }
 
 void check_extents(const Parameter& parameter, const ArrayView& seen, const ArrayView& array) {
     const ParameterType& declared = parameter.type;
     for (int d = 0; d < seen.ndim(); ++d) {
         const std::int64_t fixed = declared.static_extents[static_cast<std::size_t>(d)];
-        if (fixed >= 0 && seen.shape[d] != fixed) {
-            fail(ErrorKind::value, parameter, array,
-                 fmt::format("Axis {} has {} elements, and the type says {}.", d, seen.shape[d], fixed));
-        }
+        if (fixed >= 0 && seen.shape[d] != fixed)
+            refuse_array(refusals::other_extent, parameter, array, d, seen.shape[d], fixed);
         const auto stride = static_cast<std::uint64_t>(seen.strides[d]) / seen.dtype.itemsize;
         const bool strided = declared.order == Order::strided && seen.shape[d] > 1 && !seen.empty();
         if (static_cast<std::uint64_t>(seen.shape[d]) > largest(declared.index) ||
             (strided && stride > largest(declared.index))) {
-            fail(
-                ErrorKind::overflow, parameter, array,
-                fmt::format("Axis {} is beyond what the extents' index type holds ({}): declare a wider one.",
-                            d, largest(declared.index)));
+            refuse_array(refusals::narrow_index, parameter, array, d, largest(declared.index));
         }
     }
 }
 
 void write_span(const Parameter& parameter, const ArrayView& seen, const ArrayView& array, std::byte* out) {
     const ParameterType& declared = parameter.type;
-    if (!declared.layout) {
-        fail(ErrorKind::value, parameter, array,
-             fmt::format(
-                 "The memory layout of this type could not be read from the compiler's output: declare `{}`.",
-                 view_declaration(declared, seen)));
-    }
+    if (!declared.layout)
+        refuse_array(refusals::unread_layout, parameter, array, view_declaration(declared, seen));
     const ViewLayout& layout = *declared.layout;
     std::memset(out, 0, parameter.bytes);
     std::memcpy(out + layout.pointer, &seen.pointer, sizeof seen.pointer);
@@ -386,13 +310,13 @@ void write_span(const Parameter& parameter, const ArrayView& seen, const ArrayVi
 
 void write(const ArrayView& seen, const ArrayView& array, const Parameter& parameter, std::byte* out) {
     const ParameterType& declared = parameter.type;
-    if (declared.kind == Declared::pointer || may_be_pointer(declared)) {
+    if (takes_addresses(declared)) {
         check_contiguous(parameter, seen, array);
         check_access(parameter, array);
         std::memcpy(out, &seen.pointer, sizeof seen.pointer);
         return;
     }
-    if (seen.ndim() != declared.rank) fail_rank(parameter, seen, array);
+    check_rank(parameter, seen, array);
     check_broadcast(parameter, seen, array);
     if (is_own_view(declared)) {
         check_stride_alignment(parameter, seen, array);
@@ -454,7 +378,7 @@ bool accepts(const ParameterType& declared, const ArrayView& array) noexcept {
 void write_array(const ArrayView& array, const Parameter& parameter, std::byte* out) {
     const ParameterType& declared = parameter.type;
     check_mask(parameter, array);
-    if (!accepts(declared, array)) fail_elements(parameter, array);
+    if (!accepts(declared, array)) refuse_elements(parameter, array);
     if (!has_lanes(declared, array)) {
         write(array, array, parameter, out);
         return;

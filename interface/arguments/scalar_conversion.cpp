@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <bascule/interface/arguments/refusals.hpp>
 #include <bascule/interface/arguments/scalar_conversion.hpp>
-#include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/types/small_float.hpp>
 
 namespace bascule {
@@ -19,11 +19,10 @@ std::string show(double value) {
     return text;
 }
 
-[[noreturn]] void fail(ErrorKind kind, const Parameter& parameter, const Scalar& scalar,
-                       const std::string& advice) {
-    const std::string got = describe(scalar);
-    reject(kind, {.expected = parameter.spelling, .got = got}, "the kernel declares `{}`, got {}. {}",
-           parameter.spelling, got, advice);
+template <class... Values>
+[[noreturn]] void refuse_scalar(const Refusal& refusal, const Parameter& parameter, const Scalar& scalar,
+                                const Values&... values) {
+    refuse(refusal, parameter, describe(scalar), values...);
 }
 
 template <class T>
@@ -46,18 +45,15 @@ Range range_of(const Parameter& parameter) noexcept {
     return {static_cast<std::int64_t>(~half + 1), half - 1};
 }
 
-[[noreturn]] void fail_range(Range range, const Parameter& parameter, const Scalar& scalar) {
+[[noreturn]] void refuse_range(Range range, const Parameter& parameter, const Scalar& scalar) {
+    const bool boolean = parameter.type.dtype.kind == DType::Kind::boolean;
     const bool negative = scalar.kind == Scalar::Kind::integer && scalar.integer < 0;
     // Whatever did not fit: an int64 fits long long, and what is larger unsigned long long.
     const char* wider = scalar.kind == Scalar::Kind::integer ? "long long" : "unsigned long long";
-    const std::string advice =
-        parameter.type.dtype.kind == DType::Kind::boolean
-            ? "Pass 0, 1, True or False."
-            : fmt::format("Declare `{}`, or pass a {} number.", wider, negative ? "larger" : "smaller");
-    const std::string got = describe(scalar);
-    reject(ErrorKind::overflow, {.expected = parameter.spelling, .got = got},
-           "the kernel declares `{}`, which holds {} to {}; got {}. {}", parameter.spelling, range.low,
-           range.high, got, advice);
+    refuse_scalar(boolean    ? refusals::not_boolean
+                  : negative ? refusals::too_small
+                             : refusals::too_large,
+                  parameter, scalar, range.low, range.high, wider);
 }
 
 void write_integer(const Scalar& scalar, const Parameter& parameter, std::byte* out) {
@@ -79,16 +75,13 @@ void write_integer(const Scalar& scalar, const Parameter& parameter, std::byte* 
             bits = scalar.unsigned_integer;
             break;
         case Scalar::Kind::huge_integer:
-            fail(ErrorKind::overflow, parameter, scalar, "No integer type holds more than 64 bits.");
+            refuse_scalar(refusals::too_long, parameter, scalar);
         case Scalar::Kind::floating:
-            fail(ErrorKind::type, parameter, scalar,
-                 "Pass an integer: int(x) cuts the fraction off, round(x) rounds.");
+            refuse_scalar(refusals::float_for_integer, parameter, scalar);
         case Scalar::Kind::complex:
-            fail(ErrorKind::type, parameter, scalar, "Pass an integer.");
+            refuse_scalar(refusals::complex_for_integer, parameter, scalar);
     }
-    if (!fits) {
-        fail_range(range, parameter, scalar);
-    }
+    if (!fits) refuse_range(range, parameter, scalar);
     std::memcpy(out, &bits, parameter.bytes);  // little-endian, as every device is
 }
 
@@ -101,38 +94,22 @@ double to_double(const Scalar& scalar, const Parameter& parameter) {
         case Scalar::Kind::unsigned_integer:
             return static_cast<double>(scalar.unsigned_integer);
         case Scalar::Kind::huge_integer:
-            if (std::isinf(scalar.floating)) {
-                fail(ErrorKind::overflow, parameter, scalar, "That is beyond the largest double.");
-            }
+            if (std::isinf(scalar.floating)) refuse_scalar(refusals::beyond_double, parameter, scalar);
             return scalar.floating;
         case Scalar::Kind::floating:
             return scalar.floating;
         case Scalar::Kind::complex:
             break;
     }
-    fail(ErrorKind::type, parameter, scalar,
-         "A complex number does not go into a real one: pass x.real or abs(x).");
+    refuse_scalar(refusals::complex_for_real, parameter, scalar);
 }
 
-void check_narrowing(double before, double after, const Scalar& scalar, const Parameter& parameter) {
-    if (std::isfinite(before) && std::isinf(after)) {
-        fail(ErrorKind::overflow, parameter, scalar,
-             fmt::format("That is beyond what `{}` holds and would become infinite: declare a wider type.",
-                         parameter.spelling));
-    }
-}
-
-[[noreturn]] void fail_small(double value, const SmallFloat& format, const Scalar& scalar,
-                             const Parameter& parameter) {
-    if (std::isnan(value))
-        fail(ErrorKind::value, parameter, scalar, "That type has no NaN: declare a wider one.");
-    if (std::isinf(value)) {
-        fail(ErrorKind::overflow, parameter, scalar, "That type has no infinity: declare a wider one.");
-    }
-    fail(
-        ErrorKind::overflow, parameter, scalar,
-        fmt::format("Its largest number is {}{}: scale yours, or declare a wider type.",
-                    show(largest_number(format)), format.infinity ? ", and this would become infinite" : ""));
+[[noreturn]] void refuse_small(double value, const SmallFloat& format, const Scalar& scalar,
+                               const Parameter& parameter) {
+    if (std::isnan(value)) refuse_scalar(refusals::no_nan, parameter, scalar);
+    if (std::isinf(value)) refuse_scalar(refusals::no_infinity, parameter, scalar);
+    refuse_scalar(refusals::beyond_small_float, parameter, scalar, show(largest_number(format)),
+                  format.infinity ? ", and this would become infinite" : "");
 }
 
 /// One real number of two bytes or one.
@@ -141,15 +118,11 @@ void write_small(double value, std::uint32_t bytes, const Scalar& scalar, const 
     std::uint16_t pattern = 0;
     if (const SmallFloat* format = small_float(parameter.type.dtype)) {
         const auto rounded = nearest(*format, value);
-        if (!rounded) fail_small(value, *format, scalar, parameter);
+        if (!rounded) refuse_small(value, *format, scalar, parameter);
         pattern = *rounded;
     } else {
         const auto power = to_power_of_two(value);
-        if (!power) {
-            fail(ErrorKind::value, parameter, scalar,
-                 "That type holds powers of two from 2**-127 to 2**127, and how to round other numbers is "
-                 "your choice: pass ml_dtypes.float8_e8m0fnu(x).");
-        }
+        if (!power) refuse_scalar(refusals::no_power_of_two, parameter, scalar);
         pattern = *power;
     }
     std::memcpy(out, &pattern, bytes);  // little-endian, as every device is
@@ -162,7 +135,8 @@ void write_floating(double value, std::uint32_t bytes, const Scalar& scalar, con
         store(out, value);
     } else if (bytes == 4) {
         const auto narrow = static_cast<float>(value);
-        check_narrowing(value, narrow, scalar, parameter);
+        if (std::isfinite(value) && std::isinf(narrow))
+            refuse_scalar(refusals::beyond_float, parameter, scalar);
         store(out, narrow);
     } else {
         write_small(value, bytes, scalar, parameter, out);
@@ -210,10 +184,8 @@ void write_scalar(const Scalar& scalar, const Parameter& parameter, std::byte* o
         write_floating(to_double(scalar, parameter), to.itemsize, scalar, parameter, out);
         return;
     }
-    if (is_time(scalar) && to != DType{DType::Kind::signed_integer, 8}) {
-        fail(ErrorKind::type, parameter, scalar,
-             "A time is a signed 64-bit integer: declare `long long`, or pass a number.");
-    }
+    if (is_time(scalar) && to != DType{DType::Kind::signed_integer, 8})
+        refuse_scalar(refusals::time_for_number, parameter, scalar);
     switch (to.kind) {
         case DType::Kind::boolean:
         case DType::Kind::signed_integer:
@@ -227,7 +199,7 @@ void write_scalar(const Scalar& scalar, const Parameter& parameter, std::byte* o
             write_complex(scalar, parameter, out);
             return;
         default:
-            fail(ErrorKind::type, parameter, scalar, "No scalar converts to that type.");
+            refuse_scalar(refusals::no_conversion, parameter, scalar);
     }
 }
 

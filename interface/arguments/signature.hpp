@@ -121,6 +121,11 @@ inline bool may_be_pointer(const ParameterType& declared) noexcept {
     return declared.kind == ParameterType::Kind::untyped && declared.dtype.itemsize == sizeof(std::uint64_t);
 }
 
+/// Whether an address is what it takes, null included.
+inline bool takes_addresses(const ParameterType& declared) noexcept {
+    return declared.kind == ParameterType::Kind::pointer || may_be_pointer(declared);
+}
+
 /// Whether arrays are what it takes.
 inline bool takes_arrays(const ParameterType& declared) noexcept {
     using Kind = ParameterType::Kind;

@@ -5,10 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/arguments/array_argument.hpp>
+#include <bascule/interface/arguments/refusals.hpp>
 #include <bascule/interface/arguments/scalar_conversion.hpp>
 #include <bascule/interface/arguments/tuple_argument.hpp>
-#include <bascule/interface/errors/language.hpp>
-#include <bascule/interface/errors/rejection.hpp>
 
 namespace bascule {
 namespace {
@@ -47,12 +46,6 @@ std::string describe(const Place& place) {
     return fmt::format("element {} (of `{}`): ", path, owner);
 }
 
-[[noreturn]] void fail(ErrorKind kind, const Place& place, const std::string& declared,
-                       const std::string& got, const std::string& advice) {
-    reject(kind, {.expected = declared, .got = got}, "{}the kernel declares `{}`, got {}. {}",
-           describe(place), declared, got, advice);
-}
-
 std::string describe(Value value) {
     if (value.scalar != nullptr) return bascule::describe(*value.scalar);
     if (value.tuple != nullptr) return bascule::describe(*value.tuple);
@@ -62,19 +55,31 @@ std::string describe(Value value) {
     return raw == nullptr ? "None" : fmt::format("the raw pointer {:#x}", raw->address);
 }
 
+ArgumentError at(const Place& place, const ArgumentError& error) {
+    return {error.kind(), describe(place) + error.what(), error.details()};
+}
+
 /// Does what writes one element; its errors name the place.
 template <class Write>
 void naming_place(const Place& place, const Write& write) {
     try {
         write();
     } catch (const ArgumentError& error) {
-        throw ArgumentError(error.kind(), describe(place) + error.what(), error.details());
+        throw at(place, error);
     }
+}
+
+template <class... Values>
+[[noreturn]] void refuse_at(const Place& place, const Refusal& refusal, const std::string& declared,
+                            Value value, const Values&... values) {
+    Parameter element;
+    element.spelling = declared;
+    throw at(place, refusal_of(refusal, element, describe(value), values...));
 }
 
 void write_number(Value value, const Place& place, const std::string& declared, const ParameterType& type,
                   std::byte* out) {
-    if (value.scalar == nullptr) fail(ErrorKind::type, place, declared, describe(value), "Pass a number.");
+    if (value.scalar == nullptr) refuse_at(place, refusals::no_number, declared, value);
     Parameter number;
     number.spelling = declared;
     number.type.kind = ParameterType::Kind::scalar;
@@ -86,10 +91,9 @@ void write_number(Value value, const Place& place, const std::string& declared, 
 /// The elements of a tuple that must have so many, which `wanted` says too: "2 numbers".
 std::span<const TupleElement> elements_of(Value value, std::size_t count, const Place& place,
                                           const std::string& declared, const std::string& wanted) {
-    const std::string advice = fmt::format("Pass a tuple of {}.", wanted);
-    if (value.tuple == nullptr) fail(ErrorKind::type, place, declared, describe(value), advice);
+    if (value.tuple == nullptr) refuse_at(place, refusals::no_tuple, declared, value, wanted);
     if (value.tuple->elements.size() != count)
-        fail(ErrorKind::value, place, declared, describe(value), advice);
+        refuse_at(place, refusals::other_length, declared, value, wanted);
     return value.tuple->elements;
 }
 
@@ -123,20 +127,14 @@ void write_pointer(Value value, const Place& place, const StructMember& member, 
     pointer.type = member.pointer;
     pointer.bytes = sizeof(std::uint64_t);
     if (value.tuple != nullptr || value.scalar != nullptr) {
-        fail(ErrorKind::type, place, pointer.spelling, describe(value),
-             member.pointer.element_kind == Element::function
-                 ? advice("Pass bascule.raw_pointer(address) with an address that a kernel wrote, or None.",
-                          "Pass the address that a kernel wrote.")
-                 : advice("Pass a device array, bascule.raw_pointer(address) or None.",
-                          "Pass a device array."));
+        refuse_at(place,
+                  member.pointer.element_kind == Element::function ? refusals::no_function_pointer
+                                                                   : refusals::no_pointer,
+                  pointer.spelling, value);
     }
     if (const auto* array = std::get_if<std::shared_ptr<const ArrayView>>(value.element)) {
-        if ((*array)->layout != nullptr && member.pointer.element_kind == Element::structure) {
-            fail(ErrorKind::not_supported, place, pointer.spelling, describe(value),
-                 fmt::format(
-                     "The fields of an array in a tuple are not compared with the kernel's struct: pass {}.",
-                     advice("bascule.raw_pointer(address)", "bascule::RawPointer{address}")));
-        }
+        if ((*array)->layout != nullptr && member.pointer.element_kind == Element::structure)
+            refuse_at(place, refusals::structures_in_tuple, pointer.spelling, value);
         naming_place(place, [&] { write_array(**array, pointer, out); });
     } else {
         const auto* raw = std::get_if<RawPointer>(value.element);
@@ -171,9 +169,7 @@ void write_member(Value value, const Place& place, const StructMember& member,
     } else if (takes_arrays(member.pointer)) {
         write_pointer(value, place, member, out);
     } else {
-        fail(ErrorKind::type, place, member.type.element, describe(value),
-             fmt::format("A tuple cannot hold a value of this type: pass {} for the whole struct.",
-                         advice("bascule.raw_bytes(...)", "a struct")));
+        refuse_at(place, refusals::no_place_in_tuple, member.type.element, value);
     }
 }
 

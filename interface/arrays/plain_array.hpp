@@ -55,7 +55,7 @@ constexpr std::uint32_t plain_itemsize(PlainTraits traits) noexcept {
 /// not_plain, unless the array is C-contiguous and aligned, without a mask and without fields.
 PlainTraits plain_traits(const ArrayView& array) noexcept;
 
-/// Whether the argument is valid and the kernel gets the array's address. If false, the general rules decide.
+/// Whether the argument is valid and the kernel gets the array's address. If false, the general path decides.
 constexpr bool fits(PlainTraits array, PlainTraits parameter) noexcept {
     return (array | (parameter & detail::readonly_trait)) == parameter;
 }
@@ -72,7 +72,7 @@ struct PlainArray {
     bool is_aligned() const noexcept { return (pointer & (plain_itemsize(traits) - 1)) == 0; }
 };
 
-/// The same view that the general rules make of the array.
+/// The same view that the general path makes of the array.
 ArrayView view_of(const PlainArray& array, const Dimensions& shape) noexcept;
 
 }  // namespace bascule

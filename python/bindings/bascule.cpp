@@ -1,12 +1,13 @@
 // The extension module bascule._bascule. Only the package imports it.
-#include <pybind11/pybind11.h>
 
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
 
 #include "parts.hpp"
+#include "support/cpython.hpp"
 #include "support/gil.hpp"
 #include "support/names.hpp"
+#include "support/pybind.hpp"
 
 namespace py = pybind11;
 
@@ -32,6 +33,7 @@ PYBIND11_MODULE(bascule_in_main_interpreter, module, py::mod_gil_not_used(),
     if (!in_main_interpreter()) throw py::import_error(only_in_main);
     using namespace bascule::python;
     bascule::language_of_advice = bascule::Language::python;
+    check_cpython();
     names();  // made here, so that no other thread has to wait for it
     const py::str own_name = module.attr("__name__");
     module.attr("__name__") =

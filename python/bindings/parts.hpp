@@ -1,8 +1,7 @@
 // The parts of the extension module: each function adds one. bascule.cpp calls them; the function that makes a class
 // calls those that add to it.
 #pragma once
-
-#include <pybind11/pybind11.h>
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

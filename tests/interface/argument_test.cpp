@@ -129,12 +129,12 @@ TEST_CASE("None is a null pointer, to pointers only") {
                    view_parameter("float", "<f4", 1), opaque_parameter("S", 8)});
     ArgumentPack pack(declared);
     pack.set(0, RawPointer{~std::uint64_t{0}});
-    pack.set_null(0);
+    pack.set(0, std::monostate());
     CHECK(passed<std::uint64_t>(pack, 0) == 0);
-    check_refused([&] { pack.set_null(1); }, Kind::type,
+    check_refused([&] { pack.set(1, std::monostate()); }, Kind::type,
                   {"argument 2 'f'", "`float`", "None", "pass a number"});
-    check_refused([&] { pack.set_null(2); }, Kind::type, {"argument 3 'p'", "None", "pass a device array"});
-    check_refused([&] { pack.set_null(3); }, Kind::type, {"argument 4 's'", "None", "bytes"});
+    check_refused([&] { pack.set(2, std::monostate()); }, Kind::type, {"argument 3 'p'", "None", "pass a device array"});
+    check_refused([&] { pack.set(3, std::monostate()); }, Kind::type, {"argument 4 's'", "None", "bytes"});
 }
 
 // --- Views

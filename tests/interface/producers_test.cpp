@@ -55,7 +55,7 @@ TEST_CASE("scalars and null pointers have no say in the common stream") {
     CHECK_FALSE(pack.common_stream());
     pack.set(0, with_stream(7));
     pack.set(1, integer(2));
-    pack.set_null(2);
+    pack.set(2, std::monostate());
     CHECK(pack.common_stream().value_or(0) == 7);
 }
 

@@ -35,16 +35,16 @@ MANY = settings(
 )
 
 
-def outcome(descriptor, plainly):
+def outcome(descriptor, fast):
     """What the launch path's reader makes of it, or the class and words of its error."""
     try:
-        return bascule._bascule._parse(descriptor, 1, plainly)
+        return bascule._bascule._parse(descriptor, 1, fast)
     except Exception as error:
         return type(error), str(error)
 
 
 def check(descriptor):
-    assert outcome(descriptor, True) == outcome(descriptor, False)  # accepted at once, or by all the rules
+    assert outcome(descriptor, True) == outcome(descriptor, False)  # the fast path, or the general path alone
     expected = verdict(descriptor, known())
     if expected.errors:
         with pytest.raises(tuple(expected.errors)) as caught:
@@ -73,7 +73,7 @@ def test_a_valid_descriptor_is_taken_as_numpy_would_describe_it(descriptor):
 @pytest.mark.parametrize("shape", [(), (8,), (2, 3), (1, 4), (4, 1), (0,), (2, 0), (1,) * 64, (2**40, 2**40)])
 @pytest.mark.parametrize("order", ["none", "C", "F", "gap", "any"])
 @pytest.mark.parametrize("interned", [True, False])
-def test_what_is_accepted_at_once_is_what_all_the_rules_make_of_it(typestr, shape, order, interned, rng):
+def test_the_fast_path_makes_the_same_of_a_descriptor_as_the_general_path(typestr, shape, order, interned, rng):
     itemsize = int(typestr[2:])
     packed = tuple(np.cumprod([itemsize, *shape[:0:-1]], dtype=object)[::-1]) if shape else ()
     strides = {"none": None, "C": packed, "F": packed[::-1], "gap": tuple(2 * s for s in packed), "any": None}[order]

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
@@ -24,11 +23,11 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// A view of memory that another library owns, bound to the producer's stream, or to none with sync=False. `producer`
-/// is null if only its descriptor is known.
-ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync, PyObject* producer) {
+/// A view of memory that another library owns, bound to the producer's stream, or to none with sync=False.
+/// `producer` is null if only its descriptor is known.
+ArrayObject wrap(DescribedArray described, py::object owner, bool sync, PyObject* producer) {
     Home home{.device = current_device()};
-    ArrayView view = validate(snapshot.raw);
+    ArrayView& view = described.view;
     if (producer != nullptr) require_plain_state(producer, profile_of(Py_TYPE(producer)).state, view, false);
     find_home(view, home);
     const Device device = home.device;
@@ -37,13 +36,12 @@ ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync,
         reject_field(ErrorKind::value, "typestr",
                      "'typestr' of __cuda_array_interface__ is \"{}\": arrays of single bits can only be "
                      "masks of other arrays.",
-                     shortened(snapshot.raw.typestr));
+                     to_typestr(array.view.dtype));
     }
-    array.view.layout = snapshot.layout;
     if (!sync || !interface_sync()) {
         array.view.has_stream = false;
         array.view.stream = 0;
-        import_mask(array, snapshot.mask, producer, sync);
+        import_mask(array, described.mask, producer, sync);
         return array;
     }
     py::object kept = array.owner;
@@ -61,7 +59,7 @@ ArrayObject wrap(const InterfaceSnapshot& snapshot, py::object owner, bool sync,
     } else {
         bind_stream(array, stream_to_bind(py::none(), device));
     }
-    import_mask(array, snapshot.mask, producer, sync);
+    import_mask(array, described.mask, producer, sync);
     return array;
 }
 
@@ -76,9 +74,8 @@ py::object find_descriptor(const py::object& object) {
 }
 
 ArrayObject from_cuda_array_interface(const py::object& descriptor, py::object owner, bool sync) {
-    InterfaceSnapshot snapshot;
-    read_descriptor(descriptor.ptr(), snapshot);
-    return wrap(snapshot, std::move(owner), sync, nullptr);
+    return wrap(read_descriptor(descriptor.ptr(), Py_TYPE(descriptor.ptr())), std::move(owner), sync,
+                nullptr);
 }
 
 }  // namespace
@@ -88,22 +85,20 @@ bool is_cuda_array(const py::object& object) { return static_cast<bool>(find_des
 std::optional<ArrayObject> find_cuda_array(const py::object& object, bool sync) {
     const py::object descriptor = find_descriptor(object);
     if (!descriptor) return std::nullopt;
-    InterfaceSnapshot snapshot;
-    read_descriptor(descriptor.ptr(), snapshot);
-    return wrap(snapshot, object, sync, object.ptr());
+    return wrap(read_descriptor(descriptor.ptr(), Py_TYPE(object.ptr())), object, sync, object.ptr());
 }
 
 ArrayObject as_cuda_array(const py::object& object, bool sync) {
-    InterfaceSnapshot snapshot;
-    if (!read_interface(object.ptr(), snapshot)) {
-        const std::string& why = snapshot.absence;
+    std::string why;
+    auto described = read_interface(object.ptr(), why);
+    if (!described) {
         reject(ErrorKind::type,
                "as_cuda_array takes an object with __cuda_array_interface__, got {}{}. Copy a host array to "
                "the device with bascule.to_device(array).",
                Py_TYPE(object.ptr())->tp_name, why.empty() ? "" : fmt::format(" (which says: {})", why));
     }
     if (const ArrayObject* const own = sync ? nullptr : as_array(object.ptr())) settle(*own);
-    return wrap(snapshot, object, sync, object.ptr());
+    return wrap(*std::move(described), object, sync, object.ptr());
 }
 
 void bind_array_import(py::module_& module) {

@@ -14,6 +14,7 @@
 #include "arrays/mask.hpp"
 #include "parts.hpp"
 #include "support/attributes.hpp"
+#include "support/integers.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;
@@ -44,13 +45,8 @@ bool is_advanced(PyObject* entry) {
 
 /// The int of an object with __index__; empty for bools and all other objects.
 std::optional<std::int64_t> integer_of(PyObject* entry) {
-    if (PyBool_Check(entry) || PyIndex_Check(entry) == 0) return std::nullopt;
-    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(entry));
-    if (!integer) {
-        if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw py::error_already_set();
-        PyErr_Clear();  // arrays of several integers and numpy.bool have __index__ but refuse
-        return std::nullopt;
-    }
+    const py::object integer = try_int(entry);  // numpy.bool refuses
+    if (!integer) return std::nullopt;
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
     if (overflow != 0) {

@@ -14,7 +14,6 @@
 #include "context/current_stream.hpp"
 #include "context/stream_object.hpp"
 #include "exchange/dlpack_managed.hpp"
-#include "support/without_gil.hpp"
 
 namespace py = pybind11;
 

@@ -8,15 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/interface/arrays/plain_array.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 
 #include "classes/collected.hpp"
+#include "classes/simple_value.hpp"
 #include "support/owners.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 
@@ -99,10 +99,7 @@ inline PyTypeObject* array_type = nullptr;  // set once by register_array_type; 
 
 /// The ArrayObject inside an exact bascule.DeviceArray, or null. Cheap: no pybind11 cast.
 inline const ArrayObject* as_array(PyObject* object) noexcept {
-    if (Py_TYPE(object) != detail::array_type) return nullptr;
-    // The value's position in pybind11's simple layout. register_array_type checks it.
-    const auto* instance = reinterpret_cast<const pybind11::detail::instance*>(object);
-    return static_cast<const ArrayObject*>(instance->simple_value_holder[0]);
+    return exact_value<ArrayObject>(object, detail::array_type);
 }
 
 /// Keeps an array for an operation that is ordered with the array's stream. If the memory is freed in the order of that

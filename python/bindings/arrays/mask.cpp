@@ -50,22 +50,22 @@ bool comes_from(PyObject* object, std::span<const std::string_view> packages) {
 }
 
 ArrayView read_view(PyObject* mask, Home& home) {
-    InterfaceSnapshot snapshot;
-    if (!read_interface(mask, snapshot)) {
+    std::string absence;
+    auto described = read_interface(mask, absence);
+    if (!described) {
         reject(ErrorKind::type, {.field = "mask", .got = Py_TYPE(mask)->tp_name},
                "'mask' of __cuda_array_interface__ must be None or an object with __cuda_array_interface__, "
                "got an object of type {} ({}).",
-               Py_TYPE(mask)->tp_name, snapshot.absence);
+               Py_TYPE(mask)->tp_name, absence);
     }
-    if (snapshot.mask) {
+    if (described->mask) {
         reject_field(ErrorKind::value, "mask",
                      "'mask' of __cuda_array_interface__ has a 'mask' itself: every element of a mask must "
                      "be true or false. Fill the mask's own invalid elements first.");
     }
-    ArrayView view = validate(snapshot.raw);
-    find_home(view, home);
-    if (!interface_sync()) view.has_stream = false;
-    return view;
+    find_home(described->view, home);
+    if (!interface_sync()) described->view.has_stream = false;
+    return described->view;
 }
 
 /// Rethrows the error with a message that is about the mask's own descriptor.

@@ -5,12 +5,11 @@
 #include <memory>
 #include <utility>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arrays/mask.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "arrays/array_object.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -1,8 +1,6 @@
 // `bascule.pointer_attributes`: the driver's information about an array's memory.
 #include <string>
 
-#include <pybind11/stl.h>
-
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>
 #include <bascule/runtime/driver/pointer_attributes.hpp>
@@ -15,6 +13,7 @@
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
+#include "support/pybind.hpp"
 #include "values/numpy_values.hpp"
 
 namespace py = pybind11;
@@ -31,8 +30,8 @@ std::uint64_t pointed_address(const py::object& object) {
                      shortened(std::string(py::str(object))));
     }
     if (const ArrayObject* array = as_array(object.ptr())) return array->view.pointer;
-    InterfaceSnapshot snapshot;
-    if (read_interface(object.ptr(), snapshot)) return validate(snapshot.raw).pointer;
+    std::string absence;
+    if (const auto array = read_interface(object.ptr(), absence)) return array->view.pointer;
     if (has_attribute(object.ptr(), names().array_interface)) return host_view(object).pointer;
     reject_field(ErrorKind::type, "object",
                  "pointer_attributes takes an address, or an array with __cuda_array_interface__ or "

@@ -1,7 +1,6 @@
 // Adds methods to classes that are already bound.
 #pragma once
-
-#include <pybind11/pybind11.h>
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -3,13 +3,11 @@
 
 #include <memory>
 #include <string>
-#include <structmember.h>
-
-#include <pybind11/pybind11.h>
 
 #include "classes/collected.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <pybind11/pybind11.h>
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -7,9 +7,8 @@
 #include <mutex>
 #include <utility>
 
-#include <pybind11/pybind11.h>
-
 #include "classes/collected.hpp"
+#include "support/pybind.hpp"
 #include "support/without_gil.hpp"
 
 namespace bascule::python {

@@ -2,10 +2,8 @@
 // traceback. Functions of the extension module describe invalid arguments in the package's words.
 #include <algorithm>
 #include <cstdlib>
-#include <frameobject.h>
 #include <string>
 #include <string_view>
-#include <structmember.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -36,10 +34,9 @@ bool wants_all_frames() noexcept {
     return value != nullptr && *value != '\0' && std::string_view(value) != "0";
 }
 
-bool is_of_package(const PyTracebackObject& entry) {
-    const auto code =
-        py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(entry.tb_frame)));
-    return code.attr("co_filename").attr("startswith")(py::handle(package_directory)).cast<bool>();
+bool is_of_package(const py::object& trace) {
+    const py::object file = trace.attr("tb_frame").attr("f_code").attr("co_filename");
+    return file.attr("startswith")(py::handle(package_directory)).cast<bool>();
 }
 
 /// Removes the traceback entries before the first that is not of the package.
@@ -47,9 +44,7 @@ void hide_own_frames() {
     const py::error_already_set error;
     py::object trace = error.trace();
     if (!trace) trace = py::none();
-    while (!trace.is_none() && is_of_package(*reinterpret_cast<PyTracebackObject*>(trace.ptr()))) {
-        trace = trace.attr("tb_next");
-    }
+    while (!trace.is_none() && is_of_package(trace)) trace = trace.attr("tb_next");
     PyException_SetTraceback(error.value().ptr(), trace.ptr());
     PyErr_SetObject(error.type().ptr(), error.value().ptr());
 }

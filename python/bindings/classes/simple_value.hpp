@@ -1,7 +1,6 @@
 // Finds the value and the holder of a pybind11 object without looking up its type.
 #pragma once
-
-#include <pybind11/pybind11.h>
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 
@@ -24,6 +23,14 @@ template <class Holder>
 Holder* simple_holder(PyObject* object) noexcept {
     void** const place = detail::simple_place(object);
     return place == nullptr ? nullptr : reinterpret_cast<Holder*>(place + 1);
+}
+
+/// The same for an object of exactly `type`, which pybind11 binds so; null for others. For each argument of a launch.
+template <class T>
+[[gnu::always_inline]] inline const T* exact_value(PyObject* object, const PyTypeObject* type) noexcept {
+    if (Py_TYPE(object) != type) return nullptr;
+    return static_cast<const T*>(
+        reinterpret_cast<const pybind11::detail::instance*>(object)->simple_value_holder[0]);
 }
 
 }  // namespace bascule::python

@@ -1,6 +1,5 @@
 // The cache for bascule.cache and bascule._remembered. Routes its warnings to Python's `warnings`, and messages about
 // compilations to `logging`.
-#include <pybind11/stl.h>
 
 #include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/cache/disk_cache.hpp>
@@ -11,6 +10,7 @@
 #include "parts.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <pybind11/pybind11.h>
 
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>

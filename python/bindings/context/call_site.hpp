@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <frameobject.h>
 #include <string>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/runtime/faults/launch_history.hpp>
+
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/runtime/streams/stream.hpp>
+
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

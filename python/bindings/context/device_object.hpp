@@ -3,12 +3,11 @@
 
 #include <string>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include <pybind11/stl.h>
-
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/process/exit_gate.hpp>
 #include <bascule/runtime/driver/driver.hpp>
@@ -19,6 +17,7 @@
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/interruption.hpp"
+#include "support/pybind.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;

@@ -5,12 +5,11 @@
 #include <optional>
 #include <string>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/runtime/streams/event.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 #include "classes/collected.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

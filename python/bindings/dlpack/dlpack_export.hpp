@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arrays/dlpack.hpp>
 
 #include "arrays/array_object.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

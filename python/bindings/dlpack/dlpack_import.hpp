@@ -3,12 +3,11 @@
 
 #include <cstdint>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/runtime/streams/stream.hpp>
 
 #include "arrays/array_object.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -91,26 +91,9 @@ std::vector<DescrEntry> entries_of(py::handle descr, int depth) {
     return result;
 }
 
-/// [('', typestr)], which nearly every array has: compared in place, because every launch does it.
-bool is_typestr_alone(PyObject* descr, std::string_view typestr) noexcept {
-    if (PyList_CheckExact(descr) == 0 || PyList_GET_SIZE(descr) != 1) return false;
-    const ListItem item(descr, 0);
-    PyObject* entry = item.get();
-    if (entry == nullptr) return false;
-    if (PyTuple_CheckExact(entry) == 0 || PyTuple_GET_SIZE(entry) != 2) return false;
-    PyObject* name = PyTuple_GET_ITEM(entry, 0);
-    PyObject* type = PyTuple_GET_ITEM(entry, 1);
-    if (PyUnicode_CheckExact(name) == 0 || PyUnicode_GET_LENGTH(name) != 0) return false;
-    if (PyUnicode_CheckExact(type) == 0 || !PyUnicode_IS_COMPACT_ASCII(type)) return false;
-    return typestr == std::string_view(static_cast<const char*>(PyUnicode_DATA(type)),
-                                       static_cast<std::size_t>(PyUnicode_GET_LENGTH(type)));
-}
-
 }  // namespace
 
 std::shared_ptr<const StructLayout> read_descr(PyObject* descr, std::string_view typestr) {
-    if (is_typestr_alone(descr, typestr)) [[likely]]
-        return nullptr;
     const DType dtype = parse_typestr(typestr);
     const std::vector<DescrEntry> entries = entries_of(descr, 0);
     const bool plain = entries.size() == 1 && entries[0].name.empty() && entries[0].shape.empty();

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string_view>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/types/struct_layout.hpp>
+
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -1,13 +1,12 @@
 // Arguments by DLPack's exchange table: from a type's C functions to an array view, without a Python object.
 #pragma once
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arguments/signature.hpp>
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "support/owners.hpp"
+#include "support/pybind.hpp"
 #include "types/tensor_state.hpp"
 #include "types/type_profile.hpp"
 
@@ -48,10 +47,10 @@ struct WorkStream {
 /// The same for what most tensors are: plain arrays that lie where the launch goes, and that the parameter takes. False
 /// for all others, which read_exchange decides about; then nothing is kept. The library is asked for its stream once, and
 /// again for another device. Throws: what the library raised then.
-[[gnu::always_inline]] inline bool read_exchange_plainly(PyObject* object, const TypeProfile& profile,
-                                                         const Parameter& parameter, Home& home,
-                                                         OwnerList& owners, WorkStream& known,
-                                                         PlainArray& array) {
+[[gnu::always_inline]] inline bool read_plain_tensor(PyObject* object, const TypeProfile& profile,
+                                                     const Parameter& parameter, Home& home,
+                                                     OwnerList& owners, WorkStream& known,
+                                                     PlainArray& array) {
     const dlpack::ExchangeTable& table = *profile.table;
     if (table.tensor_from_object == nullptr || !(parameter.type.constant || profile.never_readonly)) {
         return false;

@@ -5,12 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 
 #include "support/owners.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

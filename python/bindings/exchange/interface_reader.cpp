@@ -5,15 +5,13 @@
 #include <atomic>
 #include <utility>
 
-#include <pybind11/critical_section.h>
-
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 
 #include "exchange/descr.hpp"
 #include "exchange/plain_interface.hpp"
 #include "parts.hpp"
-#include "support/dict_walk.hpp"
+#include "support/cpython.hpp"
 #include "support/gil.hpp"
 #include "support/integers.hpp"
 #include "support/names.hpp"
@@ -69,16 +67,10 @@ bool is_numpy_bool(PyObject* object) {
 /// The integer as Python's own int; null when `object` is none. bool is not an integer here.
 py::object as_integer(PyObject* object) {
     if (PyLong_CheckExact(object)) return py::reinterpret_borrow<py::object>(object);
-    if (PyBool_Check(object) || is_numpy_bool(object) || !PyIndex_Check(object)) return {};
-    auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(object));
-    if (!integer) {
-        if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
-        PyErr_Clear();  // a NumPy array has __index__ and mostly refuses
-    }
-    return integer;
+    return is_numpy_bool(object) ? py::object() : try_int(object);
 }
 
-std::int64_t read_int64_slowly(PyObject* object, const IntegerField& field) {
+std::int64_t read_int64(PyObject* object, const IntegerField& field) {
     const py::object integer = as_integer(object);
     if (!integer) fail(ErrorKind::type, field.name, field.expected, object);
     int overflow = 0;
@@ -90,13 +82,8 @@ std::int64_t read_int64_slowly(PyObject* object, const IntegerField& field) {
     return value;
 }
 
-std::int64_t read_int64(PyObject* object, const IntegerField& field) {
-    if (const auto value = short_integer(object)) [[likely]]
-        return *value;
-    return read_int64_slowly(object, field);
-}
-
-std::uint64_t read_uint64_slowly(PyObject* object, const IntegerField& field) {
+/// A pointer or a handle.
+std::uint64_t read_uint64(PyObject* object, const IntegerField& field) {
     const py::object integer = as_integer(object);
     if (!integer) fail(ErrorKind::type, field.name, field.expected, object);
     const unsigned long long value = PyLong_AsUnsignedLongLong(integer.ptr());
@@ -106,13 +93,6 @@ std::uint64_t read_uint64_slowly(PyObject* object, const IntegerField& field) {
              object);
     }
     return value;
-}
-
-/// A pointer or a handle.
-std::uint64_t read_uint64(PyObject* object, const IntegerField& field) {
-    if (const auto value = short_integer(object); value && *value >= 0) [[likely]]
-        return static_cast<std::uint64_t>(*value);
-    return read_uint64_slowly(object, field);
 }
 
 // --- Fields ------------------------------------------------------------------------------------------------
@@ -137,27 +117,22 @@ py::object as_tuple(PyObject* object, const char* field, const char* expected) {
     return tuple;
 }
 
-void read_tuple(PyObject* tuple, const IntegerField& field, Dimensions& out) {
-    const Py_ssize_t size = PyTuple_GET_SIZE(tuple);
+void read_dimensions(PyObject* object, const IntegerField& field, Dimensions& out) {
+    const py::object tuple = as_tuple(object, field.name, field.expected);
+    const Py_ssize_t size = PyTuple_GET_SIZE(tuple.ptr());
     if (size > max_dimensions) {
         reject(ErrorKind::value, {.field = field.name, .got = std::to_string(size)},
                "'{}' of __cuda_array_interface__ has {} dimensions; {} is the most. Reshape it.", field.name,
                size, max_dimensions);
     }
-    for (Py_ssize_t i = 0; i < size; ++i) out.push_back(read_int64(PyTuple_GET_ITEM(tuple, i), field));
-}
-
-void read_dimensions(PyObject* object, const IntegerField& field, Dimensions& out) {
-    if (PyTuple_CheckExact(object)) [[likely]]
-        return read_tuple(object, field, out);
-    read_tuple(as_tuple(object, field.name, field.expected).ptr(), field, out);
+    for (Py_ssize_t i = 0; i < size; ++i) out.push_back(read_int64(PyTuple_GET_ITEM(tuple.ptr(), i), field));
 }
 
 bool read_readonly(PyObject* flag) {
     if (flag == Py_False) return false;
     if (flag == Py_True) return true;
     if (is_numpy_bool(flag)) return PyObject_IsTrue(flag) == 1;
-    if (const py::object integer = PyIndex_Check(flag) != 0 ? as_integer(flag) : py::object()) {
+    if (const py::object integer = as_integer(flag)) {
         int overflow = 0;
         const long value = PyLong_AsLongAndOverflow(integer.ptr(), &overflow);
         if (overflow == 0 && (value == 0 || value == 1)) return value == 1;
@@ -166,30 +141,18 @@ bool read_readonly(PyObject* flag) {
          flag);
 }
 
-void read_pair(PyObject* pointer, PyObject* readonly, RawInterface& raw) {
-    if (pointer == Py_None) {
-        raw.pointer_is_none = true;
-    } else {
-        raw.pointer = read_uint64(pointer, pointer_field);
-    }
-    raw.readonly = read_readonly(readonly);
-}
-
 void read_data(PyObject* object, RawInterface& raw) {
-    if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == 2) [[likely]]
-        return read_pair(PyTuple_GET_ITEM(object, 0), PyTuple_GET_ITEM(object, 1), raw);
     static constexpr const char* expected = "a pair (address, read-only flag)";
     const py::object pair = as_tuple(object, "data", expected);
     if (PyTuple_GET_SIZE(pair.ptr()) != 2) fail(ErrorKind::value, "data", expected, object);
-    read_pair(PyTuple_GET_ITEM(pair.ptr(), 0), PyTuple_GET_ITEM(pair.ptr(), 1), raw);
+    PyObject* const pointer = PyTuple_GET_ITEM(pair.ptr(), 0);
+    raw.pointer_is_none = pointer == Py_None;
+    if (!raw.pointer_is_none) raw.pointer = read_uint64(pointer, pointer_field);
+    raw.readonly = read_readonly(PyTuple_GET_ITEM(pair.ptr(), 1));
 }
 
 /// Borrows from `object`.
 std::string_view read_typestr(PyObject* object) {
-    if (PyUnicode_CheckExact(object) && PyUnicode_IS_COMPACT_ASCII(object)) [[likely]] {
-        return {static_cast<const char*>(PyUnicode_DATA(object)),
-                static_cast<std::size_t>(PyUnicode_GET_LENGTH(object))};
-    }
     if (!PyUnicode_Check(object)) fail(ErrorKind::type, "typestr", "a string such as \"<f4\"", object);
     Py_ssize_t size = 0;
     const char* text = PyUnicode_AsUTF8AndSize(object, &size);
@@ -290,6 +253,46 @@ void take_entries(PyObject* descriptor, Entries& entries) {
 
 std::atomic<bool> accept_newer{false};
 
+DescribedArray read_fields(PyObject* descriptor) {
+    Entries entries;
+    take_entries(descriptor, entries);
+    RawInterface raw;
+    if (PyObject* version = entries[Key::version]) {
+        raw.version = read_int64(version, version_field);
+    } else {
+        fail_missing("version");
+    }
+    raw.accept_newer = accept_newer.load(std::memory_order_relaxed);
+    if (PyObject* shape = entries[Key::shape]) {
+        read_dimensions(shape, extent_field, raw.shape);
+    } else {
+        fail_missing("shape");
+    }
+    if (PyObject* typestr = entries[Key::typestr]) {
+        raw.typestr = read_typestr(typestr);
+    } else {
+        fail_missing("typestr");
+    }
+    if (PyObject* data = entries[Key::data]) {
+        read_data(data, raw);
+    } else {
+        fail_missing("data");
+    }
+    if (PyObject* strides = entries.given(Key::strides)) {
+        read_dimensions(strides, stride_field, raw.strides);
+        raw.has_strides = true;
+    }
+    if (PyObject* stream = entries.given(Key::stream)) {
+        raw.stream = read_uint64(stream, stream_field);
+        raw.has_stream = true;
+    }
+    PyObject* const descr = entries.given(Key::descr);
+    auto layout = descr != nullptr ? read_descr(descr, raw.typestr) : nullptr;
+    DescribedArray array{validate(raw), py::reinterpret_borrow<py::object>(entries.given(Key::mask))};
+    array.view.layout = std::move(layout);
+    return array;
+}
+
 }  // namespace
 
 /// Nothing is learned of a dict that has other keys too, or a key twice (strings of a type of their own may be so).
@@ -307,59 +310,12 @@ KeyValues detail::learn_values(PyObject* dict, KeyPlaces& keys) noexcept {
     return walk_values(dict);
 }
 
-void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot) {
-    Entries entries;
-    take_entries(descriptor, entries);
-    RawInterface& raw = snapshot.raw;
-
-    if (PyObject* version = entries[Key::version]) {
-        raw.version = read_int64(version, version_field);
-    } else {
-        fail_missing("version");
-    }
-    raw.accept_newer = accept_newer.load(std::memory_order_relaxed);
-
-    if (PyObject* shape = entries[Key::shape]) {
-        read_dimensions(shape, extent_field, raw.shape);
-    } else {
-        fail_missing("shape");
-    }
-
-    if (PyObject* typestr = entries[Key::typestr]) {
-        raw.typestr = read_typestr(typestr);
-        snapshot.typestr = py::reinterpret_borrow<py::object>(typestr);
-    } else {
-        fail_missing("typestr");
-    }
-
-    if (PyObject* data = entries[Key::data]) {
-        read_data(data, raw);
-    } else {
-        fail_missing("data");
-    }
-
-    if (PyObject* strides = entries.given(Key::strides)) {
-        read_dimensions(strides, stride_field, raw.strides);
-        raw.has_strides = true;
-    }
-    if (PyObject* stream = entries.given(Key::stream)) {
-        raw.stream = read_uint64(stream, stream_field);
-        raw.has_stream = true;
-    }
-    if (PyObject* descr = entries.given(Key::descr)) snapshot.layout = read_descr(descr, raw.typestr);
-    if (PyObject* mask = entries.given(Key::mask)) snapshot.mask = py::reinterpret_borrow<py::object>(mask);
-}
-
-ArrayView read_view(PyObject* object, PyObject* descriptor, py::object& mask) {
+DescribedArray read_descriptor(PyObject* descriptor, PyTypeObject* producer) {
     PlainArray plain;
     Dimensions shape;
-    if (read_plainly(descriptor, key_places_of(Py_TYPE(object)), plain, &shape)) return view_of(plain, shape);
-    InterfaceSnapshot snapshot;
-    read_descriptor(descriptor, snapshot);
-    ArrayView view = validate(snapshot.raw);
-    view.layout = std::move(snapshot.layout);
-    mask = std::move(snapshot.mask);
-    return view;
+    if (read_plain_interface(descriptor, key_places_of(producer), plain, &shape))
+        return {view_of(plain, shape)};
+    return read_fields(descriptor);
 }
 
 std::string take_absence() {
@@ -388,36 +344,28 @@ py::object get_interface(PyObject* object, PyObject* getter, std::string& absenc
     return descriptor;
 }
 
-bool read_interface(PyObject* object, InterfaceSnapshot& snapshot) {
-    const py::object descriptor =
-        get_interface(object, profile_of(Py_TYPE(object)).interface, snapshot.absence);
-    if (!descriptor) return false;
-    read_descriptor(descriptor.ptr(), snapshot);
-    return true;
+std::optional<DescribedArray> read_interface(PyObject* object, std::string& absence) {
+    PyTypeObject* const type = Py_TYPE(object);
+    const py::object descriptor = get_interface(object, profile_of(type).interface, absence);
+    if (!descriptor) return std::nullopt;
+    return read_descriptor(descriptor.ptr(), type);
 }
 
 void bind_interface_reader(py::module_& module) {
     const Names& n = names();
     detail::key_names = {n.shape, n.typestr, n.data, n.version, n.strides, n.mask, n.stream, n.descr};
-    learn_dicts();
     module.def(
         "_accept_newer_interface", [](bool accept) { accept_newer.store(accept); },
         py::arg("accept").noconvert());
     module.def("_check_memory", &check_memory, py::arg("on").noconvert());
     module.def(
         "_parse",
-        [](const py::object& descriptor, std::size_t times, bool plainly) {
+        [](const py::object& descriptor, std::size_t times, bool fast) {
             std::string text;
             for (std::size_t i = 0; i < times; ++i) {
-                ArrayView view;
-                if (plainly) {
-                    py::object mask;
-                    view = read_view(descriptor.ptr(), descriptor.ptr(), mask);
-                } else {
-                    InterfaceSnapshot snapshot;
-                    read_descriptor(descriptor.ptr(), snapshot);
-                    view = validate(snapshot.raw);
-                }
+                const ArrayView view = fast
+                                           ? read_descriptor(descriptor.ptr(), Py_TYPE(descriptor.ptr())).view
+                                           : read_fields(descriptor.ptr()).view;
                 if (i + 1 < times) continue;
                 text = fmt::format("{}, strides {}, at {:#x}, version {}, stream {} {}, {}{}", describe(view),
                                    to_string(view.strides), view.pointer, view.version, view.has_stream,
@@ -425,9 +373,9 @@ void bind_interface_reader(py::module_& module) {
             }
             return text;
         },
-        "descriptor"_a, "times"_a = 1, "plainly"_a = true,
-        "For tests and benchmarks: parses and checks a descriptor as a launch does, or, not `plainly`, by "
-        "all the rules at once; says what it is.");
+        "descriptor"_a, "times"_a = 1, "fast"_a = true,
+        "For tests and benchmarks: parses and checks a descriptor as a launch does, or, not `fast`, by "
+        "the general path at once; says what it is.");
 }
 
 }  // namespace bascule::python

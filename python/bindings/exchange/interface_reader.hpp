@@ -1,25 +1,21 @@
 // Reads the `__cuda_array_interface__` of a Python object: once, from one snapshot.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
-
-#include <pybind11/pybind11.h>
 
 #include <bascule/interface/arrays/array_interface.hpp>
 
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 #include "types/type_profile.hpp"
 
 namespace bascule::python {
 
-/// One read of a producer's descriptor. Keeps what `raw` borrows from.
-struct InterfaceSnapshot {
-    RawInterface raw;
-    pybind11::object mask;  ///< what `mask` names, unread; null where it is missing or None
-    pybind11::object typestr;
-    std::shared_ptr<const StructLayout> layout;  ///< of `descr`, where it names fields
-    std::string absence;  ///< why there is no descriptor, in the object's own words, if it has any
+/// An array as its producer described it.
+struct DescribedArray {
+    ArrayView view;           ///< validated
+    pybind11::object mask{};  ///< what `mask` names, unread; null where it is missing or None
 };
 
 namespace detail {
@@ -48,15 +44,14 @@ std::string take_absence();
 /// The same as call_interface; null when the attribute raises AttributeError, whose words go to `absence`. Throws: as both.
 pybind11::object get_interface(PyObject* object, PyObject* getter, std::string& absence);
 
-/// The descriptor of `object`, by all rules; what it masks goes to `mask`. Throws as read_interface.
-ArrayView read_view(PyObject* object, PyObject* descriptor, pybind11::object& mask);
+/// The array that a descriptor describes: the fast path, else the general one, which allocates nothing where the descriptor is a
+/// dict whose values are tuples and ints of at most 62 bits. What is learned of such dicts is
+/// remembered of `producer`. Throws:
+/// ArgumentError (type, missing_key, value) that names the key; a producer's own exception unchanged.
+DescribedArray read_descriptor(PyObject* descriptor, PyTypeObject* producer);
 
-/// Reads `object.__cuda_array_interface__` exactly once. False when the attribute raises AttributeError.
-/// Throws: ArgumentError (type, missing_key, value) that names the key; a producer's own exception unchanged.
-bool read_interface(PyObject* object, InterfaceSnapshot& snapshot);
-
-/// The fields of a descriptor. Allocates nothing where it is a dict whose values are tuples and ints of at
-/// most 62 bits. Throws as above.
-void read_descriptor(PyObject* descriptor, InterfaceSnapshot& snapshot);
+/// Reads `object.__cuda_array_interface__` exactly once. Nothing when the attribute raises AttributeError, whose words go to
+/// `absence`. Throws: as both.
+std::optional<DescribedArray> read_interface(PyObject* object, std::string& absence);
 
 }  // namespace bascule::python

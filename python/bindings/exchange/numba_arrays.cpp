@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "exchange/plain_interface.hpp"
+#include "support/cpython.hpp"
 #include "support/gil.hpp"
-#include "support/integers.hpp"
 #include "support/names.hpp"
 #include "types/type_profile.hpp"
 
@@ -162,7 +162,7 @@ bool read_attributes(PyObject* object, PlainArray& array) {
 
 }  // namespace
 
-bool read_numba_plainly(PyObject* object, PlainArray& array) {
+bool read_numba_array(PyObject* object, PlainArray& array) {
     bool is_plain = false;
     try {
         is_plain = read_attributes(object, array);

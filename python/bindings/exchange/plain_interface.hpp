@@ -10,13 +10,10 @@
 #include <string_view>
 #include <utility>
 
-#include <pybind11/critical_section.h>
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arrays/plain_array.hpp>
 
-#include "support/dict_walk.hpp"
-#include "support/integers.hpp"
+#include "support/cpython.hpp"
+#include "support/pybind.hpp"
 #include "types/type_profile.hpp"
 
 namespace bascule::python {
@@ -60,7 +57,7 @@ inline constexpr std::array<ShortText, Key::count> key_texts = {
 [[gnu::always_inline]] inline bool is_same_text(PyObject* key, const ShortText& text) noexcept {
     if (key == nullptr || PyUnicode_GET_LENGTH(key) != text.size || !PyUnicode_IS_COMPACT_ASCII(key))
         return false;
-    const auto* given = reinterpret_cast<const char*>(reinterpret_cast<const PyASCIIObject*>(key) + 1);
+    const char* const given = ascii_characters(key);
     std::uint32_t first = 0;
     std::uint32_t last = 0;
     std::memcpy(&first, given, sizeof first);
@@ -123,7 +120,7 @@ inline constexpr auto plain_typestrs = [] {
         return not_plain;
     }
     std::uint32_t text = 0;
-    std::memcpy(&text, reinterpret_cast<const PyASCIIObject*>(typestr) + 1, sizeof text);
+    std::memcpy(&text, ascii_characters(typestr), sizeof text);
     const PlainTypestr& row = plain_typestrs[place_of_typestr(text)];
     return row.text == text ? row.traits : not_plain;
 }
@@ -170,8 +167,8 @@ inline bool is_plain_descr(PyObject* list, PyObject* typestr) noexcept {
 /// order, not empty, no mask, no fields, and nothing wrong. read_descriptor and validate would take it too. False for all
 /// others; then `array` is half written. The extents go to `shape`, unless it is null. `keys` says where the keys were
 /// last. Runs no Python code and allocates nothing.
-[[gnu::always_inline]] inline bool read_plainly(PyObject* descriptor, KeyPlaces& keys, PlainArray& array,
-                                                Dimensions* shape) noexcept {
+[[gnu::always_inline]] inline bool read_plain_interface(PyObject* descriptor, KeyPlaces& keys,
+                                                        PlainArray& array, Dimensions* shape) noexcept {
     if (!PyDict_CheckExact(descriptor)) return false;
     const pybind11::scoped_critical_section undisturbed(descriptor);
     KeyValues found;

@@ -3,10 +3,10 @@
 
 #include <atomic>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -7,8 +7,6 @@
 #include <vector>
 
 #include <fmt/ranges.h>
-#include <pybind11/operators.h>
-#include <pybind11/stl.h>
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/compile/nvrtc_places.hpp>
@@ -20,16 +18,17 @@
 
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
-#include "kernels/module_attributes.hpp"
 #include "kernels/template_arguments.hpp"
 #include "launch/call_arguments.hpp"
 #include "launch/kernel_loading.hpp"
 #include "launch/known_launchers.hpp"
 #include "launch/launcher.hpp"
+#include "launch/module_attributes.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"
 #include "support/errors.hpp"
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 #include "support/toolkit.hpp"
 #include "values/values.hpp"
 

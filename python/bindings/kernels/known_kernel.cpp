@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <pybind11/stl.h>
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
@@ -15,6 +14,7 @@
 #include "launch/kernel_loading.hpp"
 #include "launch/known_launchers.hpp"
 #include "parts.hpp"
+#include "support/pybind.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;

@@ -3,13 +3,12 @@
 #include <utility>
 #include <vector>
 
-#include <pybind11/stl.h>
-
 #include <bascule/runtime/linking/linking.hpp>
 
 #include "context/device_object.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 #include "support/toolkit.hpp"
 
 namespace py = pybind11;

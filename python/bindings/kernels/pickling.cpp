@@ -3,8 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include <pybind11/stl.h>
-
 #include "classes/added_method.hpp"
 #include "launch/kernel_loading.hpp"
 #include "launch/known_launchers.hpp"
@@ -12,6 +10,7 @@
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 #include "support/toolkit.hpp"
 
 namespace py = pybind11;

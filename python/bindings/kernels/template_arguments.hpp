@@ -1,9 +1,9 @@
 // Template arguments as Python users write them: instantiate("float", 256), instantiate(T=numpy.float32).
 #pragma once
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/jit/types/specialization.hpp>
+
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

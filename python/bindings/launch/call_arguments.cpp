@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 

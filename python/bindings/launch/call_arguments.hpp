@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arguments/signature.hpp>
+
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

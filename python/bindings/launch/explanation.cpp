@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <pybind11/stl.h>
 
 #include <bascule/runtime/driver/pointer_attributes.hpp>
 #include <bascule/runtime/streams/ordering.hpp>

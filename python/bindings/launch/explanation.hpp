@@ -1,9 +1,8 @@
 // `kernel[grid, block].explain(...)`: what a launch would do, without doing it; and what displays show of launchers.
 #pragma once
 
-#include <pybind11/pybind11.h>
-
 #include "launch/prepared_launch.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -5,13 +5,12 @@
 
 #include <memory>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/runtime/kernels/kernel.hpp>
 
 #include "classes/collected.hpp"
 #include "classes/known_objects.hpp"
 #include "launch/launcher_key.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

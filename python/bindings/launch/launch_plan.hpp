@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/streams/stream.hpp>
+
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

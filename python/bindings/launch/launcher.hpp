@@ -2,11 +2,10 @@
 // which has its arguments too.
 #pragma once
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/runtime/kernels/kernel.hpp>
 
 #include "launch/launch_plan.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -3,10 +3,9 @@
 
 #include <cstdint>
 
-#include <pybind11/pybind11.h>
-
 #include "context/call_site.hpp"
-#include "support/integers.hpp"
+#include "support/cpython.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

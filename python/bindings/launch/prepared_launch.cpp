@@ -21,16 +21,15 @@ namespace bascule::python {
 namespace {
 
 /// One function: each argument is read and checked in one go.
-void read_arguments(ArgumentPack& pack, ArgumentReader& reader, const CallArguments& arguments) {
+void read_in_order(Reading& reading, ArgumentPack& pack, const CallArguments& arguments) {
     const Signature& signature = pack.signature();
     if (arguments.keywords == nullptr) [[likely]] {
         ArgumentPack::check_count(signature, arguments.count());
-        reader.read_all(pack, arguments.objects);
-        return;
+        return read_arguments(reading, pack, arguments.objects);
     }
     Slots<PyObject*> slots(signature.parameters.size());
     order_arguments(signature, arguments, slots.span());
-    reader.read_all(pack, slots.span().data());
+    read_arguments(reading, pack, slots.span().data());
 }
 
 LaunchTarget make_target(const Kernel& function, const LaunchPlan& plan, Device device) {
@@ -73,15 +72,15 @@ PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& argument
         device_ = start.device;
         if (start.stream) stream = &entered_.emplace(*start.stream);
     }
-    ArgumentReader reader(device_, owners_, stream, options);
-    require_stack(&reader);  // an argument's own code may launch with the argument
+    Reading reading(device_, owners_, stream, options);
+    require_stack(&reading);  // an argument's own code may launch with the argument
     if (resolved_.loaded != nullptr && seen == nullptr) [[likely]] {
         pack_.emplace(resolved_.loaded->image->signature);
         if (options != nullptr) prepare_pack(*pack_, options);
-        read_arguments(*pack_, reader, arguments);
-        device_ = reader.device();
+        read_in_order(reading, *pack_, arguments);
+        device_ = reading.home.device;
     } else {
-        read_and_choose(reader, arguments, seen);
+        read_and_choose(reading, arguments, seen);
     }
     if (pack_->has_claims()) {  // the compiler may have to be asked
         const GilReleased released;
@@ -97,8 +96,7 @@ PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& argument
 }
 
 /// A template or overloads: which function the arguments mean is known when all are read.
-void PreparedLaunch::read_and_choose(ArgumentReader& reader, const CallArguments& arguments,
-                                     ReadArguments* seen) {
+void PreparedLaunch::read_and_choose(Reading& reading, const CallArguments& arguments, ReadArguments* seen) {
     std::optional<ReadArguments> own;
     ReadArguments& read = seen != nullptr ? *seen : own.emplace(arguments.count());
     const Kernel& kernel = resolved_.function;
@@ -111,9 +109,9 @@ void PreparedLaunch::read_and_choose(ArgumentReader& reader, const CallArguments
     const std::span values = read.values.span();
     order_arguments(declared, arguments, objects);
     for (std::size_t i = 0; i < values.size(); ++i) {
-        values[i] = reader.read(objects[i], static_cast<int>(i), declared.parameters[i]);
+        values[i] = read_argument(reading, objects[i], static_cast<int>(i), declared.parameters[i]);
     }
-    device_ = reader.device();
+    device_ = reading.home.device;
     if (!kernel.is_function()) chosen_ = choose_function(kernel, values, device_);
     pack_.emplace(load(function(), device_, state_.plan.stream).image->signature);
     prepare_pack(*pack_, state_.plan.options.get());
@@ -121,8 +119,7 @@ void PreparedLaunch::read_and_choose(ArgumentReader& reader, const CallArguments
     ArgumentPack::check_count(signature, values.size());
     check_keywords(declared, signature, arguments);
     for (std::size_t i = 0; i < values.size(); ++i) {
-        if (!kernel.is_function())
-            reader.check_chosen(objects[i], static_cast<int>(i), signature.parameters[i]);
+        if (!kernel.is_function()) check_chosen(objects[i], static_cast<int>(i), signature.parameters[i]);
         pack_->set(static_cast<int>(i), values[i]);
         if (objects[i] == Py_None) note_null_argument(signature, static_cast<int>(i));
     }

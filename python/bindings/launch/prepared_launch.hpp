@@ -23,7 +23,7 @@
 
 namespace bascule::python {
 
-class ArgumentReader;
+struct Reading;
 
 /// What the first call of a launcher finds out for all later ones.
 struct ResolvedLaunch {
@@ -121,7 +121,7 @@ class PreparedLaunch {
     }
 
   private:
-    [[gnu::noinline]] void read_and_choose(ArgumentReader& reader, const CallArguments& arguments,
+    [[gnu::noinline]] void read_and_choose(Reading& reading, const CallArguments& arguments,
                                            ReadArguments* seen);
     void find_other_target();
     StreamRef stream_among_entered() const;

@@ -1,7 +1,6 @@
 // Asks whether an object of another library has an attribute, ignoring errors.
 #pragma once
-
-#include <pybind11/pybind11.h>
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -4,13 +4,12 @@
 #include <mutex>
 #include <string>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
 
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 
 namespace py = pybind11;
 

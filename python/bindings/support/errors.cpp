@@ -8,8 +8,6 @@
 #include <set>
 #include <utility>
 
-#include <pybind11/stl.h>
-
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/runtime/driver/driver.hpp>

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/text/source.hpp>
+
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

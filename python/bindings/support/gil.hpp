@@ -6,18 +6,13 @@
 #include <exception>
 #include <unistd.h>
 
-#include <pybind11/pybind11.h>
+#include "support/cpython.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 
 /// False once the interpreter is finalizing. Python objects are then leaked.
-inline bool interpreter_lives() noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-    return !Py_IsFinalizing();
-#else
-    return !_Py_IsFinalizing();
-#endif
-}
+inline bool interpreter_lives() noexcept { return !is_finalizing(); }
 
 /// For daemon threads that are inside Bascule when the interpreter ends.
 [[noreturn]] inline void stop_this_thread() noexcept {
@@ -50,11 +45,7 @@ void call_unraisable(const char* place, const Call& call) noexcept {
 
 /// PyGILState_Check always returns true after a subinterpreter was created.
 inline bool holds_gil() noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-    const PyThreadState* current = PyThreadState_GetUnchecked();
-#else
-    const PyThreadState* current = _PyThreadState_UncheckedGet();
-#endif
+    const PyThreadState* current = attached_thread_state();
     return current != nullptr && current == PyGILState_GetThisThreadState();
 }
 

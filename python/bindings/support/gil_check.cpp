@@ -8,13 +8,12 @@
 #include <string_view>
 #include <utility>
 
-#include <pybind11/stl.h>
-
 #include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 
 #include "parts.hpp"
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 
 namespace py = pybind11;
 

@@ -6,8 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/emulated_device.hpp>
@@ -15,6 +13,7 @@
 
 #include "support/device_output.hpp"
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 
 namespace py = pybind11;
 

@@ -1,9 +1,8 @@
 // Interned attribute names and keys, made once. The launch path compares them by pointer.
 #pragma once
 
-#include <pybind11/pybind11.h>
-
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <pthread.h>
 
-#include <pybind11/pybind11.h>
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 namespace {

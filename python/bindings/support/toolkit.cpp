@@ -8,12 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
-
 #include <bascule/jit/cache/cache.hpp>
 
 #include "support/interruption.hpp"
+#include "support/pybind.hpp"
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;

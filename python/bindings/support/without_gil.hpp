@@ -1,9 +1,6 @@
 // Locks for free-threaded Python. With a GIL they are empty.
 #pragma once
-
-#include <atomic>
-
-#include <pybind11/pybind11.h>
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 
@@ -59,24 +56,9 @@ inline pybind11::object entry_of(PyObject* dict, const char* key) {
 #endif
 }
 
-/// The attribute in the dict of the class or a base, as Python looks up attributes of instances, whatever the
-/// metaclass. Null if no class has it.
-inline pybind11::object class_attribute(PyTypeObject* type, PyObject* name) noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-    return pybind11::reinterpret_steal<pybind11::object>(_PyType_LookupRef(type, name));
-#else
-    return pybind11::reinterpret_borrow<pybind11::object>(_PyType_Lookup(type, name));
-#endif
-}
-
 /// A copy of a dict, to iterate over while Python code may change the dict.
 inline pybind11::dict copy_of(pybind11::handle dict) {
     return owned<pybind11::dict>(PyDict_Copy(dict.ptr()));
-}
-
-/// The version tag of a type, which changes with every change of the type. 0 means that the type has not got a tag.
-inline unsigned int version_tag(PyTypeObject* type) noexcept {
-    return std::atomic_ref(type->tp_version_tag).load(std::memory_order_relaxed);
 }
 
 }  // namespace bascule::python

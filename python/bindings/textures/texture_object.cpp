@@ -144,9 +144,9 @@ void bind_properties(py::class_<Object>& type, const char* kind, auto image) {
 }  // namespace
 
 ImageReference as_image(PyObject* object) {
-    if (const auto* found = detail::value_of<TextureObject>(object, detail::texture_type))
+    if (const auto* found = exact_value<TextureObject>(object, detail::texture_type))
         return {&found->texture.argument(), found->array.ptr(), &found->source, found->texture.device()};
-    const auto* found = detail::value_of<SurfaceObject>(object, detail::surface_type);
+    const auto* found = exact_value<SurfaceObject>(object, detail::surface_type);
     return {&found->surface.argument(), found->array.ptr(), &found->source, found->surface.device()};
 }
 

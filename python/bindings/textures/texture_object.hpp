@@ -4,11 +4,11 @@
 #include <memory>
 #include <string>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/runtime/textures/texture.hpp>
 
 #include "classes/collected.hpp"
+#include "classes/simple_value.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 
@@ -50,20 +50,9 @@ inline PyTypeObject* surface_type = nullptr;
 inline PyTypeObject* cuda_array_type = nullptr;
 }  // namespace detail
 
-namespace detail {
-/// The value of an object of exactly this class; null for other objects, and for uninitialised ones.
-template <class T>
-const T* value_of(PyObject* object, const PyTypeObject* type) noexcept {
-    if (Py_TYPE(object) != type) return nullptr;
-    // The value's position in pybind11's simple layout: one base class, and a holder of one pointer.
-    const auto* instance = reinterpret_cast<const pybind11::detail::instance*>(object);
-    return static_cast<const T*>(instance->simple_value_holder[0]);
-}
-}  // namespace detail
-
 inline bool is_image(PyObject* object) noexcept {
-    return detail::value_of<TextureObject>(object, detail::texture_type) != nullptr ||
-           detail::value_of<SurfaceObject>(object, detail::surface_type) != nullptr;
+    return exact_value<TextureObject>(object, detail::texture_type) != nullptr ||
+           exact_value<SurfaceObject>(object, detail::surface_type) != nullptr;
 }
 
 /// A texture or surface as an argument. Borrows from the object.
@@ -78,7 +67,7 @@ ImageReference as_image(PyObject* object);
 
 /// Null for all other objects.
 inline const CudaArrayObject* as_cuda_array_object(PyObject* object) noexcept {
-    return detail::value_of<CudaArrayObject>(object, detail::cuda_array_type);
+    return exact_value<CudaArrayObject>(object, detail::cuda_array_type);
 }
 
 }  // namespace bascule::python

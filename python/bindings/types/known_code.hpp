@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include <pybind11/pybind11.h>
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

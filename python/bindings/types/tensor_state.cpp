@@ -2,8 +2,8 @@
 
 #include <bascule/interface/errors/rejection.hpp>
 
+#include "support/cpython.hpp"
 #include "support/names.hpp"
-#include "support/without_gil.hpp"
 
 namespace py = pybind11;
 
@@ -37,31 +37,25 @@ bool says(PyObject* object, PyObject* method) {
     return is_true(into_python([&] { return PyObject_CallMethodNoArgs(object, method); }));
 }
 
-struct Refusal {
+/// By StateObstacle.
+constexpr struct {
     const char* field;
     const char* why;
     const char* cure;
+} obstacles[] = {
+    {"", "", ""},
+    {"requires_grad", "requires a gradient, and the kernel may write to it, which autograd would not notice",
+     "x.detach(), or declare the parameter const"},
+    {"is_conj",
+     "is conjugated when PyTorch reads it (is_conj() is True), and a kernel reads what lies in memory",
+     "x.resolve_conj()"},
+    {"is_neg", "is negated when PyTorch reads it (is_neg() is True), and a kernel reads what lies in memory",
+     "x.resolve_neg()"},
 };
 
-const Refusal& refusal_of(StateObstacle obstacle) noexcept {
-    static constexpr Refusal rows[] = {
-        {"", "", ""},
-        {"requires_grad",
-         "requires a gradient, and the kernel may write to it, which autograd would not notice",
-         "x.detach(), or declare the parameter const"},
-        {"is_conj",
-         "is conjugated when PyTorch reads it (is_conj() is True), and a kernel reads what lies in memory",
-         "x.resolve_conj()"},
-        {"is_neg",
-         "is negated when PyTorch reads it (is_neg() is True), and a kernel reads what lies in memory",
-         "x.resolve_neg()"},
-    };
-    return rows[static_cast<std::size_t>(obstacle)];
-}
-
 [[noreturn]] void fail(StateObstacle obstacle) {
-    const Refusal& refusal = refusal_of(obstacle);
-    reject_field(ErrorKind::value, refusal.field, "the tensor {}. Pass {}.", refusal.why, refusal.cure);
+    const auto& [field, why, cure] = obstacles[static_cast<std::size_t>(obstacle)];
+    reject_field(ErrorKind::value, field, "the tensor {}. Pass {}.", why, cure);
 }
 
 }  // namespace

@@ -4,11 +4,10 @@
 
 #include <cstdint>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arrays/array_interface.hpp>
 
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

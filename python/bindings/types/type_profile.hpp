@@ -4,11 +4,10 @@
 #include <array>
 #include <cstdint>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arrays/dlpack.hpp>
 
-#include "support/without_gil.hpp"
+#include "support/cpython.hpp"
+#include "support/pybind.hpp"
 #include "types/known_code.hpp"
 #include "types/tensor_state.hpp"
 

@@ -316,9 +316,7 @@ ArrayView host_view(const py::object& array) {
     py::dict copy;
     for (const char* key : {"shape", "typestr", "data", "strides", "descr"}) copy[key] = fields[key];
     copy["version"] = 3;
-    InterfaceSnapshot snapshot;
-    read_descriptor(copy.ptr(), snapshot);
-    ArrayView view = validate(snapshot.raw);
+    ArrayView view = read_descriptor(copy.ptr(), &PyDict_Type).view;
     view.dtype = dtype;
     view.layout = layout;
     return view;

@@ -4,10 +4,10 @@
 
 #include <memory>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arrays/array_interface.hpp>
 #include <bascule/interface/types/struct_layout.hpp>
+
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -4,8 +4,6 @@
 #include <string>
 
 #include <fmt/ranges.h>
-#include <pybind11/operators.h>
-#include <pybind11/stl.h>
 
 #include <bascule/interface/errors/diagnostic.hpp>
 #include <bascule/interface/errors/did_you_mean.hpp>

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arguments/launch_config.hpp>
+
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

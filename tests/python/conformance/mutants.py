@@ -37,13 +37,11 @@ class Mutant:
 
 
 ABSENCE = "take_absence() { if («!PyErr_ExceptionMatches(PyExc_AttributeError)»)"
-SIGNED = (
-    "read_int64_slowly(PyObject* object, const IntegerField& field) { const py::object integer = «as_integer(object)»;"
-)
+SIGNED = "read_int64(PyObject* object, const IntegerField& field) { const py::object integer = «as_integer(object)»;"
 UNSIGNED = SIGNED.replace("read_int64", "read_uint64")
 ANY_BOOL = "(PyBool_Check(object) || is_numpy_bool(object))"
 ACCEPTED = "accepts(declared, array)"
-ELEMENTS = f"if («!{ACCEPTED}») fail_elements"
+ELEMENTS = f"if («!{ACCEPTED}») refuse_elements"
 BIT = "array.dtype.kind == DType::Kind::bit"
 REACH = "__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach)"
 
@@ -101,8 +99,8 @@ MUTANTS = [
         "shape_dimensions",
         22,
         READER,
-        "const Py_ssize_t size = «PyTuple_GET_SIZE(tuple)»;",
-        "std::min<Py_ssize_t>(PyTuple_GET_SIZE(tuple), max_dimensions)",
+        "const Py_ssize_t size = «PyTuple_GET_SIZE(tuple.ptr())»;",
+        "std::min<Py_ssize_t>(PyTuple_GET_SIZE(tuple.ptr()), max_dimensions)",
     ),
     Mutant("shape_length", 22, READER, "«said != PyTuple_GET_SIZE(tuple.ptr())»"),
     # Element type and descr
@@ -164,21 +162,21 @@ MUTANTS = [
     Mutant("strides_count", 47, VALUES, "if («raw.strides.size() != raw.shape.size()»)"),
     Mutant("stride_alignment", 49, ACCESS, "«seen.strides[d] % alignment == 0»", "true"),
     Mutant("span_order", 49, ACCESS, "«seen.strides[d] <= 0 || seen.strides[d] % seen.dtype.itemsize != 0»"),
-    Mutant("span_order", 49, ACCESS, "if («is_packed(seen, right)») return", "true"),
+    Mutant("span_order", 49, ACCESS, "if («!is_packed(seen, right)») {"),
     sequence("strides_sequence", 50, "strides"),
     integer("stride_integer", 50, SIGNED, "&field == &stride_field"),
     signed_range("stride_range", 50, "stride_field"),
     Mutant("strides_reach", 50, VALUES, f"if («{REACH}») return Reach::too_far;", f"({REACH}, false)"),
     # Mask, stream, memory
-    Mutant("mask_parameter", 51, ACCESS, "if («parameter.type.kind != Declared::masked_view») { fail("),
+    Mutant("mask_parameter", 51, ACCESS, "if («parameter.type.kind != Declared::masked_view») refuse_array("),
     Mutant(
         "mask_interface",
         52,
         MASK_READER,
-        "«!read_interface(mask, snapshot)»",
-        "(read_interface(mask, snapshot), false)",
+        "«!described»",
+        "(described || (described.emplace(), false)) && false",
     ),
-    Mutant("mask_nested", 52, MASK_READER, "if («snapshot.mask»)", "py::object()"),
+    Mutant("mask_nested", 52, MASK_READER, "if («described->mask»)", "py::object()"),
     Mutant(
         "mask_kind",
         52,

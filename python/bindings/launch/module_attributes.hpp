@@ -3,12 +3,11 @@
 
 #include <memory>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/runtime/kernels/kernel.hpp>
 
 #include "classes/collected.hpp"
 #include "classes/known_objects.hpp"
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

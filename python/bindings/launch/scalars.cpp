@@ -1,4 +1,4 @@
-#include "values/scalars.hpp"
+#include "launch/scalars.hpp"
 
 #include <array>
 #include <atomic>

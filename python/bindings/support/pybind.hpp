@@ -1,14 +1,18 @@
+<<<<<<< HEAD:python/bindings/support/text.hpp
 // Converts text between C++ and Python. Bytes that are not UTF-8, for example in file names and header lines, become
 // lone surrogates and back, as in Python's paths (PEP 383). Included before pybind11, so that it applies to all
 // strings. Also wraps new references that Python's C API returns.
+=======
+// pybind11, as all files of the bindings include it: it must know how Bascule converts strings before it converts the first one.
+// Bytes that are not UTF-8, as in names of files and in lines of headers, become lone surrogates and back, as Python has them in
+// paths (PEP 383).
+>>>>>>> launch:python/bindings/support/pybind.hpp
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#ifndef NDEBUG  // CPython's assertions about the kind of an object at each access would cost more than a launch
-#define NDEBUG
-#endif
+// clang-format off
 #include <pybind11/cast.h>
 
 namespace bascule::python {
@@ -73,3 +77,12 @@ struct type_caster<std::string> {
 };
 
 }  // namespace pybind11::detail
+
+#include <pybind11/critical_section.h>
+#include <pybind11/operators.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+// What Python.h leaves out.
+#include <frameobject.h>
+#include <structmember.h>
+// clang-format on

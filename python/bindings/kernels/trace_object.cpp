@@ -8,8 +8,6 @@
 #include <unistd.h>
 #include <utility>
 
-#include <pybind11/stl.h>
-
 #include <bascule/runtime/kernels/launch_hooks.hpp>
 #include <bascule/runtime/trace/trace.hpp>
 
@@ -17,6 +15,7 @@
 #include "context/stream_object.hpp"
 #include "parts.hpp"
 #include "support/gil.hpp"
+#include "support/pybind.hpp"
 #include "values/values.hpp"
 
 namespace py = pybind11;

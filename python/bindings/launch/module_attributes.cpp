@@ -1,4 +1,4 @@
-#include "kernels/module_attributes.hpp"
+#include "launch/module_attributes.hpp"
 
 #include <cstdint>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "classes/simple_value.hpp"
 #include "launch/known_launchers.hpp"
 #include "parts.hpp"
-#include "support/without_gil.hpp"
+#include "support/cpython.hpp"
 
 namespace py = pybind11;
 

@@ -1,7 +1,6 @@
-#include "support/text.hpp"
+#include "support/pybind.hpp"
 
 #include <fmt/format.h>
-#include <pybind11/pybind11.h>
 
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/interface/errors/shortened.hpp>

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include <pybind11/pybind11.h>
-
 #include <bascule/interface/arguments/argument.hpp>
+
+#include "support/pybind.hpp"
 
 namespace bascule::python {
 

@@ -1,0 +1,179 @@
+// What Bascule reads of CPython besides its documented API: dicts, ints, texts, types and threads as they lie in memory.
+// check_cpython compares it with the API when the module is imported.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "support/pybind.hpp"
+
+namespace bascule::python {
+
+/// Throws: ImportError where this Python keeps ints, texts or types in another way. Where dicts differ, PyDict_Next reads them.
+void check_cpython();
+
+// --- Threads
+
+/// True once the interpreter is finalizing.
+inline bool is_finalizing() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing() != 0;
+#else
+    return _Py_IsFinalizing() != 0;
+#endif
+}
+
+/// The state of the thread that holds the GIL; null without the GIL.
+inline PyThreadState* attached_thread_state() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+    return PyThreadState_GetUnchecked();
+#else
+    return _PyThreadState_UncheckedGet();
+#endif
+}
+
+// --- Types
+
+/// What the class or a base has in its dict, as Python looks up the attributes of its objects, whatever the metaclass is;
+/// null where none has it.
+inline pybind11::object class_attribute(PyTypeObject* type, PyObject* name) noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+    return pybind11::reinterpret_steal<pybind11::object>(_PyType_LookupRef(type, name));
+#else
+    return pybind11::reinterpret_borrow<pybind11::object>(_PyType_Lookup(type, name));
+#endif
+}
+
+/// The version of a type, which every change of the type replaces. 0 means none.
+inline unsigned int version_tag(PyTypeObject* type) noexcept {
+    return std::atomic_ref(type->tp_version_tag).load(std::memory_order_relaxed);
+}
+
+// --- Ints
+
+namespace detail {
+
+/// The digits of an int, and what says how many there are: `one_digit` for one and a positive sign, twice that for two.
+struct IntParts {
+    const digit* digits;
+#if PY_VERSION_HEX >= 0x030C0000
+    std::uintptr_t
+        tag;  // the count above three bits, of which the lowest two are the sign: 0 positive, 1 zero, 2 negative
+    static constexpr std::uintptr_t one_digit = 8;
+    explicit IntParts(const PyLongObject& number) noexcept
+        : digits(number.long_value.ob_digit), tag(number.long_value.lv_tag) {}
+    std::uintptr_t count() const noexcept { return tag >> 3; }
+    bool negative() const noexcept { return (tag & 3) == 2; }
+#else
+    Py_ssize_t tag;  // the count, below 0 for negative ints
+    static constexpr Py_ssize_t one_digit = 1;
+    explicit IntParts(const PyLongObject& number) noexcept : digits(number.ob_digit), tag(Py_SIZE(&number)) {}
+    std::uintptr_t count() const noexcept { return static_cast<std::uintptr_t>(tag < 0 ? -tag : tag); }
+    bool negative() const noexcept { return tag < 0; }
+#endif
+};
+
+[[gnu::always_inline]] inline IntParts parts_of_int(PyObject* exact) noexcept {
+    return IntParts(*reinterpret_cast<const PyLongObject*>(exact));
+}
+
+}  // namespace detail
+
+/// The value of a Python int (exactly that type) of at most two digits, which is 60 bits on every usual
+/// build. Nothing for longer ones and for whatever else it is.
+[[gnu::always_inline]] inline std::optional<std::int64_t> short_integer(PyObject* object) noexcept {
+    if (!PyLong_CheckExact(object)) return std::nullopt;
+    const detail::IntParts parts = detail::parts_of_int(object);
+    const std::uintptr_t count = parts.count();
+    if (count > 2) return std::nullopt;
+    std::int64_t value = count > 0 ? parts.digits[0] : 0;
+    if (count > 1) value |= static_cast<std::int64_t>(parts.digits[1]) << PyLong_SHIFT;
+    return parts.negative() ? -value : value;
+}
+
+/// The same where it is positive; 0 for whatever else it is.
+[[gnu::always_inline]] inline std::int64_t short_positive(PyObject* object) noexcept {
+    if (!PyLong_CheckExact(object)) return 0;
+    const detail::IntParts parts = detail::parts_of_int(object);
+    if (parts.tag == parts.one_digit) return parts.digits[0];
+    if (parts.tag != 2 * parts.one_digit) return 0;
+    return parts.digits[0] | static_cast<std::int64_t>(parts.digits[1]) << PyLong_SHIFT;
+}
+
+/// The value of a positive int of one digit, which is 30 bits; 0 for whatever else it is.
+[[gnu::always_inline]] inline digit one_digit(PyObject* object) noexcept {
+    if (!PyLong_CheckExact(object)) return 0;
+    const detail::IntParts parts = detail::parts_of_int(object);
+    return parts.tag == parts.one_digit ? parts.digits[0] : 0;
+}
+
+// --- Texts
+
+/// The characters of a text for which PyUnicode_IS_COMPACT_ASCII holds, with a zero behind them.
+inline const char* ascii_characters(PyObject* text) noexcept {
+    return reinterpret_cast<const char*>(reinterpret_cast<const PyASCIIObject*>(text) + 1);
+}
+
+// --- Dicts
+
+/// An entry of a dict: borrowed; both null where one was removed.
+struct DictEntry {
+    PyObject* key;
+    PyObject* value;
+};
+
+#if PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED)
+#define BASCULE_KNOWS_DICTS 1
+namespace detail {
+
+/// How a dict of which every key is a string keeps its entries, in CPython 3.11 to 3.14. PyDict_Next costs several times as
+/// much an entry.
+struct DictTable {
+    Py_ssize_t references;
+    std::uint8_t log2_slots, log2_index_bytes, kind;
+    std::uint32_t version;
+    Py_ssize_t usable, entries;
+
+    static constexpr std::uint8_t all_strings = 1;
+};
+
+inline bool knows_dicts = false;  // set once by check_cpython
+
+}  // namespace detail
+#endif
+
+/// The entries of a dict where they lie, good until it is changed. Empty also where that is not known: in other versions
+/// of Python, and for dicts with keys that are not strings; walk_dict walks all dicts.
+[[gnu::always_inline]] inline std::span<const DictEntry> entries_of(PyObject* dict) noexcept {
+#ifdef BASCULE_KNOWS_DICTS
+    const auto* object = reinterpret_cast<const PyDictObject*>(dict);
+    const auto* table = reinterpret_cast<const detail::DictTable*>(object->ma_keys);
+    if (detail::knows_dicts && object->ma_values == nullptr && table->kind == detail::DictTable::all_strings)
+        [[likely]] {
+        const auto* first =
+            reinterpret_cast<const char*>(table + 1) + (std::size_t{1} << table->log2_index_bytes);
+        return {reinterpret_cast<const DictEntry*>(first), static_cast<std::size_t>(table->entries)};
+    }
+#endif
+    return {};
+}
+
+/// Calls `visit(key, value)`, both borrowed, for each entry. Nobody may change the dict meanwhile: `visit` runs no
+/// Python code.
+template <class Visit>
+void walk_dict(PyObject* dict, Visit&& visit) noexcept {
+    const std::span<const DictEntry> entries = entries_of(dict);
+    for (const DictEntry& entry : entries) {
+        if (entry.value != nullptr) visit(entry.key, entry.value);
+    }
+    if (!entries.empty()) return;
+    PyObject* key = nullptr;
+    PyObject* value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(dict, &position, &key, &value) != 0) visit(key, value);
+}
+
+}  // namespace bascule::python
