@@ -213,18 +213,38 @@ class Reader {
         walk.skip_blanks();
         if (word == "include" || word == "include_next" || word == "import") {
             std::optional<Include> include = walk.header();
-            if (!include) return static_cast<void>(found_.computed = true);
-            include->next = word == "include_next";
+            const bool next = word == "include_next";
+            if (!include) return found_.computed.push_back({std::string(rest_of_line(walk)), next});
+            include->next = next;
             found_.includes.push_back(std::move(*include));
         } else if (word == "embed") {
-            found_.computed = true;
+            found_.doubtful = true;
         } else if (word == "if" || word == "elif") {
             read_condition(walk);
         } else if (word.starts_with("ifn") || word.starts_with("ifd") || word.starts_with("elif")) {
             plain_.push_back(walk.place());
         } else if (word == "define" || word == "undef") {
+            if (word == "define") keep_definition(walk);
             read_definition(walk);
         }
+    }
+
+    /// Up to where the directive ends. One that is too long for a header's name is cut so that nobody can read it.
+    std::string_view rest_of_line(Walk walk) const {
+        constexpr std::size_t longest = 200;
+        const std::size_t begin = walk.place();
+        std::string_view rest = text_.substr(begin, text_.find('\n', begin) - begin);
+        if (rest.find("/*") != rest.npos) {
+            for (walk.skip_blanks(); !walk.at_end() && walk.place() - begin <= longest; walk.skip_blanks())
+                walk.skip_piece();
+            rest = text_.substr(begin, walk.place() - begin);
+        }
+        return rest.size() > longest ? "\"" : rest;
+    }
+
+    void keep_definition(Walk walk) {
+        std::string name(walk.word());
+        found_.definitions.push_back({std::move(name), std::string(rest_of_line(walk))});
     }
 
     /// Up to the end of the line. The probes that are not understood here are left for read_words to doubt.
@@ -273,7 +293,6 @@ class Reader {
     void read_definition(Walk walk) {
         const std::size_t place = walk.place();
         const std::string_view name = walk.word();
-        found_.macros.emplace(name);
         read_pastes(walk);
         if (!is_probe(name)) return;
         plain_.push_back(place);
@@ -361,7 +380,7 @@ class Reader {
 IncludeDirectives read_joined(std::string_view text, bool lines_were_joined) {
     IncludeDirectives found = Reader(text, {}).read();
     const bool pastes_probe = found.pastes && can_paste_probe(found.fragments);
-    if (!found.computed && !found.doubtful && !found.wraps_probe && !pastes_probe) return found;
+    if (found.computed.empty() && !found.doubtful && !found.wraps_probe && !pastes_probe) return found;
     const std::optional<std::vector<Span>> hidden = quotations(text, lines_were_joined);
     return hidden ? Reader(text, *hidden).read() : found;
 }
@@ -393,12 +412,12 @@ IncludeDirectives read_splices(std::string_view text) {
     if (widely == strictly) return found;
     IncludeDirectives more = read_joined(widely, true);
     found.includes.insert(found.includes.end(), more.includes.begin(), more.includes.end());
-    found.computed |= more.computed;
+    found.computed.insert(found.computed.end(), more.computed.begin(), more.computed.end());
     found.wraps_probe |= more.wraps_probe;
     found.doubtful |= more.doubtful;
     found.pastes |= more.pastes;
     found.fragments.merge(more.fragments);
-    found.macros.merge(more.macros);
+    found.definitions.insert(found.definitions.end(), more.definitions.begin(), more.definitions.end());
     return found;
 }
 

@@ -1,8 +1,13 @@
 #include <chrono>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
+#include <bascule/jit/headers/computed_include.hpp>
 #include <bascule/jit/headers/include_directives.hpp>
 
 namespace bascule {
@@ -19,7 +24,7 @@ bool names(const IncludeDirectives& directives, const std::string& name) {
 bool is_plain(const std::string& text) {
     const IncludeDirectives found = include_directives(text);
     const bool can_paste = found.pastes && can_paste_probe(found.fragments);
-    return !found.computed && !found.wraps_probe && !found.doubtful && !can_paste;
+    return found.computed.empty() && !found.wraps_probe && !found.doubtful && !can_paste;
 }
 
 TEST_CASE("an include is seen however it is written") {
@@ -65,11 +70,11 @@ TEST_CASE("quotes, brackets and next are told apart") {
 TEST_CASE("what only a preprocessor can know is computed") {
     for (const char* text :
          {"#include HEADER", "%:include HEADER", "#inc\\\nlude HEADER", "#include", "#include \"a.h\n",
-          "/* */ #include NAME(x)", "#embed \"data\"", "/* '\"' */ #include HEADER",
-          "R\"x(  )x\" /* */\n#include HEADER", "'\"'\n#include HEADER\n\"", "1'000'000 //'\n#include HEADER",
-          "#include <a//b>", "#include \"a\\b\"", "#include \"\""}) {
+          "/* */ #include NAME(x)", "/* '\"' */ #include HEADER", "R\"x(  )x\" /* */\n#include HEADER",
+          "'\"'\n#include HEADER\n\"", "1'000'000 //'\n#include HEADER", "#include <a//b>",
+          "#include \"a\\b\"", "#include \"\""}) {
         CAPTURE(std::string(text));
-        CHECK(include_directives(text).computed);
+        CHECK_FALSE(include_directives(text).computed.empty());
     }
 }
 
@@ -82,7 +87,7 @@ TEST_CASE("a computed include is seen where compilers disagree on what hides it"
           "#define S R\"(\n)\\\n\" )\"\n#include HEADER\n", "// \\ \n#include HEADER\n",
           "/* unended\n#include HEADER\n"}) {
         CAPTURE(std::string(text));
-        CHECK(include_directives(text).computed);
+        CHECK_FALSE(include_directives(text).computed.empty());
     }
 }
 
@@ -173,8 +178,80 @@ TEST_CASE("texts that tell the time are doubtful, and so are those whose ends co
 }
 
 TEST_CASE("what a text defines is known") {
-    CHECK(include_directives("#define A 1\n# undef B\n#define C(x) x\n// #define D\n").macros ==
-          std::set<std::string>{"A", "B", "C"});
+    CHECK(include_directives("#define A 1\n# undef B\n#define C(x) <x>/* \n */ y // z\n// #define D\n")
+              .definitions == std::vector<MacroDefinition>{{"A", " 1"}, {"C", "(x) <x>/* \n */ y // z"}});
+}
+
+/// The names that `#include DIRECTIVE` may mean where these macros are defined, with their quotes or brackets.
+std::optional<std::set<std::string>> named_by(const std::string& directive, const std::string& defined) {
+    const IncludeDirectives found = include_directives(defined + "\n#include " + directive);
+    REQUIRE(found.computed.size() == 1);
+    MacroDefinitions definitions;
+    for (const MacroDefinition& each : found.definitions) definitions[each.name].push_back(each.rest);
+    const auto named = headers_named_by(found.computed.front(), definitions);
+    if (!named) return std::nullopt;
+    std::set<std::string> names;
+    for (const Include& each : *named)
+        names.insert(each.quoted ? '"' + each.name + '"' : '<' + each.name + '>');
+    return names;
+}
+
+TEST_CASE("a computed include may name what any definition of its macros makes of it") {
+    using Names = std::set<std::string>;
+    CHECK(named_by("H", "#define H <a.h>") == Names{"<a.h>"});
+    CHECK(named_by("H", "#define H \"d/a.h\" // why") == Names{"\"d/a.h\""});
+    CHECK(named_by("H", "#define H <a.h>\n#undef H\n#define H\\\n<b.h>") == Names{"<a.h>", "<b.h>"});
+    CHECK(named_by("STD(utility)", "#define STD(header) <cuda/std/header>") == Names{"<cuda/std/utility>"});
+    CHECK(named_by("STD( x.h )", "#define STD(h) /* why */ <d/h>\n#define x y\n#define y z") ==
+          Names{"<d/x.h>", "<d/y.h>", "<d/z.h>"});
+    CHECK(named_by("H", "#define ROOT a/VERSION\n#define VERSION v2\n#define H <ROOT/x.h>") ==
+          Names{"<ROOT/x.h>", "<a/VERSION/x.h>", "<a/v2/x.h>"});
+    CHECK(named_by("STR(a.h)", "#define STR_(x) #x\n#define STR(x) STR_(x)") == Names{"\"a.h\""});
+    CHECK(named_by("STR_(V)", "#define STR_(x) #x\n#define V a.h") == Names{"\"V\""});
+    CHECK(named_by("STR(V)", "#define STR_(x) #x\n#define STR(x) STR_(x)\n#define V a.h") ==
+          Names{"\"V\"", "\"a.h\""});
+    CHECK(named_by("H(3)", "#define H(n) <a_##n##b.h>") == Names{"<a_3b.h>"});
+    CHECK(named_by("PICK(F)(x)", "#define PICK(f) f\n#define F(x) <d/x>") == Names{"<d/x>"});
+    CHECK(named_by("SECOND((a, b), <c>)", "#define SECOND(a, b) b") == Names{"<c>"});
+    CHECK(named_by("A", "#define A B\n#define B A") == Names{});
+    CHECK(named_by("nothing", "") == Names{});
+    CHECK(named_by("F", "#define F(x) <x>") == Names{});
+}
+
+TEST_CASE("a computed include that is not understood is doubtful") {
+    const std::string doubling = [] {
+        std::string text = "#define A0 x\n";
+        for (int i = 1; i < 40; ++i)
+            text += "#define A" + std::to_string(i) + " A" + std::to_string(i - 1) + "A" +
+                    std::to_string(i - 1) + "\n#define A" + std::to_string(i) + " A" + std::to_string(i - 1) +
+                    " A" + std::to_string(i - 1) + "\n";
+        return text;
+    }();
+    for (const auto& [directive, defined] : std::vector<std::pair<std::string, std::string>>{
+             {"__FILE__", ""},
+             {"STR(__CUDA_ARCH__)", "#define STR_(x) #x\n#define STR(x) STR_(x)"},
+             {"STD(__x)", "#define STD(x) <x>"},
+             {"H", "#define H < a.h >"},
+             {"H", "#define H \"a.h\" \"b.h\""},
+             {"H", "#define H \"a\\b.h\""},
+             {"H", "#define H <it's.h>"},
+             {"H", "#define H L\"a.h\""},
+             {"H", "#define H <a.h> b"},
+             {"H", "#define H <a\xC3\xA9.h>"},
+             {"H", "#define H <a$.h>"},
+             {"H", "#define H \"" + std::string(300, 'a') + "\""},
+             {"H(a)", "#define H(...) <__VA_ARGS__>"},
+             {"H(a, b)", "#define H(x) <x>"},
+             {"H(a", "#define H(x) <x>"},
+             {"STR(a b)", "#define STR(x) #x"},
+             {"CAT(,a)", "#define CAT(x, y) x##y"},
+             {"CAT(<, a.h>)", "#define CAT(x, y) x##y"},
+             {"3", ""},
+             {"A39", doubling}}) {
+        CAPTURE(directive);
+        CAPTURE(defined);
+        CHECK_FALSE(named_by(directive, defined));
+    }
 }
 
 TEST_CASE("a text takes linear time, whatever stands in it") {
