@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -18,6 +19,7 @@
 #include <bascule/jit/headers/header_facts.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/headers/include_directives.hpp>
+#include <bascule/jit/headers/pasted_words.hpp>
 #include <bascule/jit/headers/search_path.hpp>
 #include <bascule/jit/text/name_rows.hpp>
 #include <bascule/jit/text/nvrtc_options.hpp>
@@ -53,19 +55,21 @@ class Scan {
             auto directives = std::make_shared<const IncludeDirectives>(include_directives(text));
             const bool includes = !directives->includes.empty() || !directives->computed.empty();
             // Without an #include it does not matter where a text is, nor what the working directory is.
-            waiting_.push_back(
-                {std::move(directives), includes ? parent_of(absolute(path)) : "", std::move(name)});
+            waiting_.push_back({std::move(directives), includes ? parent_of(absolute(path)) : "",
+                                std::move(name), Owner::user, text});
         };
         for (const auto& [name, value] : options.defines)
-            wait_for(fmt::format("#define {} {}", name, value), "", "the define " + name);
+            wait_for(own_texts_.emplace_back(fmt::format("#define {} {}", name, value)), "",
+                     "the define " + name);
         // NVRTC looks beside the file that the program's name is, whether or not there is one.
         wait_for(source.text, program_name(source, options), "the text");
-        for (const auto& [name, text] : memory_headers(options)) wait_for(text, name, name);
+        for (auto& [name, text] : memory_headers(options))
+            wait_for(own_texts_.emplace_back(std::move(text)), name, name);
         do {
             for (; scan_.certain && !waiting_.empty(); waiting_.pop_front()) follow(waiting_.front());
             if (scan_.certain) follow_computed();
         } while (scan_.certain && !waiting_.empty());
-        if (pastes_ && can_paste_probe(fragments_))
+        if (scan_.certain && pastes_ && can_paste_probe(fragments_) && may_paste_probe())
             fail("## may join its words to __has_include or the like");
     }
 
@@ -86,8 +90,9 @@ class Scan {
     struct Text {
         std::shared_ptr<const IncludeDirectives> directives;
         std::string directory;
-        std::string name;  ///< for people
+        std::string name;  ///< for people; of a file: its path
         Owner owner = Owner::user;
+        std::optional<std::string_view> text{};  ///< of what is not a file
     };
 
     void fail(std::string why) {
@@ -144,6 +149,31 @@ class Scan {
                 for (const Include& each : *named) look_for(each, text.directory);
             }
         }
+    }
+
+    /// A closer look, for texts that have most letters as words: only what macros are called with can be joined.
+    bool may_paste_probe() const {
+        PastingMacros macros;
+        std::set<std::string> fragments;
+        for (const Text& text : followed_) {
+            for (const MacroDefinition& each : text.directives->definitions) {
+                // `#define __host__ __location__(host)` of a toolkit's joins nothing that follows it.
+                const bool is_call =
+                    text.owner != Owner::user && !each.rest.starts_with('(') && each.rest.ends_with(')');
+                if (!is_call) macros.add(each);
+                if (text.owner == Owner::user) fragments.merge(fragments_of(each));
+            }
+        }
+        if (!macros.close()) return true;
+        for (const Text& each : followed_) {
+            if (each.owner != Owner::user) continue;
+            const std::optional<std::string> file = each.text ? std::nullopt : read_file(each.name);
+            if (!each.text && !file) return true;
+            auto pasted = pasted_fragments(each.text ? *each.text : *file, macros);
+            if (!pasted) return true;
+            fragments.merge(*pasted);
+        }
+        return can_paste_probe(fragments);
     }
 
     /// By its name.
@@ -265,6 +295,7 @@ class Scan {
     std::unordered_map<std::string, PlaceKind> kinds_;  // one stat a path in a scan
     std::unordered_set<std::string> files_, places_;
     std::set<std::array<std::uint64_t, 4>> known_;  // file and directory, by device and inode
+    std::deque<std::string> own_texts_;
     std::deque<Text> waiting_;
     std::vector<Text> followed_;
     std::uint64_t bytes_ = 0;

@@ -34,6 +34,7 @@ struct ComputedInclude {
 /// `#define NAME REST`: `rest` begins directly behind the name.
 struct MacroDefinition {
     std::string name, rest;
+    bool pastes = false;  ///< has a ## that may join what it is called with to __has_include or the like
 
     bool operator==(const MacroDefinition&) const = default;
 };
@@ -63,6 +64,12 @@ IncludeDirectives include_directives(std::string_view text);
 /// while `#include "y.h"` in a/x.h means a/y.h where there is one. Every line keeps its number.
 std::vector<std::pair<std::string, std::string>> memory_headers(const CompileOptions& options);
 
+/// The text with joined lines as one. Compilers differ in whether a blank may stand behind the backslash.
+std::string unjoined(std::string_view text, bool with_blanks);
+/// Whether a word may have this character: those of some compilers have a dollar sign or letters beyond ASCII.
+bool is_word(char c);
+/// Whether a word makes __has_include, __TIME__ or the like together with others, but is none by itself.
+bool is_fragment(std::string_view word);
 /// Whether ## can make __has_include, __TIME__ or another such word of these.
 bool can_paste_probe(const std::set<std::string>& fragments);
 

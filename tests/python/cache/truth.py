@@ -78,6 +78,8 @@ DOUBTFUL = (
     '#undef H\n#define H <NAME>\n#define S_NUMBER "x"R"(\n#if __has_include(H)\n#include H\n#endif\n//)"\n',
     '#undef H\n#define H "NAME"\n// \\ \n#if __has_include(H)\n#include H\n#endif\n',
     "#define ID(x) x\n#if ID(__has_include(<NAME>))\n#include <NAME>\n#endif\n",
+    PASTE + '#define ID(x) x\n#if ID(CAT)(__has_, include)("NAME")\n#include "NAME"\n#endif\n',
+    PASTE + '#undef HALF\n#define HALF CAT(__has_,\n#if HALF include)("NAME")\n#include "NAME"\n#endif\n',
 )
 SYMBOLS = "".join(
     f"#ifndef VALUE_{i}\n#define VALUE_{i} 0\n#endif\n#ifndef TWICE_{i}\n#define TWICE_{i} 0\n#endif\n"
