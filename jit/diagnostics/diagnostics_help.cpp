@@ -34,14 +34,14 @@ constexpr std::array packages = {
 
 /// Headers of the C++ standard library that exist in libcu++ but not among Bascule's own host headers.
 constexpr std::string_view in_cuda_std_only =
-    "atomic barrier bit charconv chrono concepts expected inplace_vector latch mdspan optional ratio span variant";
+    "atomic barrier charconv chrono expected inplace_vector latch mdspan optional ratio variant";
 
 /// Headers of other libraries that device code does not need.
 constexpr std::array replaced_headers = {
     NameRow{"nvfunctional",
             "NVRTC has no nvstd::function: take a functor as a template parameter, by value."},
     NameRow{"malloc.h", "leave it out: kernels have malloc and free without it."},
-    NameRow{"ctype.h unistd.h errno.h omp.h sys/* Python.h pthread.h signal.h fcntl.h",
+    NameRow{"ctype.h errno.h omp.h sys/* Python.h pthread.h signal.h fcntl.h",
             "it is for host code: put it, and what uses it, between `#ifndef __CUDACC_RTC__` and `#endif`."},
     NameRow{"pycuda-complex.hpp cupy/complex.cuh cupy/complex/* complex.h",
             "#include <cuda/std/complex> instead: cuda::std::complex<float> has the same layout."},
@@ -95,6 +95,9 @@ struct MessageRow {
 constexpr std::string_view host_code_help =
     "NVRTC compiles device code only, and what remains is compiled by your program's own compiler: put main() and "
     "launchers between `#ifndef __CUDACC_RTC__` and `#endif`.";
+constexpr std::string_view constexpr_help =
+    "write `__device__` before it, or compile with CompileOptions(extra=[\"-default-device\"]), for which nvcc's option is "
+    "--expt-relaxed-constexpr: functions without an annotation are then for kernels.";
 constexpr std::string_view header_of_host_code_help =
     "a header for host programs: put its #include, and what uses it, between `#ifndef __CUDACC_RTC__` and `#endif`; "
     "a function of yours that kernels call needs `__device__` before it.";
@@ -111,6 +114,7 @@ constexpr std::array by_message = {
     MessageRow{"has no member", "Dim.", "blockDim and gridDim have three members: .x, .y and .z."},
     MessageRow{"A function without execution space annotations", " main(", host_code_help},
     MessageRow{"A function without execution space annotations", "<<<", host_code_help},
+    MessageRow{"A function without execution space annotations", "constexpr", constexpr_help},
     MessageRow{
         "A function without execution space annotations", "",
         "write `__device__` before a function that kernels call; put one for the host, such as a launcher, "
@@ -286,7 +290,10 @@ std::string help_for_message(const Diagnostic& diagnostic, const Source& source)
     if (is_host_code && diagnostic.file != source.name && diagnostic.file != canonical_name(source.text)) {
         const bool has_policy = source.text.find("thrust::seq") != source.text.npos ||
                                 source.text.find("thrust::device,") != source.text.npos;
-        return std::string(has_policy ? algorithms_help : header_of_host_code_help);
+        const bool is_constant = diagnostic.source_line.find("constexpr") != std::string::npos;
+        return std::string(has_policy    ? algorithms_help
+                           : is_constant ? constexpr_help
+                                         : header_of_host_code_help);
     }
     const auto fitting = std::ranges::find_if(by_message, [&](const MessageRow& row) {
         return diagnostic.message.find(row.message) != std::string::npos &&

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <filesystem>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -14,11 +15,12 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/jit/files/paths.hpp>
+#include <bascule/jit/headers/computed_include.hpp>
 #include <bascule/jit/headers/header_facts.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/headers/include_directives.hpp>
+#include <bascule/jit/headers/pasted_words.hpp>
 #include <bascule/jit/headers/search_path.hpp>
-#include <bascule/jit/text/lexer.hpp>
 #include <bascule/jit/text/name_rows.hpp>
 #include <bascule/jit/text/nvrtc_options.hpp>
 
@@ -28,20 +30,6 @@ namespace {
 constexpr std::size_t most_files = 20'000;  // CUB reaches some 700
 constexpr std::size_t most_places = 200'000;
 constexpr std::uint64_t most_bytes = 1U << 30;  // of all headers together
-
-/// The words of a path, which a macro of that name would change where the path is composed.
-std::vector<std::string> words_of_path(const std::string& path) {
-    std::vector<std::string> words;
-    std::string word;
-    for (const char c : path + "/") {
-        if (continues_word(c)) {
-            word += c;
-        } else {
-            words.push_back(std::exchange(word, {}));
-        }
-    }
-    return words;
-}
 
 /// A directory of CUDA's headers: an installation's or a user's copy.
 struct ToolkitRoot {
@@ -63,29 +51,26 @@ class Scan {
         for (const std::string& option : options.extra) {
             if (!leaves_files_alone(option)) fail(fmt::format("the option {} may name files", option));
         }
-        for (const auto& [name, value] : options.defines) {
-            follow(include_directives(fmt::format("#define {} {}", name, value)), "", Owner::user,
-                   "the define " + name);
-        }
-
+        const auto wait_for = [&](std::string_view text, const std::string& path, std::string name) {
+            auto directives = std::make_shared<const IncludeDirectives>(include_directives(text));
+            const bool includes = !directives->includes.empty() || !directives->computed.empty();
+            // Without an #include it does not matter where a text is, nor what the working directory is.
+            waiting_.push_back({std::move(directives), includes ? parent_of(absolute(path)) : "",
+                                std::move(name), Owner::user, text});
+        };
+        for (const auto& [name, value] : options.defines)
+            wait_for(own_texts_.emplace_back(fmt::format("#define {} {}", name, value)), "",
+                     "the define " + name);
         // NVRTC looks beside the file that the program's name is, whether or not there is one.
-        follow(include_directives(source.text), parent_of(program_name(source, options)), Owner::user,
-               "the text");
-        for (const auto& [name, text] : memory_headers(options)) {
-            const IncludeDirectives directives = include_directives(text);
-            // Without an #include it does not matter where the header is, nor what the working directory is.
-            const std::string directory = directives.includes.empty() ? "" : parent_of(absolute(name));
-            follow(directives, directory, Owner::user, name);
-        }
-        while (scan_.certain && !waiting_.empty()) {
-            const Waiting next = std::move(waiting_.back());
-            waiting_.pop_back();
-            follow(next.facts->directives, next.directory, next.owner, next.path);
-        }
-        if (pastes_ && can_paste_probe(fragments_))
+        wait_for(source.text, program_name(source, options), "the text");
+        for (auto& [name, text] : memory_headers(options))
+            wait_for(own_texts_.emplace_back(std::move(text)), name, name);
+        do {
+            for (; scan_.certain && !waiting_.empty(); waiting_.pop_front()) follow(waiting_.front());
+            if (scan_.certain) follow_computed();
+        } while (scan_.certain && !waiting_.empty());
+        if (scan_.certain && pastes_ && can_paste_probe(fragments_) && may_paste_probe())
             fail("## may join its words to __has_include or the like");
-        if (may_change_composed_names())
-            fail("one of its macros may be part of a name that the CUDA headers compose");
     }
 
     HeaderScan result() && {
@@ -100,14 +85,14 @@ class Scan {
     }
 
   private:
-    /// CCCL's headers wrap __has_include and compose names; any others that do make a program doubtful. What
-    /// words a toolkit uses and which macros it defines does not.
+    /// CCCL's headers wrap __has_include; any others that do make a program doubtful. What words a toolkit uses does not.
     enum class Owner : std::uint8_t { user, toolkit, cccl };
-    struct Waiting {
-        std::shared_ptr<const HeaderFacts> facts;
+    struct Text {
+        std::shared_ptr<const IncludeDirectives> directives;
         std::string directory;
+        std::string name;  ///< for people; of a file: its path
         Owner owner = Owner::user;
-        std::string path{};
+        std::optional<std::string_view> text{};  ///< of what is not a file
     };
 
     void fail(std::string why) {
@@ -129,63 +114,66 @@ class Scan {
         return absolute_path(path);
     }
 
-    /// `directory`: of the text; `name`: for people.
-    void follow(const IncludeDirectives& directives, const std::string& directory, Owner owner,
-                const std::string& name) {
+    void follow(const Text& text) {
+        const IncludeDirectives& directives = *text.directives;
         if (directives.doubtful)
-            return fail(name +
+            return fail(text.name +
                         " uses __has_include, #include or __TIME__ as only a preprocessor understands");
         pastes_ = pastes_ || directives.pastes;
-        if (owner != Owner::cccl && directives.computed) return fail(name + " includes what a macro names");
-        if (owner != Owner::cccl && directives.wraps_probe)
-            return fail(name + " wraps __has_include in a macro");
-        if (owner == Owner::user) {
+        if (text.owner != Owner::cccl && directives.wraps_probe)
+            return fail(text.name + " wraps __has_include in a macro");
+        if (text.owner == Owner::user)
             fragments_.insert(directives.fragments.begin(), directives.fragments.end());
-            macros_.insert(directives.macros.begin(), directives.macros.end());
-        }
-        if (directives.computed) follow_composed(directory);
         for (const Include& include : directives.includes) {
             if (!scan_.certain) return;
-            look_for(include, directory);
+            look_for(include, text.directory);
+        }
+        followed_.push_back(text);
+    }
+
+    /// Finds what macros name. Headers that are found so may define macros, too: it is asked again after them.
+    void follow_computed() {
+        const auto computes = [](const Text& text) { return !text.directives->computed.empty(); };
+        if (std::ranges::none_of(followed_, computes)) return;
+        MacroDefinitions definitions;
+        for (const Text& text : followed_) {
+            for (const MacroDefinition& each : text.directives->definitions) {
+                std::vector<std::string_view>& known = definitions[each.name];
+                if (std::ranges::find(known, each.rest) == known.end()) known.push_back(each.rest);
+            }
+        }
+        for (const Text& text : followed_) {
+            for (const ComputedInclude& include : text.directives->computed) {
+                const auto named = headers_named_by(include, definitions);
+                if (!named) return fail(text.name + " includes what a macro names");
+                for (const Include& each : *named) look_for(each, text.directory);
+            }
         }
     }
 
-    /// Thrust, which CUB uses, composes names of its own headers from macros. All that the toolkit has of that
-    /// library is then taken for reached.
-    void follow_composed(const std::string& directory) {
-        const ToolkitRoot& root = *root_of(directory);
-        const std::string library = first_part(directory, root);
-        if (!composing_libraries_.insert(root.path + library).second) return;
-        for (const std::string& path : search_) {
-            if (join(path, "") == root.path) break;
-            if (is_host_headers(path)) continue;  // Thrust composes none of their names
-            // A part of the library in a directory that is searched first: any of its headers may be taken.
-            const std::string shadow = join(path, library);
-            if (kind_of(shadow) != PlaceKind::missing)
-                return fail(shadow + " may replace headers whose names are composed");
-            add_place(shadow, PlaceKind::missing);
+    /// A closer look, for texts that have most letters as words: only what macros are called with can be joined.
+    bool may_paste_probe() const {
+        PastingMacros macros;
+        std::set<std::string> fragments;
+        for (const Text& text : followed_) {
+            for (const MacroDefinition& each : text.directives->definitions) {
+                // `#define __host__ __location__(host)` of a toolkit's joins nothing that follows it.
+                const bool is_call =
+                    text.owner != Owner::user && !each.rest.starts_with('(') && each.rest.ends_with(')');
+                if (!is_call) macros.add(each);
+                if (text.owner == Owner::user) fragments.merge(fragments_of(each));
+            }
         }
-        std::error_code error;
-        std::vector<std::string> files;
-        for (std::filesystem::recursive_directory_iterator entry(root.path + library, error), end;
-             !error && entry != end; entry.increment(error)) {
-            if (entry->is_regular_file(error)) files.push_back(entry->path().string());
+        if (!macros.close()) return true;
+        for (const Text& each : followed_) {
+            if (each.owner != Owner::user) continue;
+            const std::optional<std::string> file = each.text ? std::nullopt : read_file(each.name);
+            if (!each.text && !file) return true;
+            auto pasted = pasted_fragments(each.text ? *each.text : *file, macros);
+            if (!pasted) return true;
+            fragments.merge(*pasted);
         }
-        if (error) return fail(root.path + library + " cannot be read");
-        std::ranges::sort(files);
-        for (const std::string& file : files) {
-            for (const std::string& word : words_of_path(file.substr(root.path.size())))
-                composing_words_.insert(word);
-            add_file(file);
-        }
-    }
-
-    /// Whether a macro of the user's can be part of a name that the toolkit composes.
-    bool may_change_composed_names() const {
-        if (composing_libraries_.empty()) return false;
-        return std::ranges::any_of(macros_, [&](const std::string& macro) {
-            return macro.find("THRUST") != macro.npos || composing_words_.contains(macro);
-        });
+        return can_paste_probe(fragments);
     }
 
     /// By its name.
@@ -279,8 +267,8 @@ class Scan {
         const std::string directory = parent_of(path);
         const FileIdentity place = place_at(join(directory, "")).identity;
         const bool is_new =
-            followed_.insert({identity.device, identity.inode, place.device, place.inode}).second;
-        if (is_new) waiting_.push_back({facts, directory, owner, path});
+            known_.insert({identity.device, identity.inode, place.device, place.inode}).second;
+        if (is_new) waiting_.push_back({{facts, &facts->directives}, directory, path, owner});
     }
 
     /// A place in a toolkit too: a header that comes there later is noticed.
@@ -306,14 +294,14 @@ class Scan {
     std::set<std::string> in_memory_;
     std::unordered_map<std::string, PlaceKind> kinds_;  // one stat a path in a scan
     std::unordered_set<std::string> files_, places_;
-    std::set<std::array<std::uint64_t, 4>> followed_;  // file and directory, by device and inode
-    std::vector<Waiting> waiting_;
+    std::set<std::array<std::uint64_t, 4>> known_;  // file and directory, by device and inode
+    std::deque<std::string> own_texts_;
+    std::deque<Text> waiting_;
+    std::vector<Text> followed_;
     std::uint64_t bytes_ = 0;
     bool used_working_directory_ = false;
-    bool pastes_ = false;                        // anything, a toolkit's macro too
-    std::set<std::string> fragments_, macros_;   // of the user's texts
-    std::set<std::string> composing_libraries_;  // directories
-    std::set<std::string> composing_words_;      // of which those compose names
+    bool pastes_ = false;              // anything, a toolkit's macro too
+    std::set<std::string> fragments_;  // of the user's texts
 };
 
 void add_templates(const std::string& text, std::vector<KernelDeclaration>& templates) {

@@ -14,9 +14,9 @@
 namespace bascule {
 
 struct HeaderScan {
-    /// False: the program is doubtful. What it reads is not proven by its texts (#include MACRO, __TIME__, an
-    /// alias of __has_include, options that may name files, thousands of headers): it must be compiled each
-    /// time.
+    /// False: the program is doubtful. What it reads is not proven by its texts (__TIME__, an alias of __has_include, an
+    /// #include of what a macro of the compiler's names, options that may name files, thousands of headers): it must be
+    /// compiled each time.
     bool certain = true;
     bool names_headers = false;  ///< the texts include or probe for something
     HeaderManifest manifest;
@@ -40,8 +40,8 @@ HeaderScan scan_headers(const Source& source, const CompileOptions& options,
                         std::span<const SearchPath> toolkit);
 
 /// The kernel templates of the headers that a text includes, which are in no image until one is asked for: of headers
-/// that are texts, and of files beside the source and in the include paths; not of CUDA's. None where a macro names a
-/// header. Reads the files.
+/// that are texts, and of files beside the source and in the include paths; not of CUDA's. None of files where a program is
+/// doubtful. Reads the files.
 std::vector<KernelDeclaration> header_templates(const Source& source, const CompileOptions& options);
 
 }  // namespace bascule

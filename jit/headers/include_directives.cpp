@@ -13,6 +13,7 @@
 namespace bascule {
 namespace {
 
+constexpr std::size_t longest_path = 4096;
 constexpr std::string_view blanks = " \t\r\v\f";
 
 /// What makes the result of a compile depend on more than the texts that it includes. CCCL's is a macro that
@@ -36,25 +37,6 @@ bool is_probe(std::string_view word) {
 bool is_builtin_probe(std::string_view word) {
     return word == "__has_include" || word == "__has_include_next";
 }
-
-/// What makes a decisive word together with others, but is none by itself.
-bool is_fragment(std::string_view word) {
-    static const std::array<bool, 256> letters = [] {
-        std::array<bool, 256> used{};
-        for (const std::string_view whole : decisive_words) {
-            for (const char c : whole) used[static_cast<unsigned char>(c)] = true;
-        }
-        return used;
-    }();
-    const bool may_be =
-        std::ranges::all_of(word, [](char c) { return letters[static_cast<unsigned char>(c)]; });
-    if (!may_be || std::ranges::find(decisive_words, word) != decisive_words.end()) return false;
-    return std::ranges::any_of(decisive_words,
-                               [&](std::string_view whole) { return whole.find(word) != whole.npos; });
-}
-
-/// The names of some compilers have a dollar sign or letters beyond ASCII.
-bool is_word(char c) { return continues_word(c) || c == '$' || static_cast<unsigned char>(c) >= 0x80; }
 
 struct Span {
     std::size_t begin = 0, end = 0;
@@ -146,7 +128,7 @@ class Walk {
     std::optional<Include> header() {
         const char open = peek();
         if (open != '"' && open != '<') return std::nullopt;
-        const std::string_view rest = text_.substr(at_ + 1, longest);
+        const std::string_view rest = text_.substr(at_ + 1, longest_path);
         const std::size_t end = rest.find_first_of(open == '"' ? "\"\n" : ">\n");
         if (end == rest.npos || rest[end] == '\n') return std::nullopt;
         const std::string_view name = rest.substr(0, end);
@@ -158,8 +140,6 @@ class Walk {
     }
 
   private:
-    static constexpr std::size_t longest = 4096;  // no path is longer
-
     std::string_view text_;
     std::size_t at_;
     CommentEnds* ends_;
@@ -192,7 +172,13 @@ class Reader {
             if (pastes) pastes_.try_emplace(at, false);
             if (begins_line(text_, at)) directive_at(at + length);
         }
-        found_.pastes = std::ranges::any_of(pastes_, [](const auto& paste) { return !paste.second; });
+        const auto is_harmless = [](const auto& paste) { return paste.second; };
+        found_.pastes = !std::ranges::all_of(pastes_, is_harmless);
+        for (std::size_t i = 0; i < definitions_.size(); ++i) {
+            const auto [begin, end] = definitions_[i];
+            found_.definitions[i].pastes |=
+                !std::all_of(pastes_.lower_bound(begin), pastes_.lower_bound(end), is_harmless);
+        }
         read_words();
         return std::move(found_);
     }
@@ -213,18 +199,49 @@ class Reader {
         walk.skip_blanks();
         if (word == "include" || word == "include_next" || word == "import") {
             std::optional<Include> include = walk.header();
-            if (!include) return static_cast<void>(found_.computed = true);
-            include->next = word == "include_next";
+            const bool next = word == "include_next";
+            if (!include) {
+                // What is longer than a path is not understood.
+                const std::string_view tokens = rest_of_line(walk);
+                return found_.computed.push_back(
+                    {tokens.size() > longest_path ? "\"" : std::string(tokens), next});
+            }
+            include->next = next;
             found_.includes.push_back(std::move(*include));
         } else if (word == "embed") {
-            found_.computed = true;
+            found_.doubtful = true;
         } else if (word == "if" || word == "elif") {
             read_condition(walk);
         } else if (word.starts_with("ifn") || word.starts_with("ifd") || word.starts_with("elif")) {
             plain_.push_back(walk.place());
         } else if (word == "define" || word == "undef") {
+            if (word == "define") keep_definition(walk);
             read_definition(walk);
         }
+    }
+
+    /// Up to where the directive ends, or somewhat further than a text needs that has all of them one after another.
+    std::string_view rest_of_line(Walk walk) {
+        const std::size_t begin = walk.place();
+        const std::size_t most = begin + 2 * text_.size() - std::min(kept_, 2 * text_.size());
+        std::size_t end = std::min(text_.find('\n', begin), text_.size());
+        if (text_.substr(begin, end - begin).find("/*") != text_.npos) {
+            for (walk.skip_blanks(); !walk.at_end() && walk.place() <= most; walk.skip_blanks())
+                walk.skip_piece();
+            end = walk.place();
+        }
+        kept_ += end - begin;
+        return text_.substr(begin, end - begin);
+    }
+
+    void keep_definition(Walk walk) {
+        constexpr const char* unreadable = "(\"";
+        std::string name(walk.word());
+        const std::size_t begin = walk.place();
+        const std::string_view rest = rest_of_line(walk);
+        definitions_.push_back({begin, begin + rest.size()});
+        const bool is_cut = kept_ > 2 * text_.size();
+        found_.definitions.push_back({std::move(name), is_cut ? unreadable : std::string(rest), is_cut});
     }
 
     /// Up to the end of the line. The probes that are not understood here are left for read_words to doubt.
@@ -273,7 +290,6 @@ class Reader {
     void read_definition(Walk walk) {
         const std::size_t place = walk.place();
         const std::string_view name = walk.word();
-        found_.macros.emplace(name);
         read_pastes(walk);
         if (!is_probe(name)) return;
         plain_.push_back(place);
@@ -353,6 +369,8 @@ class Reader {
     CommentEnds comment_ends_{text_};
     std::vector<std::size_t> plain_;      // where a decisive word is used plainly
     std::map<std::size_t, bool> pastes_;  // each `##`, and whether it is harmless
+    std::vector<Span> definitions_;       // the rest of each
+    std::size_t kept_ = 0;                // characters of lines
     IncludeDirectives found_;
 };
 
@@ -361,29 +379,9 @@ class Reader {
 IncludeDirectives read_joined(std::string_view text, bool lines_were_joined) {
     IncludeDirectives found = Reader(text, {}).read();
     const bool pastes_probe = found.pastes && can_paste_probe(found.fragments);
-    if (!found.computed && !found.doubtful && !found.wraps_probe && !pastes_probe) return found;
+    if (found.computed.empty() && !found.doubtful && !found.wraps_probe && !pastes_probe) return found;
     const std::optional<std::vector<Span>> hidden = quotations(text, lines_were_joined);
     return hidden ? Reader(text, *hidden).read() : found;
-}
-
-/// The text with joined lines as one. Whether a blank behind the backslash matters differs among compilers.
-std::string unjoined(std::string_view text, bool with_blanks) {
-    std::string result;
-    result.reserve(text.size());
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t joint = std::min(text.find('\\', at), text.size());
-        result += text.substr(at, joint - at);
-        if (joint == text.size()) break;
-        std::size_t end = joint + 1;
-        while (end < text.size() &&
-               (text[end] == '\r' || (with_blanks && blanks.find(text[end]) != blanks.npos))) {
-            ++end;
-        }
-        const bool joined = end < text.size() && text[end] == '\n';
-        if (!joined) result += '\\';
-        at = joined ? end + 1 : joint + 1;
-    }
-    return result;
 }
 
 IncludeDirectives read_splices(std::string_view text) {
@@ -393,12 +391,12 @@ IncludeDirectives read_splices(std::string_view text) {
     if (widely == strictly) return found;
     IncludeDirectives more = read_joined(widely, true);
     found.includes.insert(found.includes.end(), more.includes.begin(), more.includes.end());
-    found.computed |= more.computed;
+    found.computed.insert(found.computed.end(), more.computed.begin(), more.computed.end());
     found.wraps_probe |= more.wraps_probe;
     found.doubtful |= more.doubtful;
     found.pastes |= more.pastes;
     found.fragments.merge(more.fragments);
-    found.macros.merge(more.macros);
+    found.definitions.insert(found.definitions.end(), more.definitions.begin(), more.definitions.end());
     return found;
 }
 
@@ -472,6 +470,42 @@ std::string with_renamed_includes(std::string_view text, const Rename& rename) {
 }
 
 }  // namespace
+
+std::string unjoined(std::string_view text, bool with_blanks) {
+    std::string result;
+    result.reserve(text.size());
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t joint = std::min(text.find('\\', at), text.size());
+        result += text.substr(at, joint - at);
+        if (joint == text.size()) break;
+        std::size_t end = joint + 1;
+        while (end < text.size() &&
+               (text[end] == '\r' || (with_blanks && blanks.find(text[end]) != blanks.npos))) {
+            ++end;
+        }
+        const bool joined = end < text.size() && text[end] == '\n';
+        if (!joined) result += '\\';
+        at = joined ? end + 1 : joint + 1;
+    }
+    return result;
+}
+
+bool is_fragment(std::string_view word) {
+    static const std::array<bool, 256> letters = [] {
+        std::array<bool, 256> used{};
+        for (const std::string_view whole : decisive_words) {
+            for (const char c : whole) used[static_cast<unsigned char>(c)] = true;
+        }
+        return used;
+    }();
+    const bool may_be =
+        std::ranges::all_of(word, [](char c) { return letters[static_cast<unsigned char>(c)]; });
+    if (!may_be || std::ranges::find(decisive_words, word) != decisive_words.end()) return false;
+    return std::ranges::any_of(decisive_words,
+                               [&](std::string_view whole) { return whole.find(word) != whole.npos; });
+}
+
+bool is_word(char c) { return continues_word(c) || c == '$' || static_cast<unsigned char>(c) >= 0x80; }
 
 IncludeDirectives include_directives(std::string_view text) {
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";

@@ -17,7 +17,7 @@ std::vector<std::string> header_search_path(const std::vector<std::string>& give
                                             const std::string& nvrtc_library, int cuda_version = 0);
 
 /// Headers of which a directory of CUDA's headers has at least one.
-inline constexpr std::array cuda_headers = {"cuda_runtime.h", "cuda_fp16.h", "cub/cub.cuh",
+inline constexpr std::array cuda_headers = {"cuda_runtime.h", "cuda_fp16.h", "cub/config.cuh",
                                             "cuda/std/version"};
 bool has_cuda_headers(const std::string& directory);
 

@@ -27,6 +27,9 @@ struct NvrtcOption {
 using enum NvrtcOption::InExtra;
 
 constexpr std::string_view use_arch = "use the option `arch`";
+constexpr std::string_view use_default_device =
+    "it is nvcc's; NVRTC's is -default-device, with which functions without an annotation are for kernels";
+constexpr std::string_view is_always_on = "it is nvcc's; NVRTC takes lambdas without an option";
 constexpr std::string_view not_loadable = "what it makes cannot be loaded and launched";
 
 constexpr std::string_view makes_lto_ir =
@@ -46,6 +49,9 @@ constexpr std::array options = {
     NvrtcOption{"--output-file", "-o", refused, "NVRTC compiles in memory and writes no file"},
     NvrtcOption{"--dlink-time-opt", "-dlto", refused, makes_lto_ir},
     NvrtcOption{"--gen-opt-lto", "-lto", refused, makes_lto_ir},
+    NvrtcOption{"--expt-relaxed-constexpr", "-expt-relaxed-constexpr", refused, use_default_device},
+    NvrtcOption{"--extended-lambda", "-extended-lambda", refused, is_always_on},
+    NvrtcOption{"--expt-extended-lambda", "-expt-extended-lambda", refused, is_always_on},
     NvrtcOption{"--fdevice-syntax-only", "-fdevice-syntax-only", refused, not_loadable},
     NvrtcOption{"--use_fast_math", "-use_fast_math", harmless},
     NvrtcOption{"--maxrregcount", "-maxrregcount", harmless},

@@ -7,6 +7,7 @@
 
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
+#include <bascule/jit/text/name_rows.hpp>
 #include <bascule/jit/types/specialization.hpp>
 
 namespace bascule {
@@ -251,6 +252,51 @@ std::string substituted(const std::string& text, const KernelDeclaration& kernel
     });
 }
 
+/// Whether C++ can read this text only as a type, as far as its own words tell.
+bool is_surely_type(std::string_view text) {
+    if (text.ends_with('*') || text.ends_with('&')) return true;
+    bool has_words = false;
+    for (; !text.empty(); text.remove_prefix(std::min(text.find(' '), text.size() - 1) + 1)) {
+        const std::string_view word = text.substr(0, text.find(' '));
+        constexpr std::string_view words =
+            "const volatile bool char short int long unsigned signed float double void __half __nv_bfloat16";
+        if (word.empty()) continue;
+        if (!fits_one(words, word)) return false;
+        has_words = true;
+    }
+    return has_words;
+}
+
+bool is_surely_value(std::string_view text) {
+    if (text == "true" || text == "false") return true;
+    if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+    return !text.empty() && text.front() >= '0' && text.front() <= '9';
+}
+
+/// "<float, 256>": arguments of the right kinds.
+std::string example_arguments(const KernelDeclaration& kernel) {
+    std::string text;
+    for (const TemplateParameter& each : kernel.template_parameters) {
+        const bool is_value = each.kind == TemplateParameter::Kind::value;
+        text += fmt::format("{}{}", text.empty() ? "<" : ", ", is_value ? "256" : "float");
+    }
+    return text + ">";
+}
+
+/// Refuses a type where the template takes a value, and a value where it takes a type: NVRTC says only that there is no
+/// such instance.
+void check_kind(const KernelDeclaration& kernel, std::size_t index, const std::string& text) {
+    const TemplateParameter& parameter = kernel.template_parameters[index];
+    const bool is_value = parameter.kind == TemplateParameter::Kind::value;
+    const bool is_type = parameter.kind == TemplateParameter::Kind::type;
+    if (!(is_value && is_surely_type(text)) && !(is_type && is_surely_value(text))) return;
+    const std::string example = kernel.name + example_arguments(kernel);
+    reject(ErrorKind::type,
+           "the template parameter {} of kernel '{}' is a {}, got the {} {}. Write for example {}.",
+           display_name(parameter, index), kernel.name, is_value ? "value" : "type",
+           is_value ? "type" : "value", text, example);
+}
+
 }  // namespace
 
 int pattern_index(std::span<const TypePattern> patterns, std::size_t arguments, std::size_t index) noexcept {
@@ -279,6 +325,7 @@ Deduction place_explicit(const KernelDeclaration& kernel, const TemplateArgument
                    parameters.size(), parameters.size() == 1 ? "" : "s", parameter_list(kernel),
                    given.positional.size());
         }
+        check_kind(kernel, at, text);
         deduction.entries[at].known = true;
         deduction.entries[at].texts.push_back(text);
         if (!parameters[at].is_pack) ++at;
@@ -291,6 +338,7 @@ Deduction place_explicit(const KernelDeclaration& kernel, const TemplateArgument
             reject(ErrorKind::type, "kernel '{}' has no template parameter '{}'; it has: {}.", kernel.name,
                    name, parameter_list(kernel));
         }
+        check_kind(kernel, static_cast<std::size_t>(found - parameters.begin()), text);
         Deduction::Entry& entry = deduction.entries[static_cast<std::size_t>(found - parameters.begin())];
         if (entry.known) {
             reject(ErrorKind::type, "the template argument '{}' of kernel '{}' is given twice.", name,

@@ -67,8 +67,8 @@ const Mistake mistakes[] = {
     {"__global__ void f(int* x) { std::array<int, 3> a; x[0] = a.size(); }",
      "<cuda/std/array> and write cuda::std::array",
      "#include <cuda/std/array>\n__global__ void f(int* x) { cuda::std::array<int, 3> a; x[0] = a.size(); }"},
-    {"#include <span>\n__global__ void f() {}", "#include <cuda/std/span>",
-     "#include <cuda/std/span>\n__global__ void f() {}"},
+    {"#include <variant>\n__global__ void f() {}", "#include <cuda/std/variant>",
+     "#include <cuda/std/variant>\n__global__ void f() {}"},
     {"#include <cuda/std/array>\n__global__ void f(int* x) { cuda::std::tuple<int> t; }",
      "#include <cuda/std/tuple>",
      "#include <cuda/std/array>\n#include <cuda/std/tuple>\n"

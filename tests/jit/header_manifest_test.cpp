@@ -442,17 +442,42 @@ TEST_CASE("only what is CCCL's may wrap a probe") {
     CHECK_FALSE(scan("#include <mine.h>\n", {directory.path()}).certain);
 }
 
-TEST_CASE("a macro that may change the names that Thrust composes makes a program doubtful") {
+TEST_CASE("each header that a macro may name is tracked, by definitions wherever they are") {
+    const TemporaryDirectory directory;
+    directory.write("first.h", "#define NEXT <third.h>\n");
+    directory.write("second.h", "#undef NEXT\n");
+    directory.write("third.h", "");
+    const std::string text =
+        "#ifdef A\n#define H \"first.h\"\n#else\n#define H \"second.h\"\n#endif\n#include H\n"
+        "#ifdef NEXT\n#include NEXT\n#endif\n";
+    const HeaderScan found = scan(text, {directory.path()});
+    REQUIRE(found.certain);
+    CHECK(found.manifest.user.files.size() == 3);
+    for (const char* name : {"first.h", "second.h", "third.h"}) {
+        CAPTURE(std::string(name));
+        const HeaderManifest manifest = scan(text, {directory.path()}).manifest;
+        CHECK(manifest.holds(""));
+        directory.write(name, "#define CHANGED\n");
+        CHECK_FALSE(manifest.holds(""));
+        if (std::string(name) == "first.h") directory.write(name, "#define NEXT <third.h>\n");
+    }
+    // Where the compiler may define the macro, the text does not tell what it names.
+    CHECK_FALSE(
+        scan("#ifndef __X\n#define __X \"first.h\"\n#endif\n#include __X\n", {directory.path()}).certain);
+}
+
+TEST_CASE("the names that Thrust composes are known, with macros of the user's in them") {
     const TemporaryDirectory directory;
     directory.write("cub/cub.cuh", "#include <thrust/sort.h>\n");
-    directory.write("thrust/sort.h", "#include COMPOSED\n");
+    directory.write("thrust/sort.h",
+                    "#define __THRUST_ROOT thrust/__THRUST_NAME\n#define __THRUST_NAME cpp\n"
+                    "#define __THRUST_HEADER(name) <__THRUST_ROOT/name>\n#include __THRUST_HEADER(sort.h)\n");
     directory.write("thrust/cpp/sort.h", "");
-    CHECK(scan("#include <cub/cub.cuh>\n", {directory.path()}).certain);
-    for (const char* macro : {"cpp", "sort", "__THRUST_SYSTEM_ROOT"}) {
-        CAPTURE(std::string(macro));
-        CHECK_FALSE(scan("#define " + std::string(macro) + " x\n#include <cub/cub.cuh>\n", {directory.path()})
-                        .certain);
-    }
+    directory.write("thrust/omp/sort.h", "");
+    CHECK(scan("#include <cub/cub.cuh>\n", {directory.path()}).manifest.user.files.size() == 3);
+    const HeaderScan found = scan("#define cpp omp\n#include <cub/cub.cuh>\n", {directory.path()});
+    CHECK(found.certain);
+    CHECK(found.manifest.user.files.size() == 4);
 }
 
 TEST_CASE("a manifest survives its bytes, and damaged bytes are refused or are another manifest") {

@@ -79,7 +79,7 @@ TEST_CASE("a toolkit's headers come after those beside the library, once") {
     const TemporaryDirectory wheel, toolkit;
     wheel.write("include/cuda_runtime.h", "");
     toolkit.write("include/cuda_runtime.h", "");
-    toolkit.write("include/cccl/cub/cub.cuh", "");
+    toolkit.write("include/cccl/cub/config.cuh", "");
     const char* before = std::getenv("CUDA_HOME");
     const std::string kept = before == nullptr ? "" : before;
     setenv("CUDA_HOME", toolkit.path().c_str(), 1);

@@ -1,17 +1,23 @@
 // The constants of <math.h>; its functions are CUDA's and need no header.
 #pragma once
 
+#include <bascule_bits.h>
+
+#if !__has_builtin(__builtin_bit_cast) && !defined(INFINITY)
+#define INFINITY BASCULE_FLOAT_OF(0x7f800000)
+#define NAN BASCULE_FLOAT_OF(0x7fc00000)
+#endif
 // No macros: libcu++ defines its own later in the same text, and a warning would say so.
 #ifndef INFINITY
-static __device__ constexpr float INFINITY = __builtin_bit_cast(float, 0x7f800000);
+static __device__ constexpr float INFINITY = BASCULE_FLOAT_OF(0x7f800000);
 #endif
 #ifndef NAN
-static __device__ constexpr float NAN = __builtin_bit_cast(float, 0x7fc00000);
+static __device__ constexpr float NAN = BASCULE_FLOAT_OF(0x7fc00000);
 #endif
 
 #ifndef HUGE_VAL
-#define HUGE_VAL __builtin_bit_cast(double, 0x7ff0000000000000)
-#define HUGE_VALF __builtin_bit_cast(float, 0x7f800000)
+#define HUGE_VAL BASCULE_DOUBLE_OF(0x7ff0000000000000)
+#define HUGE_VALF BASCULE_FLOAT_OF(0x7f800000)
 #endif
 
 #ifndef M_PI

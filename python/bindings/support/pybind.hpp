@@ -1,12 +1,6 @@
-<<<<<<< HEAD:python/bindings/support/text.hpp
-// Converts text between C++ and Python. Bytes that are not UTF-8, for example in file names and header lines, become
-// lone surrogates and back, as in Python's paths (PEP 383). Included before pybind11, so that it applies to all
-// strings. Also wraps new references that Python's C API returns.
-=======
-// pybind11, as all files of the bindings include it: it must know how Bascule converts strings before it converts the first one.
-// Bytes that are not UTF-8, as in names of files and in lines of headers, become lone surrogates and back, as Python has them in
-// paths (PEP 383).
->>>>>>> launch:python/bindings/support/pybind.hpp
+// Includes pybind11, for all files of the bindings: how text is converted must be declared before pybind11 converts the first one.
+// Bytes that are not UTF-8, for example in file names and header lines, become lone surrogates and back, as in Python's paths
+// (PEP 383). Also wraps new references that Python's C API returns.
 #pragma once
 
 #include <string>

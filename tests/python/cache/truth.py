@@ -54,6 +54,20 @@ PLAIN = (
     '#if 0\ndon\'t /*\n#endif\n#if __has_include("NAME")\n#include "NAME"\n#endif\n//*/\n',
     "// #include H\n/*\n#include H\n*/\n#if __has_include(<../first/NAME>)\n#include <../first/NAME>\n#endif\n",
 )
+# As above, by a macro. Headers choose for each other, and what is not chosen is not included.
+COMPUTED = (
+    '#undef H\n#define H "NAME"\n#if __has_include("NAME")\n#include H\n#endif\n',
+    "#undef STD\n#define STD(h) <h>\n#if __has_include(<NAME>)\n#include STD(NAME) // why\n#endif\n",
+    '#undef S\n#undef S_\n#define S_(x) #x\n#define S(x) S_(x)\n#if __has_include("NAME")\n#include S(NAME)\n#endif\n',
+    "#undef NTH\n#define NTH(n) <h##n.h>\n#if __has_include(<NAME>)\n#include NTH(NUMBER)\n#endif\n",
+    "#undef DIR\n#if __has_include(<deep/NAME>)\n#define DIR deep\n#elif __has_include(<../first/NAME>)\n"
+    "#define DIR ../first\n#endif\n#undef IN\n#define IN(h) <DIR/h>\n#ifdef DIR\n#include IN(NAME)\n#endif\n",
+    '#if __has_include("NAME")\n#undef CHOSEN\n#define CHOSEN "NAME"\n#endif\n',
+    "#if __has_include(<NAME>)\n#undef CHOSEN\n#define CHOSEN <NAME>\n#endif\n",
+    "#undef CHOSEN\n",
+    "#ifdef CHOSEN\n#include CHOSEN\n#endif\n",
+    "#ifdef CHOSEN\n#include \\\nCHOSEN\n#undef CHOSEN\n#endif\n",
+)
 DOUBTFUL = (
     '#undef HAS\n#define HAS __has_include\n#if HAS("NAME")\n#include "NAME"\n#endif\n',
     "#undef WRAP\n#undef Q\n#define WRAP(x) __has_include(x)\n#define Q WRAP\n#if Q(<NAME>)\n#include <NAME>\n#endif\n",
@@ -64,6 +78,8 @@ DOUBTFUL = (
     '#undef H\n#define H <NAME>\n#define S_NUMBER "x"R"(\n#if __has_include(H)\n#include H\n#endif\n//)"\n',
     '#undef H\n#define H "NAME"\n// \\ \n#if __has_include(H)\n#include H\n#endif\n',
     "#define ID(x) x\n#if ID(__has_include(<NAME>))\n#include <NAME>\n#endif\n",
+    PASTE + '#define ID(x) x\n#if ID(CAT)(__has_, include)("NAME")\n#include "NAME"\n#endif\n',
+    PASTE + '#undef HALF\n#define HALF CAT(__has_,\n#if HALF include)("NAME")\n#include "NAME"\n#endif\n',
 )
 SYMBOLS = "".join(
     f"#ifndef VALUE_{i}\n#define VALUE_{i} 0\n#endif\n#ifndef TWICE_{i}\n#define TWICE_{i} 0\n#endif\n"
@@ -85,11 +101,6 @@ KERNEL = (
 )
 
 
-def ask_for(chance: random.Random, number: int, doubtful: float) -> str:
-    form = chance.choice(DOUBTFUL if chance.random() < doubtful else PLAIN)
-    return form.replace("NAME", f"h{number}.h").replace("NUMBER", str(number))
-
-
 class Sequence:
     """One tree of headers and the text that reads them."""
 
@@ -98,7 +109,8 @@ class Sequence:
         self.number = number
         self.root = root
         self.changes: list[str] = []  # their names
-        self.doubtful = self.chance.choice((0.0, 0.0, 0.2, 1.0))  # how often a form is
+        self.forms = self.chance.choice((PLAIN, COMPUTED, PLAIN + COMPUTED))
+        self.doubtful = self.chance.choice((0.0, 0.0, 0.2, 1.0))  # how often another form is
         for directory in ("real", *DIRECTORIES):
             if directory != "first":
                 (root / directory).mkdir(parents=True, exist_ok=True)
@@ -106,7 +118,7 @@ class Sequence:
         for _ in range(self.chance.randint(2, 8)):
             path = self.some_path()
             path.write_text(self.some_header(path))
-        text = "".join(ask_for(self.chance, i, self.doubtful) for i in range(HEADERS) if self.chance.random() < 0.7)
+        text = "".join(self.ask_for(i) for i in range(HEADERS) if self.chance.random() < 0.7)
         self.text = f"// {number}\n{text}{KERNEL}"
         self.file: Path | None = None
         if self.chance.random() < 0.3:
@@ -131,8 +143,12 @@ class Sequence:
         if self.chance.random() < 0.4:
             value += f"#ifndef LAYOUT\n#define LAYOUT 1\n{self.chance.choice(LAYOUTS)}\n#endif\n"
         others = range(number + 1, HEADERS)
-        asked = [ask_for(self.chance, each, self.doubtful) for each in others if self.chance.random() < 0.3]
+        asked = [self.ask_for(each) for each in others if self.chance.random() < 0.3]
         return begin + value + "".join(asked) + end
+
+    def ask_for(self, number: int) -> str:
+        form = self.chance.choice(DOUBTFUL if self.chance.random() < self.doubtful else self.forms)
+        return form.replace("NAME", f"h{number}.h").replace("NUMBER", str(number))
 
     def digit(self) -> int:
         return self.chance.randrange(1, 10)

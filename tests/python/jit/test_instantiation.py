@@ -167,6 +167,27 @@ def test_a_template_argument_that_is_no_type_and_no_value_is_refused(value):
         bascule.compile(BLOCK).block_sum.instantiate(value)
 
 
+@pytest.mark.parametrize(
+    ("instance", "said"),
+    [
+        ("tn<float, int>", "the template parameter N of kernel 'tn' is a value, got the type int"),
+        ("tn<float, const float*>", "the template parameter N of kernel 'tn' is a value, got the type const float*"),
+        ("tn<3, 3>", "the template parameter T of kernel 'tn' is a type, got the value 3"),
+        ("tn<-1, 3>", "the template parameter T of kernel 'tn' is a type, got the value -1"),
+    ],
+)
+def test_a_type_for_a_value_says_which_parameter_wants_which(instance, said):
+    module = bascule.compile("template <class T, int N> __global__ void tn(T* x) { x[0] = N; }")
+    with pytest.raises(bascule.ArgumentTypeError) as refused:
+        module[instance].prepare()
+    assert said in str(refused.value)
+    assert "Write for example tn<float, 256>." in str(refused.value)
+    first, second = instance[3:-1].split(", ")
+    with pytest.raises(bascule.ArgumentTypeError, match="Write for example tn<float, 256>"):
+        module.tn.instantiate(first, N=second)
+    module["tn<unsigned short, sizeof(int)>"].prepare()
+
+
 def test_a_function_that_is_not_a_template_cannot_be_instantiated():
     with pytest.raises(TypeError, match="is not a template"):
         bascule.compile("__global__ void k() {}").k.instantiate("int")

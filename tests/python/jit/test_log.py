@@ -122,7 +122,7 @@ def test_a_header_that_hides_another_is_named(said, tmp_path):
     ("text", "options", "doubt"),
     [
         (
-            '#define H "a.h"\n#include H\n__global__ void k() {}',
+            '#define H(...) __VA_ARGS__\n#include H("a.h")\n__global__ void k() {}',
             {"headers": {"a.h": ""}},
             "the text includes what a macro names",
         ),

@@ -85,6 +85,8 @@ REFUSED = [
     ({"extra": [3]}, TypeError, ["extra", "3"]),
     ({"extra": ["-G"]}, ValueError, ["extra", "-G", "`debug`"]),
     ({"extra": ["-arch=sm_90"]}, ValueError, ["extra", "`arch`"]),
+    ({"extra": ["--expt-relaxed-constexpr"]}, ValueError, ["extra", "nvcc's", "-default-device"]),
+    ({"extra": ["--extended-lambda"]}, ValueError, ["extra", "without an option"]),
     ({"extra": ["--std=c++20"]}, ValueError, ["extra", "`std`"]),
     ({"extra": ["-DN=3"]}, ValueError, ["extra", "`defines`"]),
     ({"extra": ["-I", "/inc"]}, ValueError, ["extra", "`include_paths`"]),

@@ -270,6 +270,10 @@ def test_a_mistyped_type_names_the_nearest(parameter, meant):
         ("#include <cupy/carray.cuh>\n__global__ void k(float* p) { }", "bascule::array_view<T, N>"),
         ("#include <helper_cuda.h>\n__global__ void k(float* p) { }", "it is for host code"),
         ("#include <torch/extension.h>\n__global__ void k(float* p) { }", "it is for host code"),
+        (
+            "constexpr int half(int n) { return n / 2; }\n__global__ void k(float* p) { *p = half(3); }",
+            '`__device__` before it, or compile with CompileOptions(extra=["-default-device"])',
+        ),
         ("__global__ void k(float* p) { }\n__host__ void run(float* p) { }", "`#ifndef __CUDACC_RTC__`"),
         ("__global__ void k(float* p) { *p = 3\uff1b }", "C++ has no \uff1b outside of strings and comments."),
         ("#include\u00a0<cstdint>\n__global__ void k(float* p) { }", "the line has a no-break space (U+00A0)"),

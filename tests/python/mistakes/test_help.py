@@ -27,7 +27,7 @@ def message(text: str, options: object = None) -> str:
         ("malloc.h", "leave it out: kernels have malloc and free"),
         *[
             (name, "it is for host code: put it, and what uses it, between `#ifndef __CUDACC_RTC__`")
-            for name in ("ctype.h", "unistd.h", "errno.h", "omp.h", "sys/types.h", "Python.h")
+            for name in ("ctype.h", "pthread.h", "errno.h", "omp.h", "sys/mman.h", "Python.h")
         ],
     ],
 )

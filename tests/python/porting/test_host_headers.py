@@ -18,7 +18,7 @@ HEADERS = Path(bascule.__file__).parent / "bascule_host_headers"
 NAMES = sorted(str(path.relative_to(HEADERS)) for path in HEADERS.rglob("*") if path.is_file())
 NOTHING = "__global__ void nothing() {}\n"
 COMPLEX = {"complex", "thrust/complex.h"}
-FROM_LIBCUDACXX = {*COMPLEX, "tuple"}
+FROM_LIBCUDACXX = {*COMPLEX, "bit", "concepts", "cub/cub.cuh", "span", "tuple"}
 
 
 def values(body: str, dtype: str, count: int, includes: str, **options: object) -> np.ndarray:
@@ -46,6 +46,19 @@ def test_all_headers_compile_together_and_beside_libcudacxx(ours_first: bool, re
     text = "".join(ours + theirs if ours_first else theirs + ours) + NOTHING
     bascule.compile(text, options=bascule.CompileOptions(std="c++20"))
     assert [str(w.message) for w in recwarn if issubclass(w.category, bascule.CompileWarning)] == []
+
+
+def test_all_headers_can_stand_between_the_braces_of_extern_c() -> None:
+    lines = "".join(f"#include <{name}>\n" for name in NAMES if name != "cub/cub.cuh")
+    c = "typedef struct { int32_t id; float w; } point;\n"
+    text = f'extern "C" {{\n{lines}{c}__global__ void k(point* p) {{ p->id = INT_MAX; }}\n}}\n'
+    p = bascule.zeros(1, np.dtype([("id", "i4"), ("w", "f4")]))
+    bascule.compile(text, options={"std": "c++20"}).k[1, 1](p)
+    assert p.copy_to_host()["id"][0] == 2**31 - 1
+    header = f'#ifdef __cplusplus\nextern "C" {{\n#endif\n#include <stdint.h>\n{c}#ifdef __cplusplus\n}}\n#endif\n'
+    text = '#include "api.h"\n__global__ void k(point* p) { p->id = 7; }'
+    bascule.compile(text, options={"headers": {"api.h": header}}).k[1, 1](p)
+    assert p.copy_to_host()["id"][0] == 7
 
 
 def test_most_headers_need_no_libcudacxx(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,6 +231,79 @@ def test_pairs_arrays_and_tuples() -> None:
               out[0] = a; out[1] = sum; out[2] = j; out[3] = r.size(); out[4] = std::plus<>()(i, 1);
               out[5] = std::exchange(i, 9) + i;"""
     assert values(body, "i4", 6, "array functional tuple utility").tolist() == [1, 15, 8, 3, 8, 16]
+
+
+def test_bits_concepts_and_spans() -> None:
+    body = """std::span<int, 6> s(out, 6); std::span<int> some = s.subspan(2, 2);
+              s[0] = std::bit_cast<int>(1.0f) == 0x3f800000; s[1] = std::popcount(7u) + std::countl_zero(1u);
+              some[0] = std::same_as<int, int> && !std::integral<float>; some[1] = some.size();
+              s[4] = std::bit_ceil(9u); s[5] = std::endian::native == std::endian::little;"""
+    for std in ("c++17", "c++20"):
+        assert values(body, "i4", 6, "bit concepts span", std=std).tolist() == [1, 34, 1, 2, 16, 1]
+
+
+def test_cuda_h_has_tensor_maps_and_stands_beside_the_runtimes_header() -> None:
+    module = bascule.compile("""
+#include <cuda.h>
+#include <cuda_runtime.h>
+__global__ void k(const __grid_constant__ CUtensorMap map, CUdeviceptr p, int* out) {
+    out[0] = map.opaque[3]; out[1] = sizeof map; out[2] = alignof(CUtensorMap); out[3] = p == (CUdeviceptr)out;
+    out[4] = CUDA_VERSION / 1000 == __CUDACC_VER_MAJOR__;
+}""")
+    out = bascule.zeros(5, "i4")
+    module.k[1, 1](np.arange(16, dtype="u8"), out.__cuda_array_interface__["data"][0], out)
+    assert out.copy_to_host().tolist() == [3, 128, 64, 1, 1]
+
+
+def test_the_umbrella_of_cub_has_what_kernels_use() -> None:
+    module = bascule.compile("""
+#include <cub/cub.cuh>
+__global__ void k(int* x) {
+    using Sort = cub::BlockRadixSort<int, 64, 1>;
+    using Scan = cub::BlockScan<int, 64>;
+    using Reduce = cub::WarpReduce<int>;
+    __shared__ union { Sort::TempStorage sort; Scan::TempStorage scan; Reduce::TempStorage reduce[2]; } shared;
+    int value[1] = {x[threadIdx.x]};
+    Sort(shared.sort).Sort(value);
+    __syncthreads();
+    x[threadIdx.x] = value[0];
+    Scan(shared.scan).InclusiveSum(value[0], value[0]);
+    __syncthreads();
+    int total = Reduce(shared.reduce[threadIdx.x / 32]).Sum(1);
+    if (threadIdx.x % 32 == 0) x[64 + threadIdx.x / 32] = total;
+    if (threadIdx.x == 63) x[66] = value[0];
+}""")
+    x = bascule.to_device(np.r_[np.arange(64)[::-1], 0, 0, 0].astype("i4"))
+    module.k[1, 64](x)
+    assert x.copy_to_host().tolist() == [*range(64), 32, 32, 2016]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '__asm__ __volatile__("mov.u32 %0, 7;" : "=r"(*x));',
+        '__asm("mov.u32 %0, 7;" : "=r"(*x));',
+        'asm __volatile("mov.u32 %0, 7;" : "=r"(*x));',
+        "*x = __extension__ 7;",
+    ],
+)
+def test_gnu_spellings_of_keywords(line: str) -> None:
+    x = bascule.zeros(1, "i4")
+    bascule.compile(f"#define __asm__ asm\n__global__ void k(int* x) {{ {line} }}").k[1, 1](x)
+    assert x.item() == 7
+
+
+@pytest.mark.parametrize("include", ["", "#include <cuda_device_runtime_api.h>\n"])
+def test_programmatic_dependent_launch_needs_no_include(include: str) -> None:
+    body = "cudaGridDependencySynchronize(); *x = 7; cudaTriggerProgrammaticLaunchCompletion();"
+    text = f"{include}__global__ void k(int* x) {{ {body} }}"
+    x = bascule.zeros(1, "i4")
+    quiet = ["-diag-suppress=1105"]  # that cuda_runtime.h is to be included
+    bascule.compile(text, options={"extra": quiet}).k[1, 1](x)
+    assert x.item() == 7
+    ptx = bascule.compile(text, options={"arch": "compute_90", "extra": quiet}).k.ptx
+    assert "griddepcontrol.wait;" in ptx
+    assert "griddepcontrol.launch_dependents;" in ptx
 
 
 @pytest.mark.parametrize(("header", "namespace"), [("complex", "std"), ("thrust/complex.h", "thrust")])
