@@ -81,7 +81,7 @@ def mixed_floats(corners: list[tuple[np.ndarray, np.ndarray]], bits: int) -> np.
     """Weighted sums of numbers of `bits` significant bits. Pairs of a weight (n) and texels (n, channels); four of them
     share a slice.
 
-    The texels of a slice with a non-zero weight are aligned to the largest of them: each keeps its bits down to bits + 4
+    The texels of a slice of non-zero weight are aligned to the largest of them: each keeps its bits down to bits + 4
     below that one's first bit. The slices' sums are added, and rounded with halfway cases away from 0.
     """
     total = np.zeros_like(corners[0][1])
