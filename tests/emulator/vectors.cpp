@@ -42,7 +42,7 @@ int print_table() {
     return 0;
 }
 
-// Full opcodes, one a line, before a tab if there is one.
+// Reads full opcodes, one per line, each up to a tab.
 int list_refused(const char* path) {
     std::ifstream file(path);
     if (!file) throw std::runtime_error(std::string("cannot read ") + path);

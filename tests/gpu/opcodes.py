@@ -1,8 +1,8 @@
 """The instructions whose results are recorded on a GPU: patterns that expand to opcodes, and a kernel for each opcode.
 
 A kernel has 64 threads. Thread t reads 64-bit word i * 64 + t as operand i, truncated to its type, and writes its
-results likewise, so that opcodes of all types share one signature. Operations that are not exact in the PTX manual have the
-error that it allows; all others must agree bit for bit, except for the payloads of NaNs, which PTX leaves open.
+results likewise, so that opcodes of all types share one signature. Operations that are not exact in the PTX manual have
+the error that it allows; all others must agree bit for bit, except for the payloads of NaNs, which PTX leaves open.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@
 #     soak              soak.py: launches by many threads with arrays of PyTorch, CuPy and JAX; memory stays flat
 #     bench-host        tests/bench/all.py
 #
-# --only: default: all. --seconds stops the run after this time; the results have what has ended. --resume continues the last run
-# with these logs, as --second always does: pieces that ended are skipped, and of the others the tests that ended. A test
+# --only: default all. --seconds stops the run after this time; the results have what has ended. --resume continues the last
+# run with these logs, as --second always does: pieces that ended are skipped, and of the others the tests that ended. A test
 # that ends its process, destroys the context or hangs is a failure, and the rest of its file runs in another
 # process. --logs: default build/gpu/logs. BASCULE_GPU_TIME_SCALE=4 makes all limits four times as long.
 #

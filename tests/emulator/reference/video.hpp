@@ -1,4 +1,4 @@
-// What PTX says a video instruction computes, from its own words: opcode, selectors, three words.
+// The result of a video instruction according to PTX: opcode, selectors, three words.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace reference {
 
-/// How the operands are written, each with its dot or empty: ".b0", ".h31".
+/// The selectors of the operands, each with its dot or empty: ".b0", ".h31".
 struct Selectors {
     std::string d, a, b;
     bool negate_a = false, negate_b = false, negate_c = false;
