@@ -1,4 +1,4 @@
-"""CUDA_LAUNCH_BLOCKING, and what a launch and a load give to the driver."""
+"""CUDA_LAUNCH_BLOCKING, and the arguments of a launch and a load."""
 
 from __future__ import annotations
 

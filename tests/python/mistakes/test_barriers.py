@@ -1,4 +1,4 @@
-"""Which barriers the emulated device reports, and which it does not: as README says."""
+"""Which barriers the emulated device reports, and which it does not, as the README says."""
 
 from __future__ import annotations
 
