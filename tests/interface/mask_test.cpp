@@ -1,5 +1,5 @@
-// Masks: which fit an array, and the bytes that a masked_view gets; which parameter a view says it came in
-// by.
+// Masks: which ones fit an array, and the bytes that a masked_view gets; and the parameter that an error about a view
+// names.
 #include <array>
 #include <bit>
 #include <vector>

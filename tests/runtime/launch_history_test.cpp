@@ -1,4 +1,4 @@
-// Which launches a fault is blamed on where the device does not tell, as on a GPU.
+// Which launches are blamed for a fault if the device does not report them, as on a GPU.
 #include <string>
 
 #include <doctest/doctest.h>

@@ -56,7 +56,7 @@ TEXTS = {"few": FEW, "many": MANY, "shared": SHARED, "bounded": BOUNDED}
 def best_block(registers, shared_bytes, largest):
     """The largest block with the most resident threads on a multiprocessor of compute capability 8.0.
 
-    The rules of NVIDIA's occupancy calculator: 64 K registers in four files, allocated to warps by 256; 164 KB of shared
+    The rules of NVIDIA's occupancy calculator: 64 K registers in four files, given to warps by 256; 164 KB of shared
     memory, in units of 128 bytes and 1 KB more for each block; 2048 threads, 32 blocks.
     """
     best = (0, 0)
