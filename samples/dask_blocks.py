@@ -44,7 +44,7 @@ def by_numpy(block):
 
 
 def compiles():
-    """How often NVRTC ran in this process."""
+    """Returns how often NVRTC ran in this process."""
     return bascule.cache.stats().nvrtc_calls
 
 

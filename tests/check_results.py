@@ -24,7 +24,8 @@ LABELS = ["interface", "jit", "runtime", "emulator"]
 MAY_BE_ABSENT = ["cudf", "cuml", "cupy", "jax", "pyarrow", "pycuda", "rmm", "torch", "warp"]
 # The Python tests that must run at least when the emulated device is in the driver's place.
 TELLING = ["ordering", "graphs", "lifetime", "launches", "dlpack", "arrays", "test_end_to_end", "test_errors"]
-# How many tests of a directory were skipped on a GPU when they needed the emulated device's own trace (version 0.1).
+# The number of tests of a directory that were skipped on a GPU when they needed the emulated device's own trace
+# (version 0.1).
 SKIPPED_BEFORE = {"ordering": 741, "conformance": 1122, "graphs": 34}
 DOCTEST_SUMMARY = re.compile(r"test cases:\s*(\d+)\s*\|")
 

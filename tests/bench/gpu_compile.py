@@ -106,7 +106,7 @@ def cuda_core() -> Timer:
 
 
 def cuda_core_from_disk() -> Timer:
-    """Uses its cache of programs; versions before 1.1 have none."""
+    """Uses its cache of programs, which versions before 1.1 do not have."""
     need("cuda.core")
     from cuda.core.utils import FileStreamProgramCache
 

@@ -108,7 +108,7 @@ def counted(scene: Scene) -> Iterator[tuple[str, int, Counts]]:
 
 
 def differences(foreign: int, counts: Counts) -> list[str]:
-    """How a row differs from L5. Queries whether foreign streams are capturing are allowed."""
+    """Returns how a row differs from L5. Queries whether foreign streams are capturing are allowed."""
     expected = dict.fromkeys(counts, 0) | {
         "records": foreign + (1 if foreign else 0),
         "waits": 2 * foreign,

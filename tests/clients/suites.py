@@ -81,7 +81,7 @@ NO_CUDA_CORE = (
     "cuda-core publishes its tests only in its repository: "
     "BASCULE_CUDA_PYTHON names a clone of it, or of a fork of it, to setup.sh"
 )
-# Where its tests look for the headers of CUDA and CCCL.
+# Its tests look here for the headers of CUDA and CCCL.
 CUDA_HEADERS = {"CUDA_PATH": str(SITE_PACKAGES / "nvidia" / "cu13")}
 
 

@@ -230,7 +230,7 @@ TEST_CASE("the driver answers as one does for what cannot be loaded") {
     CHECK(load_module(testing::sm_80_prologue + ".extern .global .b32 x;\n" +
                       limited_kernel("mov.u64 %d1, x;")) == CUDA_ERROR_INVALID_PTX);
     CHECK(load_module(testing::sm_80_prologue + shapes[0].text(20'000)) == CUDA_ERROR_INVALID_PTX);
-    // As large as all memory of the device, and larger.
+    // The size of all memory of the device, and more.
     CHECK(load_module(testing::sm_80_prologue + ".global .b8 c[4294967296];") == CUDA_ERROR_OUT_OF_MEMORY);
     CHECK(load_module(testing::sm_80_prologue + ".global .b8 c[9223372036854775807];") ==
           CUDA_ERROR_OUT_OF_MEMORY);

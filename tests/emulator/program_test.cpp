@@ -1,4 +1,4 @@
-// Which programs load, which are refused, and single operations in hand-written PTX.
+// Tests which programs load and which are refused, and single operations in hand-written PTX.
 #include <cstdint>
 #include <string>
 

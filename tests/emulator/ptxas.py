@@ -236,7 +236,7 @@ def verdict_of_ptxas(text: str, ptxas: str, directory: str) -> str:
         file.write(text)
         file.flush()
         target = re.search(r"\.target\s+(sm_\w+)", text)
-        # Without optimisation, which does not affect errors.
+        # Errors do not depend on optimisation, so it is off.
         command = [ptxas, f"-arch={target[1] if target else 'sm_80'}", "-O0", "-o", "/dev/null", file.name]
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60)

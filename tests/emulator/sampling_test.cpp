@@ -92,8 +92,8 @@ struct Pyramid {
 
 // --- the reference ---
 
-// As an H100 filters (tests/gpu/results): a coordinate keeps 21 bits of fraction, is multiplied by the extent and
-// rounded to 256ths of a texel; weights are 256ths too, and rounded wherever they are divided.
+// An H100 filters like this (tests/gpu/results): a coordinate keeps 21 bits of fraction, is multiplied by the extent
+// and rounded to 256ths of a texel; weights are 256ths too, and rounded wherever they are divided.
 
 /// A coordinate in texels.
 double in_texels(double coordinate, std::size_t extent) {

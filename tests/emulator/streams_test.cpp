@@ -1,5 +1,5 @@
-// Streams, events and memory through the driver's C ABI: what the *_semantics tests do not cover. Under the lazy policy
-// nothing runs before something forces it, so what has run shows what an operation was ordered after.
+// Streams, events and memory through the driver's C ABI, beyond the *_semantics tests. Under the lazy policy nothing
+// runs before something forces it, so the operations that have run show the order.
 #include <thread>
 #include <vector>
 

@@ -141,7 +141,7 @@ bool launched(Tally& tally, const std::string& spelling, const Opcode& opcode, c
 
 // --- sparse A ----------------------------------------------------------------------------------------------
 
-/// Which elements of A are stored, and the matching metadata.
+/// The stored elements of A, and the matching metadata.
 struct Sparsity {
     std::vector<bool> stored;             // [row][k]
     std::vector<std::uint32_t> metadata;  // by lane

@@ -469,7 +469,7 @@ def run(count: int, seed: int, *, first: int = 0, report: bool = False) -> colle
             world.integers.clear()
             world.typestrs.clear()
             world.evil = world.random.choice((0.1, 0.4, 1.0))
-            # Only sometimes: permanent thread switches are slow when other work uses the processors.
+            # Not always, because permanent thread switches are slow when other work uses the processors.
             if i % 20 == 0:
                 turns.release()
             try:

@@ -464,7 +464,7 @@ def growth_of_pools(d: RawDriver) -> None:
             d("cuMemFreeAsync", memory, own)
 
         def kept_until_done(pool: c_void_p, size: int = size) -> None:
-            """As in Bascule without stream-ordered memory: freed when the host has seen the event."""
+            """Frees after the host has seen the event, as Bascule does without stream-ordered memory."""
             memory = d.pooled(size, pool, own)
             d("cuEventRecord", event, own)
             d("cuStreamWaitEvent", use, event, 0)

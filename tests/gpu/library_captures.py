@@ -1,4 +1,4 @@
-"""Which of Bascule's public operations end a capture that PyTorch or CuPy has begun: recorded, never a failure.
+"""Records which of Bascule's public operations end a capture that PyTorch or CuPy has begun; never fails.
 
     python tests/gpu/library_captures.py [--out FILE] [--jobs N] [--only TEXT]
 

@@ -255,7 +255,7 @@ def opcodes() -> list[Opcode]:
     for row in ROWS:
         for text in alternatives(row.text):
             types = [part for part in text.split(" ")[0].split(".") if part in BITS or part in ("u8", "s8")]
-            # T and F: the last type of the opcode; C: the type that it converts to; U: that of what it selects
+            # T and F: the last type of the opcode; C: the type that it converts to; U: the type that it selects
             meaning = {"T": types[-1:], "F": types[-1:], "C": types[-2:-1], "U": types[:1]}
             if row.result == "C" and len(types) == 1:
                 meaning["C"] = types
@@ -356,7 +356,7 @@ def as_numbers(kind: str, words: Words) -> npt.NDArray[np.float64]:
 
 
 def different(opcode: Opcode, expected: Words, got: Words) -> npt.NDArray[np.bool_]:
-    """Which results differ by more than the manual allows."""
+    """True for results that differ by more than the manual allows."""
     is_float = opcode.result.removesuffix("x2") in FORMATS
     if not is_float:
         return np.asarray(expected != got)

@@ -32,7 +32,8 @@ LEFT_OUT = {"packaging", "docs", "test_tree", "test_readme"}
 FIRST = ["ordering", "lifetime", "graphs", "launches", "dlpack", "producers", "conformance", "kernels"]
 WITH_NVRTC = ["nvrtc", "compiler", "reflection", "specialization", "struct_probe", "variable", "prelude", "diagnostics"]
 STEPS = ["first", "gpu", "race", "cpp", "python", "soak", "bench"]
-# The command `--first` runs these in this order: first what measures, alone; then what can hang or destroy a context.
+# The command `--first` runs these in this order: measurements first, alone; then pieces that may hang or destroy a
+# context.
 FIRST_COMMAND = [
     *("first", "assumptions", "thread_exit", "bench-gpu"),
     *("captures", "memcheck", "racecheck", "library_captures", "endless", "gpu"),
@@ -207,7 +208,7 @@ def all_pieces() -> list[Piece]:
 
 
 def of_first_command(pieces: list[Piece]) -> list[Piece]:
-    """In the order of FIRST_COMMAND."""
+    """The pieces in the order of FIRST_COMMAND."""
 
     def place(piece: Piece) -> int:
         return FIRST_COMMAND.index(piece.name if piece.name in FIRST_COMMAND else piece.group)

@@ -1,4 +1,4 @@
-// Which arguments fit which parameter, and the values that a launch passes for them.
+// Tests which arguments fit which parameter, and the values that a launch passes for them.
 #include <array>
 #include <vector>
 

@@ -23,7 +23,7 @@ StructField field(const char* name, std::size_t offset, const char* typestr,
     return {name, static_cast<std::uint32_t>(offset), parse_typestr(typestr), std::move(shape), {}};
 }
 
-/// With fields in this order: the layout is compared with fields in the same order.
+/// The fields are in this order, because the layout is compared with fields in the same order.
 StructLayout body(std::vector<std::size_t> order) {
     const std::vector<StructField> fields = {
         field("mass", offsetof(Body, mass), "<f4"), field("count", offsetof(Body, count), "<i4"),

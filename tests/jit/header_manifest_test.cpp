@@ -401,7 +401,7 @@ TEST_CASE("a file that came into a toolkit after its installation is a user's") 
     CHECK(installed > place_at(directory.path() + "/cuda_fp16.h").identity.changed_ns);
     // A toolkit that is minutes old proves nothing.
     CHECK(count(scan(text, {}, {{directory.path(), installed}}).manifest.toolkit) == 0);
-    // As if the installation had ended now: files that are not in a toolkit belong to a user.
+    // The installation seems to have ended now: files that are not in a toolkit belong to a user.
     const HeaderManifest installed_now = scan(text, {}, {{directory.path(), now_ns()}}).manifest;
     CHECK(count(installed_now.toolkit) == 1);
     CHECK(installed_now.holds(""));
@@ -409,7 +409,7 @@ TEST_CASE("a file that came into a toolkit after its installation is a user's") 
     CHECK_FALSE(installed_now.holds(""));
     directory.write("mine.h", "int a;");
 
-    // As if the installation were an hour old.
+    // The installation seems to be an hour old.
     const HeaderManifest manifest =
         scan(text, {}, {{directory.path(), installed - 3'600'000'000'000}}).manifest;
     CHECK(count(manifest.toolkit) == 0);

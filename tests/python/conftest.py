@@ -158,7 +158,7 @@ def scale() -> bascule.Kernel:
 
 @pytest.fixture
 def unordered() -> Iterator[None]:
-    """For tests that leave something unordered on purpose: disables the search for races."""
+    """Disables the search for races, for tests that leave something unordered on purpose."""
     if not bascule.current_device().emulated:
         yield
         return
@@ -187,8 +187,7 @@ def emulated() -> None:
 
 @pytest.fixture
 def stale_handles() -> None:
-    """For tests that use a stream that was destroyed or never existed: the emulated device returns an error, a driver
-    may crash."""
+    """Skips tests that use a stream that was destroyed or never existed, on a driver, which may crash."""
     if not bascule.current_device().emulated:
         pytest.skip("a driver may end the process that uses a stream which is gone")
 

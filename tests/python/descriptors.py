@@ -22,7 +22,7 @@ UNIT = r"[0-9]*(?:Y|M|W|D|h|m|s|ms|us|μs|ns|ps|fs|as)|generic"
 
 @dataclass
 class Verdict:
-    """The exceptions that may be raised; if there are none, the array."""
+    """The exceptions that may be raised, or the array if it is valid."""
 
     errors: set[type[Exception]] = field(default_factory=set)
     shape: tuple[int, ...] = ()

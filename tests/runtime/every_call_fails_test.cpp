@@ -243,7 +243,7 @@ bool is_untouched(const Scene& scene, const Operation& operation) {
     return true;
 }
 
-/// What an operation's owner finds when it is released.
+/// Records the state when an operation's owner is released.
 struct Witness {
     const Scene& scene;
     const Operation& operation;

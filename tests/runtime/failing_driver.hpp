@@ -14,7 +14,7 @@ namespace bascule::testing {
 class FailingDriver {
   public:
     FailingDriver();
-    /// With fail(number) for the calling thread.
+    /// Also calls fail(number) for the calling thread.
     explicit FailingDriver(int number) : FailingDriver() { fail(number); }
     ~FailingDriver();
     FailingDriver(const FailingDriver&) = delete;

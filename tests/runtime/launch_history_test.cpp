@@ -1,4 +1,4 @@
-// Which launches are blamed for a fault if the device does not report them, as on a GPU.
+// The blame for a fault on a device that does not report the launch, as on a GPU.
 #include <string>
 
 #include <doctest/doctest.h>

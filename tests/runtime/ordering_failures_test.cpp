@@ -21,7 +21,7 @@ using namespace bascule::testing;
 
 namespace {
 
-/// Which call of a function fails, counted from 0.
+/// The call of a function that fails, counted from 0.
 struct Failing {
     std::string_view function;
     int number = 0;

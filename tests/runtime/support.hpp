@@ -111,7 +111,7 @@ class OperationTrace {
     std::string spelled(const std::map<std::uint64_t, std::string>& names) const {
         return spelled(names, [](std::uint64_t) { return true; });
     }
-    /// Only operations on these streams: a thread's own part.
+    /// Spells only operations on these streams: a thread's own part.
     std::string spelled_on(const std::map<std::uint64_t, std::string>& names) const {
         return spelled(names, [&](std::uint64_t stream) { return names.count(stream) != 0; });
     }
@@ -144,7 +144,7 @@ class OperationTrace {
     const EmulatedFunctions& emulated_;
 };
 
-/// How many calls of a driver function an action makes.
+/// Counts the calls of a driver function that an action makes.
 template <typename Action>
 std::uint64_t calls_of(const char* function, Action&& action) {
     const EmulatedFunctions& emulated = *Driver::get().emulated_functions();

@@ -92,7 +92,8 @@ void fns(const Call& call, Answers& out) {
     out.add(Type::b32, found);
 }
 
-// Which of the eight bytes b:a each byte of the result is, the upper one first, for each value of c's low two bits.
+// Selects for each byte of the result one of the eight bytes b:a, the upper one first, for each value of c's low two
+// bits.
 struct PermuteMode {
     Flag flag;
     std::string_view bytes[4];

@@ -41,7 +41,7 @@ Bits to_float(const Call& call, Type to, Type from, Bits bits) {
                        [&](mpfr_ptr r, mpfr_rnd_t rounding) { return mpfr_set(r, value, rounding); });
     } else {
         const bool narrow_exponents = from == Type::f32 || (from == Type::bf16 && to == Type::f32);
-        // As on GPUs: a value is not flushed before it is converted to a half, whatever PTX says.
+        // A value is not flushed before it is converted to a half, whatever PTX says; GPUs do the same.
         if (call.has(Flag::ftz) && narrow_exponents && to != Type::f16) bits = flushed(from, bits);
         const Number value(value_of(from, bits));
         const bool to_whole =

@@ -355,9 +355,9 @@ constexpr Syntax tensor[] = {
     {"movmatrix.sync.aligned.m8n8.trans.b16"},
 };
 
-// Without features that the emulated device lacks: .base, offsets, depth comparisons, samples, separate samplers, f16;
-// and without what GPU drivers refuse: queries of a texture's format and coordinates, and of a surface's layers, format
-// and layout.
+// This omits features that the emulated device lacks: .base, offsets, depth comparisons, samples, separate samplers,
+// f16; and those that GPU drivers refuse: queries of a texture's format and coordinates, and of a surface's layers,
+// format and layout.
 constexpr Syntax image[] = {
     {"tex($geometry|$cubes).v4($texel).f32"},
     {"tex($geometry).v4($texel).s32"},

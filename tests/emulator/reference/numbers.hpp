@@ -72,9 +72,9 @@ Bits rounded(Type type, mpfr_rnd_t rounding, Compute&& compute) {
     return bits_of(type, value);
 }
 
-/// With .ftz, returns zero if the result, rounded to the precision of a normal number, is less than the least normal
-/// one: an H100 flushes before it would round a subnormal result up to the least normal one. PTX does not say which
-/// comes first.
+/// Like `rounded`; with .ftz, returns zero if the result, rounded to the precision of a normal number, is less than the
+/// least normal one: an H100 flushes before it would round a subnormal result up to the least normal one. PTX does not
+/// say which comes first.
 template <class Compute>
 Bits rounded_or_flushed(bool flushes, Type type, mpfr_rnd_t rounding, Compute&& compute) {
     const Bits bits = rounded(type, rounding, compute);

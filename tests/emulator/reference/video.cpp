@@ -33,7 +33,7 @@ Wide clamped_to(Wide value, unsigned width, bool with_sign) {
     return value < least ? least : value > most ? most : value;
 }
 
-// Only the low bits of a value.
+// Keeps only the low bits of a value.
 Wide wrapped(Wide value, unsigned width, bool with_sign) {
     const Wide all = Wide{1} << width, low = value & (all - 1);
     return with_sign && low >= all / 2 ? low - all : low;

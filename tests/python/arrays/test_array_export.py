@@ -14,7 +14,7 @@ from conftest import ForeignArray, traced
 
 import bascule
 
-# Required and optional entries by the version's text; Bascule's dicts omit `mask` if there is no mask.
+# Required and optional entries by the version's text; Bascule's dicts omit `mask` for arrays without one.
 ENTRIES = {
     0: {"shape", "typestr", "data", "version", "strides"},
     1: {"shape", "typestr", "data", "version", "strides"},

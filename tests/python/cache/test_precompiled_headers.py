@@ -82,7 +82,7 @@ def test_the_second_compile_of_a_header_writes_it_and_the_end_of_the_process_rem
 
 def test_what_a_killed_process_left_is_removed_by_the_next_and_what_a_living_one_uses_is_not(temporary: Path) -> None:
     wait = "assert value(N, pch=True) == N and files() >= 1\nprint('ready', flush=True)\nsys.stdin.readline()\n"
-    # With equal programs only one would be compiled, and so one header.
+    # If the programs were equal, only one would be compiled, and so one header.
     killed, living = (start(temporary, wait.replace("N", number)) for number in "12")
     for process in (killed, living):
         assert process.stdout.readline() == "ready\n"

@@ -127,7 +127,7 @@ class Sequence:
         value = (
             f"#ifdef VALUE_{number}\n#define TWICE_{number} 1\n#else\n#define VALUE_{number} {self.digit()}\n#endif\n"
         )
-        # A header includes only headers of higher numbers, so that there are no cycles.
+        # A header includes only headers of higher numbers, which prevents cycles.
         if self.chance.random() < 0.4:
             value += f"#ifndef LAYOUT\n#define LAYOUT 1\n{self.chance.choice(LAYOUTS)}\n#endif\n"
         others = range(number + 1, HEADERS)

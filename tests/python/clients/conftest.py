@@ -9,7 +9,7 @@ import pytest
 
 import bascule
 
-# With NVVM, numba-cuda compiles without a toolkit. It is not in .venv, where other tests import Numba.
+# numba-cuda needs NVVM to compile without a toolkit. It is not in .venv, where other tests import Numba.
 NEEDED = ("cuda-core", "numba-cuda", "numba-cuda-mlir", "nvidia-nvvm")
 
 

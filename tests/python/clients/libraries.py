@@ -1,4 +1,4 @@
-"""numba-cuda and cuda.core behind the few operations that the tests need, each written with the library's own API."""
+"""One interface to numba-cuda and cuda.core with the few operations that the tests need, by each library's own API."""
 
 from __future__ import annotations
 

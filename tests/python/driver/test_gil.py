@@ -117,7 +117,7 @@ def test_who_issues_more_operations_than_the_queue_holds_waits() -> None:
     assert printed == "1023\n1100\n"
 
 
-# With the GIL, by ctypes.PyDLL: such a program never ends.
+# Calls with the GIL, by ctypes.PyDLL: such a program never ends.
 @pytest.mark.parametrize(
     "function",
     [

@@ -58,7 +58,7 @@ def test_other_memory_of_a_proven_block_is_not_asked_about():
 
 
 def test_many_blocks_at_a_regular_distance_do_not_drive_each_other_out():
-    """With a plain modulus, blocks at a distance of a multiple of 1,024 blocks would share one entry."""
+    """Blocks at a distance of a multiple of 1,024 blocks would share one entry if it were chosen by a plain modulus."""
     program = """
     from ctypes import c_uint64
     bases = [allocate(driver.cuMemAlloc_v2, 0, bytes=64 << 20) for _ in range(24)]

@@ -1,4 +1,4 @@
-"""Drivers and NVRTCs of different versions: which one compiles, what is loaded, and what errors say.
+"""Drivers and NVRTCs of different versions: the choice of the compiler, the loaded code, and error messages.
 
 The emulated driver behaves like the version in BASCULE_EMULATED_DRIVER. It runs no machine code: where a GPU
 would, a wrapped driver loads PTX of the same kernel instead.

@@ -26,7 +26,7 @@ def kernels_for(dtypes):
         names.append(name)
         body = "\n    ".join(statements(dtype, "p[i]", "q[i]"))
         text.append(bascule.struct(dtype, name))
-        # As bytes, so that the compiler need not be asked for the fields of each struct.
+        # These are bytes, so that the compiler need not be asked for the fields of each struct.
         text.append(f"""__global__ void change_{name}(const unsigned char* from, unsigned char* to) {{
     const {name}* p = reinterpret_cast<const {name}*>(from);
     {name}* q = reinterpret_cast<{name}*>(to);

@@ -1,4 +1,4 @@
-"""Rule 13 on streams that another library captures: what goes into its graph, what is kept, what is refused."""
+"""Rule 13 on streams that another library captures: the contents of its graph, kept owners, and refusals."""
 
 from __future__ import annotations
 

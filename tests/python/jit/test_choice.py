@@ -1,4 +1,4 @@
-"""Among several functions of a name, a launch takes the one that C++ calls."""
+"""A launch takes the function that C++ calls, among several of a name."""
 
 import shutil
 from pathlib import Path
@@ -106,7 +106,7 @@ def test_const_before_a_template_parameter_that_is_a_pointer_belongs_to_the_poin
 
 
 def test_templates_that_no_name_tells_apart_compete_all_the_same():
-    """With T = const double, and with T = int, both templates have a function of the requested type."""
+    """Both templates have a function of the requested type, with T = const double and with T = int."""
     array = read_only(bascule.zeros(4, "f8"))
     with pytest.raises(TypeError, match="several overloads of kernel 'f'"):
         chosen(T + "const double* p, T x", T + "T* p, double x", arguments=[array, np.float64(1)])

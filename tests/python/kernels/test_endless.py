@@ -125,7 +125,7 @@ def ended(program: str, attempts: int = 4, **environment: str) -> tuple[int, str
     return process.returncode, output, errors
 
 
-# What the main thread does while the endless kernel runs. The first statement launches the kernel.
+# Waits of the main thread while the endless kernel runs. The first statement launches the kernel.
 WAITS = {
     "the launch": "",
     "synchronize": "bascule.synchronize()",

@@ -270,7 +270,7 @@ def test_attributes_of_clusters_and_caches(kernels):
 
 
 def test_where_parameters_lie():
-    """By the C++ rules for the members of a struct, as in NumPy with align=True."""
+    """Parameter offsets follow the C++ rules for the members of a struct, as in NumPy with align=True."""
     kernel = bascule.compile(
         "struct P { double a; char b; };\n"
         "__global__ void k(char a, double b, short c, int* d, char e, float4 f, P p, bool g) {}"

@@ -41,7 +41,7 @@ def kernels() -> bascule.Module:
 
 @pytest.fixture(autouse=True)
 def often_in_turn() -> Iterator[None]:
-    """With a GIL, makes threads switch a thousand times as often as usual."""
+    """Makes threads switch a thousand times as often as usual, if there is a GIL."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(5e-6)
     yield
@@ -268,7 +268,7 @@ def test_c_code_of_all_threads_borrows_one_array_and_lends_its_own(kernels: basc
 
 
 def test_threads_find_the_launchers_that_a_kernel_knows(kernels: bascule.Module) -> None:
-    """With the same key, with keys that replace each other, and with shared, separate and short-lived streams."""
+    """They use the same key, keys that replace each other, and shared, separate and short-lived streams."""
     shared = bascule.stream()
     launched = [0] * THREADS
     arrays = [bascule.to_device(np.zeros(SIZE, "f4")) for _ in range(THREADS)]

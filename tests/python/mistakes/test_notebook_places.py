@@ -8,7 +8,7 @@ from .fault_reports import report_of
 
 pytestmark = pytest.mark.usefixtures("emulated")
 
-# As in ipykernel: each cell has a file name, whose lines are only in linecache.
+# Each cell has a file name, whose lines are only in linecache, as in ipykernel.
 NOTEBOOK = r'''
 import linecache, types
 names = {}

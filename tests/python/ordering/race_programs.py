@@ -54,7 +54,7 @@ def race_free(*devices: int) -> Callable[[Run], Run]:
 
 
 def combination(first: str, edge: str, then: str, memory: str = "device") -> Program:
-    """Two operations on one array, unordered but for the edge between them."""
+    """Two operations on one array, ordered only by the edge between them."""
     a, b, between = OPERATIONS[first], OPERATIONS[then], EDGES[edge]
 
     def run(scene: Scene) -> None:

@@ -56,7 +56,7 @@ class Export:
 
 @dataclass(frozen=True)
 class Library:
-    """A file: what is needed to make the real objects, and what they export."""
+    """A file: the code that makes the real objects, and what they export."""
 
     name: str
     library: str

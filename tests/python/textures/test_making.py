@@ -1,4 +1,4 @@
-"""What textures, surfaces and CUDA arrays can be made of, and what is refused with a reason."""
+"""The sources of textures, surfaces and CUDA arrays, and refusals with a reason."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from typing import Any
 Event = dict[str, Any]
 Row = tuple[int, int]
 
-# Keys that each phase requires besides `ph`.
+# Keys that each phase requires in addition to `ph`.
 REQUIRED = {
     "X": {"name", "cat", "pid", "tid", "ts", "dur"},
     "s": {"name", "cat", "id", "pid", "tid", "ts"},

@@ -14,7 +14,7 @@ import bascule
 
 
 class counted:  # noqa: N801
-    """Replaces `sys`: counts references to Bascule's array behind an array of this module."""
+    """Replaces `sys`: counts references to the Bascule array that an array of this module wraps."""
 
     @staticmethod
     def getrefcount(array: ndarray) -> int:
