@@ -128,8 +128,8 @@ def available(version: str) -> Nvrtc:
 
 
 def check_jit(versions: list[Nvrtc]) -> int:
-    """Runs jit_tests of build/dev, and the Python tests of the JIT and of structures, with each; one line a version
-    and program."""
+    """Runs jit_tests of build/dev, and the Python tests of the JIT and of structures, with each version; prints one
+    line for each version and program."""
     lines = []
     for nvrtc in versions:
         say(f"the JIT's tests with NVRTC {nvrtc.version}, {nvrtc.library}")

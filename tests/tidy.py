@@ -99,7 +99,7 @@ def source_of(header: str, compiled: list[str]) -> str | None:
 
 
 def sources_of(files: list[str], compiled: list[str]) -> list[str]:
-    """The compiled files through which to check `files`; says which have none."""
+    """Returns the compiled files through which to check `files`; prints the files for which there is no such file."""
     sources: set[str] = set()
     for file in files:
         source = file if file in compiled else source_of(file, compiled) if file.endswith((".hpp", ".h")) else None

@@ -118,7 +118,7 @@ def names_one_of(line: str, tests: set[str]) -> bool:
 
 
 def tell_of(suite: Suite, options: argparse.Namespace) -> tuple[list[str], list[str]]:
-    """The suite's lines of the table, and what is wrong."""
+    """Returns the suite's lines of the table, and its errors."""
     if suite.sources is not None and not suite.sources.exists():
         return [f"{suite.what:<24} {'absent: ' + suite.absent}"], []
     start = time.monotonic()

@@ -152,7 +152,7 @@ TEST_CASE("a fork that is not joined fails the end, and frees every stream") {
     });
 }
 
-// Programming guide, "Prohibited and Unhandled Operations": no synchronising or querying of what is captured.
+// Programming guide, "Prohibited and Unhandled Operations": captured work must not be synchronised or queried.
 TEST_CASE("waiting for a capturing stream or asking it is refused and invalidates") {
     under_each_policy([](World& world) {
         float* x = world.pinned();
@@ -457,7 +457,7 @@ TEST_CASE("destroying a stream gives up the capture that it began") {
     });
 }
 
-// Programming guide: placing a stream into capture mode severs the dependency on what was put on it before.
+// Programming guide: placing a stream into capture mode severs the dependency on work enqueued on it before.
 TEST_CASE("work that was on the stream before the capture goes on beside it") {
     under_each_policy([](World& world) {
         float* x = world.pinned();

@@ -134,7 +134,7 @@ int close_library() {
     return 0;
 }
 
-/// Prints the result of loading a text when there is no memory for its tokens, and whether the device still works.
+/// Prints the result of loading a text if memory for its tokens runs out, and whether the device still works.
 int run_out_of_memory() {
     Plain device;
     const std::string text = std::string(program) + std::string(std::size_t{16} << 20, ';');

@@ -39,7 +39,7 @@ struct ModelStream {
     int device = 0;
     bool blocking = false;
     bool legacy = false;
-    Before done;  ///< what the next operation comes after, by this stream alone
+    Before done;  ///< predecessors of the next operation in this stream
 };
 
 struct ModelEvent {

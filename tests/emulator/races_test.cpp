@@ -1,5 +1,5 @@
-// The search for races: what must be found and what must not, under every policy. Two operations race if they touch the
-// same bytes, at least one of them writes, and no stream, event or synchronisation orders them.
+// The search for races: which programs must be reported and which must not, under every policy. Two operations race if
+// they touch the same bytes, at least one of them writes, and no stream, event or synchronisation orders them.
 #include <nlohmann/json.hpp>
 #include <thread>
 

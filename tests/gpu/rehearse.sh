@@ -18,7 +18,7 @@ pack=$root/build/gpu/pack
 place=$(mktemp -d "${TMPDIR:-/tmp}/bascule-rehearsal-XXXXXX")
 trap 'rm -rf -- "$place"' EXIT
 
-# A Python 3.12 with what such machines have: the usual packages, and NVRTC with its headers.
+# A Python 3.12 with the usual packages of such machines, and NVRTC with its headers.
 bare=$root/build/gpu/bare
 wanted=$(grep -hiE '^(numpy|pytest|hypothesis|nvidia-cuda-(nvrtc|runtime|crt|cccl))==' "$root"/{samples,tests}/requirements.txt)
 if [ "$(cat "$bare/installed" 2>/dev/null)" != "$wanted" ]; then

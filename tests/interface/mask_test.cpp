@@ -1,5 +1,5 @@
-// Masks: which ones fit an array, and the bytes that a masked_view gets; and the parameter that an error about a view
-// names.
+// Masks: which ones fit an array, and the bytes that a masked_view gets; and the parameter name that a bounds-checking
+// view gets.
 #include <array>
 #include <bit>
 #include <vector>

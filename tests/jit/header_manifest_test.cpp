@@ -150,8 +150,7 @@ TEST_CASE("files beside the way to a header touch nothing") {
     later([&] { directory.write("a/other.h", ""); });
     CHECK(manifest.untouched());
     later([&] { directory.write("a/deep/other.h", ""); });
-    CHECK_FALSE(
-        manifest.untouched());  // both `a` and `deep` have changed: `deep` may have been another for a while
+    CHECK_FALSE(manifest.untouched());  // `deep` itself may have been another for a while
 }
 
 TEST_CASE("headers of another content are not equivalent, wherever they were looked at") {

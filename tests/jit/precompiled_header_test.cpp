@@ -151,7 +151,7 @@ TEST_CASE("headers are precompiled by the second compile of them, or by the firs
         CHECK(writing.options()[0].starts_with("-create-pch="));
         CHECK(next_step(heavy(text, 3, true)) == "");  // while it is being written
     }
-    CHECK(next_step(heavy(text, 3, true)) == "");  // what was not stored is not tried again
+    CHECK(next_step(heavy(text, 3, true)) == "");  // an abandoned one is not tried again
     CHECK(next_step(heavy("#define ANOTHER\n" + text, 3, true)) == "create");
 }
 

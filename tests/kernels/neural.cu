@@ -82,7 +82,7 @@ __global__ void cross_entropy(const double* logits, const int* labels, double* l
     loss[row] = log(sum) + greatest - of_row[labels[row]];
 }
 
-// Without padding: out has n - taps + 1 elements. The filter is in shared memory.
+// There is no padding: out has n - taps + 1 elements. The filter is in shared memory.
 __global__ void convolve_line(const float* in, const float* filter, float* out, int n, int taps) {
     extern __shared__ float shared_filter[];
     for (int k = threadIdx.x; k < taps; k += blockDim.x) shared_filter[k] = filter[k];

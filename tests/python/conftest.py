@@ -70,7 +70,7 @@ class ForeignArray:
 
 
 class Missing:
-    """As a change: the key is omitted."""
+    """Stands for an omitted key in changes of a descriptor."""
 
 
 class MissingLibraries:

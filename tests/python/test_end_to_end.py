@@ -137,7 +137,7 @@ def test_a_struct_of_another_size_names_both_sizes():
 
 
 def test_an_import_loads_neither_numpy_nor_modules_that_cost_as_much_as_bascule_itself():
-    """Without `site`, whose .pth files may import anything."""
+    """Runs without `site`, whose .pth files may import anything."""
     code = "import sys, bascule; print([m for m in ('numpy', 'inspect', 'statistics', 'html') if m in sys.modules])"
     package = str(Path(bascule.__file__).parents[1])
     answer = run_python("-S", "-c", code, PYTHONPATH=package)

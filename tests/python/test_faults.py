@@ -1,4 +1,4 @@
-"""What a person reads when a kernel fails on the emulated device. A fault ends its context: each has a process."""
+"""Reports about kernels that fail on the emulated device. A fault ends its context, so each has its own process."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_fault_names_the_line_of_the_kernel_and_says_what_happened(
 
 
 def test_freed_memory_is_said_to_be_freed(tmp_path: Path) -> None:
-    """Memory in use by others is freed when the device has been waited for."""
+    """Memory whose address was exported is freed only after the device has been waited for."""
     address = "p = bascule.raw_pointer(x.__cuda_array_interface__['data'][0])"
     report = report_of(tmp_path, f"{address}; del x; bascule.synchronize(); m.past[1, 32](p, 3)")
     assert "inside a freed 4000-byte allocation made at" in report

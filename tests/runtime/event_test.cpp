@@ -25,7 +25,7 @@ TEST_CASE("two_pooled_events_at_once_are_different") {
 
 TEST_CASE("a_thread_that_ends_gives_its_pooled_events_to_the_others") {
     const Device device(0);
-    const PooledEvent ours(device);  // takes this thread's only pooled event
+    const PooledEvent ours(device);  // leaves no free event in this thread
     CUevent theirs = nullptr;
     std::thread([&] { theirs = PooledEvent(device).ref().native(); }).join();
     CUevent next = nullptr;

@@ -15,7 +15,7 @@ ERRORS = {
     LATER: "ArgumentNotImplementedError",
 }
 
-Entry = tuple[int, str, "int | None", str, str]  # row, what the producer gives, version, outcome, error class
+Entry = tuple[int, str, "int | None", str, str]  # row, descriptor, version, outcome, error class
 
 
 def error_class(case: Case) -> str:

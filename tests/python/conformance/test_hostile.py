@@ -78,7 +78,7 @@ def test_a_dict_that_another_thread_rewrites_is_read_as_it_was_at_one_moment() -
 
 
 class Mutating:
-    """An integer that changes its container each time it is read."""
+    """An integer that modifies its container when it is read, in a different way each time."""
 
     def __init__(self, value: int, generator: random.Random, victims: list[Any]) -> None:
         self.value = value

@@ -416,7 +416,7 @@ def test_copies_behind_a_busy_kernel_wait_for_nothing_and_return_their_pinned_me
 
 
 def test_a_shareable_array_can_be_opened_by_other_processes_and_one_of_the_pool_cannot():
-    """As on an H100: cuIpcGetMemHandle returns CUDA_ERROR_INVALID_VALUE for memory of every pool."""
+    """An H100 returns CUDA_ERROR_INVALID_VALUE from cuIpcGetMemHandle for memory of every pool, too."""
     program = """
     handle = (ctypes.c_char * 64)()
     for options in ({}, {"shareable": True}):

@@ -140,7 +140,7 @@ def test_rule_13_a_launch_is_not_drawn_into_a_capture_by_a_producer(kernels):
 
         assert operations(refused) == []
         assert capture.intact
-        kernels.add[1, 32, c](out, out, out)  # c is not captured any more
+        kernels.add[1, 32, c](out, out, out)  # the refused launch left c unchanged
         c.synchronize()
 
 

@@ -127,8 +127,9 @@ def has_architecture(needed: int) -> bool:
 
 
 def find_kernel(name: str) -> bascule.Kernel:
-    """`find_kernel("map.saxpy")`: the kernel saxpy of tests/kernels/map.cu, compiled once a process, with the kernels
-    that kernels_of tells of and no others. The test is skipped if the kernel is for a newer architecture."""
+    """Returns a kernel: `find_kernel("map.saxpy")` is saxpy of tests/kernels/map.cu. A file is compiled once per
+    process, with exactly the kernels that kernels_of returns. Skips the test if the kernel is for a newer
+    architecture."""
     file, _, function = name.partition(".")
     kernels = _needed.setdefault(file, kernels_of(CORPUS / f"{file}.cu"))
     needed = kernels[function.rpartition("::")[2]]

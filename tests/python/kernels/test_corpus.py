@@ -19,7 +19,7 @@ FILES = sorted(CORPUS.glob("*.cu"))
 @functools.cache
 def named_in_tests() -> set[str]:
     """The strings "file.kernel" in every module of this directory but this one, without namespaces. When find_kernel
-    compiles a file, it sees that kernels_of knows all of its kernels."""
+    compiles a file, it checks that kernels_of returns all of its kernels."""
     names = set()
     for module in Path(__file__).parent.glob("test_*.py"):
         if module.name != Path(__file__).name:

@@ -72,8 +72,8 @@ def start(program: str, **environment: str) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str], again: int | None = None) -> tuple[str, str]:
-    """What the process wrote until its end. The signal `again` is sent now and then until it ends: for a program that
-    may not wait yet when the first one comes."""
+    """Returns the output of the process until its end. Repeats the signal `again` until then, because a program may not
+    wait yet when the first one arrives."""
     try:
         for _ in range(10 if again else 0):
             try:
@@ -137,7 +137,7 @@ WAITS = {
 }
 
 
-# Only `eager` runs a kernel in its launch. The other policies are divided among the waits.
+# A kernel runs in its launch only under `eager`. The other policies are divided among the waits.
 WAYS = [
     *(("eager", wait) for wait in WAITS),
     *(("lazy", wait) for wait in list(WAITS)[1:]),

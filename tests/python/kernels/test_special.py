@@ -1,5 +1,6 @@
 """The mathematical library. The bounds are those that the CUDA C++ Programming Guide states for each function, in units
-in the last place: of floats from the correctly rounded result, and with a unit more for the reference of doubles."""
+in the last place: for floats, from the correctly rounded result; for doubles, with one more unit for the error of
+the reference."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ Array = np.ndarray[Any, Any]
 
 
 def assert_product(result: Array, a: Array, b: Array, unit: float = 2.0**-24) -> None:
-    """`result` is a @ b in any order of additions, each of which loses `unit` of the sum of magnitudes at most.
-    Tensor cores cut what they add at another place than a float does: four times that is allowed."""
+    """Checks that `result` is a @ b for some order of additions, each of which loses at most `unit` of the sum of
+    magnitudes. Tensor cores truncate differently from float additions: four times that error is allowed."""
     a, b = a.astype("f8"), b.astype("f8")
     allowed = 4 * (a.shape[1] + 1) * unit * (np.abs(a) @ np.abs(b))
     assert (np.abs(result - a @ b) <= allowed).all()

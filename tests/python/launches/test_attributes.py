@@ -1,4 +1,4 @@
-"""Launch attributes: what reaches the driver, and what is refused before, with the remedy."""
+"""Launch attributes: the values that reach the driver, and refusals with the remedy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What holds for every type of the extension module, those that come later included.
+"""Tests of every type of the extension module, including future ones.
 
-Objects that were never initialised, pickles of every protocol, cycles."""
+They test objects that were never initialised, pickles of every protocol, and cycles.
+"""
 
 from __future__ import annotations
 

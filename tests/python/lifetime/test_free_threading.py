@@ -1,5 +1,5 @@
-"""Threads at once in everything that remembers something: with a GIL they take turns at any instruction, without one
-they really meet."""
+"""Concurrent use of everything that has state: with a GIL, threads switch at any instruction; without one they run in
+parallel."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_text_that_all_threads_need_at_once_is_compiled_once(head: str) -> Non
 
 
 def test_a_bound_launch_that_threads_bind_anew_launches_what_some_thread_bound(kernels: bascule.Module) -> None:
-    """Which array a call increments is undefined; but it must be exactly one of them."""
+    """The array that a call increments is undefined; but it must be exactly one of them."""
     arrays = [bascule.to_device(np.zeros(SIZE, "f4"), stream=bascule.stream()) for _ in range(THREADS)]
     bound = kernels.increment[1, SIZE].bind(arrays[0], SIZE)
     calls = [0] * THREADS
@@ -315,7 +315,7 @@ def test_settings_may_change_while_others_launch(kernels: bascule.Module) -> Non
     addresses: dict[int, bascule.DeviceArray] = {}
 
     def allocate(size: int, stream: bascule.Stream) -> int:
-        array = bascule.pinned_array(max(size, 1), "u1")  # from the driver, whatever is set
+        array = bascule.pinned_array(max(size, 1), "u1")  # from the driver, whatever allocator is set
         address = array.__cuda_array_interface__["data"][0]
         addresses[address] = array
         return address

@@ -46,7 +46,7 @@ def assign(stream: Stream, to: bascule.DeviceArray, value: bascule.DeviceArray) 
 
 
 OPERATIONS: dict[str, Operation] = {
-    # By another library, or by the driver
+    # Operations of another library, or of the driver
     "write": foreign_writes(lambda s, c, x: s.produce(c, x), kernel="set", memory=ANY),
     "read": foreign_reads(lambda s, c, x: s.consume(c, x), kernel="read", memory=ANY),
     "driver_copy_from": foreign_reads(lambda s, c, x: peer_copy(s.array(c), x, c)),

@@ -66,7 +66,7 @@ def operation(scene, name):
         row.issue(scene, c, x)
 
 
-# Only edges without destroyed streams or events, and without queries: happens_before.py does not model reused handles.
+# Edges without destroyed streams or events, and without queries: happens_before.py does not model reused handles.
 EDGES_OF_EVENTS = [
     "an_event",
     "an_event_recorded_elsewhere_after_the_wait",

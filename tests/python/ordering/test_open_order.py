@@ -1,4 +1,4 @@
-"""Rule 10: control never returns while a producer could overtake. Rules 14 and 15: what is kept meanwhile."""
+"""Rule 10: control never returns while a producer could overtake. Rules 14 and 15: the owners kept meanwhile."""
 
 from __future__ import annotations
 

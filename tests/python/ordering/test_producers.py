@@ -1,5 +1,5 @@
-"""Arrays that name no stream: what each library is asked, and what happens where nobody knows. The libraries are
-imitated: types defined in modules of their names, with the attributes that they have."""
+"""Arrays that name no stream: what each library is asked, and the result if the stream is unknown. The libraries are
+imitated by types that are defined in modules with their names, and that have their attributes."""
 
 from __future__ import annotations
 

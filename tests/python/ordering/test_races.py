@@ -1,4 +1,4 @@
-"""Of the programs in race_programs.py exactly those with a race are reported, on one device and on two.
+"""The detector reports exactly those programs in race_programs.py that have a race, on one device and on two.
 
 A GPU finds no races: there the programs run, and the driver must accept each of their calls.
 """

@@ -1,5 +1,5 @@
-"""Rules 1 to 10 for copies, fills, conversions and frees: whatever touches an array waits for its stream, and the
-stream waits for it."""
+"""Rules 1 to 10 for copies, fills, conversions and frees: each operation on an array waits for the array's stream, and
+the stream waits for the operation."""
 
 from __future__ import annotations
 

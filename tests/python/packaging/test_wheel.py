@@ -71,8 +71,8 @@ def as_build_dev():
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The path of a wheel, in the directory in whose source/build/dev it was built. LONG_TESTS: as users build it, with
-    the packages of build-system.requires, but unoptimised, which compiles in half the time."""
+    """Builds a wheel in a directory with the sources in source/build/dev, and returns its path. With LONG_TESTS it is
+    built as by users, with the packages of build-system.requires, but unoptimised, which halves the compile time."""
     directory = tmp_path_factory.mktemp("a place for packaging")
     copy_of_clone(directory / "source")
     run(

@@ -147,7 +147,7 @@ def test_a_rule_of_a_module_is_that_rule(through):
 
 
 def test_a_rule_of_the_program_itself_travels_with_cloudpickle(monkeypatch):
-    """As from a notebook: the receiving process cannot import it."""
+    """The receiving process cannot import it, as if it came from a notebook."""
     namespace = {"__name__": "__main__", "bascule": bascule, "TEXT": rules.TEXT}
     monkeypatch.setitem(sys.modules, "__main__", type(sys)("__main__"))
     exec("@bascule.kernel(TEXT)\ndef offset(p, by, n):\n    return n\n", namespace)

@@ -1,12 +1,12 @@
-"""What other libraries export, as the committed JSON files tell it: one file a library, one row a kind of array.
+"""The exports of other libraries, from the committed JSON files: one file per library, one row per kind of array.
 
-A file has `sources` (repository, commit, path and line of what was read) and `exports`. In an export's `interface`,
+A file has `sources` (repository, commit, path and line of the read code) and `exports`. In an export's `interface`,
 JSON's arrays stand for the tuples that libraries make of shape, strides and data (descr is a list of tuples).
-Placeholders stand for what differs from run to run: "<pointer>", "<anything>" (an address that no consumer may use),
-"<stream>", "<mask pointer>"; {"<object>": interface} is an object with that interface, {"<sequence>": [...]} a Sequence
-that is not a tuple, {"<list>": [...]} a list. `make`, with `setup` and `within`, is Python that makes the real object
-where the library is installed; `values` and `view` are the same in NumPy. `raises` tells of a property that raises,
-`refused` of a dict that Bascule does not take, `wrong` of one that does not describe the array.
+Placeholders stand for values that differ from run to run: "<pointer>", "<anything>" (an address that no consumer may
+use), "<stream>", "<mask pointer>"; {"<object>": interface} is an object with that interface, {"<sequence>": [...]} a
+Sequence that is not a tuple, {"<list>": [...]} a list. `make`, with `setup` and `within`, is Python that makes the real
+object if the library is installed; `values` and `view` are the same in NumPy. `raises` marks a property that raises,
+`refused` a dict that Bascule refuses, `wrong` one that does not describe the array.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Textures and surfaces as arguments: what takes them, how they are ordered, and what they keep alive."""
+"""Textures and surfaces as arguments: accepted parameters, ordering, and the objects that they keep alive."""
 
 from __future__ import annotations
 
