@@ -240,7 +240,7 @@ TEST_CASE("a random life of an mbarrier is that of the manual") {
                     expected.push_back(model.phase != before);
                     break;
                 }
-                case 3:  // an arrival that also expects and completes its bytes
+                case 3:  // an arrival that also expects more bytes
                     if (model.pending == 0) break;
                     body += "mbarrier.arrive.expect_tx.shared.b64 _, [bar], " + count + ";\n";
                     model.bytes += std::stoi(count);

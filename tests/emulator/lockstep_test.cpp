@@ -75,7 +75,7 @@ TEST_CASE("warps in lockstep give what each gives alone") {
         std::string(read) +
             "ld.global.u32 %y, [%b+64]; xor.b32 %x, %x, %y; add.u64 %a, %where, 0;\n"
             "ld.global.u32 %i, [%a]; mad.lo.u32 %x, %i, 77, %x;",
-        // Two arrays at the same varying address, for which NVRTC computes one sum each.
+        // Two arrays at the same varying address, for which the device's PTX compiler makes one sum each.
         std::string(read) + "add.u64 %b, %where, 0; ld.global.u32 %y, [%b]; mad.lo.u32 %x, %x, %y, %t;",
         // A branch that whole warps take, one that every second lane takes, and one that all take.
         std::string(read) +

@@ -44,7 +44,7 @@ SECONDS = 30.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # without
 
 
 class Scene:
-    """Objects that the calls use. Only those with "capture" in their names are a part of the capture."""
+    """Objects that the calls use. Only `captured` and `inside` belong to the capture."""
 
     def __init__(self, driver: ctypes.CDLL) -> None:
         self.d = driver

@@ -16,7 +16,7 @@ __device__ number variable[2];
 __global__ void fields(S s, float* out) { out[0] = s.a; out[1] = s.b; variable[0] = COUNT; }
 __global__ void elements(const S* s, float* out) { out[0] = s->a; out[1] = s->b; }
 """
-# The headers that it reads cannot be proven.
+# The cache cannot prove which headers this text reads.
 DOUBTFUL = TEXT.replace('#include "s.h"', '#define HEADER "s.h"\n#include HEADER')
 HAS_CHANGED = "has changed since .* was compiled"
 

@@ -149,7 +149,7 @@ class Sequence:
         options = bascule.CompileOptions(
             include_paths=[self.root / "first", self.root / "second"],
             arch="compute_80",
-            extra=["-minimal"],  # without the headers that the texts do not use, NVRTC takes three quarters of the time
+            extra=["-minimal"],  # without features that the texts do not use, NVRTC takes three quarters of the time
         )
         if self.file is None:
             return bascule.compile(self.text, options=options)
