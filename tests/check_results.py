@@ -24,8 +24,7 @@ LABELS = ["interface", "jit", "runtime", "emulator"]
 MAY_BE_ABSENT = ["cudf", "cuml", "cupy", "jax", "pyarrow", "pycuda", "rmm", "torch", "warp"]
 # The Python tests that must run at least when the emulated device is in the driver's place.
 TELLING = ["ordering", "graphs", "lifetime", "launches", "dlpack", "arrays", "test_end_to_end", "test_errors"]
-# The number of tests of a directory that were skipped on a GPU when they needed the emulated device's own trace
-# (version 0.1).
+# How many tests of a directory a GPU run skipped while they needed the emulated device's own trace (version 0.1).
 SKIPPED_BEFORE = {"ordering": 741, "conformance": 1122, "graphs": 34}
 DOCTEST_SUMMARY = re.compile(r"test cases:\s*(\d+)\s*\|")
 
@@ -93,8 +92,7 @@ def group_of(case: ElementTree.Element) -> str:
 
 
 def missing_as_cuda(build: Path) -> Iterator[str]:
-    """Tests that run otherwise, but not with the emulated device in the driver's place, and that are skipped without a
-    reason."""
+    """Tests that are skipped without a reason when the emulated device is in the driver's place."""
     cases = list(ElementTree.parse(build / "pytest-as-cuda.xml").iter("testcase"))
     ran = {(case.get("classname"), case.get("name")) for case in cases}
     groups = {group_of(case) for case in cases}

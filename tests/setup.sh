@@ -57,8 +57,7 @@ PY
     die "no Python >= 3.11 with venv and headers was found; name one: BASCULE_HOST_PYTHON=/path/to/python3"
 }
 
-# Makes .venv with exactly the packages in samples/requirements.txt or, for `tests`, tests/requirements.txt, which
-# contains it.
+# Makes .venv with exactly samples/requirements.txt or, for `tests`, tests/requirements.txt, which contains it.
 make_virtual_environment() {
     if ! "$venv_python" -c '' 2>/dev/null; then
         local host

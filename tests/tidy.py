@@ -77,8 +77,7 @@ def including(header: str, files: list[str]) -> list[str]:
 
 
 def source_of(header: str, compiled: list[str]) -> str | None:
-    """A compiled file through which to check `header`: its own, else the first that includes it, possibly through
-    others."""
+    """A compiled file through which to check `header`: its own, else the first that includes it, even indirectly."""
     own = Path(header).with_suffix(".cpp").as_posix()
     if own in compiled:
         return own

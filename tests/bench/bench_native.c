@@ -230,8 +230,7 @@ static PyObject* load_driver(PyObject* module, PyObject* arguments) {
     Py_RETURN_NONE;
 }
 
-/* time_driver_launches(count, pointer, pointer, pointer, float, stream, grid, block): the minimal driver calls of a
- * launch. */
+/* time_driver_launches(count, pointer, pointer, pointer, float, stream, grid, block): makes a launch's driver calls. */
 static PyObject* time_driver_launches(PyObject* module, PyObject* arguments) {
     Py_ssize_t count;
     unsigned long long pointers[3], stream;
@@ -262,8 +261,7 @@ static CUresult order(CUstream earlier, CUstream later, CUevent event) {
     return recorded ? recorded : stream_wait_event(later, event, 0);
 }
 
-/* time_calls(callable, arguments, count[, producer, consumer]): with streams, each call is ordered by hand, as a C
- * program orders a launch. */
+/* time_calls(callable, arguments, count[, producer, consumer]): orders each call by hand if streams are given. */
 static PyObject* time_calls(PyObject* module, PyObject* arguments) {
     PyObject *callable, *tuple;
     Py_ssize_t count;
@@ -374,8 +372,7 @@ static PyObject* time_sequence(PyObject* module, PyObject* arguments) {
     return Py_BuildValue("din", taken, result, result ? index : (Py_ssize_t)-1);
 }
 
-/* count_calls(callable, arguments, count, name): makes the calls under callgrind, which writes their cost to a dump
- * labelled NAME. */
+/* count_calls(callable, arguments, count, name): makes calls under callgrind, which writes a dump labelled NAME. */
 static PyObject* count_calls(PyObject* module, PyObject* arguments) {
 #ifdef RUNNING_ON_VALGRIND
     PyObject *callable, *tuple;

@@ -73,8 +73,7 @@ def numbas() -> MakeCall:
 
 
 def nanoseconds(make: MakeCall, threads: int, launches: int) -> float:
-    """Nanoseconds per launch when the launches are divided among threads: from the first one's start to the last one's
-    end."""
+    """Nanoseconds per launch if the launches are divided among threads: from the first start to the last end."""
     barrier = threading.Barrier(threads)
     streams = [bascule.stream() for _ in range(threads)]
     arrays = [[bascule.device_array(SIZE, "f4", stream=stream) for _ in range(3)] for stream in streams]

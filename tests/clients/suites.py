@@ -108,8 +108,7 @@ def cuda_core_on_bascule() -> Suite:
 
 
 ON_PTX = ("-p", "cuda_core_on_ptx")
-# Needs memory shared between processes by file descriptors, NVML, OpenGL, an extension to be built, or the build
-# itself.
+# Needs memory shared by file descriptors, NVML, OpenGL, an extension to be built, or the build itself.
 NOT_FOR_THE_DRIVER = (
     "memory_ipc",
     "system",

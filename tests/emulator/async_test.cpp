@@ -1,5 +1,4 @@
-// Asynchronous copies and barriers in shared memory, compared with models written from the PTX ISA; and the error
-// reports of wrong programs.
+// Asynchronous copies and barriers in shared memory, compared with models of the PTX ISA; and reports of errors.
 #include <algorithm>
 #include <chrono>
 #include <functional>

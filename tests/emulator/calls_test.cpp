@@ -1,5 +1,4 @@
-// Calls: recursion, mutual recursion, function pointers, virtual functions. Compiled by NVRTC, compared with the same
-// functions in C++.
+// Recursion, mutual recursion, function pointers, virtual functions, compiled by NVRTC and compared with C++.
 #include <cstring>
 #include <vector>
 

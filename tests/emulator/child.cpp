@@ -47,8 +47,7 @@ struct Plain {
     }
 };
 
-/// Ends while operations wait that no thread waits for; under policies that run work by themselves, also one that never
-/// ends.
+/// Ends while operations are pending; under policies that run work by themselves, also one that never ends.
 int exit_with_work() {
     Plain device;
     float* flag = device.pinned();

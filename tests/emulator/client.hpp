@@ -1,5 +1,4 @@
-// A client of the emulated device, like any program: it uses dlopen, cuGetProcAddress and handles. Nothing of the
-// emulator is linked here.
+// A client of the emulated device that uses only dlopen, cuGetProcAddress and handles, and links nothing of it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// Launches of clusters through the driver's functions: which are accepted, how many fit, and the errors of other
-// architectures.
+// Launches of clusters: which are accepted, how many fit, and the errors of other architectures.
 #include <string>
 
 #include <doctest/doctest.h>

@@ -59,8 +59,7 @@ TEST_CASE("an event that was never recorded holds nobody") {
     });
 }
 
-// cuEventElapsedTime: INVALID_HANDLE if either was never recorded or has timing disabled, NOT_READY if either is not
-// complete.
+// cuEventElapsedTime: INVALID_HANDLE if one was never recorded or has no timing, NOT_READY if one is not complete.
 TEST_CASE("elapsed time needs two timed events that have happened") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();

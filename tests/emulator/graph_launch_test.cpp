@@ -1,5 +1,4 @@
-// Graphs as specified by the driver API's documentation ("Graph Management"), under every policy. Each test names its
-// source.
+// Graphs as specified by the driver API's "Graph Management", under every policy. Each test names its source.
 #include <thread>
 
 #include "capturing.hpp"

@@ -1,5 +1,4 @@
-// Memory that host and device share: pinned, mapped, registered and managed; and device memory, which they do not
-// share.
+// Memory that host and device share (pinned, mapped, registered, managed), and device memory, which they do not.
 #include <array>
 #include <csignal>
 #include <cstring>
@@ -182,8 +181,7 @@ TEST_CASE("hints about managed memory are checked") {
     CHECK(prefetch(managed, 4096, 7, p) == CUDA_ERROR_INVALID_DEVICE);
 }
 
-// cuMemRangeGetAttribute: returns what cuMemAdvise and the prefetches have set, if "all pages in the given memory
-// range" have it.
+// cuMemRangeGetAttribute: what cuMemAdvise and prefetches have set, if "all pages in the given memory range" have it.
 TEST_CASE("what was said of managed memory is asked for page by page") {
     constexpr std::size_t page = 4096;
     World world("lazy");

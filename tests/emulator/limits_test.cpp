@@ -1,5 +1,4 @@
-// Limits of a PTX text: how deep it nests, how large its variables are, what it leaves undefined, which device it is
-// for.
+// Limits of a PTX text: nesting depth, sizes of variables, undefined names, target architectures.
 #include <functional>
 #include <string>
 

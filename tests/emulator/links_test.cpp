@@ -73,8 +73,7 @@ struct Linking {
         return std::string(log.data()).find(part) != std::string::npos;
     }
 
-    /// Completes the link, and launches one thread of a kernel with the address of a word initialized to `start`;
-    /// returns the word afterwards.
+    /// Completes the link, launches one thread with the address of a word initialized to `start`, and returns the word.
     unsigned int word_after(const char* kernel, unsigned int start) {
         REQUIRE(complete() == CUDA_SUCCESS);
         CUmodule module = nullptr;

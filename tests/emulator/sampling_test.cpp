@@ -624,8 +624,8 @@ TEST_CASE("views of what is not there are refused") {
 
 namespace {
 
-/// The position of a face texel's centre on the cube from -1 to 1: the inverse of the guide's table. A face extends
-/// beyond its edges.
+/// The position of a texel's centre on the cube from -1 to 1, the guide's table inverted. A face extends beyond its
+/// edges.
 std::array<double, 3> middle_of(std::size_t face, long i, long j, std::size_t width) {
     const double s = (2 * static_cast<double>(i) + 1) / static_cast<double>(width) - 1;
     const double t = (2 * static_cast<double>(j) + 1) / static_cast<double>(width) - 1;

@@ -229,8 +229,7 @@ TEST_CASE("after a fault callbacks are told of it, and host functions are not ca
     }
 }
 
-// cuCtxGetStreamPriorityRange, cuStreamCreateWithPriority: "lower numbers represent greater priorities"; a value
-// outside the range is clamped.
+// cuStreamCreateWithPriority: "lower numbers represent greater priorities"; values outside the range are clamped.
 TEST_CASE("priorities are clamped to the range, and told") {
     World world("lazy");
     int least = -1;

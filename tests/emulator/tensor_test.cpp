@@ -1,5 +1,4 @@
-// Invalid matrix instructions, and lanes that arrive one after the other. vectors_tensor.cpp compares the results of
-// valid ones.
+// Invalid matrix instructions, and lanes that arrive one after the other. vectors_tensor.cpp has the valid ones.
 #include <cstdint>
 #include <numeric>
 #include <string>

@@ -1,5 +1,4 @@
-// Copies and fills through the driver's C ABI, in one and two dimensions, compared with plain C++, under every policy;
-// and when they are complete.
+// Copies and fills in one and two dimensions, compared with plain C++ under every policy, and their completion.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -267,8 +266,7 @@ TEST_CASE("fills of host memory are done when they return") {
     });
 }
 
-// cuMemcpyPeerAsync copies between contexts' memory in a stream's order; cuMemcpyPeer is serialized with the work of
-// both contexts.
+// cuMemcpyPeerAsync copies between contexts in a stream's order; cuMemcpyPeer is serialized with both contexts' work.
 TEST_CASE("peer copies move memory between devices, in their stream's order") {
     under_each_policy(
         [](World& world) {

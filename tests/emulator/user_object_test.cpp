@@ -1,5 +1,4 @@
-// User objects, as specified by the driver API's documentation ("Graph Management") and the programming guide ("CUDA
-// User Objects").
+// User objects as specified by the driver API's documentation and the programming guide ("CUDA User Objects").
 #include <atomic>
 #include <climits>
 

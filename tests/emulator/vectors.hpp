@@ -1,5 +1,4 @@
-// Shared by the vectors: counts of comparisons for each row, type and modifier of the operation table, special values,
-// and the pieces of kernels.
+// Shared by the vectors: counts of comparisons by row, type and modifier, special values, and pieces of kernels.
 #pragma once
 
 #include <cstdint>
@@ -76,8 +75,7 @@ std::optional<Opcode> known(const std::string& spelling);
 /// True if a loaded instruction has no handler in the machine, so that running it would jump to an invalid address.
 bool lacks_a_handler(const testing::Device& device);
 
-/// True if an instruction of one thread loads and has a handler; also true for other instructions, which the table
-/// checks alone.
+/// True if an instruction of one thread loads and has a handler, and for all others, which only the table checks.
 bool loads(const std::string& spelling, const Opcode& opcode);
 /// Opcodes that load although PTX does not have them.
 std::vector<std::string> accepted_though_illegal();

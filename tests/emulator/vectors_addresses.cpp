@@ -1,5 +1,4 @@
-// Tests of the state space of addresses, conversions of addresses to generic ones and back, and prefetch, which changes
-// nothing.
+// isspacep, conversions of addresses to generic ones and back, and prefetch, which changes nothing.
 #include "vectors_atomics.hpp"
 
 namespace vectors {

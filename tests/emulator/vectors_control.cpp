@@ -11,8 +11,7 @@ namespace {
 constexpr unsigned threads = 96;
 constexpr std::uint32_t poison = 0xa5a5'5a5a;
 
-// The body of a kernel that computes %r, stored at its end, from %a, a random number of the thread; and the expected
-// result of each thread.
+// The body of a kernel that computes and stores %r from %a, a random number of the thread; and the expected results.
 struct Program {
     std::string declarations, body, functions;
     std::function<std::uint32_t(const std::vector<std::uint32_t>& in, unsigned thread)> expected;

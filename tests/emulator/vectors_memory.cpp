@@ -1,5 +1,4 @@
-// ld, ldu and st in every space, width, vector length and order; prefetch; conversion of addresses of each space to
-// generic ones.
+// ld, ldu and st in every space, width, vector length and order; prefetch; addresses of each space as generic ones.
 #include <array>
 #include <cstring>
 #include <stdexcept>

@@ -296,8 +296,7 @@ void small_mma_vectors(Tally& tally, const std::string& spelling, const Opcode& 
 
 // --- ldmatrix, stmatrix, movmatrix -------------------------------------------------------------------------
 
-// Row r of matrix j is 16 bytes somewhere in shared memory, whose address lane 8 j + r has. The other lanes have no
-// address.
+// Row r of matrix j is 16 bytes in shared memory, whose address lane 8 j + r has. Other lanes have no address.
 void row_vectors(Tally& tally, const std::string& spelling, const Opcode& opcode, Random& random) {
     const bool loads = opcode.row->name == "ldmatrix", turns = opcode.flags.has(Flag::trans);
     const unsigned count = opcode.flags.has(Flag::x4) ? 4 : opcode.flags.has(Flag::x2) ? 2 : 1;

@@ -16,8 +16,7 @@ found=$root/build/fuzz/corpus
 mkdir -p "$found"
 cd "$found" || exit 1
 
-# The kernels of the emulated device's tests, and each of their entries and functions separately, because small programs
-# are mutated best.
+# The kernels of the emulated device's tests, and each entry and function separately: small programs are mutated best.
 ptx_seeds() {
     mkdir -p seeds.ptx
     cp -n "$root"/tests/emulator/ptx/*.ptx seeds.ptx

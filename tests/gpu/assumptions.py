@@ -284,8 +284,7 @@ KERNEL_TO_LOAD = 'extern "C" __global__ void fresh() {}'
 
 @question
 def what_waits_for_a_busy_stream(d: RawDriver) -> None:
-    """In us: the time of a call while a kernel of some 20 ms runs on another stream, and whether the kernel still ran
-    after it."""
+    """In us: the time of a call during a 20 ms kernel on another stream, and if the kernel still ran afterwards."""
     busy, own, pool = d.stream(), d.stream(), d.pool()
     pageable = ctypes.create_string_buffer(4 * MIB)
     pinned = d.made("cuMemHostAlloc", c_size_t(4 * MIB), 0)
@@ -415,8 +414,7 @@ def when_a_queue_is_full(d: RawDriver) -> None:
 
 @question
 def growth_of_pools(d: RawDriver) -> None:
-    """In MiB: memory reserved after 10, 50 and 150 results of 2 MiB and 64 MiB, each used and freed at once; in us: the
-    time of each."""
+    """In MiB: reserved memory after 10, 50 and 150 results of 2 and 64 MiB, each freed at once; in us: their time."""
 
     def run(loop: Callable[[c_void_p], None], attributes: dict[int, int]) -> dict[str, Any]:
         pool = d.pool()

@@ -206,8 +206,7 @@ def facts() -> dict[str, Any]:
 
 
 def for_cpp_tests() -> dict[str, str]:
-    """Environment variables for C++ programs, which would look for NVRTC and headers only where the loader and toolkits
-    do."""
+    """Environment variables by which C++ programs find the same NVRTC and headers as this Python."""
     found = (asked()[1:] or [{"path": "", "include_paths": []}])[0]
     libraries = [str(Path(found["path"]).parent), str(package()), os.environ.get("LD_LIBRARY_PATH", "")]
     return {
@@ -313,8 +312,7 @@ def write(logs: Path, results: Path) -> Path:
 
 
 def bring_home(logs: Path, results: Path, home: Path) -> None:
-    """Copies the most important files, and packs everything; replaces atomically, because the run may be ended
-    meanwhile."""
+    """Copies the most important files, and packs everything; replaces atomically, in case the run is ended."""
     target = home / results.name
     target.mkdir(parents=True, exist_ok=True)
     for name in LOOKED_AT_FIRST:

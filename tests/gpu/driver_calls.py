@@ -161,8 +161,7 @@ class RawDriver:
         return found
 
     def nanoseconds(self, calls: tuple[tuple[Any, ...], ...], count: int = 256, rounds: int = 15) -> float:
-        """The cost of the sequence: the median over rounds of `count` repetitions. The wait after each round is not
-        counted."""
+        """The cost of the sequence: the median over rounds of `count` repetitions, without the waits after rounds."""
         prepared = self.prepared(calls)
         taken = []
         for _ in range(rounds + 1):  # the first warms up

@@ -40,8 +40,7 @@ FORMATS = {"f16": (16, 10), "bf16": (16, 7), "f32": (32, 23), "f64": (64, 52)}  
 
 @dataclass(frozen=True)
 class Row:
-    """`text` is an opcode's pattern; a text with a space is a full instruction with operands $0, $1, ... (the results
-    first)."""
+    """`text` is an opcode's pattern, or if it has a space, an instruction with operands $0, $1, ... (results first)."""
 
     text: str
     result: str

@@ -32,8 +32,7 @@ LEFT_OUT = {"packaging", "docs", "test_tree", "test_readme"}
 FIRST = ["ordering", "lifetime", "graphs", "launches", "dlpack", "producers", "conformance", "kernels"]
 WITH_NVRTC = ["nvrtc", "compiler", "reflection", "specialization", "struct_probe", "variable", "prelude", "diagnostics"]
 STEPS = ["first", "gpu", "race", "cpp", "python", "soak", "bench"]
-# The command `--first` runs these in this order: measurements first, alone; then pieces that may hang or destroy a
-# context.
+# The command `--first` runs these in this order: measurements alone, then pieces that may hang or destroy a context.
 FIRST_COMMAND = [
     *("first", "assumptions", "thread_exit", "bench-gpu"),
     *("captures", "memcheck", "racecheck", "library_captures", "endless", "gpu"),
@@ -221,8 +220,7 @@ def is_first(piece: Piece) -> bool:
 
 
 def of_second_command(pieces: list[Piece]) -> list[Piece]:
-    """SECOND_COMMAND, the pieces that the first command omits, and those that it began in these logs and did not
-    finish."""
+    """SECOND_COMMAND, the pieces that the first command omits, and those of it that these logs do not finish."""
     begun = {path.name.partition(".")[0] for path in LOGS.glob("*.log")}
     left = [piece for piece in pieces if not is_first(piece) or (piece.name in begun and not piece.status.exists())]
     return sorted(left, key=lambda piece: [*SECOND_COMMAND, piece.name].index(piece.name))

@@ -139,8 +139,7 @@ WAYS: dict[str, Callable[[int], None]] = {
 
 
 def outcome_of(name: str, rounds: int) -> str:
-    """Returns how its process ended. A process that hangs writes the native stacks of its threads twice before it is
-    ended."""
+    """Returns how its process ended. A process that hangs first writes the native stacks of its threads twice."""
     command = [sys.executable, str(Path(__file__).resolve()), "--way", name, "--rounds", str(rounds)]
     start = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:

@@ -1,4 +1,4 @@
-# Installs the build into an empty prefix, moves it, and builds and runs an empty project against it. Stops at the first
+# Installs the build into an empty prefix, moves it, and builds and runs a project against it. Stops at the first
 # failure.
 cmake_minimum_required(VERSION 3.25)
 

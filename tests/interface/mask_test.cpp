@@ -1,5 +1,4 @@
-// Masks: which ones fit an array, and the bytes that a masked_view gets; and the parameter name that a bounds-checking
-// view gets.
+// Masks: which ones fit an array, the bytes of a masked_view, and the parameter name of a bounds-checking view.
 #include <array>
 #include <bit>
 #include <vector>

@@ -51,8 +51,7 @@ const Mistake mistakes[] = {
     {"__global__ void f(float32* x) {}", "in C++ it is float.", "__global__ void f(float* x) {}"},
     {"__global__ void f(int64 n) {}", "long long", "__global__ void f(long long n) {}"},
     {"__global__ void f(uint n) {}", "in C++ it is unsigned.", "__global__ void f(unsigned n) {}"},
-    // std and cuda::std: headers that include little come before those that include much, because the fixes are one
-    // text.
+    // std and cuda::std: headers that include little come first, because the fixes are compiled as one text.
     {"__global__ void f(int* x) { x[0] = std::min(1, 2); }", "write min(...)",
      "__global__ void f(int* x) { x[0] = min(1, 2); }"},
     {"__global__ void f(float* x) { x[0] = std::sqrt(x[0]); }", "write sqrt(...)",

@@ -474,8 +474,7 @@ TEST_CASE("a manifest survives its bytes, and damaged bytes are refused or are a
     }
 }
 
-/// The files that NVRTC itself reports as read. In a child, because NVRTC ends the process when it cannot write its
-/// report.
+/// The files that NVRTC reports as read. In a child, because NVRTC ends the process if it cannot write its report.
 std::set<std::string> files_read_by_nvrtc(const Program& program, const std::string& report) {
     const pid_t child = fork();
     if (child == 0) {

@@ -1,5 +1,4 @@
-// Structs as the compiler lays them out, compared with dtypes; the expected offsets are those of this test's C++
-// compiler.
+// Structs as NVRTC lays them out, compared with dtypes; this test's C++ compiler gives the expected offsets.
 #include <algorithm>
 #include <cstddef>
 

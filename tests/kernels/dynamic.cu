@@ -1,7 +1,6 @@
 // Dynamic programming: tables whose cells depend on earlier ones.
 
-// Edit distances of many pairs of words, one block per pair; consecutive anti-diagonals, three of them in shared
-// memory.
+// Edit distances of many pairs of words, one block per pair, by anti-diagonals, three of them in shared memory.
 __global__ void edit_distance(const char* a, const char* b, const int* lengths_a, const int* lengths_b,
                               int* out, int longest) {
     extern __shared__ int diagonals[];

@@ -87,8 +87,7 @@ __global__ void relax_edges(const int* from, const int* to, const int* weights, 
     }
 }
 
-// Neighbours are in ascending order, each edge occurs once, from its lesser end: common neighbours of both ends close
-// triangles.
+// Neighbours ascend, each edge occurs once, from its lesser end: common neighbours of both ends close triangles.
 __global__ void count_triangles(const int* starts, const int* neighbours, int vertices,
                                 unsigned long long* count) {
     unsigned found = 0;

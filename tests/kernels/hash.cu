@@ -1,5 +1,4 @@
-// A hash table with open addressing: a power of two of slots, `none` if there was never a key, `erased` if it was
-// removed.
+// A hash table with open addressing: a power of two of slots, `none` if never used, `erased` if the key was removed.
 
 constexpr unsigned none = 0xffff'ffffu, erased = 0xffff'fffeu;
 

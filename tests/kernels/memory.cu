@@ -1,5 +1,4 @@
-// State spaces of data: generic pointers into every space, structs by value, globals that outlive a launch, hinted
-// loads.
+// State spaces: generic pointers, structs by value, globals that outlive a launch, hinted loads.
 
 __device__ __noinline__ long long weighted(const int* p, int n) {
     long long sum = 0;

@@ -1,5 +1,4 @@
-// Products with an A of which half of the elements are stored: two of each four in a row, with metadata for their
-// places.
+// Products with a sparse A: two of each four elements in a row are stored, with metadata for their places.
 #include <cuda_fp16.h>
 
 #if __CUDA_ARCH__ >= 800

@@ -115,8 +115,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, o
 
 @pytest.fixture(autouse=True, scope="module")
 def small_heap() -> None:
-    """Freezes the objects that exist before a module's tests, including all collected tests, so that gc.collect() skips
-    them."""
+    """Freezes the objects that exist before a module's tests, such as the collected tests: gc.collect() skips them."""
     gc.collect()
     gc.freeze()
 

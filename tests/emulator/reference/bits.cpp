@@ -92,8 +92,7 @@ void fns(const Call& call, Answers& out) {
     out.add(Type::b32, found);
 }
 
-// Selects for each byte of the result one of the eight bytes b:a, the upper one first, for each value of c's low two
-// bits.
+// Selects for each result byte one of the eight bytes b:a, the upper one first, for each value of c's low two bits.
 struct PermuteMode {
     Flag flag;
     std::string_view bytes[4];

@@ -42,8 +42,8 @@ void unary(const Call& call, Answers& out) {
                                 [&](mpfr_ptr r, auto rounding) { return Compute(r, a, rounding); }));
     });
 }
-// Approximations are correctly rounded on this device, except for the first rounding to double. ex2 of halves is
-// rounded to zero, as on GPUs.
+// Approximations are correctly rounded, except for the first rounding to double; ex2 of halves rounds to zero, as on
+// GPUs.
 template <Unary Compute>
 void approximate(const Call& call, Answers& out) {
     unary<Compute>(call, out);

@@ -154,8 +154,7 @@ constexpr Syntax scalar[] = {
     {"cvt.pack.sat(.u8|.s8).s32.b32"},
 };
 
-// The modifiers of loads and stores are exclusive groups: a cache operator, eviction and prefetch hints, or a memory
-// order.
+// The modifiers of loads and stores are exclusive: a cache operator, eviction and prefetch hints, or a memory order.
 constexpr Syntax memory[] = {
     {"ld{.weak}{$space|.const|.param}{.ca|.cg|.cs|.lu|.cv}{.v2}($memory)"},
     {"ld{.weak}{$space|.const|.param}{.ca|.cg|.cs|.lu|.cv}.v4($upto32)"},

@@ -28,8 +28,7 @@ class Interpreter {
     explicit Interpreter(std::string_view text);
     ~Interpreter();
 
-    /// Runs one thread to its end. Throws: std::runtime_error for an invalid address, an endless loop, or a result that
-    /// PTX leaves open.
+    /// Runs one thread. Throws: std::runtime_error for an invalid address, an endless loop, or an undefined result.
     void run(const Launch& launch, std::uint32_t block, std::uint32_t thread) const;
 
   private:

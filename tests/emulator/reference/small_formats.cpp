@@ -1,5 +1,4 @@
-// cvt into and from formats of eight bits and tf32, and cvt.pack. An eight-bit format has 256 values: the result is
-// searched among them.
+// cvt into and from eight-bit formats and tf32, and cvt.pack. The result is searched among a format's 256 values.
 #include <cmath>
 
 #include "reference/evaluate.hpp"

@@ -1,5 +1,4 @@
-"""What arrays export: every version of the interface, the stream's lifetime, the opt-outs, and which attributes are
-read."""
+"""What arrays export: every version of the interface, the stream's lifetime, opt-outs, and the attributes read."""
 
 from __future__ import annotations
 

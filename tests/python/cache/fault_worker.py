@@ -86,8 +86,7 @@ def _body(ptx: str) -> str:
 
 
 def check_recovery(value: int, allowed: int, spent: int, what: str) -> None:
-    """Checks the cache after a fault: the next lookup is right, the one after it is a hit, and there was at most one
-    more compile."""
+    """Checks the cache after a fault: the next lookup is right, the one after is a hit, at most one compile more."""
     spent += compiled(value, f"{what}, then without it")
     if spent > allowed + 1:
         wrong.append(f"{what}: compiled {spent} times, {allowed} without the fault")

@@ -1,5 +1,4 @@
-"""Tests of clusters and programmatic launches on an emulated device of compute capability 9.0, and of differences
-between architectures."""
+"""Clusters and programmatic launches on an emulated device of compute capability 9.0, and other architectures."""
 
 from __future__ import annotations
 

@@ -223,8 +223,7 @@ inline bool is_mutant(std::string_view check) {
 
 
 def mutated(file: str, source: str) -> str:
-    """Returns the source with each check disabled when BASCULE_MUTANT names it. Raises ValueError if a check is not
-    found."""
+    """Returns the source with each check disabled when BASCULE_MUTANT names it; ValueError if a check is missing."""
     inserted: dict[tuple[int, int], list[Mutant]] = {}
     for mutant in (mutant for mutant in MUTANTS if mutant.file == file):
         pattern = re.escape(mutant.text).replace(r"\ ", r"\s+").replace("«", "(").replace("»", ")")

@@ -82,8 +82,7 @@ def passes_cpp_tests(check: str) -> bool:
 
 
 def judge(check: str) -> str:
-    """Returns what is wrong with the check or its row, or an empty string if the row fails exactly when the check is
-    removed."""
+    """Returns what is wrong with the check or its row; empty if the row fails exactly when the check is removed."""
     os.environ.pop("BASCULE_MUTANT", None)
     outcomes.cache_clear()
     if fails_its_row(check):

@@ -8,8 +8,7 @@ from child_process import printed_by
 
 COUNTER = Path(__file__).resolve().parents[3] / "build" / "dev" / "tests" / "bench" / "count_allocations.so"
 
-# A thousand more parses must make no additional allocation. A structure's layout allocates, which shows that the
-# counter works.
+# A thousand more parses must allocate nothing more. A structure's layout allocates, so the counter works.
 PROGRAM = """
 import ctypes
 from bascule._bascule import _parse

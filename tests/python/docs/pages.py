@@ -103,8 +103,7 @@ def environment(directory: Path) -> dict[str, str]:
 
 
 def run_python(blocks: list[Block], directory: Path) -> list[str]:
-    """Returns the output of each block. They run one after another in one process with `directory` as its working
-    directory."""
+    """Returns the output of each block, run one after another in one process with `directory` as working directory."""
     program = SEPARATOR.join(block.text for block in blocks)
     done = subprocess.run(
         [sys.executable, RUNNER], input=program, text=True, capture_output=True, timeout=300, cwd=directory,

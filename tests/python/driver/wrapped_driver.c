@@ -52,8 +52,7 @@ static void** values_of_load;
 static CUjit_option first_option;
 static void* first_value;
 
-/* Returns whether the options of the last load still have their addresses and values: a driver that compiles lazily
- * reads them again. */
+/* Returns whether the last load's options have kept their places and values: lazy drivers read them again. */
 int wrapped_options_live(void) {
     return options_of_load[0] == first_option && values_of_load[0] == first_value;
 }

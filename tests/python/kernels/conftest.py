@@ -15,8 +15,7 @@ import pytest
 import bascule
 from bascule import _bascule
 
-# Selects another NVRTC than the newest (tests/nvrtc_versions.py). Here, because processes that tests start import this
-# too.
+# Selects another NVRTC (tests/nvrtc_versions.py). Here, because processes that tests start import this too.
 if "BASCULE_TEST_NVRTC" in os.environ:
     bascule.config.nvrtc_library = os.environ["BASCULE_TEST_NVRTC"]
     bascule.config.include_paths = os.environ["BASCULE_TEST_INCLUDE"].split(os.pathsep)
@@ -61,8 +60,7 @@ class Guarded:
 
     @property
     def pointer(self) -> Any:
-        """The address, for parameters whose elements are structs, which Bascule accepts only as addresses. Keep the
-        array alive."""
+        """The address, for parameters with struct elements, which Bascule accepts only so. Keep the array alive."""
         return bascule.raw_pointer(self.__cuda_array_interface__["data"][0])
 
     def read(self) -> Array:

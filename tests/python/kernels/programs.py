@@ -275,8 +275,7 @@ class Writer:
 
 
 def write_programs(seeds: range) -> tuple[str, str]:
-    """Returns the same programs for the device, as kernels p0, p1, ..., and for the host, as functions of the same
-    names."""
+    """Returns the same programs for the device (kernels p0, p1, ...) and for the host (functions of the same names)."""
     device = host = PREAMBLE
     for seed in seeds:
         text = Writer(seed, f"f{seed}").write()

@@ -109,8 +109,8 @@ def interrupt(program: str, number: int = signal.SIGINT, **environment: str) -> 
 
 
 def ended(program: str, attempts: int = 4, **environment: str) -> tuple[int, str, str]:
-    """Runs the program. On CI machines, one of about a hundred such programs did not end, for an unknown reason: if this
-    happens, its threads' stacks are printed, and the next attempt decides."""
+    """Runs the program. On CI machines, one of about a hundred such programs did not end, for an unknown reason: then
+    its threads' stacks are printed, and the next attempt decides."""
     process = interrupt(program, **environment)
     try:
         output, errors = process.communicate(timeout=15)

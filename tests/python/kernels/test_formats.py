@@ -33,8 +33,7 @@ E4M3, E5M2 = values_of(3, 7, False), values_of(2, 15, True)
 
 
 def nearest(x, values):
-    """Codes of the nearest finite values; of two equally near ones, the even code. NaN is the last code without the
-    sign."""
+    """Codes of the nearest finite values; ties go to the even code. NaN is the last code without the sign."""
     codes = np.flatnonzero(np.isfinite(values[:128]))
     finite = values[codes]
     middles = (finite[1:] + finite[:-1]) / 2

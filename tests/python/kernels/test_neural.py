@@ -17,8 +17,7 @@ def test_softmax_in_one_pass_sums_to_one(kernel, rng, shape, block):
     kernel("neural.softmax_online")[rows, block](given(logits), out, columns)
     shares = np.exp(logits.astype("f8") - logits.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)
-    # expf is accurate to 2 units, and a term is rescaled at most once for each step and join: some 60 roundings at most
-    # here.
+    # expf is accurate to 2 units, and a term is rescaled at most once per step and join: at most some 60 roundings.
     np.testing.assert_allclose(out.read(), shares, rtol=60 * 2.0**-24, atol=1e-38)
     np.testing.assert_allclose(out.read().sum(axis=1, dtype="f8"), 1, rtol=1e-5)
 

@@ -29,8 +29,7 @@ def array_on(bound: object, **changes: object) -> ForeignArray:
 
 
 def rule_2(c: Stream, *producers: Stream, kind: str = "launch") -> Iterator[tuple[str, Stream]]:
-    """The operations that rule 2 requires for one operation on c whose arrays name the producers; without producers,
-    only itself."""
+    """The operations that rule 2 requires for one operation on c whose arrays name the producers, if any."""
     for p in producers:
         yield from (("record", p), ("wait", c))
     yield kind, c

@@ -338,8 +338,7 @@ def memory_of_a_pool_reused_on_one_stream(scene):
 
 
 def use_of_a_pool(scene: Scene, *, allocated: bool, freed: bool) -> None:
-    """c uses memory of p's pool; `allocated` and `freed` say whether the use is ordered after allocation and before the
-    free."""
+    """c uses memory of p's pool, ordered after it was `allocated` and before it is `freed`, if these are true."""
     p, c = scene.streams(2)
     x = PoolArray(N, p)
     if allocated:

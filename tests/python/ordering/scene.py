@@ -1,5 +1,4 @@
-"""The parts of the ordering tests' programs: streams, arrays of other libraries, and which bytes each operation
-touches."""
+"""Parts of the ordering tests' programs: streams, arrays of other libraries, and the bytes that operations touch."""
 
 from __future__ import annotations
 

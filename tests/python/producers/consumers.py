@@ -33,8 +33,7 @@ class Consumer:
         return [(read["by"], read["key"]) for read in self.reads]
 
     def insisted_on(self, interface: Any) -> list[str]:
-        """The fields of `interface` that do not have exactly the type that this consumer requires; subclasses do not
-        count."""
+        """The fields of `interface` without exactly the type that this consumer requires; subclasses do not count."""
         found = []
         if self.mapping and type(interface).__name__ != self.mapping:
             found.append(f"the interface is a {type(interface).__name__}")

@@ -1,5 +1,4 @@
-"""Passes an array through real kernels that read and write it, and compares with NumPy; for committed dicts and live
-objects."""
+"""Passes an array (from a committed dict, or live) through kernels that read and write it; compares with NumPy."""
 
 from __future__ import annotations
 

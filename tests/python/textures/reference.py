@@ -117,8 +117,7 @@ def sample(
     read: str = "element",
     border: tuple[float, ...] = (0, 0, 0, 0),
 ) -> np.ndarray:
-    """Samples at the coordinates `at`: x, y and z, as many as there are dimensions. The result has the shape (n,
-    channels)."""
+    """Samples at `at`: coordinates x, y and z, one for each dimension. The result has the shape (n, channels)."""
     modes = (address,) * 3 if isinstance(address, str) else address
     extents = texels.shape[-2::-1]
     promoted = texels.dtype.kind != "f" and read == "normalized"
