@@ -160,7 +160,7 @@ Program exits(const std::string& spelling) {
             [](const auto& in, unsigned t) { return in[t] & 1 ? poison : in[t]; }};
 }
 
-// No thread traps if `limit` is beyond all numbers; otherwise thread 77 does.
+// Thread 77 traps if `reached`, else no thread does.
 Program traps(const std::string& spelling, bool reached) {
     Program made{"",
                  "mov.u32 %r, %a;\nsetp.eq.u32 %p, %t, " + std::string(reached ? "77" : "1000") + ";\n@%p " +

@@ -140,7 +140,7 @@ def traced() -> Iterator[list[bascule.emulated.Operation]]:
 
 @pytest.fixture(autouse=hasattr(bascule._bascule, "_calls_with_gil"))
 def no_call_with_the_gil() -> Iterator[None]:
-    """Fails if a driver function is called by a thread that holds the GIL; see bindings/support/gil_check.hpp."""
+    """Fails if a driver function is called with the GIL; see python/bindings/support/gil_check.cpp."""
     yield
     assert bascule._bascule._calls_with_gil() == {}
 

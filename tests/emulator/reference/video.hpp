@@ -13,7 +13,7 @@ struct Selectors {
     bool negate_a = false, negate_b = false, negate_c = false;
 };
 
-/// `third` is c, whether or not the instruction has it.
+/// `c` is ignored if the instruction does not have it.
 Bits video(const Opcode& opcode, const Selectors& selectors, Bits a, Bits b, Bits c);
 
 }  // namespace reference
