@@ -74,7 +74,7 @@ def main():
 
         got = prices.copy_to_host()
         worst = np.abs(got - expected).max()
-        # The sum is CUB's: what it adds up are the prices that the device computed.
+        # CUB's sum is compared with the sum of the prices that the device computed.
         apart = abs(float(total[0]) / (count * got.astype(np.float64)).sum() - 1)
         right = worst <= limit and apart <= 1e-9  # False for NaN
         print(

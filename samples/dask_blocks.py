@@ -1,9 +1,9 @@
-"""One kernel for all blocks of an array that fits into no worker's memory, compiled once for all of Dask's workers.
+"""One kernel for all blocks of an array larger than any worker's memory, compiled once for all of Dask's workers.
 
     python samples/dask_blocks.py         needs Dask: pip install "dask[array]" distributed
 
 A kernel is pickled as its text. This process compiles it, and the workers find it in the cache on disk.
-The picture, random pixels, is made, used and forgotten in blocks. Each block is compared with NumPy.
+The picture, random pixels, is made, used and discarded in blocks. Each block is compared with NumPy.
 """
 
 import sys
@@ -32,7 +32,7 @@ BLOCK, WORKERS = 1000, 2
 
 
 def luminance(block, kernel):
-    """In a worker: a block of pixels, shape (rows, columns, 3), to its luminance, shape (rows, columns)."""
+    """Runs in a worker: returns the luminance, shape (rows, columns), of a block of shape (rows, columns, 3)."""
     out = bascule.device_array(block.shape[:2], np.float32)
     kernel.forall(out.size)(bascule.to_device(block), out, out.size)
     return out.copy_to_host()
@@ -44,14 +44,14 @@ def by_numpy(block):
 
 
 def compiles():
-    """How often NVRTC ran in this process."""
+    """Returns how often NVRTC ran in this process."""
     return bascule.cache.stats().nvrtc_calls
 
 
 def main():
     device = bascule.current_device()
     print(f"device: {device!r}")
-    # A process that uses a GPU takes some hundred megabytes for that alone.
+    # A process that uses a GPU takes some hundred megabytes for its context alone.
     side, limit = (12000, 400_000_000) if device.emulated else (20000, 1_000_000_000)
     rng = dask.array.random.default_rng(1)
     picture = rng.integers(0, 256, (side, side, 3), dtype=np.uint8, chunks=(BLOCK, BLOCK, 3))

@@ -22,7 +22,7 @@ import bascule
 # --- The programs -----------------------------------------------------------------------------------------------------
 
 
-# The decorator makes the kernel callable: the function below it, the launch rule, tells how much work there is, and
+# The decorator makes the kernel callable: the decorated function, the launch rule, returns how much work there is, and
 # Bascule chooses the grid and the block. Luma of Rec. 709, 0 to 1.
 @bascule.kernel(r"""
 __global__ void luminance(const unsigned char* rgb, float* out, int pixels) {
@@ -120,7 +120,7 @@ def gaussian():
 
 
 class Report:
-    """Launches kernels and remembers what each cost."""
+    """Launches kernels and records the time of each."""
 
     def __init__(self):
         self.rows = []
@@ -147,8 +147,8 @@ def find_edges(photograph):
     report = Report()
 
     # Arrays remember the stream on which they were made. `back` works on arrays of `front` and the other way round:
-    # each launch waits for what its arguments wait for, and nobody overwrites what is still being read. No event is
-    # needed for that; those in Report are for the time only.
+    # each launch waits for the work on its arguments, and nothing is overwritten while it is read. No events are needed
+    # for that; those in Report only measure the time.
     front, back = bascule.stream(), bascule.stream()
     rgb = bascule.to_device(photograph, stream=front)
     weights = bascule.to_device(gaussian(), stream=front)
@@ -161,7 +161,7 @@ def find_edges(photograph):
     report.launch(luminance, luminance.forall(pixels, stream=front), front, rgb, grey, pixels)
 
     report.launch(blur.blur_rows, blur.blur_rows[grid, BLOCK, front], front, grey, half, weights)
-    # The same text again costs nothing: it comes from memory, wherever in the program it is compiled.
+    # Compiling the same text again costs nothing: it comes from memory, wherever in the program it is compiled.
     again = bascule.compile(blur.source)
     report.launch(again.blur_columns, again.blur_columns[grid, BLOCK, front], front, half, blurred, weights)
 
@@ -197,7 +197,7 @@ def check(results, png, photograph):
     *expected, expected_picture = reference(photograph)
     comparisons = []
     for name, got, want in zip(("luminance", "blur", "magnitude"), results, expected, strict=False):
-        extent = max(np.ptp(want), 4 / 255)  # a nearly plain picture has no more than float32's rounding
+        extent = max(np.ptp(want), 4 / 255)  # a nearly uniform picture has only float32's rounding
         comparisons.append((name, np.abs(got - want).max() / extent, 2e-5, "of the range"))
     magnitude, direction = expected[2:]
     strong = magnitude > 0.01 * magnitude.max()

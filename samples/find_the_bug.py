@@ -1,4 +1,4 @@
-"""Three wrong programs, and what the emulated device says of them.
+"""Three wrong programs, and the emulated device's messages about them.
 
     python samples/find_the_bug.py
 
@@ -11,7 +11,7 @@ import inspect
 import os
 import sys
 
-os.environ["BASCULE_DEVICE"] = "emulated"  # with a GPU too: the checks are the emulated device's
+os.environ["BASCULE_DEVICE"] = "emulated"  # even if there is a GPU: only the emulated device has these checks
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def past_the_end():
 
 
 def a_missing_wait():
-    """Bascule orders the streams of arrays by itself; this program takes that over, and forgets an event."""
+    """Bascule orders the streams of arrays automatically; this program orders them itself, and omits an event."""
     module = bascule.compile(KERNELS)
     first, second = bascule.stream(), bascule.stream()
     x = bascule.as_cuda_array(bascule.to_device(np.ones(1000, np.float32)), sync=False)
@@ -51,13 +51,13 @@ def a_missing_wait():
 
 
 def a_wrong_dtype():
-    """NumPy's numbers are float64 unless they are told otherwise; the kernel declares `float*`."""
+    """NumPy's numbers are float64 by default; the kernel declares `float*`."""
     module = bascule.compile(KERNELS)
     module.scale[8, 128](bascule.to_device(np.ones(1000)), 2, 1000)
 
 
 def main():
-    # What each message must contain, for this sample to be right.
+    # The texts that each message must contain.
     bugs = {
         past_the_end: (
             bascule.CudaError,

@@ -3,7 +3,8 @@
     python samples/histogram_equalization.py [PHOTOGRAPH] [--out DIRECTORY]
 
 Three kernels: each block counts the levels of its pixels in shared memory, one block sums the counts up to a table of
-new levels, and every pixel is replaced. Each step is compared with NumPy, exactly. Writes before and after as a PNG.
+new levels, and every pixel is replaced. Each step is compared with NumPy, exactly. Writes the pictures before and after
+as a PNG.
 """
 
 import argparse
@@ -70,7 +71,7 @@ def equalize(photograph):
 
 
 def reference(photograph):
-    """The same by NumPy."""
+    """The same with NumPy."""
     counts = np.bincount(photograph.ravel(), minlength=LEVELS)
     sums = counts.cumsum()
     darkest = counts[counts > 0][0]

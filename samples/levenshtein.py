@@ -16,7 +16,7 @@ import numpy as np
 
 import bascule
 
-# Text goes to the device as bytes of all words, one after another, and where each word begins.
+# The text is passed as the bytes of all words, one after another, with the offset of each word.
 KERNEL = r"""
 constexpr int LONGEST = 24;
 
@@ -66,7 +66,7 @@ def words_of_the_standard_library():
 
 
 def on_the_device(words):
-    """The bytes of all words, and where each begins and the last ends."""
+    """The bytes of all words, with the offsets of each and of the end."""
     text = np.frombuffer("".join(words).encode("ascii"), np.uint8)
     return bascule.to_device(text), bascule.to_device(np.cumsum([0, *map(len, words)], dtype=np.int32))
 

@@ -36,13 +36,13 @@ ROWS, COLUMNS, STEPS, DIFFUSION, BLOCK = 96, 128, 40, 0.2, (32, 4)
 
 
 def plate():
-    """Temperatures in degrees Celsius, shape (ROWS, COLUMNS): a hot disc, which lies in both halves."""
+    """Temperatures in degrees Celsius, shape (ROWS, COLUMNS): a hot disc, which spans both halves."""
     y, x = np.ogrid[:ROWS, :COLUMNS]
     return np.where((y - ROWS / 2) ** 2 + (x - COLUMNS / 3) ** 2 < 400, 100, 20).astype(np.float32)
 
 
 def rows_of(world):
-    """The first row of a rank and the first one behind, without the row on each side that a neighbour computes."""
+    """The first row of a rank and the row after its last, without the row on each side that a neighbour computes."""
     return world.rank * ROWS // world.size, (world.rank + 1) * ROWS // world.size
 
 
@@ -60,7 +60,7 @@ def simulate(world):
         step[grid, BLOCK](now, following, DIFFUSION)
         now, following = following, now
         bascule.synchronize()  # MPI knows nothing of streams
-        # Down, then up: my last row becomes the row above the next rank's, and so on. No rank beyond the border.
+        # Down, then up: the last row becomes the row above the next rank's, and so on. No rank is beyond the border.
         up, down = (world.rank - 1 if above else MPI.PROC_NULL), (world.rank + 1 if below else MPI.PROC_NULL)
         world.Sendrecv(now[-1 - below], dest=down, recvbuf=now[0], source=up)
         world.Sendrecv(now[above], dest=up, recvbuf=now[-1], source=down)

@@ -73,7 +73,7 @@ def on_the_device(stars, velocities):
     module = bascule.compile(KERNELS)
     stars, velocities = bascule.to_device(stars), bascule.to_device(velocities)
     blocks = -(-STARS // TILE)
-    # Checked once, launched often.
+    # Arguments are checked once, for many launches.
     drift = module.drift[blocks, TILE].bind(stars, velocities, STEP / 2, STARS)
     kick = module.kick[blocks, TILE].bind(stars, velocities, STEP, SOFTENING, STARS)
     frames = [stars.copy_to_host()]

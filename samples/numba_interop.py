@@ -35,8 +35,8 @@ def main():
     table, vector = np.random.default_rng(1).random((2, ROWS, COLUMNS))
     saxpy = bascule.compile(KERNEL).saxpy
 
-    # Numba's arrays, made on a stream of Numba's. They name it: the kernel waits for the copy to the device, and
-    # copy_to_host, which Numba enqueues on that stream, waits for the kernel. The host waits for nothing before.
+    # Numba's arrays, made on a stream of Numba's, which they name: the kernel waits for the copy to the device, and
+    # copy_to_host, which Numba enqueues on that stream, waits for the kernel. The host waits only for the result.
     stream = cuda.stream()
     theirs, x = cuda.to_device(table, stream=stream), cuda.to_device(vector, stream=stream)
     saxpy[40, 128](2.0, x[:, 0], theirs[:, 3])

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a sample: the main job, or `samples/run.sh NAME [ARG...]`. The first time it installs and builds what it needs. A
+# Runs a sample: the main one, or `samples/run.sh NAME [ARG...]`. The first time it installs and builds what it needs. A
 # notebook becomes a page, ./out/NAME.html.
 set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../tests/setup.sh"

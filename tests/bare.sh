@@ -14,7 +14,7 @@ suite=${1:-} keep=${2:-}
 [ "$(id -u)" = 0 ] || die "tests/bare.sh makes a chroot and mounts /proc and /dev in it; run it as root"
 install_debian_packages debootstrap debian-archive-keyring
 
-# In a mount namespace of its own, so that no mount outlives this script, whatever ends it.
+# In a separate mount namespace, so that no mount outlives this script, however it ends.
 if [ -z "${BASCULE_BARE_NAMESPACE:-}" ]; then
     BASCULE_BARE_NAMESPACE=1 exec unshare --mount --propagation private bash "$0" "$@"
 fi
@@ -55,13 +55,13 @@ mount_all() {
         ln -s fd/0 "$tree/dev/stdin" && ln -s fd/1 "$tree/dev/stdout" && ln -s fd/2 "$tree/dev/stderr"
 }
 
-# in_chroot COMMAND: a shell's command, with the variables of a login and no others.
+# in_chroot COMMAND: runs a shell command with the variables of a login shell only.
 in_chroot() {
     env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=$home LANG=C.UTF-8 \
         chroot "$tree" bash -c "$1" </dev/null
 }
 
-# A proxy that the host trusts may stand between the chroot and the package index.
+# A proxy that the host trusts may be between the chroot and the package index.
 copy_certificates() {
     local bundle=/etc/ssl/certs/ca-certificates.crt
     [ -f "$bundle" ] || return 0
@@ -89,7 +89,7 @@ make_tree() {
         die "the clone could not be cloned"
 }
 
-# add_up PATTERN LOG: the sum of the numbers that the matches in the log begin with: `5 tests failed`.
+# add_up PATTERN LOG: the sum of the numbers at the start of the matches in the log, such as `5 tests failed`.
 add_up() { grep -oE -- "$1" "$2" | awk '{ total += $1 } END { print total + 0 }'; }
 
 # run_command NAME: runs bash NAME/run.sh in the clone and adds a row to `rows`. Fails where the script should.
@@ -101,8 +101,8 @@ run_command() {
         time bash $name/run.sh" 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
     read -r wall user system < <(sed -n 's/^bare: //p' "$log")
-    # Compilers, linkers and pip; CMake; apt; pytest's summary. update-alternatives warns that minbase has no manual pages,
-    # and the samples say that there is no GPU, as an EmulatedDeviceWarning.
+    # Warnings of compilers, linkers and pip; CMake; apt; pytest's summary. update-alternatives warns that minbase has
+    # no manual pages, and the samples warn that there is no GPU, as an EmulatedDeviceWarning.
     warnings=$(($(grep -v '^update-alternatives:' "$log" | grep -ciE '\bwarning:|CMake (Deprecation )?Warning|^W: ') +
                 $(add_up '[0-9]+ warnings? in ' "$log")))
     failures=$(($(add_up '[0-9]+ tests failed out of' "$log") + $(add_up '[0-9]+ (failed|errors?)\b.* in [0-9.]+s' "$log")))

@@ -1,9 +1,9 @@
-"""Whether the pinned requirements can be installed with every supported Python: asks the index, and installs nothing.
+"""Checks if the pinned requirements can be installed with every supported Python; asks the index, installs nothing.
 
     python tests/check_pins.py [VERSION...]
 
-Versions are those of Python, by default the oldest of each minor version that people have. Prints why pip refuses a
-file of requirements, and exits with 1. tests/python/test_requirements.py checks the oldest without a network.
+VERSION is a version of Python; the default is the oldest of each minor version that people have. Prints why pip refuses
+a file of requirements, and exits with 1. tests/python/test_requirements.py checks the oldest without a network.
 """
 
 import subprocess
@@ -14,12 +14,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # tests/requirements.txt contains that of the samples.
 REQUIREMENTS = ["tests/requirements.txt", "tests/clients/requirements.txt"]
-OLDEST = "3.11.2"  # Debian 12's own
+OLDEST = "3.11.2"  # the version in Debian 12
 VERSIONS = [OLDEST, "3.12", "3.13", "3.14"]
 
 
 def refusal(requirements: str, version: str) -> str:
-    """What pip says about installing these requirements with this Python; empty if it can."""
+    """Returns pip's message if these requirements cannot be installed with this Python, or an empty string."""
     with tempfile.TemporaryDirectory() as target:
         done = subprocess.run(
             [
@@ -30,7 +30,7 @@ def refusal(requirements: str, version: str) -> str:
             capture_output=True,
             text=True,
         )
-    # A yanked version is a warning.
+    # pip reports a yanked version as a warning.
     return (done.stderr.strip() or f"pip ended with {done.returncode}") if done.returncode or done.stderr else ""
 
 

@@ -1,9 +1,9 @@
-"""Reads the reports of ctest and pytest: no test may be missing, and none may be skipped without saying why.
+"""Reads the reports of ctest and pytest: no test may be missing, and none may be skipped without a reason.
 
     python tests/check_results.py BUILD_DIRECTORY                    ctest.xml, pytest.xml and pytest-slow.xml in it
-    python tests/check_results.py BUILD_DIRECTORY --only LABEL...    these labels of ctest.xml alone
+    python tests/check_results.py BUILD_DIRECTORY --only LABEL...    only these labels of ctest.xml
     python tests/check_results.py BUILD_DIRECTORY --slowest COUNT    prints the slowest tests with their seconds
-    python tests/check_results.py BUILD_DIRECTORY --as-cuda          pytest-as-cuda.xml beside pytest.xml
+    python tests/check_results.py BUILD_DIRECTORY --as-cuda          compares pytest-as-cuda.xml with pytest.xml
     python tests/check_results.py --gpu RESULTS                      results.json of a run on a GPU or a rehearsal
 
 Prints what is wrong, and exits with 1.
@@ -18,13 +18,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# A label is a directory of tests (and `samples`); a program of doctest says how many cases it ran.
+# A label is a directory of tests (and `samples`); a doctest program reports how many cases it ran.
 LABELS = ["interface", "jit", "runtime", "emulator"]
 # Libraries that need a GPU or are too large to install everywhere. Numba and mpi4py are installed: their tests run.
 MAY_BE_ABSENT = ["cudf", "cuml", "cupy", "jax", "pyarrow", "pycuda", "rmm", "torch", "warp"]
-# With the emulated device in the driver's place, of the Python tests at least these run.
+# The Python tests that must run at least when the emulated device is in the driver's place.
 TELLING = ["ordering", "graphs", "lifetime", "launches", "dlpack", "arrays", "test_end_to_end", "test_errors"]
-# How many tests of a directory were skipped on a GPU when they needed the emulated device's own trace (version 0.1).
+# How many tests of a directory a GPU run skipped while they needed the emulated device's own trace (version 0.1).
 SKIPPED_BEFORE = {"ordering": 741, "conformance": 1122, "graphs": 34}
 DOCTEST_SUMMARY = re.compile(r"test cases:\s*(\d+)\s*\|")
 
@@ -56,7 +56,7 @@ def missing_cpp_tests(cases: dict[str, ElementTree.Element]) -> Iterator[str]:
 
 
 def doubtful_skip(case: ElementTree.Element) -> str | None:
-    """What is wrong with leaving this test out, if it was left out."""
+    """Returns why skipping this test is wrong, if it was skipped."""
     skipped = case.find("skipped")
     if skipped is None:
         return None
@@ -86,13 +86,13 @@ def missing_python_tests(build: Path) -> Iterator[str]:
 
 
 def group_of(case: ElementTree.Element) -> str:
-    """The directory of tests/python, or its file."""
+    """The directory within tests/python, or the file."""
     words = (case.get("classname") or "").removeprefix("tests.python.").split(".")
     return words[0]
 
 
 def missing_as_cuda(build: Path) -> Iterator[str]:
-    """What runs elsewhere and not with the emulated device in the driver's place, and skips without a reason."""
+    """Tests that are skipped without a reason when the emulated device is in the driver's place."""
     cases = list(ElementTree.parse(build / "pytest-as-cuda.xml").iter("testcase"))
     ran = {(case.get("classname"), case.get("name")) for case in cases}
     groups = {group_of(case) for case in cases}
@@ -109,7 +109,7 @@ def missing_as_cuda(build: Path) -> Iterator[str]:
 
 
 def wrong_on_a_gpu(results: Path) -> Iterator[str]:
-    """What did not pass of a run on a GPU, and tests that it still leaves out."""
+    """Failures of a run on a GPU, and tests that it still skips."""
     summary = json.loads(results.read_text(encoding="utf-8"))
     skipped_now: dict[str, int] = {}
     for name, piece in summary["pieces"].items():

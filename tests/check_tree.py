@@ -1,8 +1,8 @@
-"""The rules of the repository that a compiler does not check. Prints what breaks one, and exits with 1.
+"""Checks the rules of the repository that a compiler does not check. Prints violations, and exits with 1.
 
     python tests/check_tree.py [--table]
 
-`--table` prints what each file is for instead: a Markdown table of the first sentence of each.
+`--table` prints a Markdown table of the files instead, with the first sentence of each.
 
 Each check is a function that yields sentences; tests/python/test_tree.py runs every one as a test.
 """
@@ -24,7 +24,7 @@ TOP_LEVEL = {
     *("DESIGN.md", "LICENSE", "README.md", "interface", "jit", "pyproject.toml", "python", "runtime"),
     *("samples", "tests"),
 }
-# The layers, lowest first: each may include itself and what stands before it.
+# The layers, lowest first: each may include itself and the layers before it.
 LAYERS = ["interface", "jit", "runtime", "python/bindings"]
 EMULATOR = "runtime/emulator"
 MOST_FILES = 25  # in one folder of a layer
@@ -51,7 +51,7 @@ def includes_of(path: str) -> Iterator[tuple[int, str]]:
 
 
 def layer_of(path: str) -> str | None:
-    """The layer that a file belongs to; None for tests and samples, which may include everything."""
+    """Returns the layer of a file, or None for tests and samples, which may include everything."""
     if path.startswith(EMULATOR + "/"):
         return EMULATOR
     return next((layer for layer in LAYERS if path.startswith(layer + "/")), None)
@@ -173,7 +173,7 @@ def no_folder_is_too_full() -> Iterator[str]:
 
 
 def first_sentence(path: str) -> str:
-    """Of the comment or docstring that a file begins with; empty where there is none."""
+    """Returns the first sentence of the file's leading comment or docstring, or an empty string."""
     text = text_of(path)
     if path.endswith((".py", ".pyi")):
         found = re.match(r'"""(.*?)"""', text, re.DOTALL)
@@ -186,7 +186,7 @@ def first_sentence(path: str) -> str:
 
 
 def design_rows() -> Iterator[tuple[str, str]]:
-    """What each file is for: a row for each header with its source, and for each file alone."""
+    """The purpose of each file: a row for each header with its source, and for each other file."""
     paths = [path for path, _ in layer_files()]
     paths += [path for path in source_files() if path.startswith("python/bascule/")]
     units: dict[str, list[str]] = {}
@@ -211,11 +211,11 @@ def the_design_can_be_read_at_once() -> Iterator[str]:
         yield f"DESIGN.md: {lines} lines; {MOST_LINES_OF_DESIGN} is the most: what is about one folder has a page there"
 
 
-Graph = dict[str, dict[str, str]]  # from what to what, and a place where it says so
+Graph = dict[str, dict[str, str]]  # from a node to its successors, with the place of each edge
 
 
 def rings_of(graph: Graph) -> Iterator[str]:
-    """A ring that closes at each thing which reaches itself."""
+    """Yields a cycle for each node that reaches itself."""
     done: set[str] = set()
 
     def visit(name: str, trail: list[str]) -> Iterator[str]:
@@ -253,7 +253,7 @@ def no_ring_of_includes() -> Iterator[str]:
 
 
 def headers_of_sources(layer: str) -> dict[str, set[str]]:
-    """For sources that have functions of classes which other headers than their own declare: those headers."""
+    """For sources that define functions of classes declared in other headers: those headers."""
     files = {path: text_of(path) for path, its in layer_files() if its == layer}
     declared: dict[str, list[str]] = {}
     for path, text in files.items():
@@ -274,7 +274,7 @@ def headers_of_sources(layer: str) -> dict[str, set[str]]:
 
 
 def no_ring_of_folders() -> Iterator[str]:
-    """The folders of a layer are in an order. A class's sources count where its header is, wherever they lie."""
+    """The folders of a layer must be ordered. A class's sources count as files of its header's folder."""
     for layer in [*LAYERS, EMULATOR]:
         homes = headers_of_sources(layer)
         graph: Graph = {}
@@ -339,7 +339,7 @@ def every_python_test_is_collected() -> Iterator[str]:
 
 
 def code_of(path: str) -> str:
-    """A file's text without its // comments, where other files may well be mentioned."""
+    """A file's text without // comments, which may mention other files."""
     return re.sub(r"//.*", "", text_of(path))
 
 

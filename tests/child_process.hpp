@@ -1,4 +1,4 @@
-// The test program, run again as a process of its own that plays a role.
+// Runs the test program again as a child process that plays a role.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ extern char** environ;
 namespace child_process {
 
 struct Result {
-    /// 128 and the signal's number where one ended it; -1 when it was killed after a minute.
+    /// 128 plus the signal's number if a signal ended it; -1 if it was killed after a minute.
     int exit_code = -1;
     std::string output;  ///< of stdout and stderr
     bool says(const std::string& text) const { return output.find(text) != std::string::npos; }
@@ -49,8 +49,7 @@ inline std::vector<std::string> environment_with(const Variables& variables) {
     return lines;
 }
 
-/// Appends what comes out of a pipe until its other end is closed; false when that takes longer than a
-/// minute.
+/// Appends the output of a pipe until its other end is closed; returns false if that takes longer than a minute.
 inline bool read_to_the_end(int pipe, std::string& output) {
     using namespace std::chrono;
     const auto deadline = steady_clock::now() + minutes(1);

@@ -1,3 +1,3 @@
-// What doctest.h only declares elsewhere.
+// The definitions of what doctest.h only declares in other files.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Shows that tests see what they should. Of the race detector: first programs of which exactly those with a race must be
-# reported, then every record and wait of every scenario, left out one at a time; arguments are names of scenarios. Of
-# conformance: every check that a descriptor has to pass, removed one at a time from a copy of the sources.
+# Checks that tests detect errors. For the race detector: first programs of which exactly those with a race must be
+# reported, then every record and wait of every scenario, omitted one at a time; arguments are names of scenarios. For
+# conformance: every check of a descriptor, removed one at a time from a copy of the sources.
 set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/setup.sh"
 set_up

@@ -2,9 +2,9 @@
 
     python tests/nvrtc_variants.py NVRTC_LIBRARY [INCLUDE_DIRECTORY...]
 
-The ways are those that change what PTX is written: --use_fast_math, -G, -rdc=true, and none of them. Both libraries are
-used through their C functions, without Bascule between them: every `.entry` of a PTX is looked up, also of kernels that
-macros write. A kernel may be refused only for what REFUSALS lists, and a program may fail to compile only as
+The ways are those that change the PTX: --use_fast_math, -G, -rdc=true, and none of them. Both libraries are
+used through their C functions, without Bascule: every `.entry` of a PTX is looked up, also of kernels that
+macros write. A kernel may be refused only for reasons in REFUSALS, and a program may fail to compile only as
 COMPILER_LIMITS lists; anything else makes the exit status 1. tests/nvrtc_versions.py runs this for each version.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DEVICE = ROOT / "build" / "dev" / "runtime" / "emulator" / "libbascule_emulator.so"
-PRELUDE = ROOT / "build" / "dev" / "jit" / "prelude.cuh"  # what Bascule puts before every text
+PRELUDE = ROOT / "build" / "dev" / "jit" / "prelude.cuh"  # the text that Bascule puts before every program
 PROGRAMS = [*sorted((ROOT / "tests/kernels").glob("*.cu")), *sorted((ROOT / "tests/emulator/ptx").glob("*.cu"))]
 
 WAYS = {
@@ -28,7 +28,7 @@ WAYS = {
     "relocatable": ["-rdc=true"],
 }
 
-# What this device does not have, found in the sentence with which it refuses a kernel.
+# Features that this device lacks, as found in the message with which it refuses a kernel.
 REFUSALS = {
     "tex": r"\b(tex|tld4|txq|suld|sust|sured|suq)\.",
     "malloc in kernels": r"'(malloc|free)' in a kernel is not supported",
@@ -38,7 +38,7 @@ REFUSALS = {
 
 @dataclass(frozen=True)
 class CompilerLimit:
-    """What an NVRTC itself gets wrong in one program: it does not compile it, or writes PTX that no assembler takes."""
+    """An error of NVRTC in one program: it does not compile, or its PTX is accepted by no assembler."""
 
     version: tuple[int, int]
     way: str
@@ -84,7 +84,7 @@ class Nvrtc:
         self.version = (major.value, minor.value)
 
     def compile(self, file: Path, options: list[str]) -> tuple[bytes | None, str]:
-        """The PTX and the log; no PTX when it does not compile."""
+        """The PTX and the log; no PTX if it does not compile."""
         program = ctypes.c_void_p()
         text, name = file.read_bytes(), os.fsencode(file)
         self._check("nvrtcCreateProgram", ctypes.byref(program), text, name, 0, None, None)
@@ -123,7 +123,7 @@ class Device:
                 raise RuntimeError(f"the emulated device does not start: {result}")
 
     def load(self, ptx: bytes) -> tuple[list[str], dict[str, str]]:
-        """The kernels that can be run, and of the others why not. Throws: ValueError when the whole PTX is refused."""
+        """The runnable kernels, and the refusals of the others. Raises ValueError if the whole PTX is refused."""
         module = ctypes.c_void_p()
         if result := self._library.cuModuleLoadData(ctypes.byref(module), ptx):
             raise ValueError(f"the PTX is refused ({result}): {self._report()}")

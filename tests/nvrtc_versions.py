@@ -5,9 +5,9 @@
     python tests/nvrtc_versions.py 12.4 newest   the versions named
     python tests/nvrtc_versions.py --jit         the JIT's own tests, C++ and Python, with 12.9, 13.0 and the newest
 
-The PTX of each is also loaded in more ways by tests/nvrtc_variants.py. `newest` is the one that .venv has; the ordinary
-run of the tests uses it for the corpus, so without arguments only the loading is done. Wheels are installed once, into
-build/nvrtc/VERSION. Ends with a table; exits with 1 when anything failed.
+tests/nvrtc_variants.py also loads the PTX of each in more ways. `newest` is the one in .venv; the usual run of
+the tests uses it for the corpus, so without arguments only the loading is done. Wheels are installed once, into
+build/nvrtc/VERSION. Ends with a table; exits with 1 if anything failed.
 """
 
 import os
@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "nvrtc"
 NEWEST = "newest"
 
-# nvcc's and crt's wheels hold crt/mma.h, which mma.h includes. CUB of 12.4 includes <cstdio>, which NVRTC does not
-# have: CCCL of 12.9 serves every 12.x.
+# nvcc's and crt's wheels have crt/mma.h, which mma.h includes. CUB of 12.4 includes <cstdio>, which NVRTC does not
+# have: CCCL of 12.9 works with every 12.x.
 WHEELS = {
     "12.0": [
         "nvidia-cuda-nvrtc-cu12==12.0.140",
@@ -58,7 +58,7 @@ WHEELS = {
     ],
 }
 FIRST = "13.0"
-# Files of the corpus whose PTX tells most of an NVRTC.
+# Files of the corpus whose PTX differs most among NVRTCs.
 TELLING = ["async", "dynamic", "formats", "groups", "half", "library", "pipelines", "tensor", "warps", "words"]
 JIT_VERSIONS = ["12.9", "13.0", NEWEST]
 JIT_TESTS = ROOT / "build" / "dev" / "tests" / "jit" / "jit_tests"
@@ -66,7 +66,7 @@ JIT_TESTS = ROOT / "build" / "dev" / "tests" / "jit" / "jit_tests"
 
 @dataclass(frozen=True)
 class Nvrtc:
-    """One version: its library and the headers that belong to it."""
+    """One version: its library and the matching headers."""
 
     version: str
     library: Path
@@ -128,8 +128,8 @@ def available(version: str) -> Nvrtc:
 
 
 def check_jit(versions: list[Nvrtc]) -> int:
-    """Runs jit_tests of build/dev, and the Python tests of the JIT and of structures, with each; one line a version
-    and program."""
+    """Runs jit_tests of build/dev, and the Python tests of the JIT and of structures, with each version; prints one
+    line for each version and program."""
     lines = []
     for nvrtc in versions:
         say(f"the JIT's tests with NVRTC {nvrtc.version}, {nvrtc.library}")
@@ -149,7 +149,7 @@ def check_jit(versions: list[Nvrtc]) -> int:
 
 
 def told_version(report: Path) -> str | None:
-    """What tests/python/jit/conftest.py says of the NVRTC that compiled."""
+    """The version of the compiling NVRTC, as reported by tests/python/jit/conftest.py."""
     if not report.is_file():
         return None
     told = {item.get("name"): item.get("value") for item in ElementTree.parse(report).iter("property")}
@@ -194,7 +194,7 @@ def run_corpus(nvrtc: Nvrtc, result: Result, files: list[str] | None) -> None:
 
 
 def read_report(report: Path, result: Result) -> None:
-    """Counts, and what tests/python/kernels/conftest.py says of the NVRTC that compiled."""
+    """Reads counts, and the compiling NVRTC's version as reported by tests/python/kernels/conftest.py."""
     suite = ElementTree.parse(report)
     for case in suite.iter("testcase"):
         skipped = case.find("skipped")
@@ -219,7 +219,7 @@ def load_variants(nvrtc: Nvrtc, result: Result) -> None:
     random_programs = ["tests/emulator/random_cpp.py", "--programs", "100"]
     result.variants = "loaded"
     for script in (variants, random_programs):
-        # 12.4 writes internal complaints to stderr by itself: shown only when something failed.
+        # 12.4 writes internal complaints to stderr by itself: shown only if something failed.
         ended = subprocess.run(
             [sys.executable, *script],
             cwd=ROOT,
@@ -235,7 +235,7 @@ def load_variants(nvrtc: Nvrtc, result: Result) -> None:
 
 
 def of_wheels(version: str) -> Nvrtc:
-    """Installed the first time, and again when a pin was changed."""
+    """Installs the wheels the first time, and again if a pin was changed."""
     target, pins = BUILD / version, WHEELS[version]
     stamp = target / "installed"
     if not stamp.is_file() or stamp.read_text().split() != pins:
@@ -250,7 +250,7 @@ def of_wheels(version: str) -> Nvrtc:
 
 
 def of_toolkit(version: str) -> Nvrtc | None:
-    """A toolkit of just this version, with the headers that the corpus includes."""
+    """A toolkit of exactly this version, with the headers that the corpus includes."""
     compiler = shutil.which("nvcc")
     homes = [os.getenv("CUDA_HOME"), os.getenv("CUDA_PATH"), compiler and str(Path(compiler).resolve().parent.parent)]
     for home in filter(None, homes):
@@ -264,7 +264,7 @@ def of_toolkit(version: str) -> Nvrtc | None:
 
 
 def newest() -> Nvrtc:
-    """The one of the ordinary tests, asked of a process of its own so that this one loads no NVRTC."""
+    """The NVRTC of the ordinary tests, found by a child process so that this one loads no NVRTC."""
     question = (
         "from bascule import _bascule; found = _bascule._nvrtc_info();"
         "print(found['version'], found['path'], *found['include_paths'], sep='\\n')"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds, then runs every test but the slow ones: C++ by ctest, Python by pytest. The first time it installs what it needs.
 #   tests/run.sh [ARG...]            the arguments go to pytest
-#   tests/run.sh --slow [ARG...]     the slow tests alone: packages, documentation, notebooks, samples, faults of
+#   tests/run.sh --slow [ARG...]     only the slow tests: packages, documentation, notebooks, samples, faults of
 #                                    files, another NVRTC
-#   tests/run.sh --as-cuda [ARG...]  the Python tests with the emulated device in the place of a GPU's driver, which
-#                                    Bascule then takes for one
+#   tests/run.sh --as-cuda [ARG...]  the Python tests with the emulated device in the place of a GPU's driver, so that
+#                                    Bascule takes it for one
 set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/setup.sh"
 which='not slow' report=pytest.xml cpp_report=ctest.xml
@@ -40,7 +40,7 @@ run_cpp_tests() {
         --output-junit "$root/build/dev/$cpp_report"
 }
 cpp=0
-if [ "$which" = slow ]; then  # one program of one thread: beside the others
+if [ "$which" = slow ]; then  # a single-threaded program, run in parallel with the others
     run_cpp_tests >"$root/build/dev/ctest-slow.log" 2>&1 &
 else
     run_cpp_tests

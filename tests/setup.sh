@@ -1,21 +1,21 @@
-# Sourced by samples/run.sh, tests/run.sh and .ci/run: brings a clone to the state in which everything can run.
-# Whatever is there already is left alone, so the second time takes seconds.
+# Sourced by samples/run.sh, tests/run.sh and .ci/run: prepares a clone so that everything can run. Existing parts are
+# kept, so the second time takes seconds.
 #
-# What a sample needs is a part of what the tests need: `set_up_sample` brings the first, `set_up` both.
+# A sample's requirements are a part of those of the tests: `set_up_sample` prepares the former, `set_up` both.
 #
 # BASCULE_CMAKE_ARGS   further arguments for CMake's first configuration, split at spaces
 # BASCULE_HOST_PYTHON  the interpreter to make .venv with (default: Debian's own, else the first python3 >= 3.11 found)
-# CI                   set and not empty: warnings are errors
+# CI                   if set and not empty, warnings are errors
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 venv_python=$root/.venv/bin/python
 sample_packages=(g++ cmake ninja-build libfmt-dev libxxhash-dev nlohmann-json3-dev python3 python3-venv python3-dev)
 test_packages=("${sample_packages[@]}" doctest-dev libmpfr-dev pkg-config ccache mold git valgrind chromium fonts-dejavu-core)
 
-# Images of containers set it. The tests start thousands of processes, and each would compile NumPy's modules again.
+# Container images set it. The tests start thousands of processes, and each would compile NumPy's modules again.
 unset PYTHONDONTWRITEBYTECODE
 
-# Debian's ninja 1.11 ends the names of included files at an apostrophe, and so builds everything each time.
+# Debian's ninja 1.11 cuts the names of included files at an apostrophe, and therefore rebuilds everything each time.
 case $root in
     *\'*) mkdir -p "$root/build/ninja"
           ln -sfn ../../.venv/bin/ninja "$root/build/ninja/ninja"
@@ -44,8 +44,8 @@ install_debian_packages() {
         || die "apt-get could not install ${missing[*]}; see its message above"
 }
 
-# Prints the first Python that is new enough and can make virtual environments and extension modules. Debian's own is the
-# one whose packages have just been installed; one that stands before it in PATH is another on each machine.
+# Prints the first Python that is new enough and can make virtual environments and extension modules. Debian's own is
+# the one whose packages have just been installed; one that precedes it in PATH differs among machines.
 find_host_python() {
     local candidate
     for candidate in ${BASCULE_HOST_PYTHON:+"$BASCULE_HOST_PYTHON"} /usr/bin/python3 python3 python3.{14,13,12,11}; do
@@ -57,7 +57,7 @@ PY
     die "no Python >= 3.11 with venv and headers was found; name one: BASCULE_HOST_PYTHON=/path/to/python3"
 }
 
-# .venv with exactly what samples/requirements.txt says or, for `tests`, tests/requirements.txt, which contains it.
+# Makes .venv with exactly samples/requirements.txt or, for `tests`, tests/requirements.txt, which contains it.
 make_virtual_environment() {
     if ! "$venv_python" -c '' 2>/dev/null; then
         local host
@@ -71,14 +71,14 @@ make_virtual_environment() {
     [ "$1" = samples ] || wanted="$1 $(cat "$root"/{samples,tests}/requirements.txt | sha256sum)"
     grep -qsxF "$wanted" "$installed" && return
     say "installing $1/requirements.txt into .venv (downloads some 300 MB the first time)"
-    # Python compiles what is imported, a small part of it, when it is.
+    # Python compiles modules when they are imported, and only a small part is.
     "$venv_python" -m pip install -q --no-compile --disable-pip-version-check -r "$root/$1/requirements.txt" \
         || die "pip could not install $1/requirements.txt; see its message above"
     printf '%s\n' "$of_samples" "$wanted" >"$installed"
 }
 
-# Configures build/PRESET with further arguments for CMake: once, and again when the clone was moved or when an argument
-# is new. What was asked for before stays.
+# Configures build/PRESET with further arguments for CMake: once, and again if the clone was moved or an argument is
+# new. Earlier arguments stay.
 configure() {
     local preset=$1 build=$root/build/$1 stamp=$root/build/$1/configured-with argument asked=() new=()
     shift
@@ -104,7 +104,7 @@ is_configured() {
         grep -qsxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$root/build/$1/CMakeCache.txt"
 }
 
-# Builds targets of build/PRESET (none: everything) and says how far it is. Silent when there is nothing to do.
+# Builds targets of build/PRESET (none: everything) and shows the progress. Silent if there is nothing to do.
 build() {
     local preset=$1 steps jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
     shift
@@ -115,8 +115,8 @@ build() {
         || die "the build of build/$preset failed; see its message above"
 }
 
-# ninja's lines `[STEP/STEPS] ...` as one line that renews itself in a terminal, and as a line every 10 % elsewhere. What
-# the compiler says is passed on.
+# Shows ninja's lines `[STEP/STEPS] ...` as one updated line in a terminal, and as a line every 10 % elsewhere. Passes
+# on the compiler's messages.
 show_progress() {
     local line tenth last=0
     while IFS= read -r line; do
@@ -136,8 +136,8 @@ show_progress() {
     done
 }
 
-# What one sample needs, by its target: `bascule_python` gives a .venv/bin/python that can `import bascule` from the build
-# tree. No tests.
+# Prepares what one sample needs, by its target: `bascule_python` gives a .venv/bin/python that can `import bascule`
+# from the build tree. Builds no tests.
 set_up_sample() {
     install_debian_packages "${sample_packages[@]}"
     make_virtual_environment samples
@@ -146,7 +146,7 @@ set_up_sample() {
     import_from_build_tree
 }
 
-# All of that, and everything that the tests need.
+# Prepares all of that, and everything that the tests need.
 set_up() {
     install_debian_packages "${test_packages[@]}"
     make_virtual_environment tests
@@ -160,7 +160,7 @@ import_from_build_tree() {
     local environment=${1:-$root/.venv} site_packages
     site_packages=$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     printf '%s\n' "$root/build/dev/python" >"$site_packages/bascule-build-dev.pth"
-    # What pip would make of [project.scripts]. -P: the present directory holds no modules of the command.
+    # The script that pip would make of [project.scripts]. -P: the current directory has no modules of the command.
     printf '%s\n' '#!/bin/sh' '# PYTHON_ARGCOMPLETE_OK' \
         'exec "$(dirname -- "$(readlink -f -- "$0")")/python" -P -m bascule "$@"' >"$environment/bin/bascule"
     chmod +x "$environment/bin/bascule"

@@ -1,10 +1,10 @@
 """Runs clang-tidy with .clang-tidy, over the C++ files that differ from a commit or over all of them.
 
-    python tests/tidy.py --since COMMIT   what differs from COMMIT, committed or not
+    python tests/tidy.py --since COMMIT   files that differ from COMMIT, committed or not
     python tests/tidy.py --all            every file that is built
     python tests/tidy.py FILE...          these
 
-A header is checked through one source file that includes it. Exits with 1 on a finding, with 2 when it could not run.
+A header is checked through one source file that includes it. Exits with 1 on a finding, with 2 if it could not run.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "tidy"
-# The compile commands without repetition: what is compiled once for each instruction set is checked once.
+# The compile commands without repetition: a file compiled once per instruction set is checked only once.
 COMMANDS = BUILD / "checked"
 PATTERNS = ["*.cpp", "*.hpp", "*.h"]
 # The commands are g++'s; clang knows neither all of its warnings nor --param.
@@ -77,7 +77,7 @@ def including(header: str, files: list[str]) -> list[str]:
 
 
 def source_of(header: str, compiled: list[str]) -> str | None:
-    """A compiled file through which to check `header`: its own, else the first that includes it, if through others."""
+    """A compiled file through which to check `header`: its own, else the first that includes it, even indirectly."""
     own = Path(header).with_suffix(".cpp").as_posix()
     if own in compiled:
         return own
@@ -98,7 +98,7 @@ def source_of(header: str, compiled: list[str]) -> str | None:
 
 
 def sources_of(files: list[str], compiled: list[str]) -> list[str]:
-    """The compiled files through which to check `files`; says which have none."""
+    """Returns the compiled files through which to check `files`; prints the files for which there is no such file."""
     sources: set[str] = set()
     for file in files:
         source = file if file in compiled else source_of(file, compiled) if file.endswith((".hpp", ".h")) else None
@@ -116,7 +116,7 @@ def in_the_tree(path: str) -> str:
 
 
 def findings_of(source: str) -> tuple[list[str], float]:
-    """What clang-tidy says of `source` and the headers that it includes, a text a finding; and the seconds it took."""
+    """clang-tidy's findings in `source` and the headers that it includes, one text each; and the seconds it took."""
     start = time.monotonic()
     command = ["clang-tidy", "--quiet", "-p", str(COMMANDS), *FOR_CLANG, str(ROOT / source)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

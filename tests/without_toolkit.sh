@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command as on a machine without a CUDA toolkit: in a mount namespace of its own, in which the directories of
-# toolkits are empty, and with PATH, HOME and LANG alone in the environment.
+# Runs a command as on a machine without a CUDA toolkit: in a separate mount namespace, in which the directories of
+# toolkits are empty, and with only PATH, HOME and LANG in the environment.
 #
 #   bash tests/without_toolkit.sh COMMAND [ARG...]
 #

@@ -1,5 +1,5 @@
-// The cache from C++: a template is compiled once for each type, however often it is asked for. What a process compiled
-// comes from memory, what an earlier process compiled from disk.
+// The cache from C++: a template is compiled once for each type, however often it is requested. Images compiled by this
+// process come from memory, those of earlier processes from disk.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -15,8 +15,7 @@ __global__ void square(const T* x, T* out, int n) {
 }
 )";
 
-/// Squares n numbers with a module of its own, as if each caller had written the text anew. Tells where the code came
-/// from.
+/// Squares n numbers with a new module, as if each caller had its own text. Returns where the code came from.
 template <class T>
 bascule::Origin run(int n) {
     bascule::Source source;

@@ -1,5 +1,5 @@
-// Two streams from C++: each array names the stream that writes it, and launches wait for one another by that
-// alone.
+// Two streams from C++: each array names the stream that writes it, which is enough to make launches wait for one
+// another.
 //
 //   front:  wave -> x ----------------\            (the launch of `mix` waits for x on the device,
 //   back:   wave -> y -> mix(x, y) -> z             the host waits only for the result)

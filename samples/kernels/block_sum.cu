@@ -1,4 +1,4 @@
-// The sum of each block's elements, a template: T and BLOCK are named, or T is chosen from the arrays.
+// The sum of each block's elements, as a template: T and BLOCK are named, or T is chosen from the arrays.
 //
 //     bascule run samples/kernels/block_sum.cu -t float,256 --grid 4 --block 256 ones:1000:f4 zeros:4:f4
 //     bascule compile samples/kernels/block_sum.cu --instance "block_sum<float, 256>" --ptx

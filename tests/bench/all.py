@@ -1,10 +1,10 @@
-"""Every goal without a GPU, in one run: a line a row with its figure, spread and goal, and whether it is met.
+"""Measures every goal that needs no GPU: prints a line for each with its figure, spread and goal, and if it is met.
 
     python tests/bench/all.py [--rounds N] [--quick] [--json FILE]
 
-What is timed is mixed: each benchmark's rounds are spread over the whole run. --quick takes few rounds and leaves C4
-out; its figures are rough. What a machine is too noisy to decide is said and not counted; a goal that is not met
-fails nothing. The emulated device's own speed is tests/bench/emulator.py's.
+The rounds of all timed benchmarks are mixed and spread over the whole run. --quick takes few rounds and omits C4; its
+figures are rough. Rows that are too noisy are marked and not counted; a goal that is not met is not a failure.
+tests/bench/emulator.py measures the speed of the emulated device itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import threads
 from measuring import ROOT, Result, exact, missing
 
 HERE = Path(__file__).resolve().parent
-ORDER = "LNCIST"  # of the rows, by the first letter
+ORDER = "LNCIST"  # of the rows, by their first letter
 STALE_HEADERS = "tests/python/cache/test_headers.py"
 
 
@@ -53,7 +53,7 @@ def timed(rounds: int | None, quick: bool) -> list[Result]:
 
 
 def counted() -> list[Result]:
-    """N1 and N2, where valgrind is there."""
+    """N1 and N2, if valgrind is installed."""
     rows = [
         ("N2" if name in instructions.WAYS else "N1", f"instructions: {instructions.WHAT[name]}", f"<= {goal}")
         for name, goal in instructions.GOALS.items()
@@ -81,7 +81,7 @@ def other_libraries(rounds: int | None, quick: bool) -> list[Result]:
 
 
 def wrong_hits() -> Result:
-    """C4: of the tests that edit, shadow, delete and touch headers, those that fail."""
+    """C4: the number of failing tests among those that edit, shadow, delete and touch headers."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", STALE_HEADERS]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("BASCULE_")}
     report = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

@@ -1,6 +1,6 @@
-"""Imported before bascule: the device of the benchmarks, and a cache directory of its own.
+"""Imported before bascule: selects the device of the benchmarks, and a separate cache directory.
 
-That is the emulated device, whose kernels do not run then, unless BASCULE_BENCH_DEVICE names another.
+That is the emulated device without executing kernels, unless BASCULE_BENCH_DEVICE names another.
 """
 
 import atexit

@@ -1,4 +1,4 @@
-/* Loops in C for the benchmarks: reading interfaces, calling, and launching by the bare driver. Times are
+/* Loops in C for the benchmarks: reading interfaces, calling, and launching with driver calls alone. Times are
  * nanoseconds for all repetitions together. */
 #define _POSIX_C_SOURCE 200809L
 #define PY_SSIZE_T_CLEAN
@@ -14,8 +14,8 @@
 #endif
 #endif
 
-/* Processor time of the thread, which other programs on the machine change least, until use_wall_clock(): a GPU's driver
- * may sleep, or work in threads of its own. */
+/* The processor time of the thread, which other programs on the machine affect least; after use_wall_clock(), wall
+ * time: a GPU's driver may sleep, or work in other threads. */
 static clockid_t used_clock = CLOCK_THREAD_CPUTIME_ID;
 
 static double now_ns(void) {
@@ -24,13 +24,13 @@ static double now_ns(void) {
     return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
 }
 
-/* --- An array that a C library would make: the dict is new at each read -------------------------------- */
+/* --- An array type as in a C library: each read makes a new dict ----------------------------------------- */
 
 typedef struct {
     PyObject_HEAD unsigned long long pointer, stream;
     Py_ssize_t size;
     PyObject* typestr;
-    int interned; /* 0: each dict has keys of its own, as pybind11 and nanobind make them */
+    int interned; /* 0: each dict has new keys, as pybind11 and nanobind make them */
 } Producer;
 
 static PyObject *key_shape, *key_typestr, *key_data, *key_strides, *key_stream, *key_version, *interface_name;
@@ -67,7 +67,7 @@ static int producer_init(PyObject* object, PyObject* arguments, PyObject* keywor
     static char* names[] = {"pointer", "size", "typestr", "stream", "interned", NULL};
     Producer* self = (Producer*)object;
     PyObject* typestr;
-    self->stream = 1; /* the legacy default stream, as most producers say */
+    self->stream = 1; /* the legacy default stream, as most producers report */
     self->interned = 1;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "KnU|K$p", names, &self->pointer, &self->size,
                                      &typestr, &self->stream, &self->interned))
@@ -97,7 +97,7 @@ static PyType_Slot producer_slots[] = {
 static PyType_Spec producer_spec = {"bench_native.Producer", sizeof(Producer), 0, Py_TPFLAGS_DEFAULT,
                                     producer_slots};
 
-/* --- What the expressions `e[grid, block]`, `e.k` and `e.forall(n)` cost by themselves: each returns `e` ---- */
+/* --- The cost of the expressions `e[grid, block]`, `e.k` and `e.forall(n)` themselves: each returns `e` ----- */
 
 static PyObject* empty_subscript(PyObject* self, PyObject* key) {
     (void)key;
@@ -148,7 +148,7 @@ enum { MOST_ARGUMENTS = 32 };
 
 /* A callable and its arguments, as PyObject_Vectorcall takes them. */
 typedef struct {
-    PyObject *callable, *slots[MOST_ARGUMENTS + 1]; /* the first is the callee's to use */
+    PyObject *callable, *slots[MOST_ARGUMENTS + 1]; /* the callee may overwrite the first */
     size_t size;
 } Call;
 
@@ -179,7 +179,7 @@ static PyObject* noop(PyObject* module, PyObject* const* arguments, Py_ssize_t c
     Py_RETURN_NONE;
 }
 
-/* --- The bare driver ------------------------------------------------------------------------------------ */
+/* --- The driver alone ----------------------------------------------------------------------------------- */
 
 static CUresult (*launch_kernel_ex)(const CUlaunchConfig*, CUfunction, void**, void**);
 static CUresult (*context_get_current)(CUcontext*);
@@ -192,7 +192,7 @@ static PyObject* driver_error(const char* call, CUresult result) {
     return PyErr_Format(PyExc_RuntimeError, "%s returned CUresult %d", call, (int)result);
 }
 
-/* load_driver(library_path, ptx, kernel_name): what time_driver_launches launches. */
+/* load_driver(library_path, ptx, kernel_name): loads the kernel that time_driver_launches launches. */
 static PyObject* load_driver(PyObject* module, PyObject* arguments) {
     const char *path, *ptx, *name;
     (void)module;
@@ -230,8 +230,7 @@ static PyObject* load_driver(PyObject* module, PyObject* arguments) {
     Py_RETURN_NONE;
 }
 
-/* time_driver_launches(count, pointer, pointer, pointer, float, stream, grid, block): what a launch must call
- * at least. */
+/* time_driver_launches(count, pointer, pointer, pointer, float, stream, grid, block): makes a launch's driver calls. */
 static PyObject* time_driver_launches(PyObject* module, PyObject* arguments) {
     Py_ssize_t count;
     unsigned long long pointers[3], stream;
@@ -256,14 +255,13 @@ static PyObject* time_driver_launches(PyObject* module, PyObject* arguments) {
     return PyFloat_FromDouble(now_ns() - start);
 }
 
-/* A record and a wait: what comes next on `later` is after what is now on `earlier`. */
+/* A record and a wait: orders later work on `later` after the current work on `earlier`. */
 static CUresult order(CUstream earlier, CUstream later, CUevent event) {
     const CUresult recorded = event_record(event, earlier);
     return recorded ? recorded : stream_wait_event(later, event, 0);
 }
 
-/* time_calls(callable, arguments, count[, producer, consumer]): with streams, each call is ordered by hand,
- * as a program in C orders a launch. */
+/* time_calls(callable, arguments, count[, producer, consumer]): orders each call by hand if streams are given. */
 static PyObject* time_calls(PyObject* module, PyObject* arguments) {
     PyObject *callable, *tuple;
     Py_ssize_t count;
@@ -287,8 +285,8 @@ static PyObject* time_calls(PyObject* module, PyObject* arguments) {
     return PyFloat_FromDouble(now_ns() - start);
 }
 
-/* time_driver_ordering(count, producer, consumer): what ordering a launch with one foreign stream must call
- * at least, two records and two waits. */
+/* time_driver_ordering(count, producer, consumer): the minimal driver calls that order a launch with one foreign
+ * stream, two records and two waits. */
 static PyObject* time_driver_ordering(PyObject* module, PyObject* arguments) {
     Py_ssize_t count;
     unsigned long long producer, consumer;
@@ -311,8 +309,9 @@ enum { MOST_WORDS = 12, MOST_CALLS = 8 };
 
 typedef unsigned long long Word;
 
-/* One call: every argument is an integer or a pointer, so registers and stack slots hold one word for each. A word
- * that is `loaded` is read from memory when the call is made: an earlier call of the sequence may have written it. */
+/* One call: every argument is an integer or a pointer, so that registers and stack slots hold one word for each. A
+ * word that is `loaded` is read from memory at the call, because an earlier call of the sequence may have written
+ * it. */
 typedef struct {
     int (*function)(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word);
     Word words[MOST_WORDS];
@@ -345,7 +344,7 @@ static int invoke_native(const NativeCall* call) {
     return call->function(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11]);
 }
 
-/* time_sequence(count, calls): calls each of them in turn, `count` times, without the GIL. Returns nanoseconds, the
+/* time_sequence(count, calls): makes the calls in order, `count` times, without the GIL. Returns nanoseconds, the
  * first result that is not zero, and the index of its call; such a result ends the loop. */
 static PyObject* time_sequence(PyObject* module, PyObject* arguments) {
     Py_ssize_t count;
@@ -373,8 +372,7 @@ static PyObject* time_sequence(PyObject* module, PyObject* arguments) {
     return Py_BuildValue("din", taken, result, result ? index : (Py_ssize_t)-1);
 }
 
-/* count_calls(callable, arguments, count, name): under callgrind, which writes what these calls took to a file
- * that says NAME. */
+/* count_calls(callable, arguments, count, name): makes calls under callgrind, which writes a dump labelled NAME. */
 static PyObject* count_calls(PyObject* module, PyObject* arguments) {
 #ifdef RUNNING_ON_VALGRIND
     PyObject *callable, *tuple;

@@ -1,4 +1,4 @@
-// A launch as pybind11 makes it easy, with the checks that Bascule makes: what L7 compares with.
+// A straightforward launcher written with pybind11, with the same checks as Bascule, which L7 compares with.
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -47,7 +47,7 @@ std::uintptr_t pointer_of(const py::handle& array, bool written, std::uintptr_t 
     return pointer;
 }
 
-/// Takes three arrays of float, the last of which is written, and a float.
+/// Takes three arrays of float, of which the last is written, and a float.
 class Launcher {
   public:
     Launcher(std::uintptr_t launch, std::uintptr_t current, std::uintptr_t function, unsigned grid,

@@ -1,4 +1,4 @@
-"""A launch as plain Python and ctypes make it, with the checks that Bascule makes: what L7 compares with."""
+"""A launcher in plain Python and ctypes, with the same checks as Bascule, which L7 compares with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SIZES = {"<f4": 4}
 
 
 def load_function(driver: ctypes.CDLL, ptx: str, name: str) -> ctypes.c_void_p:
-    """A CUfunction in the context that is current."""
+    """Returns a CUfunction in the current context."""
     module, function = ctypes.c_void_p(), ctypes.c_void_p()
     check(driver.cuModuleLoadData(ctypes.byref(module), ptx.encode()))
     check(driver.cuModuleGetFunction(ctypes.byref(function), module, name.encode()))
@@ -54,7 +54,7 @@ def pointer_of(array: Any, typestr: str, written: bool, stream: int) -> int:
 
 
 class CtypesLauncher:
-    """Takes three arrays of float, the last of which is written, and a float."""
+    """Takes three arrays of float, of which the last is written, and a float."""
 
     def __init__(self, driver: ctypes.CDLL, function: ctypes.c_void_p, grid: int, block: int) -> None:
         self.driver, self.function, self.grid, self.block = driver, function, grid, block

@@ -1,5 +1,5 @@
-/* Preloaded into a process (LD_PRELOAD), counts what it asks of the C library's heap. C++'s operator new and,
- * with PYTHONMALLOC=malloc, all of Python's objects come from there. */
+/* Counts the heap allocations of the process that it is preloaded into (LD_PRELOAD). C++'s operator new and, with
+ * PYTHONMALLOC=malloc, all Python objects use this heap. */
 #include <stddef.h>
 
 extern void* __libc_malloc(size_t);

@@ -1,11 +1,11 @@
-"""How much processor time the emulated device takes, as ratios to plain scalar C++ of the same arithmetic.
+"""Processor time of the emulated device, as ratios to plain scalar C++ of the same arithmetic.
 
     python tests/bench/emulator.py [--rounds N] [NAME...]
 
-Memory checks on; one worker thread, then two, each in a process of its own. The C++ is compiled here by g++ -O2 without
+Memory checks are on. One process uses one worker thread, another uses two. The C++ is compiled here by g++ -O2 without
 vectorisation and runs on one thread. Both run in turn, in N rounds (9); ratios are of medians. With one worker the
-time is the process's own on the processor, which other programs on the machine hardly change; with two it is the
-clock's, which shows what the second one gains. Every result is compared with the C++'s before anything is timed. Goals
+time is processor time of the process, which other programs on the machine hardly affect; with two it is wall time,
+which shows the gain of the second worker. Every result is compared with that of the C++ before anything is timed. Goals
 are for one worker.
 """
 
@@ -27,7 +27,7 @@ from emulator_cases import compile_scalar, make_cases
 
 import bascule
 
-# What the ratio is to be. The others are watched: no change may make one slower.
+# Goals for the ratios. The other cases are watched: no change may make one slower.
 GOALS = {"saxpy": 3, "reduce": 3, "matmul": 1.2, "gemm": 0.4, "tensor": 0.4, "mandelbrot": 0.6, "nbody": 0.6}
 WATCHED = [
     *("transpose", "histogram", "scan", "stencil", "softmax", "layer_norm", "bitonic", "spmv", "convolve"),
@@ -53,7 +53,7 @@ def measure(case, rounds):
 
 
 def run_cases(names, rounds):
-    """One line of JSON a case: [title, emulated ms, C++ ms], or [name, why it does not run]."""
+    """Prints one line of JSON for each case: [title, emulated ms, C++ ms], or [name, why it does not run]."""
     with tempfile.TemporaryDirectory() as directory:
         cases = make_cases(compile_scalar(Path(directory)))
         for name in names:

@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 
 
 class Case:
-    """One kernel and its scalar twin over the same data. `run` and `run_scalar` take no arguments."""
+    """One kernel and its scalar counterpart on the same data. `run` and `run_scalar` take no arguments."""
 
     def __init__(self, title, launch, scalar, outputs, reset=lambda: None, close=None):
         self.title, self.run, self.run_scalar, self.outputs, self.reset = title, launch, scalar, outputs, reset
@@ -70,7 +70,7 @@ def make_cases(scalar):
             "reduce 2^20 in shared memory",
             lambda: launcher(device_x, sums, n),
             lambda: scalar.reduce(pointer(x), pointer(total), n),
-            lambda: (sums.copy_to_host().sum(), x.sum(dtype=np.float64)),  # the sequential float32 sum is the worse one
+            lambda: (sums.copy_to_host().sum(), x.sum(dtype=np.float64)),  # the sequential float32 sum is less accurate
         )
 
     def product(name, title, grid, block, element=np.float32):
@@ -112,7 +112,7 @@ def make_cases(scalar):
         )
 
     def twins(title, grid, block, inputs, output, sizes, scalar_sizes=None, close=None):
-        """Kernel and twin take the inputs, the output and the sizes; their name is the title's first word."""
+        """Kernel and counterpart take the inputs, the output and the sizes; their name is the title's first word."""
         name = title.split()[0]
         launcher, twin = kernel(name)[grid, block], getattr(scalar, name)
         device, device_output = [bascule.to_device(array) for array in inputs], bascule.to_device(output)

@@ -1,4 +1,4 @@
-// What tests/bench/emulator.py times on the emulated device; emulator_scalar.cpp is the same in plain C++.
+// The kernels that tests/bench/emulator.py times on the emulated device; emulator_scalar.cpp is the same in plain C++.
 #include <mma.h>
 
 __global__ void saxpy(float a, const float* x, float* y, int n) {
@@ -107,7 +107,7 @@ __global__ void nbody(const float* positions, float* out, int n) {  // x, y, z, 
     forces[i] = make_float4(fx, fy, fz, 0);
 }
 
-__global__ void transpose(const float* in, float* out, int n) {  // 32 x 32 a block of 32 x 8 threads
+__global__ void transpose(const float* in, float* out, int n) {  // 32 x 32 per block of 32 x 8 threads
     __shared__ float tile[32][33];
     const int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * 32, column = blockIdx.x * 32;
     for (int k = y; k < 32; k += 8) tile[k][x] = in[(row + k) * n + column + x];
@@ -124,7 +124,7 @@ __global__ void histogram(const unsigned char* values, int* counts, int n) {
     atomicAdd(counts + threadIdx.x, own[threadIdx.x]);
 }
 
-__global__ void scan(const int* in, int* out) {  // running sums of each 256 elements
+__global__ void scan(const int* in, int* out) {  // prefix sums of each 256 elements
     __shared__ int totals[8];
     const int i = blockIdx.x * 256 + threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int sum = in[i];
@@ -150,7 +150,7 @@ __device__ float warp_sum(float value) {
     return value;
 }
 
-__global__ void softmax(const float* in, float* out, int columns) {  // a warp a row
+__global__ void softmax(const float* in, float* out, int columns) {  // a warp per row
     const int lane = threadIdx.x;
     const float* row = in + (blockIdx.x * blockDim.y + threadIdx.y) * columns;
     float most = -1e30f, sum = 0;
@@ -161,7 +161,7 @@ __global__ void softmax(const float* in, float* out, int columns) {  // a warp a
     for (int c = lane; c < columns; c += 32) out[row - in + c] = expf(row[c] - most) * factor;
 }
 
-__global__ void layer_norm(const float* in, float* out, int columns) {  // a warp a row
+__global__ void layer_norm(const float* in, float* out, int columns) {  // a warp per row
     const int lane = threadIdx.x;
     const float* row = in + (blockIdx.x * blockDim.y + threadIdx.y) * columns;
     float sum = 0, squares = 0;
@@ -239,7 +239,7 @@ __global__ void warp_reduce(const float* x, float* sums, int n) {
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-__global__ void dot_int8(const int* a, const int* b, int* out, int words) {  // a row of words a thread
+__global__ void dot_int8(const int* a, const int* b, int* out, int words) {  // a row of words per thread
     const int row = blockIdx.x * blockDim.x + threadIdx.x;
     int sum = 0;
     for (int k = 0; k < words; ++k) sum = __dp4a(a[k * gridDim.x * blockDim.x + row], b[k], sum);

@@ -1,13 +1,13 @@
-"""What launches, memory, compiling and starting cost on a GPU, beside the driver alone and beside other libraries.
+"""The costs of launches, memory, compiling and starting on a GPU, compared with the driver and with other libraries.
 
     python tests/bench/gpu.py [--rounds N] [--json FILE] [--smoke] [--only PART...]
 
-Unattended, without a network, in some two minutes. Each library is measured beside Bascule in a process of its own
-(gpu_part.py), so that one that fails or hangs loses no other; starting comes last (gpu_startup.py). FILE is written
-again after each process, and FILE with the ending .rows has every figure as soon as it is known. Times are wall clock.
-Libraries that are not installed are left out, and the reason is said. Without a GPU nothing is measured, which is not a
-failure; --smoke runs everything on the emulated device, where the figures mean nothing. A goal that is not met fails
-nothing.
+Runs unattended, without a network, for about two minutes. Each library is compared with Bascule in a separate process
+(gpu_part.py), so that one that fails or hangs does not affect the others; starting is last (gpu_startup.py). FILE is
+rewritten after each process, and FILE with the ending .rows gets every figure as soon as it is known. Times are wall
+clock. Libraries that are not installed are skipped with the reason. Without a GPU nothing is measured, which is not a
+failure; --smoke runs everything on the emulated device, where the figures mean nothing. A goal that is not met is not a
+failure.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STARTUP = "startup"
 PARTS = ["bascule", "cupy", "torch", "triton", "cuda.core", "numba-cuda", STARTUP]
 SCALE = float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)
 SECONDS = 40 * SCALE  # for a library's process
-STARTUP_SECONDS = 55 * SCALE  # no process that is expected to end after so many is begun
+STARTUP_SECONDS = 55 * SCALE  # no process that is expected to end later than this is started
 ORDER = ["G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", ""]
 
 
@@ -62,7 +62,7 @@ def command_of(part: str, rounds: int | None, rows: Path) -> list[str]:
 
 
 def run_part(part: str, rounds: int | None, rows: Path) -> str:
-    """Runs it; returns why it did not end well, or nothing."""
+    """Runs one part. Returns why it failed, or an empty string."""
     limit = STARTUP_SECONDS + SECONDS if part == STARTUP else SECONDS
     start = time.monotonic()
     try:
@@ -80,7 +80,7 @@ def run_part(part: str, rounds: int | None, rows: Path) -> str:
 
 
 def read(rows: Path) -> tuple[list[dict[str, Any]], list[Result]]:
-    """Bars and rows that are known; a line that its process did not finish is left out."""
+    """Returns the known bars and rows; a line that its process did not finish is ignored."""
     bars: dict[str, dict[str, Any]] = {}
     results: dict[tuple[str, str], Result] = {}
     for line in rows.read_text(encoding="utf-8").splitlines() if rows.exists() else []:

@@ -1,7 +1,7 @@
-"""What a compile costs by each library until the kernel can be launched, and what its cache on disk saves.
+"""The cost of a compile with each library until the kernel can be launched, and what its disk cache saves.
 
-A part of gpu_part.py. A cold compile has a text that nobody has seen; a hit finds in this process what a later one
-would find on disk. Where a library has no such cache, or none that a process can forget, gpu_startup.py tells more.
+A part of gpu_part.py. A cold compile has a new text; a hit finds in this process what a later one would find on disk.
+For libraries without such a cache, or whose cache a process cannot clear, gpu_startup.py has more.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def milliseconds(action: Callable[[], object]) -> Timer:
 
 
 def bare_nvrtc() -> Timer:
-    """PTX of compute_80, without NVRTC's own cache."""
+    """PTX for compute_80, without NVRTC's own cache."""
     nvrtc = jit.BareNvrtc()
     return milliseconds(lambda: nvrtc.compile(jit.unique(TEXT)))
 
 
 def bare_nvrtc_to_machine_code() -> Timer:
-    """NVRTC compiles to a cubin, as Bascule asks it to on a GPU."""
+    """NVRTC compiles to a cubin, with the options that Bascule uses on a GPU."""
     nvrtc = jit.BareNvrtc(bascule.current_device().arch)
     return milliseconds(lambda: nvrtc.compile(jit.unique(TEXT)))
 
@@ -64,7 +64,7 @@ def cupy_from_disk() -> Timer:
     cupy_kernel(TEXT)
 
     def take() -> float:
-        library.clear_memo()  # what it keeps in memory
+        library.clear_memo()  # its cache in memory
         return jit.milliseconds(lambda: cupy_kernel(TEXT))
 
     return take
@@ -89,7 +89,7 @@ def cuda_core_program(text: str, **options: Any) -> Any:
 
 
 def load(kernel: Any) -> None:
-    """A question that loads the kernel on the device, as its first launch would."""
+    """Queries an attribute that makes the library load the kernel on the device, as its first launch would."""
     registers = kernel.attributes.num_regs
     if callable(registers):  # before 1.2
         registers()
@@ -106,7 +106,7 @@ def cuda_core() -> Timer:
 
 
 def cuda_core_from_disk() -> Timer:
-    """By its cache of programs; versions before 1.1 have none."""
+    """Uses its cache of programs, which versions before 1.1 do not have."""
     need("cuda.core")
     from cuda.core.utils import FileStreamProgramCache
 
@@ -121,7 +121,7 @@ def cuda_core_from_disk() -> Timer:
 
 
 def numba_cuda() -> Timer:
-    """By a signature, so that it compiles at once."""
+    """Compiles for an explicit signature, so that it compiles at once."""
     need("numba.cuda")
     from numba import cuda
 
@@ -137,7 +137,7 @@ def numba_cuda() -> Timer:
 
 
 def context_of_the_driver() -> None:
-    """Libraries that expect a current context find one."""
+    """Makes a context current for libraries that expect one."""
     bascule.device_array(1, "f4")
     driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
     context = ctypes.c_void_p()

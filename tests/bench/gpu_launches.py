@@ -1,7 +1,8 @@
-"""Launches of three arrays and a float by every way there is, and graphs of them, beside a C loop of cuLaunchKernelEx.
+"""Launches of three arrays and a float in every way, and graphs of them, compared with a C loop of cuLaunchKernelEx.
 
-A part of gpu_part.py. A measurement is short and waits for the device at its end, which is not measured: a full queue
-would be, otherwise. Ways that name a grid at each launch are called as a lambda, which costs some 40 ns: `lambda`.
+A part of gpu_part.py. A measurement is short and ends with a wait for the device, which is not measured; otherwise a
+full queue would be measured. Ways that name a grid at each launch are called as a lambda, which adds about 40 ns
+(the row `lambda`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ GRAPH_LAUNCHES = {1: 64, 100: 8}  # by the number of nodes
 
 
 class InterfaceOnly:
-    """An array of which only the interface is seen, whatever else its type offers."""
+    """An array that exposes only the interface, whatever else its type offers."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -33,11 +34,11 @@ class InterfaceOnly:
 
 
 class TorchInterface(InterfaceOnly):
-    __module__ = "torch"  # what names no stream itself is ordered by the library that its type belongs to
+    __module__ = "torch"  # an array that names no stream is ordered by its type's library
 
 
 class Ways:
-    """Each method returns what is called, with its arguments; it raises where that cannot be measured."""
+    """Each method returns a callable and its arguments, or raises if that cannot be measured."""
 
     def __init__(self) -> None:
         self.launches = Launches()
@@ -88,7 +89,7 @@ class Ways:
         return self.launcher, self.launches.arguments("interface")
 
     def foreign_stream(self) -> Call:
-        """A launch on a stream of its own with arrays that are bound to the legacy default stream."""
+        """A launch on another stream with arrays that are bound to the legacy default stream."""
         return self.kernel[GRID, BLOCK, self.keep(bascule.stream())], self.launches.arguments("own")
 
     # --- CuPy
@@ -127,7 +128,7 @@ class Ways:
         return (lambda: raw((GRID,), (BLOCK,), (x, y, out, cupy.float32(2.0)))), ()
 
     def cupy_foreign_by_hand(self) -> Call:
-        """RawKernel on a stream of its own, ordered with the current stream before and after."""
+        """RawKernel on another stream, ordered with the current stream before and after."""
         raw, (grid, block, arguments) = self.cupy_raw_kernel()
         import cupy
 
@@ -188,7 +189,7 @@ class Ways:
         x, y, out = self.torch_tensors()
         import torch
 
-        # It passes a Python float as a double.
+        # torch.cuda passes a Python float as a double.
         text = self.text.replace("float a)", "double a)").replace("= a +", "= (float)a +")
         compiled = torch.cuda._compile_kernel(text, "arrays3")
         arguments = [x, y, out, 2.0]
@@ -210,7 +211,7 @@ class Ways:
         fixed = (GRID, 1, 1, stream, compiled.function, compiled.packed_metadata, None, None, None)
         try:
             compiled.run(*fixed, *arguments, BLOCK)
-        except TypeError:  # versions before 3.2 leave constants out
+        except TypeError:  # versions before 3.2 omit constants
             return compiled.run, (*fixed, *arguments)
         return compiled.run, (*fixed, *arguments, BLOCK)
 
@@ -286,7 +287,7 @@ class Ways:
 
 
 class Graphs:
-    """A graph of so many launches of the same kernel by each library; what is timed is the graph's launch."""
+    """A graph of several launches of the same kernel with each library; the graph's launch is timed."""
 
     def __init__(self, ways: Ways, nodes: int) -> None:
         self.ways, self.nodes = ways, nodes
@@ -479,7 +480,7 @@ def added(r: Round) -> float:
 
 
 def ordering(ways: Ways) -> list[Case]:
-    """A launch on a stream of its own, with an array of another stream, ordered by hand and by Bascule."""
+    """A launch on one stream with an array of another stream, ordered by hand and by Bascule."""
     consumer, producer = (ways.keep(bascule.stream()) for _ in range(2))
     launcher = ways.kernel[GRID, BLOCK, consumer]
 

@@ -1,7 +1,7 @@
-"""What an allocation and a copy cost by each library, beside the driver's own calls.
+"""The cost of an allocation and a copy with each library, compared with the driver's own calls.
 
 A part of gpu_part.py. An allocation is made and freed at once, in a loop; the wait at its end is not measured. The
-figure of a copy contains the wait until it has ended: by cuCtxSynchronize, the same for every library.
+figure of a copy includes the wait for its end: by cuCtxSynchronize, the same for every library.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import bascule
 from bascule import _bascule
 
 KIB, MIB = 1 << 10, 1 << 20
-ALLOCATIONS = {4 * KIB: 200, MIB: 200, 64 * MIB: 50}  # how many a measurement has
+ALLOCATIONS = {4 * KIB: 200, MIB: 200, 64 * MIB: 50}  # per measurement
 COPIES = {4 * KIB: 50, MIB: 10, 256 * MIB: 1}
 MOST_EMULATED = 4 * MIB
 
@@ -31,7 +31,7 @@ def text_of(size: int) -> str:
 
 
 class Driver:
-    """The driver's own calls, with a pool and a stream of its own."""
+    """The driver's own calls, with a separate pool and stream."""
 
     def __init__(self) -> None:
         bascule.device_array(1, "f4")
@@ -107,7 +107,7 @@ class Bascule:
 
 
 class Raw(Bascule):
-    """By ctypes, which costs some 0.5 us a call; allocations from C."""
+    """Called with ctypes, which adds about 0.5 us a call; allocations are called from C."""
 
     def allocation(self, size: int, count: int) -> Timer:
         d, made = self.driver, ctypes.c_uint64()
@@ -117,7 +117,7 @@ class Raw(Bascule):
             (d.address("cuMemFreeAsync"), (ctypes.addressof(made),), stream),
         )
 
-        def take(written: ctypes.c_uint64 = made) -> float:  # which must live as long as the calls
+        def take(written: ctypes.c_uint64 = made) -> float:  # a default argument, so that it lives as long as the calls
             taken, code, _ = bench_native.time_sequence(count, calls)
             if code:
                 raise NotMeasuredError(f"the driver returned CUresult {code}, address {written.value:#x}")
@@ -245,7 +245,7 @@ class Numba(Bascule):
 
 
 class CudaCore:
-    """It has no copies of NumPy's arrays."""
+    """cuda.core, which does not copy NumPy arrays."""
 
     def __init__(self, driver: Driver) -> None:
         need("cuda.core")
@@ -314,7 +314,7 @@ def copies(driver: Driver, libraries: list[str], size: int, method: str) -> list
 
 
 def ratios_of(cases: list[Case]) -> list[Ratio]:
-    """Bascule beside each other one; with pinned memory beside the driver with pinned memory."""
+    """Ratios of Bascule to each other library; with pinned memory, to the driver with pinned memory."""
     names = [case.name for case in cases]
     found = [Ratio("G7", "Bascule", name) for name in names if not name.endswith("pinned") and name != "Bascule"]
     if "Bascule, pinned" in names:

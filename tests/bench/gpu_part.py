@@ -1,9 +1,9 @@
-"""What one library costs on a GPU beside Bascule, in one process: launches, memory, compiling. gpu.py starts it.
+"""The costs of one library and of Bascule on a GPU, in one process: launches, memory, compiling. gpu.py starts it.
 
     python tests/bench/gpu_part.py LIBRARY [--rounds N] [--rows FILE]
 
 A line of JSON is appended to FILE as soon as it is known: {"bar": ...} for a time, {"row": ...} for a ratio. A case
-that cannot be measured is a row with the reason; a topic that fails leaves the others.
+that cannot be measured is a row with the reason; a topic that fails does not affect the others.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ import bascule
 
 DEVICE = "BASCULE_BENCH_DEVICE"  # set in the processes that measure
 TOPICS = ["gpu_launches", "gpu_memory", "gpu_compile"]
-Timer = Callable[[], float]  # takes one measurement: what one operation took
+Timer = Callable[[], float]  # takes one measurement: the time of one operation
 
 
 class NotMeasuredError(Exception):
-    """Why something is not measured."""
+    """The reason why something is not measured."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """`make` returns a Timer, or raises; `what` is empty for what only ratios need."""
+    """`make` returns a Timer, or raises; `what` is empty for cases that only ratios use."""
 
     name: str
     what: str
@@ -68,7 +68,7 @@ def reason_of(error: Exception) -> str:
 class Writer:
     def __init__(self, file: Path | None, note: str = "") -> None:
         self.file = file
-        self.note = note  # of every row
+        self.note = note  # for every row
 
     def write(self, **line: Any) -> None:
         if self.file is not None:
@@ -88,7 +88,7 @@ class Writer:
 def measure(
     cases: list[Case], ratios: list[Ratio], unit: str, rounds: int, writer: Writer, of_all: Row | None = None
 ) -> None:
-    """Interleaves all cases that work; each is tried once before. `of_all` needs every case."""
+    """Interleaves all cases that work; each is tried once first. `of_all` needs every case."""
     functions: dict[str, Timer] = {}
     reasons: dict[str, str] = {}
     for case in cases:

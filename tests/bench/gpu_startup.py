@@ -1,11 +1,11 @@
-"""Wall clock from the start of a fresh process to its first result on a GPU, cold and with what the last one cached.
+"""Wall clock from the start of a fresh process to its first result on a GPU, with an empty and with a filled cache.
 
     python tests/bench/gpu_startup.py [--rounds N] [--rows FILE] [--seconds S]
 
-Each library runs the same kernel from the same text; those with a language of their own run theirs. The first process
-of each has an empty cache. Later ones find what it cached, and each runs beside one of Bascule, so that a slow moment
-disturbs both. A library's rows are written before the next library begins, those that start fast first. No process is
-begun that would end after S seconds if it took as long as the last one of its library.
+Each library runs the same kernel from the same text; those with their own language run theirs. The first process of
+each has an empty cache. Later ones find what it cached, and each runs together with one of Bascule, so that a slow
+moment affects both. A library's rows are written before the next library begins; fast starters come first. No process
+is started that would end after S seconds if it took as long as the last one of its library.
 """
 
 from __future__ import annotations
@@ -104,11 +104,11 @@ WHAT = {
     "numpy": "import numpy",
     "the driver": "the driver alone, by ctypes: a context and a copy",
     "bascule": "Bascule",
-}  # of the others, the library's name
+}  # the others' title is the library's name
 MODULES = {"numba-cuda": "numba.cuda", "python": "sys", "the driver": "ctypes"}
 ALONE = ("python", "numpy", "the driver", "bascule", "cuda.core", "numba-cuda")  # need no real GPU
 CACHES = ["BASCULE_CACHE_DIR", "CUPY_CACHE_DIR", "NUMBA_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH"]
-SLOW = 3.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # seconds; such processes run warm only once
+SLOW = 3.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # seconds; slower ones run warm only once
 LIMIT = 40.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)
 
 
@@ -122,7 +122,7 @@ def missing_reason(name: str) -> str:
 
 
 class Processes:
-    """Every library's program as a file, with a directory of caches of its own."""
+    """Every library's program as a file, with separate cache directories."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -146,7 +146,7 @@ class Processes:
 
 
 class Startup:
-    """Measures one library after the other. `until`: see the head of the file."""
+    """Measures one library after the other. `until`: see the module's docstring."""
 
     def __init__(self, processes: Processes, writer: Writer, rounds: int, until: float) -> None:
         self.processes, self.writer, self.rounds, self.until = processes, writer, rounds, until
@@ -154,7 +154,7 @@ class Startup:
         self.last: dict[str, float] = {}  # seconds that a library's last process took
 
     def run(self, *names: str) -> list[float]:
-        """Milliseconds of one process each, one after the other. Raises where one fails or the time is over."""
+        """Milliseconds of one process for each name, one after the other. Raises if one fails or the time is over."""
         if time.monotonic() + sum(self.last.get(name, 0) for name in names) > self.until:
             raise NotMeasuredError("the time was over")
         taken = []

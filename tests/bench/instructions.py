@@ -1,15 +1,15 @@
-"""How many instructions a launch takes, counted by callgrind: exact where a clock on a shared machine is not.
+"""Counts the instructions of a launch with callgrind: exact where a clock on a shared machine is not.
 
     python tests/bench/instructions.py [--update] [--json FILE] [--by-function CASE]
 
-`ours` is what a warm launch takes beyond the driver (everything inside calls into the emulated device's library) and
-beyond the producers (everything inside calls into the C types whose arrays it is given, and freeing what they gave:
-their dicts), and beyond what CPython takes to call a function that does nothing. What else CPython does for us is ours.
-Each case is called N and 2 N times, and what the second N took is divided by N.
-The ways to write a launch in a loop are counted beyond a launcher that was kept and the same expression of an extension
+`ours` is what a warm launch takes without the driver (everything inside calls into the emulated device's library),
+without the producers (everything inside calls into the C types of the passed arrays, and freeing their dicts), and
+without what CPython takes to call a function that does nothing. Anything else that CPython does for a launch counts as
+ours. Each case is called N and 2 N times, and the cost of the second N is divided by N.
+The ways to write a launch in a loop are compared with a launcher that was kept and the same expression of an extension
 type that does nothing.
-A case that grew by more than 5 % and 10 instructions over tests/bench/instructions.json fails; --update writes that
-file anew. A goal that is not met fails nothing. --by-function shows where the instructions of one case go.
+A case that grew by more than 5 % and 10 instructions over tests/bench/instructions.json fails; --update rewrites that
+file. A goal that is not met is not a failure. --by-function shows the instructions of one case by function.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WARM = 200
 MOST_GROWTH = 0.05
 LEAST_GROWTH = 10  # instructions: fewer are noise
 WAYS = ("k[g, b]", "m.k[g, b]", "k[g, b, stream]", "k.forall(n)")
-# N1, of each 412 CPython's release of the GIL; and N2.
+# N1, of which CPython's release of the GIL takes 412 in each; and N2.
 GOALS = {"own": 1350, "exchange": 1700, "interface": 2400, "bound": 730, **dict.fromkeys(WAYS, 100)}
 WHAT = {
     "own": "3 arrays of bascule, a float",
@@ -50,20 +50,20 @@ WHAT = {
     "copy": "x.copy() of 4 KiB, and the copy's end",
     **{way: f"{way}(...), beyond a kept launcher" for way in WAYS},
 }
-COMPARED = " beside"  # what a way is compared with is named so
+COMPARED = " beside"  # marks the name of what a way is compared with
 DRIVER = "libbascule_emulator"
 BASCULE = "_bascule."
 PRODUCERS = ("bench_native", "exchange_native")
-LOOP = ("count_calls", "invoke")  # of bench_native: what calls, and is not a part of what is called
+LOOP = ("count_calls", "invoke")  # of bench_native: the callers, which do not count as callees
 GIL_FUNCTIONS = ("PyEval_SaveThread", "PyEval_RestoreThread")
-RECURSION = re.compile(r"'\d+$")  # callgrind numbers a function that is entered again before it returns
+RECURSION = re.compile(r"'\d+$")  # callgrind numbers recursive entries of a function
 
 Function = tuple[str, str]  # the object file's name, the function's
 
 
 @dataclass
 class Profile:
-    """Instructions that functions took themselves, and those that each spent in calls of others."""
+    """Instructions of each function itself, and of the calls that it makes."""
 
     own: Counter[Function] = field(default_factory=Counter)
     calls: Counter[tuple[Function, Function]] = field(default_factory=Counter)
@@ -75,7 +75,7 @@ class Profile:
         return difference
 
     def inside(self, *objects: str) -> int:
-        """Everything that happened in calls from elsewhere into these object files."""
+        """All instructions in calls from elsewhere into these object files."""
         return sum(
             count
             for ((caller, _), (callee, _)), count in self.calls.items()
@@ -83,7 +83,7 @@ class Profile:
         )
 
     def freed(self) -> int:
-        """What CPython took to free objects for the extension module."""
+        """CPython's instructions to free objects for the extension module."""
         return sum(
             count
             for ((caller, _), (_, name)), count in self.calls.items()
@@ -91,7 +91,7 @@ class Profile:
         )
 
     def with_the_gil(self) -> int:
-        """What CPython took to release the GIL for the extension module and to take it again."""
+        """CPython's instructions to release and reacquire the GIL for the extension module."""
         return sum(
             count
             for ((caller, _), (_, name)), count in self.calls.items()
@@ -112,7 +112,7 @@ class Profile:
 
 
 def read_profile(path: Path) -> tuple[str, Profile]:
-    """The name that the dump was given, and what it holds. Names are written in full, costs are one number a line."""
+    """Returns the dump's name and contents. Names are written in full, costs are one number a line."""
     profile, name = Profile(), ""
     at, callee = ["", ""], ["", ""]
     called = False
@@ -156,7 +156,7 @@ def child() -> None:
     gc.disable()
     for name, (function, arguments) in launches.cases().items():
         for count in (WARM, CALLS, 2 * CALLS):
-            bascule.synchronize()  # every count begins with nothing kept for the stream
+            bascule.synchronize()  # every count begins without kept owners for the stream
             bench_native.count_calls(function, arguments, count, f"{name}: {count}")
     for name, loops in launches.ways().items():
         for loop, named in zip(loops, (name, name + COMPARED), strict=True):
@@ -166,7 +166,7 @@ def child() -> None:
 
 
 def count() -> dict[str, Profile]:
-    """What CALLS calls of every case take."""
+    """The cost of CALLS calls of every case."""
     if shutil.which("valgrind") is None:
         sys.exit("instructions: valgrind is missing; install the Debian package valgrind")
     with tempfile.TemporaryDirectory(prefix="bascule-bench-") as directory:
@@ -179,7 +179,7 @@ def count() -> dict[str, Profile]:
             "BASCULE_EMULATED_EXECUTE": "0",
             "BASCULE_EMULATED_WORKERS": "1",
         }
-        # NVRTC would take a minute under valgrind: what it compiles is on disk by then.
+        # NVRTC would take a minute under valgrind: this fills the disk cache first.
         compiled = subprocess.run([sys.executable, "-c", "from launches import Launches; Launches()"], env=environment)
         if compiled.returncode != 0:
             sys.exit("instructions: the kernels could not be compiled; the lines above say why")
@@ -196,7 +196,7 @@ def count() -> dict[str, Profile]:
 
 
 def figures(profiles: dict[str, Profile]) -> dict[str, dict[str, float]]:
-    """Of every case, the instructions of one call beyond what it takes to call anything."""
+    """Instructions of one call of every case, without what any call takes."""
     nothing = profiles["nothing"]
     calling = sum(nothing.own.values()) - nothing.loop() - nothing.inside(*PRODUCERS)
     found = {name: figures_of(profiles[name], calling) for name in WHAT}

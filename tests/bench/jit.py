@@ -1,9 +1,9 @@
-"""What compiling costs beyond NVRTC, and what the cache saves, as ratios.
+"""The cost of compiling beyond NVRTC, and what the cache saves, as ratios.
 
     python tests/bench/jit.py [--rounds N]
 
-NVRTC alone is called through ctypes, with the options that Bascule gives it and without the cache that it keeps itself
-when a driver is present. The cache directory is a fresh one.
+NVRTC alone is called through ctypes, with the options that Bascule passes and without NVRTC's own cache, which is used
+if a driver is present. The cache directory is a fresh one.
 """
 
 import ctypes
@@ -43,7 +43,7 @@ numbers = itertools.count()
 
 
 def unique(text: str) -> str:
-    """The same program to a person, another one to a cache."""
+    """The same program with a comment that makes it new to a cache."""
     return f"{text}\n// {next(numbers)}\n"
 
 
@@ -54,7 +54,7 @@ def milliseconds(action: Callable[[], object]) -> float:
 
 
 class BareNvrtc:
-    """The library that Bascule uses, called without it."""
+    """The NVRTC library that Bascule uses, called directly."""
 
     def __init__(self, architecture: str = "compute_80") -> None:
         bascule.current_device()
@@ -85,7 +85,7 @@ class BareNvrtc:
 
 
 def from_disk(text: str) -> tuple[float, bascule.Module]:
-    """A compile as the next process would see it, or as near as one process comes."""
+    """A compile as the next process would see it, as nearly as one process can."""
     bascule.cache.clear()
     before = bascule.cache.stats().from_disk
     module = None
@@ -101,7 +101,7 @@ def from_disk(text: str) -> tuple[float, bascule.Module]:
 
 
 def quick(text: str) -> float:
-    """Of several in a row: the first after a compile finds everything of ours out of the processor's caches."""
+    """One of several in a row, because the first after a compile finds nothing of Bascule in the processor's caches."""
     return statistics.median(from_disk(text)[0] for _ in range(15))
 
 
@@ -110,7 +110,7 @@ template <class T> __global__ void axpy(T a, bascule::array_view<const T> x, bas
     for (auto i : bascule::grid_stride(y.size())) y[i] += a * x[i];
 }
 """
-# The text does not tell where T stands: the compiler is asked first.
+# The text does not show where T is used, so the compiler is asked first.
 OPAQUE = """
 #define IN(T) const T* __restrict__
 template <class T> __global__ void copy(IN(T) x, T* __restrict__ y, int n) {
@@ -118,7 +118,7 @@ template <class T> __global__ void copy(IN(T) x, T* __restrict__ y, int n) {
 }
 template <class T> __global__ void through(IN(T) x) { if (x[0] == T(1)) __trap(); }
 """
-CASES = {  # of compiling cold: the text, the instance of the kernel, the goal
+CASES = {  # for cold compiles: the text, the instance of the kernel, the goal
     "one kernel": (PLAIN, None, "<= 1.10"),
     "eight kernels": (SEVERAL, None, "<= 1.10"),
     "a template, told by its text": (TEMPLATE, "axpy<float>", "<= 1.10"),
@@ -132,15 +132,15 @@ def from_disk_and_load(text: str, kernel: str) -> float:
 
 
 def compiling(text: str, kernel: str, arguments: tuple[Any, ...]) -> float:
-    """Milliseconds up to the code of the instance; what the driver takes to load it is left out."""
+    """Milliseconds until the code of the instance exists, without the driver's loading time."""
     module = bascule.compile(text)
     taken = milliseconds(lambda: module[kernel].prepare(*arguments))
     return taken - module[kernel].prepare(*arguments).load_ms
 
 
 def small(nvrtc: BareNvrtc) -> Benchmark:
-    """C1 and C2 for small texts: what a hit on disk saves, and what a cold compile costs, storing included."""
-    bascule.compile(unique(PLAIN))  # the first of a process costs more
+    """C1 and C2 for small texts: what a hit on disk saves, and the cost of a cold compile, including the store."""
+    bascule.compile(unique(PLAIN))  # the first compile of a process costs more
     bascule.compile(PLAIN)
     functions = {"NVRTC": lambda: milliseconds(lambda: nvrtc.compile(PLAIN)), "disk hit": lambda: quick(PLAIN)}
     rows = [Row("C1", "NVRTC / disk hit, no headers", lambda r: r["NVRTC"] / r["disk hit"], ">= 2000")]
@@ -203,9 +203,9 @@ def heavy(nvrtc: BareNvrtc) -> Benchmark:
 
 
 def again(calls: int = 100_000) -> Benchmark:
-    """C5: compiling the same text again, next to looking it up in a dict; the empty loop is subtracted."""
+    """C5: compiling the same text again, compared with looking it up in a dict; the empty loop is subtracted."""
     bascule.compile(PLAIN)
-    table = {PLAIN: bascule.compile(PLAIN)}  # the second is the one that is remembered
+    table = {PLAIN: bascule.compile(PLAIN)}  # the module of the second compile is kept
     names: dict[str, Any] = {"table": table, "text": PLAIN, "compile_again": bascule.compile}
 
     def loop(body: str) -> Callable[[], float]:
@@ -225,7 +225,7 @@ def again(calls: int = 100_000) -> Benchmark:
     os.utime(header.name, (1, 1))
     options = bascule.CompileOptions(include_paths=[directory])
     with_header = '#include "value.h"\n' + PLAIN
-    time.sleep(2.1)  # a younger header is read again, not only looked at
+    time.sleep(2.1)  # a younger header is read again, instead of only its times
     bascule.compile(with_header, options=options)
 
     def stat_header() -> float:

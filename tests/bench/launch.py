@@ -1,9 +1,9 @@
-"""What a launch costs beyond the driver's own calls, as ratios.
+"""The cost of a launch beyond the driver's own calls, as ratios.
 
     python tests/bench/launch.py [--rounds N]
 
-The kernels do not run (the emulated device's null mode), so only the way to the driver is measured. The driver's share,
-cuCtxGetCurrent and cuLaunchKernelEx called from a C loop, is measured too and subtracted.
+The kernels do not run (the emulated device's null mode), so that only the way to the driver is measured. The driver's
+share, cuCtxGetCurrent and cuLaunchKernelEx called from a C loop, is measured too and subtracted.
 """
 
 import ctypes
@@ -75,7 +75,7 @@ def benchmark() -> Benchmark:
 
 
 def beyond(name: str, over: str, factor: int = 1):
-    """What `name` takes beyond the driver, divided by so many of `over`."""
+    """The time of `name` beyond the driver, divided by `factor` times that of `over`."""
     return lambda r: (r[name] - r["driver"]) / (factor * r[over])
 
 
@@ -84,7 +84,7 @@ def both_beyond(name: str, over: str):
 
 
 def slope(r: Round, kind: str, first: int, last: int) -> float:
-    """What one more array takes."""
+    """The cost of one more array."""
     return (r[f"{kind} {last}"] - r[f"{kind} {first}"]) / (last - first)
 
 

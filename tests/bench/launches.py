@@ -1,4 +1,4 @@
-"""The launches that benchmarks measure: arrays and a float, given in each way that Bascule takes arrays."""
+"""The launches that benchmarks measure: arrays and a float, passed in each way that Bascule accepts arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Loop = Callable[[Iterable[int]], None]
 
 
 def kernel(arrays: int) -> str:
-    """The text of a kernel that takes so many arrays and a float."""
+    """The text of a kernel that takes this number of arrays and a float."""
     inputs = "".join(f"const float* x{i}, " for i in range(arrays - 1))
     terms = "".join(f" + x{i}[i]" for i in range(arrays - 1))
     return f"""
@@ -33,12 +33,12 @@ extern "C" __global__ void arrays{arrays}({inputs}float* out, float a) {{
 TEXT = kernel(1) + kernel(3) + kernel(MOST // 2) + kernel(MOST)
 
 
-# A type that is never read-only, as Bascule knows of torch.Tensor by its name.
+# A type that Bascule knows by its name to be never read-only, like torch.Tensor.
 TorchLike = type("Tensor", (exchange_native.Tensor,), {"__module__": "torch"})
 
 
 class Launches:
-    """Launchers, and tuples of arguments for them by how the arrays are given."""
+    """Launchers, and tuples of arguments for them by the kind of arrays."""
 
     def __init__(self) -> None:
         with warnings.catch_warnings():
@@ -67,7 +67,7 @@ class Launches:
         return (*self.arrays[kind][:arrays], 2.0)
 
     def cases(self) -> dict[str, tuple[Callable[..., object], tuple[Any, ...]]]:
-        """What is called with which arguments, by name."""
+        """A callable and its arguments, by name."""
         launcher = self.launcher(3)
         cases: dict[str, tuple[Callable[..., object], tuple[Any, ...]]] = {
             kind: (launcher, self.arguments(kind)) for kind in self.arrays
@@ -80,9 +80,9 @@ class Launches:
         return cases
 
     def ways(self) -> dict[str, tuple[Loop, Loop]]:
-        """Ways to write a launch in a loop, by name, each with a loop of what it is compared with.
+        """Ways to write a launch in a loop, by name, each with a loop for comparison.
 
-        That is a launcher that was kept, and the same expression of an extension type that does nothing.
+        That is a kept launcher, and the same expression of an extension type that does nothing.
         """
         module, kernel, stream = self.module, self.module.arrays3, bascule.stream()
         x, y, out, a = self.arguments("own")

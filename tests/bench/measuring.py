@@ -1,8 +1,8 @@
-"""What the benchmarks share: rounds in which everything compared runs once, and ratios with their goals.
+"""Shared by the benchmarks: rounds in which each compared function runs once, and ratios with their goals.
 
-A ratio is taken within a round, so that a noisy machine disturbs both sides; its figure is the median over the rounds,
-and its spread half the width of the median's 95 % confidence interval. Where the goal is inside that interval the
-figure decides nothing and counts as not measured.
+A ratio is taken within a round, so that a noisy machine affects both sides. Its figure is the median over the rounds,
+and its spread half the width of the median's 95 % confidence interval. If the goal is inside that interval, the figure
+decides nothing and counts as not measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "dev" / "tests"
 PACKAGE = ROOT / "build" / "dev" / "python"
-if PACKAGE.is_dir():  # of this tree, in this process and its children, whatever else is installed
+if PACKAGE.is_dir():  # the package of this tree, in this process and its children, whatever else is installed
     sys.path.insert(0, str(PACKAGE))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")]))
 
@@ -34,7 +34,7 @@ Round = dict[str, float]
 
 @dataclass(frozen=True)
 class Row:
-    """A ratio. `goal` is "<= X", ">= X", "X to Y", or empty for what is only recorded."""
+    """A ratio. `goal` is "<= X", ">= X", "X to Y", or empty if it is only recorded."""
 
     number: str
     what: str
@@ -52,7 +52,7 @@ class Result:
     spread: float
     goal: str
     verdict: str
-    note: str = ""  # what a reader has to know about how it was measured
+    note: str = ""  # a remark on how it was measured
 
     @property
     def measured(self) -> bool:
@@ -68,14 +68,14 @@ class Result:
 
 @dataclass
 class Benchmark:
-    """Functions that each return what one operation took, and the rows that their ratios are."""
+    """Functions that each return the time of one operation, and the rows made from their ratios."""
 
     functions: dict[str, Callable[[], float]]
     rows: list[Row]
     rounds: int
-    what: dict[str, str] = field(default_factory=dict)  # of functions whose own figures are worth a line
+    what: dict[str, str] = field(default_factory=dict)  # functions whose own figures are printed
     unit: str = "ns"
-    keep: Any = None  # what must live as long as the functions
+    keep: Any = None  # keeps objects alive as long as the functions
     taken: list[Round] = field(default_factory=list)
 
     def warm(self) -> None:
@@ -89,7 +89,7 @@ class Benchmark:
         return statistics.median(times[name] for times in self.taken)
 
     def bars(self) -> list[dict[str, Any]]:
-        """What plot.py draws."""
+        """The bars for plot.py."""
         return [{"what": what, "median": self.median(name), "unit": self.unit} for name, what in self.what.items()]
 
     def results(self) -> list[Result]:
@@ -101,7 +101,7 @@ def number(value: float) -> str:
 
 
 def median_interval(values: list[float]) -> tuple[float, float, float]:
-    """The median, and its 95 % confidence interval by the order of the values."""
+    """The median, and its 95 % confidence interval from order statistics."""
     ordered = sorted(values)
     outside = max(math.floor(len(ordered) / 2 - 0.98 * math.sqrt(len(ordered))), 0)
     return statistics.median(ordered), ordered[outside], ordered[-1 - outside]
@@ -113,7 +113,7 @@ def result(row: Row, values: list[float]) -> Result:
 
 
 def exact(number: str, what: str, figure: float, goal: str) -> Result:
-    """A count: nothing about it is noise."""
+    """A row for a count, which has no noise."""
     return Result(number, what, figure, 0, goal, verdict(figure, figure, figure, goal))
 
 
@@ -122,7 +122,7 @@ def missing(number: str, what: str, goal: str, reason: str) -> Result:
 
 
 def verdict(figure: float, low: float, high: float, goal: str) -> str:
-    """Whether all of the interval is on the goal's side, or none of it."""
+    """ "met" or "not met" if the whole interval is on one side of the goal, else "too noisy"."""
     if not goal:
         return "recorded" if (high - low) / 2 <= abs(figure) else "too noisy"
     match goal.split():
@@ -140,7 +140,7 @@ def verdict(figure: float, low: float, high: float, goal: str) -> str:
 
 
 def run(benchmarks: Iterable[Benchmark]) -> None:
-    """All rounds of all of them, mixed: each has its rounds spread over the whole time."""
+    """Runs all rounds of all benchmarks, mixed, so that each has its rounds spread over the whole time."""
     benchmarks = list(benchmarks)
     for benchmark in benchmarks:
         benchmark.warm()
@@ -171,7 +171,7 @@ def read_json(path: Path) -> list[Result]:
 
 
 def main(make: Callable[[], Benchmark], description: str) -> list[Result]:
-    """What a benchmark does when it is run by itself."""
+    """The main function of a benchmark that is run by itself."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the rows")
@@ -201,6 +201,6 @@ def native(*names: str) -> list[ModuleType]:
 
 
 def pin() -> None:
-    """To one core: nothing moves to another between two things that are compared."""
+    """Pins the process to one core, so that nothing migrates between two compared measurements."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})

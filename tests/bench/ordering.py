@@ -1,14 +1,14 @@
-"""What ordering a launch with other streams asks of the driver, exactly, and what it costs beyond that.
+"""The driver calls that order a launch with other streams, counted exactly, and the cost beyond them.
 
     python tests/bench/ordering.py [--rounds N]
 
-L5 counts the driver's calls of launches that are warm, and the operations in the emulated device's trace: N foreign
-streams are N records and N waits before the launch, one record and N waits after it; streams that are the launch's own
-are nothing. A number that differs fails the run. The time that one foreign stream adds to a launch is then compared
-with what two records and two waits add that C code calls around the same launch, as a program would that orders it by
-hand. The same four calls in a loop of their own are shown beside it: they are faster there, because nothing between
-them drives their code out of the processor's first cache, as a launch from Python does. The kernels do not run (the
-emulated device's null mode): only the way to the driver is measured.
+L5 counts the driver calls of warm launches, and the operations in the emulated device's trace: N foreign streams need N
+records and N waits before the launch, one record and N waits after it; streams that are the launch's own need none. A
+number that differs fails the run. The time that one foreign stream adds to a launch is then compared with that of two
+records and two waits which C code calls around the same launch, as in a program that orders it by hand. The same four
+calls in a separate loop are shown too: they are faster there, because nothing between them evicts their code from the
+processor's first-level cache, as a launch from Python does. The kernels do not run (the emulated device's null mode):
+only the way to the driver is measured.
 """
 
 import sys
@@ -33,7 +33,7 @@ extern "C" __global__ void many({PARAMETERS}) {{ x0[threadIdx.x] += x{MOST - 1}[
 """
 CALLS = 2000
 TRACED = {"record": "records", "wait": "waits", "launch": "launches"}
-REPEATED = 16  # launches that are counted: fewer than lie between two markers of the lifetime queue
+REPEATED = 16  # counted launches: fewer than between two markers of the lifetime queue
 BLOCK = 32
 COUNTED = {
     "records": ["cuEventRecord"],
@@ -57,11 +57,11 @@ def calls() -> Counts:
 
 
 def calls_a_launch(launch: Callable[[], None]) -> Counts:
-    """The driver's calls of one warm launch: what many of them call, divided by their number."""
+    """The driver calls of one warm launch: those of several, divided by their number."""
     for _ in range(4):
         launch()
-    bascule.synchronize()  # lets go of what earlier launches hold, so that no marker falls among those counted
-    launch()  # finds the stream with nothing kept for it, and asks whether others are capturing it
+    bascule.synchronize()  # releases the owners of earlier launches, so that no marker is counted
+    launch()  # finds no kept owners for the stream, and queries whether another library is capturing it
     before = calls()
     with bascule.emulated.trace() as operations:
         for _ in range(REPEATED):
@@ -82,7 +82,7 @@ def producers(pointers: list[int], streams: list[int]) -> list[object]:
 
 
 class Scene:
-    """A consumer stream, foreign ones, and arrays of which each is on a stream that the test chooses."""
+    """A consumer stream, foreign ones, and arrays, each on a stream that the test chooses."""
 
     def __init__(self) -> None:
         with warnings.catch_warnings():
@@ -95,7 +95,7 @@ class Scene:
 
 
 def counted(scene: Scene) -> Iterator[tuple[str, int, Counts]]:
-    """What is launched, how many foreign streams that has, and the driver's calls."""
+    """What is launched, its number of foreign streams, and the driver calls."""
     many, pointers, streams, consumer = scene.module.many, scene.pointers, scene.streams, scene.consumer
     launcher, unordered = many[1, BLOCK, consumer], many[1, BLOCK]
     for foreign in (0, 1, 2, 4, 8):
@@ -108,7 +108,7 @@ def counted(scene: Scene) -> Iterator[tuple[str, int, Counts]]:
 
 
 def differences(foreign: int, counts: Counts) -> list[str]:
-    """What of a row is not as L5 says. Capture may be asked for foreign streams."""
+    """Returns how a row differs from L5. Queries whether foreign streams are capturing are allowed."""
     expected = dict.fromkeys(counts, 0) | {
         "records": foreign + (1 if foreign else 0),
         "waits": 2 * foreign,
@@ -121,7 +121,7 @@ def differences(foreign: int, counts: Counts) -> list[str]:
 
 
 def count() -> tuple[Result, list[str]]:
-    """L5: how many counts are not exactly what they should be, and the table with what is wrong in it."""
+    """L5: the number of counts that are wrong, and the table with the differences."""
     lines, wrong = [f"{'L5  driver calls a launch':36}" + "".join(f"{what:>16}" for what in [*COUNTED, "others"])], []
     for what, foreign, counts in counted(Scene()):
         lines.append(f"    {what:32}" + "".join(f"{counts[name]:16g}" for name in counts))

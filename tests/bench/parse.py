@@ -1,10 +1,10 @@
-"""What reading an array's interface costs beyond reading the attribute, as a ratio.
+"""The cost of reading an array's interface beyond reading the attribute, as a ratio.
 
     python tests/bench/parse.py [--rounds N]
 
-A producer in C makes its dict at each read, as CuPy's and Numba's do. What is measured is the whole parse with every
-check, of such a dict, over one bare read of the attribute. Both run in loops of C, in turn, and the ratio is the median
-over the rounds: a noisy machine then disturbs both sides.
+A producer in C makes its dict at each read, as CuPy's and Numba's do. Measured is the whole parse of such a dict, with
+every check, relative to one read of the attribute. Both run in loops of C, in turn, and the ratio is the median over
+the rounds, so that a noisy machine affects both sides.
 """
 
 import time
@@ -23,7 +23,7 @@ parse = bascule._bascule._parse
 
 
 def time_parse(descriptor: object) -> float:
-    """Nanoseconds a parse: what one more call of many costs, so that the call itself cancels out."""
+    """Nanoseconds of a parse: the additional time of one more call among many, so that the call itself cancels out."""
     start = time.thread_time_ns()
     parse(descriptor, 1)
     middle = time.thread_time_ns()
@@ -36,7 +36,7 @@ def producer(interned: bool = True) -> object:
 
 
 def descriptors() -> dict[str, object]:
-    """Of one axis as the C producer makes it; of others as other libraries do."""
+    """One-dimensional descriptors as the C producer makes them; others as other libraries do."""
     made = producer().__cuda_array_interface__
     return {
         "the C producer's dict": made,

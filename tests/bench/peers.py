@@ -1,9 +1,9 @@
-"""The same launch through cuda.core and numba-cuda, on the same emulated driver: what L6 compares with.
+"""The same launch through cuda.core and numba-cuda on the same emulated driver, which L6 compares with.
 
     python tests/bench/peers.py [--rounds N]
 
-The libraries find the emulated device as libcuda.so.1, in a process of its own. cuda.core is given pointers and checks
-nothing; Numba is given the arrays that Bascule is given.
+The libraries find the emulated device as libcuda.so.1, in a separate process. cuda.core takes pointers and checks
+nothing; Numba takes the same arrays as Bascule.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from measuring import Benchmark, Row
 import bascule
 
 CALLS = 500
-Call = tuple[Callable[..., object], tuple[Any, ...]]  # what is called with what
+Call = tuple[Callable[..., object], tuple[Any, ...]]  # a callable and its arguments
 READY = "BASCULE_BENCH_DRIVER"  # set in the process whose libcuda.so.1 is the emulated device
 NEEDED = {"cuda.core": "cuda-core", "numba.cuda": "numba-cuda"}
 
@@ -85,7 +85,7 @@ def numba_cuda(arrays: list[Any]) -> Call:
 
 
 def numba_arrays(launches: Launches) -> list[Any]:
-    """Numba's arrays of the memory that the others have."""
+    """Numba's arrays on the same memory as the others'."""
     from numba import cuda
 
     return [cuda.as_cuda_array(array) for array in launches.arrays["own"][:3]]
@@ -132,7 +132,7 @@ def benchmark() -> Benchmark:
 
 
 def with_the_driver(script: str, *arguments: str) -> int:
-    """Runs it where libcuda.so.1 is the library that Bascule loads; READY is set there."""
+    """Runs the script with libcuda.so.1 linked to the library that Bascule loads; READY is set there."""
     environment = os.environ | {READY: "1", "PYTHONWARNINGS": "ignore"}
     emulate = [sys.executable, "-m", "bascule", "emulate", "--schedule", "eager", "--"]
     return subprocess.run([*emulate, sys.executable, script, *arguments], env=environment).returncode

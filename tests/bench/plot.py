@@ -1,8 +1,8 @@
-"""Draws what gpu.py, launch.py or peers.py wrote with --json as horizontal bars: an SVG without anything else.
+"""Draws JSON files of gpu.py, launch.py or peers.py as horizontal bars, in a self-contained SVG.
 
     python tests/bench/plot.py FILE... -o SVG [--unit ns]
 
-A panel a file. A bar that is more than eight times the shortest quarter of its panel is cut, and says so by its end.
+Each file is a panel. A bar longer than eight times the lower quartile of its panel is cut, and its end shows that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 LETTER, BARS, FIGURES = 7, 420, 110  # widths
 LINE, BAR, TITLE, GAP = 26, 16, 30, 18  # heights
-MOST = 8  # of the lower quartile: where a bar is cut
+MOST = 8  # in lower quartiles: longer bars are cut
 STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 .title { font-weight: 600 }

@@ -1,9 +1,9 @@
-"""What importing Bascule costs, and a first result from a warm cache, beside `import numpy`.
+"""The cost of importing Bascule, and of a first result from a warm cache, compared with `import numpy`.
 
     python tests/bench/startup.py [--rounds N]
 
-Processes are measured by the processor time that they took, which a machine busy with others changes least. A bare
-interpreter's is subtracted where two imports are compared.
+Measured is the processor time of processes, which other programs on the machine affect least. That of a bare
+interpreter is subtracted if two imports are compared.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ assert x.copy_to_host()[31] == 62
 
 
 def milliseconds(code: str) -> float:
-    """Of processor time, from the start of an interpreter that runs this to its end."""
+    """Milliseconds of processor time of an interpreter that runs this code, from start to end."""
     environment = {**os.environ, "BASCULE_EMULATED_EXECUTE": "1", "PYTHONWARNINGS": "ignore"}
-    environment["PYTHONPYCACHEPREFIX"] = os.path.join(bench_device.CACHE, "bytecode")  # as an installed package has it
+    environment["PYTHONPYCACHEPREFIX"] = os.path.join(bench_device.CACHE, "bytecode")  # as in an installed package
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     process = os.posix_spawn(sys.executable, [sys.executable, "-c", code], environment)
     _, status, usage = os.wait4(process, 0)

@@ -1,11 +1,11 @@
-"""How many launches a second several threads make together, beside one thread.
+"""The launches per second of several threads together, relative to one thread.
 
     python tests/bench/threads.py [--rounds N]
 
-Every thread has its own arrays and stream and launches in a Python loop, as programs do, on a core of its own where
-there are so many: on a core that they share, threads wait for each other in any case. Beside it: a function that does
-nothing but release the GIL and take it again, and cuda.core and numba-cuda where they are installed, which find the
-emulated device in the driver's place, as in peers.py.
+Every thread has its own arrays and stream and launches in a Python loop, as programs do, on its own core if there are
+enough: threads that share a core wait for each other in any case. Measured for comparison: a function that only
+releases and reacquires the GIL, and, if installed, cuda.core and numba-cuda, which find the emulated device in the
+driver's place, as in peers.py.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def bascules(launches: Launches) -> MakeCall:
 
 
 def releases_of_the_gil(stream: bascule.Stream, arrays: list[bascule.DeviceArray]) -> Call:
-    """ctypes releases the GIL around a function of C."""
+    """ctypes releases the GIL around a C function."""
     return ctypes.CDLL(None).getppid
 
 
@@ -53,7 +53,7 @@ def cuda_cores(launches: Launches) -> MakeCall:
     def make(stream: bascule.Stream, arrays: list[bascule.DeviceArray]) -> Call:
         pointers = [array.__cuda_array_interface__["data"][0] for array in arrays]
         launch, arguments = peers.cuda_core(launches.module.arrays3.ptx, "arrays3", pointers, stream.handle)
-        Device(0).set_current()  # of the thread
+        Device(0).set_current()  # for the thread
         return lambda: launch(*arguments)
 
     return make
@@ -73,7 +73,7 @@ def numbas() -> MakeCall:
 
 
 def nanoseconds(make: MakeCall, threads: int, launches: int) -> float:
-    """Of one launch, where so many threads share the launches: from the first one's start to the last one's end."""
+    """Nanoseconds per launch if the launches are divided among threads: from the first start to the last end."""
     barrier = threading.Barrier(threads)
     streams = [bascule.stream() for _ in range(threads)]
     arrays = [[bascule.device_array(SIZE, "f4", stream=stream) for _ in range(3)] for stream in streams]
@@ -124,7 +124,7 @@ def benchmark(with_peers: bool = False) -> Benchmark:
 
 
 def rate(library: str, threads: int) -> Callable[[Round], float]:
-    """So many threads' launches a second over one thread's."""
+    """The launches per second of several threads divided by those of one thread."""
     return lambda r: r[f"{library} 1"] / r[f"{library} {threads}"]
 
 

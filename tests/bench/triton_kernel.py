@@ -1,4 +1,4 @@
-"""The benchmarks' kernel in Triton's language: imported only where Triton is installed, which reads it from a file."""
+"""The benchmarks' kernel in Triton, which reads it from a file; imported only if Triton is installed."""
 
 import triton
 import triton.language as tl

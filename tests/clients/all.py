@@ -1,13 +1,13 @@
-"""Runs other people's tests: their programs on the emulated device, and their tests of launches on Bascule.
+"""Runs other projects' tests: their programs on the emulated device, and their tests of launches on Bascule.
 
     .venv-clients/bin/python tests/clients/all.py                   every suite, some 20 minutes on 2 cores
     .venv-clients/bin/python tests/clients/all.py --sample          a part of each, within a minute
     .venv-clients/bin/python tests/clients/all.py NAME... [-k WORDS]
-    .venv-clients/bin/python tests/clients/all.py --shrink          takes what passes now out of the lists
+    .venv-clients/bin/python tests/clients/all.py --shrink          removes from the lists what passes now
 
 Prints a table: how many tests exist, apply here (are not skipped by the suite itself), and pass, with the reasons of
-the rest. A suite's list, NAME.toml, has what does not pass, by reason. Exits with 1 when a test fails that is not in
-its suite's list, or when one in the list passes: lists only shrink. `bash tests/clients/setup.sh` makes what is needed.
+the rest. A suite's list, NAME.toml, has the tests that do not pass, by reason. Exits with 1 if a test fails that is not
+in its suite's list, or if one in the list passes: lists only shrink. Run `bash tests/clients/setup.sh` first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KINDS = ("missing", "by design", "shim", "its own")
 
 
 def command_of(suite: Suite, options: argparse.Namespace, directory: Path) -> list[str]:
-    root = directory if suite.copies else suite.sources or ROOT  # of node ids
+    root = directory if suite.copies else suite.sources or ROOT  # the root of node ids
     command = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), f"--rootdir={root}"]
     command += ["-n", str(options.jobs), "--dist", "load" if suite.shim else "loadfile"]
     command += suite.sample if options.sample else suite.tests
@@ -40,7 +40,7 @@ def command_of(suite: Suite, options: argparse.Namespace, directory: Path) -> li
 
 
 def run_suite(suite: Suite, options: argparse.Namespace) -> dict[str, tuple[str, str]]:
-    """Node ids, from the suite's own directory on, with their outcomes and why."""
+    """Node ids, relative to the suite's own directory, with their outcomes and reasons."""
     directory = WORK / "runs" / suite.name
     directory.mkdir(parents=True, exist_ok=True)
     report = directory / "report.json"
@@ -61,7 +61,7 @@ def run_suite(suite: Suite, options: argparse.Namespace) -> dict[str, tuple[str,
         "BASCULE_CLIENTS_SOURCES": str(suite.sources or ""),
         "BASCULE_DEVICE": "emulated",
         "BASCULE_EMULATED_DEVICES": str(suite.devices),
-        "BASCULE_EMULATED_REPORTS": "0",  # tests compare what goes to stderr
+        "BASCULE_EMULATED_REPORTS": "0",  # tests compare the output on stderr
         "PYTHONFAULTHANDLER": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
     }
@@ -75,14 +75,14 @@ def run_suite(suite: Suite, options: argparse.Namespace) -> dict[str, tuple[str,
 
 
 def short(node: str) -> str:
-    """Without the directories above the suite's own."""
+    """The node id without the directories above the suite's own."""
     path, separator, test = node.partition("::")
     return path.rpartition("/tests/")[2] + separator + test
 
 
 @dataclass
 class Listed:
-    """What does not pass: the reason of each test, by its node id. `sometimes` : what may pass, as its timing is."""
+    """The reason of each test that does not pass, by its node id. Those in `sometimes` may pass, by their timing."""
 
     reasons: dict[str, str] = field(default_factory=dict)
     sometimes: set[str] = field(default_factory=set)
@@ -105,7 +105,7 @@ class Listed:
 
 
 def shrink(file: Path, passing: set[str]) -> None:
-    """The list without what passes now, and without reasons that no test is left for."""
+    """Removes tests that pass now from the list, and reasons without tests."""
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
     kept = "".join(line for line in lines if not names_one_of(line, passing))
     kept = re.sub(r"\n\[\[reason\]\]\nkind = .*\nwhy = .*\ntests = \[\n\]\n", "", kept)
@@ -117,7 +117,7 @@ def names_one_of(line: str, tests: set[str]) -> bool:
 
 
 def tell_of(suite: Suite, options: argparse.Namespace) -> tuple[list[str], list[str]]:
-    """The suite's lines of the table, and what is wrong."""
+    """Returns the suite's lines of the table, and its errors."""
     if suite.sources is not None and not suite.sources.exists():
         return [f"{suite.what:<24} {'absent: ' + suite.absent}"], []
     start = time.monotonic()

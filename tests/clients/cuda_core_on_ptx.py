@@ -1,4 +1,4 @@
-"""A pytest plugin: what cuda.core's own tests ask of others than the driver, in terms of the driver.
+"""A pytest plugin that implements with the driver what cuda.core's own tests need from other libraries.
 
 The emulated device runs PTX and no machine code, and the CUDA runtime, which needs NVIDIA's own driver, does not run.
 """
@@ -20,7 +20,7 @@ class Program(_program.Program):
 
 
 def of_runtime(results: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Codes of the driver are those of the runtime, where both have one."""
+    """Error codes of the driver equal those of the runtime, where both have one."""
     return Status(int(results[0])), *results[1:]
 
 
@@ -36,8 +36,8 @@ runtime.cudaGetDevice = current_device
 runtime.cudaDeviceGetAttribute = lambda attribute, device: of_runtime(
     driver.cuDeviceGetAttribute(driver.CUdevice_attribute(int(attribute)), device)
 )
-# cuda.core 1.1 asks an nvJitLink for its version before it looks whether the function is there, and so never comes to
-# the driver's linker with one that lacks it. cuda.core 1.2 does.
+# cuda.core 1.1 asks an nvJitLink for its version before it checks whether the function exists, and so never uses the
+# driver's linker if nvJitLink lacks it. cuda.core 1.2 does.
 nvjitlink.version = lambda: (12, 2)
-# NVML counts them otherwise, a library that comes with NVIDIA's driver.
+# Otherwise NVML counts them, a library that comes with NVIDIA's driver.
 cuda.core.system.get_num_devices = lambda: int(driver.cuDeviceGetCount()[1])

@@ -1,4 +1,4 @@
-"""Gives the process a cache of its own, which tests may empty: imported before Bascule, which reads where it is."""
+"""Gives the process a separate cache, which tests may empty: imported before Bascule, which reads its location."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""A pytest plugin: what became of each test, as a JSON file at $BASCULE_CLIENTS_REPORT."""
+"""A pytest plugin that writes each test's outcome to a JSON file at $BASCULE_CLIENTS_REPORT."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 
 # "passed", "failed" or "skipped", and why.
 Outcome = tuple[str, str]
-# CUDA_ERROR_ILLEGAL_ADDRESS and others after which every call returns the same.
+# CUDA_ERROR_ILLEGAL_ADDRESS and others after which every call returns the same error.
 FAULTS = {700, 702, 710, 714, 715, 716, 717, 718, 719}
 
 
 def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """One line: why it was skipped, or the end of what was raised."""
+    """One line: why it was skipped, or the end of the exception."""
     text: Any = report.longrepr
     if isinstance(text, tuple):  # file, line, reason
         return str(text[2]).removeprefix("Skipped: ")
@@ -53,16 +53,16 @@ class Recorder:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):  # pytest-xdist's controller hears of all
+    if not hasattr(config, "workerinput"):  # pytest-xdist's controller receives all reports
         config.pluginmanager.register(Recorder(Path(os.environ["BASCULE_CLIENTS_REPORT"])))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_logfinish() -> None:
-    """A lost context would fail every later test of the process too: the devices are reset."""
+    """Resets the devices, because a lost context would fail every later test of the process too."""
     try:
         driver = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOW | os.RTLD_NOLOAD)
-    except OSError:  # tests on Bascule; it has a plugin for that
+    except OSError:  # for tests on Bascule, which has a plugin for that
         return
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     if driver.cuMemGetInfo(ctypes.byref(free), ctypes.byref(total)) in FAULTS:
@@ -74,5 +74,5 @@ def pytest_runtest_logfinish() -> None:
 
 @pytest.fixture(scope="class")
 def initialize_from_pytest_config(request: pytest.FixtureRequest) -> None:
-    """What numba-cuda's tests ask of a conftest.py that its wheel lacks."""
+    """A fixture that numba-cuda's tests need from a conftest.py that its wheel lacks."""
     request.cls._dump_failed_filechecks = False

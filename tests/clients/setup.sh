@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Makes .venv-clients from PyPI: programs of others that use the emulated device, their tests, and `import bascule` from the
-# build tree. What is there already is left alone. Needs some 500 MB the first time.
+# Makes .venv-clients from PyPI: other projects' programs that use the emulated device, their tests, and `import bascule` from
+# the build tree. Existing parts are kept. Needs some 500 MB the first time.
 #
-# numba-cuda's and NumPy's wheels have their tests. Sources of other packages are unpacked under build/clients; nothing of
-# theirs is committed. cuda-core publishes its tests only in its repository:
+# numba-cuda's and NumPy's wheels have their tests. Sources of other packages are unpacked under build/clients and not
+# committed. cuda-core publishes its tests only in its repository:
 #
-# BASCULE_CUDA_PYTHON  a clone of NVIDIA/cuda-python, or of a fork of it; the tests of one release are taken out of it, with that
-#                      release
+# BASCULE_CUDA_PYTHON  a clone of NVIDIA/cuda-python, or of a fork of it; the tests of one release are extracted from it,
+#                      with that release
 set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
 clients=$root/.venv-clients
 
 set_up_sample bascule_python
 
-# The extension module is for the Python that has built it.
+# The extension module works only with the Python that it was built for.
 if ! "$clients/bin/python" -c '' 2>/dev/null; then
     say "making the virtual environment .venv-clients"
     "$(readlink -f -- "$venv_python")" -m venv --clear "$clients" || die "python -m venv failed; see its message above"
@@ -27,7 +27,7 @@ if ! grep -qsxF "$wanted" "$clients/installed-requirements"; then
 fi
 import_from_build_tree "$clients"
 
-# unpack_source NAME VERSION: the package's source in build/clients/NAME-VERSION.
+# unpack_source NAME VERSION: unpacks the package's source into build/clients/NAME-VERSION.
 unpack_source() {
     local directory=$root/build/clients name=$1-$2
     [ ! -d "$directory/$name" ] || return 0
@@ -41,7 +41,7 @@ unpack_source() {
 unpack_source cupy 14.2.0
 unpack_source pycuda 2026.1
 
-# The tests of cuda-core 1.1.0 as of this commit, and that release beside the one that our own tests use.
+# The tests of cuda-core 1.1.0 at this commit, and that release in addition to the one that Bascule's own tests use.
 cuda_core_tests=8eb9dc2ba180394a763d40405be4cf8865b5f8eb
 unpack_cuda_core() {
     local clone=${BASCULE_CUDA_PYTHON:-} target=$root/build/clients/cuda-python

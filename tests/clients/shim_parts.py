@@ -1,4 +1,4 @@
-"""What several shims need."""
+"""Shared by several shims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def module(name: str, **members: Any) -> types.ModuleType:
 
 
 def driver_version() -> int:
-    """13000 is CUDA 13.0."""
+    """Returns 13000 for CUDA 13.0."""
     emulator = Path(bascule.__file__).with_name("libbascule_emulator.so")
     version = ctypes.c_int()
     ctypes.CDLL(str(emulator)).cuDriverGetVersion(ctypes.byref(version))

@@ -1,4 +1,4 @@
-"""The suites of other people's tests: where each comes from, and what it runs on."""
+"""The suites of other projects' tests: their origin, and what they run on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SITE_PACKAGES = Path(sysconfig.get_path("purelib"))
 
 @dataclass(frozen=True)
 class Copy:
-    """A file of a suite's sources that is taken alone, without its conftest.py, with some of its imports renamed."""
+    """A file of a suite's sources that is copied without its conftest.py, with some of its imports renamed."""
 
     path: str
     renamed: dict[str, str] = field(default_factory=dict)
@@ -29,11 +29,11 @@ class Copy:
 
 @dataclass(frozen=True)
 class Suite:
-    """`tests` and `sample` are pytest's arguments; `absent` says why `sources`, where they lie, may not be there.
+    """`tests` and `sample` are pytest's arguments; `absent` says why the directory `sources` may be missing.
 
-    `copies` : files of `sources` by the name of the copy. `shim` : the folder of `shims` that has Bascule by another
-    library's names. `emulate` : the emulated device is in a driver's place. `packages` : a directory of packages that
-    go before the environment's.
+    `copies` : files of `sources` by the name of the copy. `shim` : the folder of `shims` with another library's names
+    on Bascule. `emulate` : the emulated device is in a driver's place. `packages` : a directory of packages that
+    precede the environment's.
     """
 
     name: str
@@ -75,13 +75,13 @@ def numpy_dlpack(memory: str) -> Copy:
     )
 
 
-# setup.sh takes them out of a clone, as of one commit.
+# setup.sh extracts them from a clone, at one commit.
 CUDA_CORE = WORK / "cuda-python" / "cuda_core" / "tests"
 NO_CUDA_CORE = (
     "cuda-core publishes its tests only in its repository: "
     "BASCULE_CUDA_PYTHON names a clone of it, or of a fork of it, to setup.sh"
 )
-# Where its tests look for CUDA's and CCCL's.
+# Its tests look here for the headers of CUDA and CCCL.
 CUDA_HEADERS = {"CUDA_PATH": str(SITE_PACKAGES / "nvidia" / "cu13")}
 
 
@@ -108,7 +108,7 @@ def cuda_core_on_bascule() -> Suite:
 
 
 ON_PTX = ("-p", "cuda_core_on_ptx")
-# Memory shared between processes by file descriptors, NVML, OpenGL, an extension to be built, and how it is built.
+# Needs memory shared by file descriptors, NVML, OpenGL, an extension to be built, or the build itself.
 NOT_FOR_THE_DRIVER = (
     "memory_ipc",
     "system",
@@ -128,7 +128,7 @@ SUITES = [
         sample=[*ON_PTX, *(str(CUDA_CORE / f"test_{part}.py") for part in ("launcher", "stream"))],
         sources=CUDA_CORE,
         absent=NO_CUDA_CORE,
-        environment={**CUDA_HEADERS, "BASCULE_EMULATED_ARCH": "90"},  # clusters, conditional nodes
+        environment={**CUDA_HEADERS, "BASCULE_EMULATED_ARCH": "90"},  # for clusters and conditional nodes
         packages=WORK / "cuda-core-1.1.0",
         devices=3,
     ),

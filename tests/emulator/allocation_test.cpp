@@ -70,7 +70,7 @@ TEST_CASE("a pointer tells where it points") {
     CHECK(ordinal == 0);
     CHECK(start == x);
 
-    int local = 0;  // of no device: the call succeeds and answers zeros
+    int local = 0;  // belongs to no device: the call succeeds and returns zeros
     const auto unknown = reinterpret_cast<CUdeviceptr>(&local);
     CHECK(device.api.cuPointerGetAttributes(3, which.data(), values.data(), unknown) == CUDA_SUCCESS);
     CHECK(type == 0);
@@ -78,7 +78,7 @@ TEST_CASE("a pointer tells where it points") {
           CUDA_ERROR_INVALID_VALUE);
 }
 
-// Addresses are unique in the process: what is freed has a context whatever is current.
+// Addresses are unique in the process: freeing finds the context of the memory, whatever context is current.
 TEST_CASE("memory is freed in a thread without a context") {
     Device device;
     CUdeviceptr x = 0;

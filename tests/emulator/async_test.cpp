@@ -1,5 +1,4 @@
-// Asynchronous copies and barriers in shared memory, compared with models written from the PTX ISA; and what wrong programs
-// are told.
+// Asynchronous copies and barriers in shared memory, compared with models of the PTX ISA; and reports of errors.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -21,7 +20,7 @@ namespace {
 const std::string async_prologue = ".version 9.0\n.target sm_90\n.address_size 64\n";
 constexpr std::uint32_t poison = 0xffff'ffff;
 
-// A kernel of threads that each have 256 bytes of `in`, of shared memory and of `out`.
+// A kernel whose threads each have 256 bytes of `in`, of shared memory and of `out`.
 std::string async_kernel(const std::string& body) {
     return async_prologue +
            ".entry k(.param .u64 pin, .param .u64 pout) {\n.shared .align 16 .b8 s[16384];\n"
@@ -35,12 +34,13 @@ std::string async_kernel(const std::string& body) {
 
 std::vector<std::uint32_t> random_words(std::size_t count, std::mt19937& random) {
     std::vector<std::uint32_t> made(count);
-    for (auto& word : made) word = random() | 1;  // never 0, and never the poison of an even number of words
+    for (auto& word : made)
+        word = random() | 1;  // never 0, and never equal to the poison of an even number of words
     return made;
 }
 
-// What a program that a thread may not notice otherwise: copies of a few bytes to places of its own, groups and waits. The
-// model keeps every copy until a wait covers it.
+// A model of correctly synchronized copies of a few bytes within a thread's own memory, with groups and waits. The
+// model delays every copy until a wait covers it.
 class CopyModel {
   public:
     struct Copy {
@@ -77,7 +77,7 @@ TEST_CASE("random copies are there after the wait that covers them, and not befo
         auto in = random_words(threads * words, random);
         std::vector<std::uint32_t> out(threads * words);
         std::string body;
-        // The same instructions for all; odd threads skip some, and so have other groups.
+        // All threads have the same instructions; odd threads skip some, and so have other groups.
         std::vector<CopyModel> models(threads);
         for (auto& model : models) std::ranges::fill(model.memory, 7);
         for (unsigned w = 0; w < words; ++w)
@@ -177,7 +177,7 @@ TEST_CASE("wrong asynchronous copies are reported where they are begun") {
     CHECK(std::string(outside.space) == "shared");
     CHECK(fault_of("cp.async.ca.shared.global [%mine], [%in], 4, 8;").message.find("cannot read 8") !=
           std::string::npos);
-    // What is filled with zeros alone need not be memory.
+    // The source of a copy that only fills with zeros need not be memory.
     Device device(
         async_kernel("mov.u64 %at, 0; cp.async.ca.shared.global [%mine], [%at], 16, 0; cp.async.wait_all;\n"
                      "ld.shared.u32 %x, [%mine+12]; st.global.u32 [%out], %x;"));
@@ -188,7 +188,7 @@ TEST_CASE("wrong asynchronous copies are reported where they are begun") {
 
 namespace {
 
-/// The object as the manual describes it, in plain numbers.
+/// The barrier object as the manual describes it, in plain integers.
 struct BarrierModel {
     std::int64_t expected = 0, pending = 0, bytes = 0, phase = 0;
     void settle() {
@@ -222,7 +222,7 @@ TEST_CASE("a random life of an mbarrier is that of the manual") {
                     model.bytes -= std::stoi(count);
                     model.settle();
                     break;
-                case 2: {  // arrivals that end the phase or do not
+                case 2: {  // arrivals that may end the phase
                     if (model.pending == 0) break;
                     const auto by = 1 + static_cast<std::int64_t>(random() % model.pending);
                     const bool stays = by < model.pending && random() % 2 != 0;
@@ -239,7 +239,7 @@ TEST_CASE("a random life of an mbarrier is that of the manual") {
                     expected.push_back(model.phase != before);
                     break;
                 }
-                case 3:  // an arrival that brings the bytes it expects
+                case 3:  // an arrival that also expects more bytes
                     if (model.pending == 0) break;
                     body += "mbarrier.arrive.expect_tx.shared.b64 _, [bar], " + count + ";\n";
                     model.bytes += std::stoi(count);
@@ -253,7 +253,7 @@ TEST_CASE("a random life of an mbarrier is that of the manual") {
                     --model.pending;
                     model.settle();
                     break;
-                case 5:  // bring back what was counted, so that phases do end
+                case 5:  // complete the expected bytes, so that phases do end
                     if (model.bytes == 0) break;
                     body += std::string("mbarrier.") + (model.bytes > 0 ? "complete_tx" : "expect_tx") +
                             ".relaxed.cta.shared::cta.b64 [bar], " + std::to_string(std::abs(model.bytes)) +
@@ -263,7 +263,7 @@ TEST_CASE("a random life of an mbarrier is that of the manual") {
                         model.settle();
                     } else {
                         model.bytes = 0;
-                        // An expectation ends no phase: one more arrival or completion of nothing does.
+                        // An expectation does not end a phase: one more arrival or a completion of 0 bytes does.
                         body += "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 0;\n";
                         model.settle();
                     }
@@ -336,7 +336,7 @@ TEST_CASE("misuses of an mbarrier are reported with what is wrong") {
         CHECK(fault->ptx_line > 0);
     }
     std::vector<std::uint32_t> in(64), out(64);
-    // One that an earlier block left is not there either.
+    // A barrier that an earlier block initialized does not exist for later blocks.
     Device later(
         async_kernel("mov.u32 %x, %ctaid.x; setp.eq.u32 %p, %x, 0; @%p mbarrier.init.shared.b64 [bar], 2;\n"
                      "mbarrier.arrive.shared.b64 _, [bar];"));
@@ -354,7 +354,7 @@ TEST_CASE("warps that poll an mbarrier let the others run, and lanes too") {
     constexpr unsigned threads = 256;
     std::vector<std::uint32_t> in(64 * threads), out(64 * threads);
     for (unsigned i = 0; i < in.size(); ++i) in[i] = i;
-    // Thread 255 arrives last, after a long loop; within its warp it is one of those that poll.
+    // Thread 255 arrives last, after a long loop; other lanes of its warp poll.
     Device device(
         async_kernel("setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [bar], 256; bar.sync 0;\n"
                      "setp.ne.u32 %p, %t, 255; @%p bra ARRIVE;\nmov.u32 %x, 0;\n"
@@ -363,7 +363,7 @@ TEST_CASE("warps that poll an mbarrier let the others run, and lanes too") {
                      "ARRIVE: mbarrier.arrive.shared.b64 %state, [bar];\n"
                      "POLL: mbarrier.test_wait.shared.b64 %q, [bar], %state; @!%q bra POLL;\n"
                      "ld.shared.u32 %x, [s]; st.global.u32 [%out], %x;"));
-    // As much shared memory as 64 threads have: the others' part is not used.
+    // Enough shared memory for 64 threads: the others do not use theirs.
     REQUIRE(message_of(device.launch("k", {1}, {threads}, device.array(in), device.array(out))) ==
             "no fault");
     for (unsigned t = 0; t < threads; ++t) CHECK(out[64 * t] == 100'000);
@@ -416,7 +416,7 @@ TEST_CASE("bulk copies bring their bytes to an mbarrier, and no earlier") {
 
 TEST_CASE("a bulk copy to global memory takes its source at the wait for it") {
     std::vector<std::uint32_t> in(64 * 64), out(64 * 64);
-    // Overwritten without a wait: what arrives is not what was there. With one it is.
+    // If the source is overwritten without a wait, the copied value is not the original one; with a wait it is.
     for (const bool waits : {false, true}) {
         Device device(async_kernel(
             "st.shared.u32 [%mine], 11;\ncp.async.bulk.global.shared::cta.bulk_group [%out], [%mine], 256;\n"

@@ -1,5 +1,4 @@
-// Calls: recursion, mutual recursion, function pointers, virtual functions. Written by NVRTC, compared with
-// the same functions in C++.
+// Recursion, mutual recursion, function pointers, virtual functions, compiled by NVRTC and compared with C++.
 #include <cstring>
 #include <vector>
 
@@ -88,7 +87,7 @@ TEST_CASE("a recursion without an end overflows its stack, and the report says w
     CHECK(fault->file == "calls.cu");
     CHECK(fault->line == 27);
     CHECK(fault->thread.x == 0);
-    CHECK(fault->other_threads == 18);  // those from 19 on count down to 20, which is the end
+    CHECK(fault->other_threads == 18);  // threads from 19 on count down to 20, which is the end
     CHECK(fault->message.find("stack overflow") == 0);
 }
 

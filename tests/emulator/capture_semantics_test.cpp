@@ -1,5 +1,5 @@
-// Stream capture as the driver API's documentation ("Stream Management") and the CUDA programming guide
-// ("Creating a Graph Using Stream Capture") have it, under every policy. Each test names what it is from.
+// Stream capture as specified by the driver API's documentation ("Stream Management") and the CUDA programming guide
+// ("Creating a Graph Using Stream Capture"), under every policy. Each test names its source.
 #include <cstring>
 #include <thread>
 
@@ -20,7 +20,7 @@ constexpr CUstreamCaptureStatus active = CU_STREAM_CAPTURE_STATUS_ACTIVE;
 constexpr CUstreamCaptureStatus invalidated = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
 constexpr CUstreamCaptureStatus none = CU_STREAM_CAPTURE_STATUS_NONE;
 
-/// The capture on `stream` was invalidated: its end says so, gives no graph, and frees the stream.
+/// Checks that the capture on `stream` was invalidated: ending it returns an error and no graph, and frees the stream.
 void check_invalidated(World& world, CUstream stream) {
     CHECK(status_of(world, stream) == invalidated);
     auto* graph = reinterpret_cast<CUgraph>(8);
@@ -29,7 +29,7 @@ void check_invalidated(World& world, CUstream stream) {
     CHECK(status_of(world, stream) == none);
 }
 
-/// The capture on `stream` was not disturbed.
+/// Checks that the capture on `stream` was not disturbed.
 void check_intact(World& world, CUstream stream) {
     CHECK(status_of(world, stream) == active);
     CUgraph graph = nullptr;
@@ -152,7 +152,7 @@ TEST_CASE("a fork that is not joined fails the end, and frees every stream") {
     });
 }
 
-// Programming guide, "Prohibited and Unhandled Operations": no synchronising or querying of what is captured.
+// Programming guide, "Prohibited and Unhandled Operations": captured work must not be synchronised or queried.
 TEST_CASE("waiting for a capturing stream or asking it is refused and invalidates") {
     under_each_policy([](World& world) {
         float* x = world.pinned();
@@ -302,7 +302,7 @@ TEST_CASE("calls that a capture does not see are refused as the threads' and cap
     });
 }
 
-// The same, for each kind of call. Which those are, tests/gpu/captures.py recorded on an H100.
+// The same for each kind of call. Which kinds are affected was recorded on an H100 by tests/gpu/captures.py.
 TEST_CASE("allocating, freeing, making and waiting are what captures refuse, and the report names the call") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();
@@ -338,7 +338,7 @@ TEST_CASE("allocating, freeing, making and waiting are what captures refuse, and
         CUevent made = nullptr;
         CHECK(world.api.cuEventCreate(&made, 0) == CUDA_SUCCESS);
         CHECK(world.api.cuEventDestroy(made) == CUDA_SUCCESS);
-        CHECK(world.increment(host, other) == CUDA_SUCCESS);  // elsewhere work goes on
+        CHECK(world.increment(host, other) == CUDA_SUCCESS);  // elsewhere work continues
         CHECK(world.api.cuGraphLaunch(exec, other) == CUDA_SUCCESS);
         CHECK(world.api.cuMemcpyHtoD(memory, host, 4) == CUDA_SUCCESS);
         CHECK(world.api.cuMemsetD8(memory, 1, 4) == CUDA_SUCCESS);
@@ -397,7 +397,7 @@ TEST_CASE("a capture tells its number, its graph so far, and what the next opera
         CHECK(ask() == CUDA_SUCCESS);
         CHECK(id == first);
         REQUIRE(count == 1);
-        REQUIRE(edges != nullptr);  // one a dependency
+        REQUIRE(edges != nullptr);  // one per dependency
         const CUgraphEdgeData ordinary{};
         CHECK(std::memcmp(edges, &ordinary, sizeof ordinary) == 0);
         std::size_t nodes = 0;
@@ -407,7 +407,7 @@ TEST_CASE("a capture tells its number, its graph so far, and what the next opera
         CHECK(world.api.cuGraphNodeGetType(*before, &type) == CUDA_SUCCESS);
         CHECK(type == CU_GRAPH_NODE_TYPE_KERNEL);
         CUgraphExec exec = nullptr;
-        CHECK(world.api.cuGraphDestroy(graph) == CUDA_ERROR_ILLEGAL_STATE);  // the capture's
+        CHECK(world.api.cuGraphDestroy(graph) == CUDA_ERROR_ILLEGAL_STATE);  // owned by the capture
         CHECK(world.api.cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_ERROR_ILLEGAL_STATE);
         CUgraph ended = nullptr;
         CHECK(world.api.cuStreamEndCapture(p, &ended) == CUDA_SUCCESS);
@@ -452,12 +452,12 @@ TEST_CASE("destroying a stream gives up the capture that it began") {
         CHECK(world.api.cuStreamDestroy(p) == CUDA_SUCCESS);
         CHECK(status_of(world, q) == none);
         CUdeviceptr address = 0;
-        CHECK(world.api.cuMemAlloc(&address, 4) == CUDA_SUCCESS);  // nothing is being captured any more
+        CHECK(world.api.cuMemAlloc(&address, 4) == CUDA_SUCCESS);  // no capture is active any more
         CHECK(world.api.cuMemFree(address) == CUDA_SUCCESS);
     });
 }
 
-// Programming guide: placing a stream into capture mode severs the dependency on what was put on it before.
+// Programming guide: placing a stream into capture mode severs the dependency on work enqueued on it before.
 TEST_CASE("work that was on the stream before the capture goes on beside it") {
     under_each_policy([](World& world) {
         float* x = world.pinned();

@@ -1,4 +1,4 @@
-// What tests of captures and graphs share.
+// Shared by tests of captures and graphs.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ inline CUstreamCaptureStatus status_of(World& world, CUstream stream) {
     return status;
 }
 
-/// A graph that goes with the test.
+/// A graph that is destroyed with the test.
 class Graph {
   public:
     Graph(World& world, CUgraph graph) : world_(world), graph_(graph) {}
@@ -56,7 +56,7 @@ class Graph {
     CUgraph graph_;
 };
 
-/// What `work` puts on `stream`, captured.
+/// Captures what `work` enqueues on `stream`.
 template <class Work>
 CUgraph captured(World& world, CUstream stream, const Work& work, CUstreamCaptureMode mode = global_mode) {
     REQUIRE(world.api.cuStreamBeginCapture(stream, mode) == CUDA_SUCCESS);
@@ -66,7 +66,7 @@ CUgraph captured(World& world, CUstream stream, const Work& work, CUstreamCaptur
     return graph;
 }
 
-/// An executable graph that goes with the test.
+/// An executable graph that is destroyed with the test.
 class Executable {
   public:
     Executable(World& world, CUgraph graph) : world_(world) {

@@ -15,7 +15,7 @@
 namespace client {
 namespace {
 
-/// A device in a process without a test around it: whatever fails ends the process with a code of its own.
+/// A device in a process without a test framework: each failure ends the process with its own exit code.
 struct Plain {
     Library& api = *new Library;
     CUcontext context = nullptr;
@@ -47,7 +47,7 @@ struct Plain {
     }
 };
 
-/// Ends while operations wait that nobody waits for, and one that never ends where something runs by itself.
+/// Ends while operations are pending; under policies that run work by themselves, also one that never ends.
 int exit_with_work() {
     Plain device;
     float* flag = device.pinned();
@@ -59,13 +59,13 @@ int exit_with_work() {
         CUstream other = nullptr;
         device.api.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING);
         device.api.cuLaunchHostFunc(other, tell, &begun);
-        begun.get_future().wait();  // was issued later, so the kernel is running by now, or as good as
+        begun.get_future().wait();  // was issued later, so the kernel is running by now, or nearly
     }
     device.launch("increment", device.pinned(), device.stream);
     return 0;
 }
 
-/// A static object of the program that uses the device when everything else is over.
+/// A static object that uses the device after everything else has been destroyed.
 struct Late {
     Plain* device = nullptr;
     float* value = nullptr;
@@ -77,7 +77,7 @@ struct Late {
         std::fflush(stdout);
     }
 };
-Late late;  // made before the device, destroyed after the device has ended its threads
+Late late;  // constructed before the device, destroyed after the device has ended its threads
 
 int use_at_exit() {
     late.device = new Plain;
@@ -96,7 +96,7 @@ int exit_in_host_function() {
     return 1;  // not reached
 }
 
-/// The child of a fork has no device and is told so; the parent's goes on.
+/// The child of a fork has no device and gets an error; the parent's device still works.
 int fork_it() {
     Plain device;
     float* value = device.pinned();
@@ -114,7 +114,7 @@ int fork_it() {
             if (answer != CUDA_ERROR_NOT_INITIALIZED) _exit(1);
         }
         if (device.api.report().find("forked") == std::string::npos) _exit(2);
-        std::exit(0);  // with what is left to do at exit
+        std::exit(0);  // runs the exit handlers
     }
     int status = 0;
     waitpid(child, &status, 0);
@@ -124,7 +124,7 @@ int fork_it() {
     return 0;
 }
 
-/// A library that is closed while its threads are there keeps its code.
+/// A library that is closed while its threads exist stays loaded.
 int close_library() {
     Plain device;
     device.launch("increment", device.pinned(), device.stream);
@@ -133,7 +133,7 @@ int close_library() {
     return 0;
 }
 
-/// Prints what loading a text answers when there is no memory for its tokens, and whether the device goes on.
+/// Prints the result of loading a text if memory for its tokens runs out, and whether the device still works.
 int run_out_of_memory() {
     Plain device;
     const std::string text = std::string(program) + std::string(std::size_t{16} << 20, ';');
@@ -156,7 +156,7 @@ int run_out_of_memory() {
     return 0;
 }
 
-/// A handle of the parent's, as the environment has it.
+/// Reads a handle of the parent's from the environment.
 template <class Handle>
 Handle given_handle(const char* variable) {
     Handle handle = {};
@@ -200,7 +200,7 @@ CUresult open_memory(const Plain& device, CUdeviceptr& memory) {
                                          CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 }
 
-/// A kernel that waits for the parent's, which waits for it.
+/// Runs a kernel that waits for the parent's, which waits for it.
 int meet_parent() {
     Plain device;
     CUdeviceptr memory = 0;
@@ -209,7 +209,7 @@ int meet_parent() {
     return device.api.cuStreamSynchronize(device.stream) == CUDA_SUCCESS ? 0 : 1;
 }
 
-/// Whether the parent's memory can be opened here.
+/// Returns whether the parent's memory can be opened here.
 int open_memory_of_parent() {
     Plain device;
     CUdeviceptr memory = 0;
@@ -217,7 +217,7 @@ int open_memory_of_parent() {
     return 0;
 }
 
-/// The parent's event and memory: a flag, and a float behind it.
+/// The parent's event and memory: a flag, followed by a float.
 struct Shared {
     Plain device;
     CUdeviceptr memory = 0;

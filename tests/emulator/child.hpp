@@ -1,4 +1,4 @@
-// What a test needs a process of its own for: how processes end and fork while a device works.
+// Tests that need a separate process: how processes end and fork while a device works.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace client {
 child_process::Result run_child(const std::string& role, const std::string& policy,
                                 child_process::Variables variables = {});
 
-/// The other end: plays the role and returns the exit code.
+/// Called in the child: plays the role and returns the exit code.
 int play(const std::string& role);
 
 }  // namespace client

@@ -12,7 +12,7 @@
 namespace client {
 namespace {
 
-/// A copy of the library's file, so that the loader makes a copy of its state too.
+/// Copies the library's file, so that the loader also makes a copy of its state.
 std::filesystem::path copy_of_library() {
     static std::atomic<int> number{0};
     const std::filesystem::path copy =
@@ -22,11 +22,11 @@ std::filesystem::path copy_of_library() {
     return copy;
 }
 
-/// The environment while a library reads it.
+/// Sets environment variables while a library reads them.
 class Variables {
   public:
     explicit Variables(const Library::Environment& environment) {
-        // The policy under which the least happens by itself shows the most.
+        // The default is the policy that runs the least by itself and so reveals the most errors.
         if (std::getenv("BASCULE_EMULATED_SCHEDULE") == nullptr) set("BASCULE_EMULATED_SCHEDULE", "lazy");
         for (const auto& [name, value] : environment) set(name, value);
     }
@@ -117,7 +117,7 @@ Device::Device(Library& library) : api(library) {
             CUDA_SUCCESS);
 }
 
-// A test may have broken the context on purpose: nothing is checked here.
+// A test may have broken the context on purpose: errors are ignored here.
 Device::~Device() {
     for (const CUstream stream : streams_) api.cuStreamDestroy(stream);
     for (const CUevent event : events_) api.cuEventDestroy(event);

@@ -1,5 +1,4 @@
-// A client of the emulated device, as any program is: dlopen, cuGetProcAddress, handles. Nothing of the
-// emulator is linked here.
+// A client of the emulated device that uses only dlopen, cuGetProcAddress and handles, and links nothing of it.
 #pragma once
 
 #include <cstdint>
@@ -256,14 +255,14 @@ namespace client {
     FUNCTION(cuIpcCloseMemHandle, 4010)                         \
     FUNCTION(cuGetExportTable, 3000)
 
-/// One loaded copy of the library with a state of its own. Each copy reads the environment for itself, so one
-/// test program can have several configurations. Never unloaded: the device keeps state to the process's end.
+/// A loaded copy of the library with its own state. Each copy reads the environment itself, so that one test program
+/// can have several configurations. Never unloaded: the device keeps state until the process ends.
 class Library {
   public:
     using Environment = std::initializer_list<std::pair<const char*, const char*>>;
 
-    /// A new copy under `environment`; cuInit has been called. Under the lazy policy, unless `environment` or
-    /// that of the test program name another.
+    /// Loads a new copy under `environment` and calls cuInit. The policy is lazy, unless `environment` or that of the
+    /// test program names another.
     explicit Library(const Environment& environment = {});
     Library(const Library&) = delete;
     Library& operator=(const Library&) = delete;
@@ -272,7 +271,7 @@ class Library {
     CLIENT_FUNCTIONS(CLIENT_DECLARE)
 #undef CLIENT_DECLARE
     PFN_cuGetProcAddress_v12000 get_proc_address = nullptr;
-    CUresult initialised = CUDA_ERROR_NOT_INITIALIZED;  ///< what cuInit answered
+    CUresult initialised = CUDA_ERROR_NOT_INITIALIZED;  ///< what cuInit returned
 
     decltype(&bascule_emulated_abi) abi = nullptr;
     decltype(&bascule_emulated_trace) trace = nullptr;
@@ -286,7 +285,7 @@ class Library {
     std::string report() const;
     std::vector<BasculeEmulatedOperation> operations() const;
     void* symbol(const char* name) const;
-    /// dlclose; nothing of the library may be called afterwards.
+    /// Calls dlclose; nothing of the library may be called afterwards.
     void close();
 
   private:
@@ -294,11 +293,11 @@ class Library {
     void* handle_ = nullptr;
 };
 
-/// A library whose device 0 is current in this thread while it lives, with a few shorthands. The shorthands
-/// fail the test when the driver does.
+/// A library whose device 0 is current in this thread during its lifetime, with a few shorthands. The shorthands fail
+/// the test if the driver returns an error.
 class Device {
   public:
-    /// The copy that most tests share.
+    /// Uses the copy that most tests share.
     Device();
     explicit Device(Library& library);
     ~Device();
@@ -308,13 +307,13 @@ class Device {
     Library& api;
 
     CUdeviceptr allocate(std::size_t bytes);
-    /// `count` floats, all of them `value`.
+    /// Returns `count` floats, all equal to `value`.
     CUdeviceptr floats(std::size_t count, float value);
     float read(CUdeviceptr address);
     CUstream stream(unsigned flags = CU_STREAM_NON_BLOCKING);
     CUevent event();
     CUfunction kernel(const char* name);
-    /// One thread of `name` on the value at `address`.
+    /// Launches one thread of `name` on the value at `address`.
     CUresult launch(const char* name, CUstream stream, CUdeviceptr address, unsigned blocks = 1,
                     unsigned threads = 1);
 
@@ -325,11 +324,10 @@ class Device {
     std::vector<CUdeviceptr> memory_;
 };
 
-/// Kernels of one pointer parameter: `increment` adds one to the float of each thread, `twice` doubles it,
-/// `trap` stops, `await` goes round until the word at the address is not 0, `raise` adds 1 to it, `meet` adds 1 to it
-/// and goes round until it is at least the word behind it, `refused` has an instruction that no device of this
-/// architecture has. Variables: `counter` (4 bytes, 7), `table` (64
-/// constant bytes).
+/// Kernels with one pointer parameter: `increment` adds one to the float of each thread, `twice` doubles it, `trap`
+/// traps, `await` loops until the word at the address is not 0, `raise` adds 1 to it, `meet` adds 1 to it and loops
+/// until it is at least the next word, `refused` has an instruction that no device of this architecture has. Variables:
+/// `counter` (4 bytes, 7), `table` (64 constant bytes).
 extern const char* const program;
 
 }  // namespace client

@@ -1,4 +1,4 @@
-// Launches of clusters through the driver's functions: which are taken, how many fit, and what other architectures say.
+// Launches of clusters: which are accepted, how many fit, and the errors of other architectures.
 #include <string>
 
 #include <doctest/doctest.h>
@@ -104,7 +104,7 @@ TEST_CASE("how many clusters fit follows from the blocks of all multiprocessors"
     CHECK(found == 8 * 2 / 4);  // two blocks of 1024 threads on each of 8 multiprocessors
     REQUIRE(clusters.library.cuOccupancyMaxPotentialClusterSize(&found, any, &config) == CUDA_SUCCESS);
     CHECK(found == 8);
-    // With all of a multiprocessor's shared memory, there is a block on each.
+    // If a block uses all of a multiprocessor's shared memory, one block fits on each.
     CHECK(clusters.library.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 227 * 1024,
                                                 clusters.kernel("any"), 0) == CUDA_SUCCESS);
     config = clusters.config(8, 4, 256, 227 * 1024);

@@ -10,8 +10,8 @@ using client::World;
 
 namespace {
 
-// `set` gives the condition of `handle` the value; `count` takes 1 from the word at `at`, and the condition is what is
-// left.
+// `set` sets the condition of `handle` to the value; `count` subtracts 1 from the word at `at`, and sets the condition
+// to the result.
 const char* const program = R"(.version 8.3
 .target sm_80
 .address_size 64
@@ -165,7 +165,7 @@ TEST_CASE("conditional nodes nest, and what follows one comes after its bodies")
         graph.kernel("twice", x, {loop});
         const Executable exec(world, graph);
         CHECK(run(world, exec, world.device.stream()) == CUDA_SUCCESS);
-        CHECK(*x == 4.0F);  // two rounds, each of which runs the inner body, and then doubled
+        CHECK(*x == 4.0F);  // two rounds, each of which runs the inner body and then doubles
     });
 }
 

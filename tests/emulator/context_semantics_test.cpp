@@ -1,4 +1,4 @@
-// Contexts and devices as the driver API's documentation has them. Each test names what it is from.
+// Contexts and devices as specified by the driver API's documentation. Each test names its source.
 #include <array>
 #include <string>
 #include <thread>
@@ -11,7 +11,7 @@ using client::World;
 
 namespace {
 
-/// Another device's primary context, current while it lives.
+/// Makes another device's primary context current during its lifetime.
 class Other {
   public:
     Other(World& world, int device) : api_(world.api), device_(device) {
@@ -41,7 +41,7 @@ bool context_active(World& world, int device) {
 
 }  // namespace
 
-// cuStreamWaitEvent: across devices, the only order between their streams.
+// cuStreamWaitEvent: across devices, the only way to order their streams.
 TEST_CASE("three devices pass a value around, ordered by events alone") {
     under_each_policy(
         [](World& world) {
@@ -165,7 +165,7 @@ TEST_CASE("a kernel reads another device's memory after peer access is enabled, 
         CAPTURE(report);
         CHECK(report.find("memory of device 0, and the kernel runs on device 1") != std::string::npos);
         library.cuCtxPopCurrent(nullptr);
-        CHECK(library.cuCtxSynchronize() == CUDA_SUCCESS);  // the fault is the other context's
+        CHECK(library.cuCtxSynchronize() == CUDA_SUCCESS);  // the fault is in the other context
     }
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("a reset takes everything of the context, pending work and peers inclu
         CHECK(library.cuStreamQuery(stream) == CUDA_ERROR_INVALID_HANDLE);
         CHECK(library.cuEventQuery(event) == CUDA_ERROR_INVALID_HANDLE);
         CHECK(library.cuMemFree(x) == CUDA_ERROR_INVALID_VALUE);
-        CHECK(library.cuCtxEnablePeerAccess(peer, 0) == CUDA_SUCCESS);  // was forgotten
+        CHECK(library.cuCtxEnablePeerAccess(peer, 0) == CUDA_SUCCESS);  // peer access was reset
         float* y = world.pinned(1.0F);
         CHECK(library.cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(y), 0, 1, nullptr) == CUDA_SUCCESS);
         CHECK(library.cuCtxSynchronize() == CUDA_SUCCESS);

@@ -1,8 +1,7 @@
-"""What the vectors of the emulated device cover: a table "row | types and modifiers | comparisons".
+"""Reports what the vectors of the emulated device cover: a table "row | types and modifiers | comparisons".
 
-Runs emulator_vectors on each instruction set that the processor has. Exits with 1 when a result differs, or when a type
-or a modifier that a row of the operation table claims was compared in no result, or when an opcode that PTX has is
-refused unexpectedly.
+Runs emulator_vectors on each instruction set of the processor. Exits with 1 if a result differs, if a type or modifier
+of a row of the operation table was compared in no result, or if an opcode of PTX is refused unexpectedly.
 
     python tests/emulator/coverage.py [--program PATH] [--only-summary]
     python tests/emulator/coverage.py --self-test    a wrong reference result of each kind must be noticed
@@ -22,7 +21,7 @@ KINDS = ["scalar", "packing", "memory", "exchange", "control", "tensor", "video"
 
 
 def instruction_sets() -> dict[str, str]:
-    """What BASCULE_EMULATED_ISA is for each."""
+    """The value of BASCULE_EMULATED_ISA for each instruction set."""
     processor = Path("/proc/cpuinfo")
     has_avx512 = processor.exists() and "avx512_vbmi2" in processor.read_text(encoding="utf-8")
     return {"fastest": "", **({"AVX2": "avx2"} if has_avx512 else {}), "baseline": "baseline"}
@@ -30,7 +29,7 @@ def instruction_sets() -> dict[str, str]:
 
 @dataclass
 class Run:
-    """What one run of the vectors printed."""
+    """The parsed output of one run of the vectors."""
 
     name: str
     code: int

@@ -26,8 +26,7 @@ std::string list(unsigned count, const std::string& prefix) {
     return text.substr(2);
 }
 
-// Compares one after another, as compilers write sparse switches; each case has a value of its own that lives
-// across it.
+// Consecutive comparisons, as compilers write sparse switches; each case has a value that is live across it.
 std::string compare(unsigned count) {
     return header + entry +
            each(count,
@@ -46,7 +45,7 @@ std::string table(unsigned count) {
            "DONE: st.global.u32 [%d1], %r2; ret; }";
 }
 
-// Functions that call each other through pointers: all of them can be entered again.
+// Functions that call each other through pointers: all of them can be re-entered.
 std::string calls(unsigned count) {
     const std::string call =
         "mov.u64 %d2, pointers; ld.global.u64 %d4, [%d2];\n"
@@ -62,7 +61,7 @@ std::string calls(unsigned count) {
            entry + call + "st.global.u32 [%d1], %r2; ret; }";
 }
 
-// Loads from as many pointers, in one basic block.
+// Loads from many different pointers, in one basic block.
 std::string loads(unsigned count) {
     return header + entry +
            each(count,

@@ -1,4 +1,4 @@
-"""Decoding PTX takes time in proportion to its length: instructions are counted by callgrind, for several shapes.
+"""Checks that decoding PTX takes time in proportion to its length: callgrind counts instructions, for several shapes.
 
 python tests/emulator/decoding.py PROGRAM      PROGRAM is emulator_decoding. Exits with 77 without valgrind.
 """
@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 COUNT = 500
-# Twice as much of what is left when COUNT is taken away: 2 in proportion, 4 where the square decides.
+# The growth if COUNT doubles, after subtracting the constant part: 2 for linear time, 4 for quadratic.
 MOST_GROWTH = 2.6
 
 

@@ -1,5 +1,5 @@
-// How a client finds the driver's functions, devices and contexts. The claims are those of the CUDA driver
-// API's documentation unless a comment says otherwise.
+// How a client finds the driver's functions, devices and contexts. The tests follow the CUDA driver API's documentation
+// unless a comment says otherwise.
 #include <array>
 #include <new>
 #include <stdexcept>
@@ -14,7 +14,7 @@
 using client::Device;
 using client::Library;
 
-// The library's own keeps a report besides.
+// The library's own version also keeps a report.
 CUresult emulated::driver::out_of_memory(const std::string&) noexcept { return CUDA_ERROR_OUT_OF_MEMORY; }
 
 namespace {
@@ -77,7 +77,7 @@ TEST_CASE("the per-thread flag gives functions for which NULL is the thread's ow
     void* function = nullptr;
     resolve("cuStreamGetCtx", 13000, &function, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
     CHECK(function != reinterpret_cast<void*>(device.api.cuStreamGetCtx));
-    // Neither variant is needed where no stream is: the same function serves both.
+    // A function without a stream has no variants: the same function is returned.
     resolve("cuMemAlloc", 13000, &function, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
     CHECK(function == reinterpret_cast<void*>(device.api.cuMemAlloc));
 }
@@ -99,7 +99,7 @@ TEST_CASE("every symbol that a client may link is exported under its plain name 
     }
 }
 
-// PyCUDA links these, among others: it cannot be imported where one is missing.
+// PyCUDA links these, among others: it cannot be imported if one is missing.
 TEST_CASE("what is not here is exported and refused, and not found by those who look it up") {
     const Device device(shared());
     for (const char* name :
@@ -150,7 +150,7 @@ TEST_CASE("what a function of the C interface throws becomes a code") {
     CHECK(guarded<&always, &without_threads>(0) == CUDA_ERROR_UNKNOWN);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they reserve address space
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers reserve address space
 TEST_CASE("a text for which there is no memory is an error, and the device goes on") {
     const auto result = client::run_child("run out of memory", "eager");
     CHECK(result.exit_code == 0);
@@ -238,7 +238,7 @@ TEST_CASE("contexts are a stack of each thread") {
     device.api.cuCtxGetCurrent(&current);
     CHECK(current == outer);
     CHECK(device.api.cuCtxDestroy(inner) == CUDA_SUCCESS);
-    // The handle of a context that is gone is harmless: a call that uses it returns an error.
+    // The handle of a destroyed context is harmless: a call that uses it returns an error.
     device.api.cuCtxPushCurrent(inner);
     CHECK(device.api.cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
     device.api.cuCtxSetCurrent(outer);

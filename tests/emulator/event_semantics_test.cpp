@@ -1,4 +1,4 @@
-// Events as the driver API's documentation has them, under every policy. Each test names what it is from.
+// Events as specified by the driver API's documentation, under every policy. Each test names its source.
 #include <thread>
 
 #include "world.hpp"
@@ -41,14 +41,13 @@ TEST_CASE("a wait takes the state of the event at its call") {
         Busy busy(world, busy_one);
         world.api.cuEventRecord(event, busy_one);
         world.twice(x, q);
-        CHECK(world.api.cuStreamSynchronize(q) == CUDA_SUCCESS);  // not for the busy one
+        CHECK(world.api.cuStreamSynchronize(q) == CUDA_SUCCESS);  // does not wait for the busy one
         CHECK(*x == 2.0F);
         CHECK(world.api.cuEventQuery(event) == CUDA_ERROR_NOT_READY);
     });
 }
 
-// cuEventRecord: "If cuEventRecord() has not been called on hEvent", query, synchronise and wait treat it as
-// done.
+// cuEventRecord: "If cuEventRecord() has not been called on hEvent", query, synchronise and wait treat it as complete.
 TEST_CASE("an event that was never recorded holds nobody") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();
@@ -60,8 +59,7 @@ TEST_CASE("an event that was never recorded holds nobody") {
     });
 }
 
-// cuEventElapsedTime: INVALID_HANDLE when either was never recorded or has timing disabled, NOT_READY while
-// either is not complete.
+// cuEventElapsedTime: INVALID_HANDLE if one was never recorded or has no timing, NOT_READY if one is not complete.
 TEST_CASE("elapsed time needs two timed events that have happened") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();
@@ -76,7 +74,7 @@ TEST_CASE("elapsed time needs two timed events that have happened") {
             Busy busy(world, p);
             world.api.cuEventRecord(end, p);
             CHECK(elapsed() == CUDA_ERROR_NOT_READY);
-            std::this_thread::sleep_for(std::chrono::milliseconds(3));  // what is measured
+            std::this_thread::sleep_for(std::chrono::milliseconds(3));  // the measured time
         }
         CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);
         CHECK(elapsed() == CUDA_SUCCESS);
@@ -110,7 +108,7 @@ TEST_CASE("an event is asked while a context is current") {
     });
 }
 
-// cuEventCreate: CU_EVENT_BLOCKING_SYNC is how the host waits, nothing else; INTERPROCESS needs no timing.
+// cuEventCreate: CU_EVENT_BLOCKING_SYNC only selects how the host waits; INTERPROCESS requires timing to be disabled.
 TEST_CASE("flags of events: blocking waits, no timing, unknown ones") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();
@@ -166,7 +164,7 @@ TEST_CASE("records stay in a context, waits cross contexts and devices") {
         2);
 }
 
-// cuStreamWaitEvent: the wait is ordered as any work of the stream is.
+// cuStreamWaitEvent: the wait is ordered like any work of the stream.
 TEST_CASE("streams that wait for each other in a loop take turns") {
     under_each_policy([](World& world) {
         float* x = world.pinned();
@@ -188,7 +186,7 @@ TEST_CASE("streams that wait for each other in a loop take turns") {
     });
 }
 
-// cuEventDestroy: "may be destroyed before it is complete"; waits that were issued still hold.
+// cuEventDestroy: "may be destroyed before it is complete"; waits that were already issued remain.
 TEST_CASE("a destroyed event still holds back the streams that wait for it") {
     under_each_policy([](World& world) {
         float* x = world.pinned();
@@ -209,7 +207,7 @@ TEST_CASE("a destroyed event still holds back the streams that wait for it") {
     });
 }
 
-// cuEventSynchronize: "Waits until the completion of all work currently captured in hEvent", no more.
+// cuEventSynchronize: "Waits until the completion of all work currently captured in hEvent", and no longer.
 TEST_CASE("waiting for an event does not wait for what came after it") {
     under_each_policy([](World& world) {
         float* x = world.pinned();

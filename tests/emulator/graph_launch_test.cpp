@@ -1,5 +1,4 @@
-// Graphs, as the driver API's documentation ("Graph Management") has them, under every policy. Each test
-// names what it is from.
+// Graphs as specified by the driver API's "Graph Management", under every policy. Each test names its source.
 #include <thread>
 
 #include "capturing.hpp"
@@ -13,7 +12,7 @@ using client::World;
 
 namespace {
 
-/// A graph that increments the value and doubles it then.
+/// A graph that increments the value and then doubles it.
 CUgraph increment_and_twice(World& world, float* x, CUstream stream) {
     return captured(world, stream, [&] {
         world.increment(x, stream);
@@ -93,7 +92,7 @@ TEST_CASE("under `threads` a kernel in one branch waits for another branch's ker
     CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);
 }
 
-// "Stream synchronization behavior": a launch is an operation of its stream, so the legacy one orders it.
+// "Stream synchronization behavior": a launch is an operation of its stream, so the legacy stream orders it.
 TEST_CASE("a graph on the legacy default stream is ordered with blocking streams") {
     under_each_policy([](World& world) {
         float* x = world.pinned();
@@ -130,7 +129,7 @@ TEST_CASE("events see a graph launch as one operation of its stream") {
     });
 }
 
-// cuLaunchKernel copies its parameters; a node has them as they were when it was captured.
+// cuLaunchKernel copies its parameters; a node has their values from the capture.
 TEST_CASE("parameters are copied at the capture, memory is read at the launch") {
     under_each_policy([](World& world) {
         float* x = world.pinned();
@@ -198,7 +197,7 @@ TEST_CASE("a graph without nodes can be made, instantiated and launched") {
     });
 }
 
-// tests/gpu/captures.py recorded it on an H100: the graph itself is added to a capture, by cuGraphAddChildGraphNode.
+// Recorded by tests/gpu/captures.py on an H100: the graph itself is added to a capture, by cuGraphAddChildGraphNode.
 TEST_CASE("an executable graph is not launched on a capturing stream, whose capture it invalidates") {
     under_each_policy([](World& world) {
         float* x = world.pinned(1.0F);
@@ -240,7 +239,7 @@ TEST_CASE("an update changes what later launches do, not those before") {
     });
 }
 
-// cuGraphExecUpdate, the conditions of each result.
+// cuGraphExecUpdate: the conditions of each result.
 TEST_CASE("an update that would change the graph's shape is refused, with the node, and changes nothing") {
     under_each_policy([](World& world) {
         float* x = world.pinned();
@@ -286,7 +285,7 @@ TEST_CASE("an update that would change the graph's shape is refused, with the no
         CHECK(info.errorNode == filled.nodes()[1]);
         info = exec.update(forked);
         CHECK(info.result == CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
-        CHECK(info.errorNode == forked.nodes()[2]);  // two before it
+        CHECK(info.errorNode == forked.nodes()[2]);  // there are two nodes before it
 
         CHECK(exec.launch(p) == CUDA_SUCCESS);
         CHECK(world.api.cuStreamSynchronize(p) == CUDA_SUCCESS);

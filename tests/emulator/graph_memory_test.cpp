@@ -1,4 +1,4 @@
-// Nodes that allocate and free memory, as cuGraphAddMemAllocNode's documentation has them, under every policy.
+// Nodes that allocate and free memory, as specified by cuGraphAddMemAllocNode's documentation, under every policy.
 #include "graphs.hpp"
 
 using client::captured;
@@ -18,7 +18,7 @@ cuuint64_t attribute(World& world, CUgraphMem_attribute which) {
     return value;
 }
 
-/// The value that a graph leaves in `memory`: 3.
+/// Adds a node that fills `memory` with the value 3.
 CUgraphNode fill_with_three(Drawing& graph, const Drawing::Memory& memory) {
     const CUgraphNode two = graph.fill(memory.address, 0x40000000, 1, {memory.node});
     return graph.kernel("increment", reinterpret_cast<void*>(memory.address), {two});
@@ -79,7 +79,7 @@ TEST_CASE(
     });
 }
 
-// CUmemPoolProps: managed memory, and the host's, as pools have it.
+// CUmemPoolProps: managed memory, and the host's, as in pools.
 TEST_CASE("a graph allocates memory that the host reads too, and a capture takes it from its pool") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();
@@ -180,7 +180,7 @@ TEST_CASE("a kernel that reads a graph's memory with no order behind the allocat
 }
 
 // "Nodes and edges of the graph cannot be deleted. ... Only one instantiation of the graph may exist at any point in
-// time. The graph cannot be cloned", and it is a child graph only where it is moved.
+// time. The graph cannot be cloned", and it can be a child graph only if it is moved.
 TEST_CASE("what graphs with memory may not do is refused") {
     World world("lazy");
     Drawing graph(world), parent(world);

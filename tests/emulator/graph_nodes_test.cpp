@@ -1,4 +1,4 @@
-// Graphs made by hand, as the driver API's documentation ("Graph Management") has them, under every policy.
+// Graphs built node by node, as specified by the driver API's documentation ("Graph Management"), under every policy.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -119,8 +119,8 @@ TEST_CASE("the lists of nodes and edges agree, and entries beyond the last are n
     CHECK(count == 1);
 }
 
-// CUgraphEdgeData: what is not all zeros is valid between kernels; CUDA_ERROR_LOSSY_QUERY: "the API call queried data
-// that cannot be represented without edge data".
+// CUgraphEdgeData: values other than all zeros are valid between kernels; CUDA_ERROR_LOSSY_QUERY: "the API call queried
+// data that cannot be represented without edge data".
 TEST_CASE("programmatic edges are kept between kernels, and refused elsewhere") {
     World world("lazy");
     float* x = world.pinned(1.0F);
@@ -491,7 +491,7 @@ TEST_CASE("a capture into a graph adds to it") {
     });
 }
 
-// cuStreamUpdateCaptureDependencies, and the arrays that cuStreamGetCaptureInfo promises.
+// cuStreamUpdateCaptureDependencies, and the arrays that cuStreamGetCaptureInfo returns.
 TEST_CASE("a node made by hand joins a capture that goes on") {
     World world("lazy");
     float* x = world.pinned(1.0F);

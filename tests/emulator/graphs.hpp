@@ -1,4 +1,4 @@
-// Graphs made by hand: nodes with few words.
+// Helpers to build graphs node by node.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ class Drawing {
     explicit Drawing(World& world) : world_(world) {
         REQUIRE(world.api.cuGraphCreate(&graph_, 0) == CUDA_SUCCESS);
     }
-    /// One that something else owns.
+    /// A graph with another owner.
     Drawing(World& world, CUgraph graph) : world_(world), graph_(graph), owned_(false) {}
     ~Drawing() {
         if (owned_) CHECK(world_.api.cuGraphDestroy(graph_) == CUDA_SUCCESS);

@@ -1,5 +1,4 @@
-// Memory that host and device share: pinned, mapped, registered and managed; and device memory, which they do
-// not.
+// Memory that host and device share (pinned, mapped, registered, managed), and device memory, which they do not.
 #include <array>
 #include <csignal>
 #include <cstring>
@@ -14,7 +13,7 @@ using client::World;
 
 namespace {
 
-/// The signal that ends a process which reads `address`; 0 when it may.
+/// Returns the signal that ends a process that reads `address`, or 0 if it may read it.
 int signal_of_reading(CUdeviceptr address) {
     const pid_t child = fork();
     if (child == 0) {
@@ -36,7 +35,7 @@ CUmemLocation on_device(int ordinal) {
 
 }  // namespace
 
-// cuMemAlloc: device memory has no address on the host, whatever way it is allocated.
+// cuMemAlloc: device memory has no address on the host, however it is allocated.
 TEST_CASE("the host crashes on device memory of every kind, and not on what it shares") {
     World world("lazy");
     CUdeviceptr pitched = 0;
@@ -147,7 +146,7 @@ TEST_CASE("managed memory is used by host and kernels in turns") {
     });
 }
 
-// cuMemPrefetchAsync, cuMemAdvise, cuStreamAttachMemAsync: managed memory, places that there are.
+// cuMemPrefetchAsync, cuMemAdvise, cuStreamAttachMemAsync accept managed memory, and only existing locations.
 TEST_CASE("hints about managed memory are checked") {
     World world("lazy");
     const CUstream p = world.device.stream();
@@ -182,7 +181,7 @@ TEST_CASE("hints about managed memory are checked") {
     CHECK(prefetch(managed, 4096, 7, p) == CUDA_ERROR_INVALID_DEVICE);
 }
 
-// cuMemRangeGetAttribute: what cuMemAdvise and the prefetches have set, "if all pages in the given memory range" have it.
+// cuMemRangeGetAttribute: what cuMemAdvise and prefetches have set, if "all pages in the given memory range" have it.
 TEST_CASE("what was said of managed memory is asked for page by page") {
     constexpr std::size_t page = 4096;
     World world("lazy");
@@ -237,7 +236,7 @@ TEST_CASE("what was said of managed memory is asked for page by page") {
     CHECK(of_second(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID) == 0);
     CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, x + 2 * page, page) == CU_DEVICE_CPU);
 
-    // The pages are another allocation's afterwards.
+    // Another allocation gets the pages afterwards.
     CHECK(api.cuMemFree(x) == CUDA_SUCCESS);
     REQUIRE(api.cuMemAllocManaged(&x, 3 * page, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
     CHECK(of_second(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 0);
@@ -273,7 +272,7 @@ TEST_CASE("managed memory tells which processors are said to access all of it") 
     CHECK(api.cuMemAdvise(x, 8192, CU_MEM_ADVISE_UNSET_ACCESSED_BY, on_device(0)) == CUDA_SUCCESS);
     CHECK(accessing() == Three{cpu, none, none});
 
-    // Several at once, and what is refused.
+    // Several attributes at once, and invalid queries.
     int read_mostly = 77, by[2] = {};
     void* data[] = {&read_mostly, by};
     std::size_t sizes[] = {4, 8};

@@ -1,4 +1,4 @@
-// The heap of kernels: how much it holds, who may change that, how long its memory lives, and who reaches it.
+// The heap of kernels: its size, who may change it, how long its memory lives, and who can access it.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -10,8 +10,8 @@ using client::World;
 
 namespace {
 
-// `fill` writes how many allocations of n bytes there is room for. `make` writes the address of 8 bytes that hold n;
-// `read` writes what an address holds, `release` frees it.
+// `fill` writes how many allocations of n bytes fit. `make` writes the address of 8 bytes that contain n; `read` writes
+// the contents of an address, `release` frees it.
 const char* const program = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -91,7 +91,7 @@ TEST_CASE(
         const std::size_t bytes = limit == 0 ? 8 << 20 : limit;
         CHECK(made <= bytes / 1000);
         CHECK(made >= bytes / 1000 * 9 / 10);
-        CHECK(kernels.result_of("fill", 1) < 100);  // what is left
+        CHECK(kernels.result_of("fill", 1) < 100);  // in the remaining heap
     }
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("the memory of kernels goes with its context, and with a reset of the 
     address = kernels.result_of("make", 5);
     reset(0);
     CHECK(leaks_of(library).empty());
-    Kernels later(world);  // with an array of now
+    Kernels later(world);  // with a newly allocated array
     CHECK(later.launch("read", address) == CUDA_SUCCESS);
     CHECK(library.cuCtxSynchronize() != CUDA_SUCCESS);
     CHECK(library.report().find("lost when the device was reset") != std::string::npos);

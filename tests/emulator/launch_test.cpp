@@ -1,4 +1,4 @@
-// Code and launches through the driver's C ABI: libraries, kernels, what a launch may ask for.
+// Code and launches through the driver's C ABI: libraries, kernels, and valid launch configurations.
 #include <array>
 #include <cstdint>
 #include <numeric>
@@ -65,7 +65,7 @@ TEST_CASE("a kernel that cannot run here is refused alone, with its line in the 
     CHECK(device.api.cuLibraryGetKernel(&kernel, library, "increment") == CUDA_ERROR_INVALID_HANDLE);
 }
 
-// cuLibraryUnload: nothing says that it waits for launches, or keeps their code.
+// cuLibraryUnload: the documentation does not say that it waits for launches, or keeps their code.
 TEST_CASE("a launch that has not run when its code is unloaded is a fault that says so") {
     Library library({{"BASCULE_EMULATED_SCHEDULE", "lazy"}});
     Device device(library);
@@ -259,7 +259,7 @@ TEST_CASE("in null mode launches return at once and copies still happen") {
     CHECK(device.launch("increment", nullptr, x, 1, 1025) == CUDA_ERROR_INVALID_VALUE);
 }
 
-// --- linking, as numba does it before it loads
+// --- linking, as numba-cuda does before it loads
 
 TEST_CASE("one PTX text is linked to what loads") {
     Device device;
@@ -326,7 +326,7 @@ TEST_CASE("device printf goes where the client says") {
     device.api.cuLibraryUnload(library);
 }
 
-// Before CUDA 4. PyCUDA still sets the block before each launch.
+// The API before CUDA 4. PyCUDA still sets the block before each launch.
 TEST_CASE("a function's block and parameters are set one by one, and are there at each cuLaunchGrid") {
     Device device;
     const CUdeviceptr x = device.floats(8, 1.0F);
@@ -388,7 +388,7 @@ TEST_CASE("available shared memory is not more than the kernel may have") {
     CHECK(bytes < 12 * 1024);
 }
 
-// CU_JIT_MAX_REGISTERS: "max number of registers that a thread may use", of what is loaded and of what is linked.
+// CU_JIT_MAX_REGISTERS: "max number of registers that a thread may use", for loaded and for linked code.
 TEST_CASE("a limit of registers holds for kernels that have none of their own") {
     Device device;
     std::string text = ".version 7.0\n.target sm_80\n.address_size 64\n// .entry { none }\n";

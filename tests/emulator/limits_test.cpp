@@ -1,5 +1,4 @@
-// What a PTX text may ask of the device: how deep it nests, how large its variables are, what it leaves
-// undefined, which device it is for.
+// Limits of a PTX text: nesting depth, sizes of variables, undefined names, target architectures.
 #include <functional>
 #include <string>
 
@@ -32,7 +31,7 @@ std::string limited_kernel(const std::string& body, const std::string& parameter
     return ".entry _Z1kPf(" + parameters + ") { .reg .b32 %r<9>; .reg .b64 %d<9>; " + body + " ret; }\n";
 }
 
-// A text whose shape is nested `depth` times.
+// A text in which a construct is nested `depth` times.
 struct Shape {
     const char* name;
     std::function<std::string(int)> text;
@@ -102,7 +101,7 @@ TEST_CASE("static shared memory above 48 KiB is refused, and the error names dyn
     CHECK(says(error_of(text("17825792")), "17825792 bytes"));  // reached the window of local memory
     CHECK(says(error_of(text("4294967296")), "4294967296 bytes"));
     CHECK(says(error_of(text("18446744073709551615")), "shared memory"));
-    // What a kernel does not use is not its own.
+    // Variables that a kernel does not use do not count.
     CHECK(error_of(testing::sm_80_prologue + ".shared .align 4 .b8 s[49153];\n" + limited_kernel("")) == "");
 }
 
@@ -230,7 +229,7 @@ TEST_CASE("the driver answers as one does for what cannot be loaded") {
     CHECK(load_module(testing::sm_80_prologue + ".extern .global .b32 x;\n" +
                       limited_kernel("mov.u64 %d1, x;")) == CUDA_ERROR_INVALID_PTX);
     CHECK(load_module(testing::sm_80_prologue + shapes[0].text(20'000)) == CUDA_ERROR_INVALID_PTX);
-    // As large as all memory of the device, and more.
+    // The size of all memory of the device, and more.
     CHECK(load_module(testing::sm_80_prologue + ".global .b8 c[4294967296];") == CUDA_ERROR_OUT_OF_MEMORY);
     CHECK(load_module(testing::sm_80_prologue + ".global .b8 c[9223372036854775807];") ==
           CUDA_ERROR_OUT_OF_MEMORY);

@@ -1,4 +1,4 @@
-// cuLink* of several PTX texts: names that one text uses and another one defines, and names that both have.
+// cuLink* with several PTX texts: names that one text uses and another one defines, and names that both define.
 #include <array>
 #include <string>
 #include <vector>
@@ -73,8 +73,7 @@ struct Linking {
         return std::string(log.data()).find(part) != std::string::npos;
     }
 
-    /// Completes the link, and launches a kernel by one thread with the address of a word that begins as `start`; what is there
-    /// then.
+    /// Completes the link, launches one thread with the address of a word initialized to `start`, and returns the word.
     unsigned int word_after(const char* kernel, unsigned int start) {
         REQUIRE(complete() == CUDA_SUCCESS);
         CUmodule module = nullptr;
@@ -146,7 +145,7 @@ TEST_CASE("a link without an error writes an empty log when it is created, and n
     CHECK(linking.values[1] == &linking);
 }
 
-// numba-cuda gives it to every link of a kernel that waits for its grid.
+// numba-cuda adds it to every link of a kernel that waits for its grid.
 const std::string waits_for_its_grid = text(R"(
 .extern .func (.param .b64 r) cudaCGGetIntrinsicHandle (.param .b32 scope);
 .extern .func (.param .b32 r) cudaCGSynchronize (.param .b64 handle, .param .b32 flags);
@@ -184,7 +183,7 @@ TEST_CASE("a kernel linked with CUDA's device runtime waits for its grid; other 
     CHECK(add_library("libother.a") == CUDA_ERROR_NO_BINARY_FOR_GPU);
     CHECK(linking.says("'libother.a' is not PTX"));
     CHECK(add_library("/usr/local/cuda/lib64/libcudadevrt.a") == CUDA_SUCCESS);
-    CHECK(add_library("libcudadevrt.a") == CUDA_SUCCESS);  // twice does no harm
+    CHECK(add_library("libcudadevrt.a") == CUDA_SUCCESS);  // adding it twice is harmless
     REQUIRE(linking.complete() == CUDA_SUCCESS);
     CUmodule module = nullptr;
     REQUIRE(device.api.cuModuleLoadDataEx(&module, linking.image, 0, nullptr, nullptr) == CUDA_SUCCESS);
@@ -212,7 +211,7 @@ TEST_CASE("a kernel linked with CUDA's device runtime waits for its grid; other 
     CHECK(device.api.cuModuleUnload(module) == CUDA_SUCCESS);
 }
 
-// numba-cuda declares functions of C++ that return nothing so.
+// numba-cuda declares C++ functions that return nothing in this way.
 TEST_CASE("a function that another text declares with a result, which it does not have, is called") {
     const std::string declares = text(R"(
 .extern .func (.param .b64 r) store_7 (.param .b64 p);

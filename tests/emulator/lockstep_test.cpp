@@ -1,4 +1,4 @@
-// Warps in lockstep: the same results and faults as of warps that run one after another.
+// Warps in lockstep: the same results and faults as with warps that run one after another.
 #include <cstdint>
 #include <random>
 #include <string>
@@ -17,8 +17,8 @@ namespace {
 constexpr unsigned warps = 4, block_threads = 32 * warps, blocks = 6, threads = blocks * block_threads;
 using Words = std::vector<std::uint32_t>;
 
-// %t is the thread, %at the address of its word in `out`, %in of the first word of `in`, %where of its word in `index`,
-// which is in %i.
+// %t is the thread; %at, %in and %where are the addresses of its words in `out`, `in` (the first) and `index` (read
+// into %i).
 std::string kernel(const std::string& body) {
     return testing::sm_80_prologue +
            ".entry k(.param .u64 pin, .param .u64 pindex, .param .u64 pout) {\n"
@@ -49,8 +49,8 @@ Outcome run(const std::string& body, const Words& index, unsigned block, TimeLim
     return made;
 }
 
-// Indices by warp: consecutive, all the same, halves, halves that are each the same, scattered. The first blocks have one
-// kind, the third another one in one of its warps, and in the others each warp has its own.
+// Indices by warp: consecutive, all the same, halves, halves that are each the same, scattered. The first blocks have
+// one kind each, the third has another one in one of its warps, and in the others each warp has its own.
 Words indices(unsigned first) {
     std::mt19937 random(first);
     Words made;
@@ -71,34 +71,34 @@ Words indices(unsigned first) {
 TEST_CASE("warps in lockstep give what each gives alone") {
     const char* read = "mul.wide.u32 %a, %i, 4; add.u64 %b, %in, %a; ld.global.u32 %x, [%b];\n";
     const std::string bodies[] = {
-        // Addresses that differ by what is added to all, and a value that takes the address's place.
+        // Addresses that differ by one addend, and a value that overwrites the address.
         std::string(read) +
             "ld.global.u32 %y, [%b+64]; xor.b32 %x, %x, %y; add.u64 %a, %where, 0;\n"
             "ld.global.u32 %i, [%a]; mad.lo.u32 %x, %i, 77, %x;",
-        // Two arrays at one varying address, of which the compiler of PTX makes one sum each.
+        // Two arrays at the same varying address, for which the device's PTX compiler makes one sum each.
         std::string(read) + "add.u64 %b, %where, 0; ld.global.u32 %y, [%b]; mad.lo.u32 %x, %x, %y, %t;",
         // A branch that whole warps take, one that every second lane takes, and one that all take.
         std::string(read) +
             "setp.lt.u32 %p, %w, 2; @%p bra A; mul.lo.u32 %x, %x, 3;\n"
             "A: and.b32 %y, %t, 1; setp.eq.u32 %p, %y, 0; @%p bra B; add.u32 %x, %x, 9;\n"
             "B: setp.ge.u32 %p, %t, 0; @%p bra C; trap; C:",
-        // What is guarded: for whole warps, for every second lane, for none.
+        // Guarded instructions: for whole warps, for every second lane, for none.
         std::string(read) +
             "setp.lt.u32 %p, %w, 2; and.b32 %y, %t, 1; setp.eq.u32 %q, %y, 0;\n"
             "@%p add.u32 %x, %x, 5; @%q xor.b32 %x, %x, 255; setp.gt.u32 %p, %t, 1000;\n"
             "@%p trap; selp.u32 %y, %x, %i, %q; add.u32 %x, %x, %y;",
-        // Loops of a length for all, for each warp, for each lane.
+        // Loops with the same length for all, for each warp, for each lane.
         std::string(read) +
             "mov.u32 %y, 0; A: mad.lo.u32 %x, %x, 5, 1; add.u32 %y, %y, 1; setp.lt.u32 %p, %y, 7;\n"
             "@%p bra A; B: mad.lo.u32 %x, %x, 3, %y; add.u32 %y, %y, 1; setp.le.u32 %p, %y, %w;\n"
             "@%p bra B; C: mad.lo.u32 %x, %x, 7, %y; add.u32 %y, %y, 1; setp.le.u32 %p, %y, %i;\n"
             "@%p bra C;",
-        // What lanes of a warp do together, and what runs for one warp after another.
+        // Operations among the lanes of a warp, and operations that run for one warp after another.
         std::string(read) +
             "shfl.sync.bfly.b32 %y, %x, 3, 31, -1; add.u32 %x, %x, %y; activemask.b32 %y;\n"
             "xor.b32 %x, %x, %y; setp.lt.u32 %p, %i, 20; vote.sync.ballot.b32 %y, %p, -1;\n"
             "add.u32 %x, %x, %y; lop3.b32 %x, %x, %y, %i, 150; bfi.b32 %x, %i, %x, 4, 9;",
-        // Lanes that end early, so that the rest is no whole warp.
+        // Lanes that end early, so that the rest is not a whole warp.
         std::string(read) + "setp.eq.u32 %p, %i, 5; @%p st.global.u32 [%at], %t; @%p ret; add.u32 %x, %x, 1;",
     };
     for (const std::string& body : bodies) {
@@ -137,7 +137,7 @@ TEST_CASE("warps in lockstep that name different barriers wait for each other in
     const Outcome made = run("and.b32 %y, %w, 1; bar.sync %y; mov.u32 %x, 1;", indices(0), block_threads);
     REQUIRE(made.fault);
     CHECK(made.fault->message.starts_with("divergent barrier"));
-    CHECK(made.fault->waiting.size() == 0);  // both stand at one place
+    CHECK(made.fault->waiting.size() == 0);  // both stand at the same instruction
     CHECK(!run("bar.sync 3, 128; mov.u32 %x, 1;", indices(0), block_threads).fault);
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("a fault of one of the warps in lockstep is told as if it ran alone") 
         CHECK(made.fault->other_threads == 2);
         CHECK(made.fault->address == 0x7f00'0000'0000 + (std::uint64_t{1} << 30));
     }
-    // The warps before it have run the atomic once, and the one after it where it could.
+    // The warps before it have run the atomic once, and so has the one after it, if it could.
     const Outcome counted =
         run("mul.wide.u32 %a, %i, 0; setp.gt.u32 %p, %i, 1000; selp.b64 %b, 0, %in, %p;\n"
             "atom.global.inc.u32 %x, [%b], -1;",

@@ -1,5 +1,4 @@
-// Kernels that NVRTC wrote, compared with the same programs in C++. vectors.cpp compares the results of single
-// instructions.
+// Kernels compiled by NVRTC, compared with C++. vectors.cpp compares the results of single instructions.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -50,7 +49,7 @@ std::vector<float> noise(std::size_t count, unsigned seed) {
     return made;
 }
 
-// Bits of a half, value by value: an independent, slow reading of the format.
+// Decodes the bits of a half: an independent, slow reading of the format.
 double half_value(std::uint16_t bits) {
     const int exponent = bits >> 10 & 31, fraction = bits & 1023;
     const double sign = bits & 0x8000 ? -1 : 1;
@@ -142,7 +141,7 @@ TEST_CASE("atomics of every block arrive") {
     }
 }
 
-// Compilers write each register once; PTX by hand need not.
+// Compilers write each register once; hand-written PTX need not.
 TEST_CASE("an address register is looked at again once it has changed") {
     // Consecutive addresses first, then the same ones in reverse.
     Device device(
@@ -160,7 +159,7 @@ TEST_CASE("an address register is looked at again once it has changed") {
 }
 
 TEST_CASE("an address is the sum that was made, whatever becomes of its parts") {
-    // %v changes between the sum and the loads; in the loop it does before the sum is made anew; odd threads change it.
+    // %v changes between the sum and the loads, in the loop before the sum is computed again; odd threads change it.
     Device device(
         testing::sm_80_prologue +
         ".entry k(.param .u64 pin, .param .u64 pout) {\n"
@@ -185,7 +184,7 @@ TEST_CASE("an address is the sum that was made, whatever becomes of its parts") 
 }
 
 TEST_CASE("who sleeps lets those run for whom it waits") {
-    // The threads from %first on look for a flag between naps of a millisecond; the others, later in the text, set it.
+    // The threads from %first on poll a flag between sleeps of a millisecond; the others, later in the text, set it.
     const std::string text =
         testing::sm_80_prologue +
         ".entry k(.param .u64 pout, .param .u32 pfirst) {\n.shared .b32 flag;\n"
@@ -223,7 +222,7 @@ TEST_CASE("a predicate that a branch has looked at is there for others too") {
 }
 
 TEST_CASE("a value that a guarded write may leave alone lives on through the loop") {
-    // %v is 7 until the third round makes it 5. %w is needed only where %v is not until the next round.
+    // %v is 7 until the third iteration makes it 5. %w is needed only where %v is not needed until the next iteration.
     Device device(testing::sm_80_prologue +
                   ".entry k(.param .u64 pout) {\n.reg .b64 %out; .reg .b32 %v, %w, %i, %sum; .reg .pred %p;\n"
                   "ld.param.u64 %out, [pout]; mov.u32 %v, 7; mov.u32 %i, 0; mov.u32 %sum, 0;\n"
@@ -432,7 +431,7 @@ TEST_CASE("an indexed branch with five thousand targets goes to each of them") {
 
 namespace {
 
-// One thread's printf of a format with 32-bit arguments that follow each other.
+// The output of one thread's printf with a format and consecutive 32-bit arguments.
 std::string printed(const std::string& format, const std::string& arguments) {
     std::string bytes;
     for (const char c : format) bytes += std::to_string(static_cast<int>(c)) + ", ";

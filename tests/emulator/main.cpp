@@ -1,4 +1,4 @@
-// Runs the tests, or one role of a test that needs a process of its own (child.hpp).
+// Runs the tests, or one role of a test that needs a separate process (child.hpp).
 #include <cstdlib>
 #include <string_view>
 
@@ -7,8 +7,7 @@
 #include "child.hpp"
 
 #if defined(__SANITIZE_THREAD__)
-/// glibc frees what an ended thread had of its own in another thread, in an order that the sanitizer cannot
-/// see.
+/// glibc frees resources of an ended thread in another thread, in an order that the sanitizer cannot see.
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() { return "race:_dl_deallocate_tls\n"; }
 #endif
@@ -17,7 +16,7 @@ extern "C" const char* __tsan_default_suppressions() { return "race:_dl_dealloca
 namespace {
 bool plays_a_role = false;
 }
-/// A role ends its process in the middle of things; what it leaves is not a leak.
+/// A role ends its process at any point; what it has not freed is not a leak.
 extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off();
 extern "C" int __lsan_is_turned_off() { return plays_a_role ? 1 : 0; }
 #endif

@@ -1,4 +1,4 @@
-// What fits on a multiprocessor, compared with one that is filled block by block until something runs out: an
+// Resident blocks per multiprocessor, compared with a model that is filled block by block until a resource runs out: an
 // A100's (compute capability 8.0), with the numbers of the CUDA C++ Programming Guide and of Nsight Compute's
 // calculator.
 #include <algorithm>
@@ -14,7 +14,7 @@ using client::Device;
 
 namespace {
 
-/// A kernel that has this many 32-bit values alive at once, beside a pointer.
+/// A kernel that has this many 32-bit values live at once, and a pointer.
 std::string program(const std::string& name, unsigned alive, unsigned shared_bytes = 0,
                     const std::string& bounds = "") {
     std::string text = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry " + name +
@@ -34,7 +34,7 @@ std::string program(const std::string& name, unsigned alive, unsigned shared_byt
     return text + "ret;\n}\n";
 }
 
-/// A loaded kernel, with what it tells of itself.
+/// A loaded kernel and its attributes.
 class Loaded {
   public:
     Loaded(Device& device, const std::string& text, const char* name) : api_(device.api) {
@@ -72,7 +72,7 @@ class Loaded {
     CUkernel kernel_ = nullptr;
 };
 
-/// A multiprocessor that takes blocks until one does not fit.
+/// A multiprocessor that accepts blocks until one does not fit.
 class Multiprocessor {
   public:
     static int blocks_that_fit(int registers, int shared_bytes, int block) {
@@ -83,7 +83,7 @@ class Multiprocessor {
 
   private:
     bool take(int registers, int shared_bytes, int block) {
-        shared_ -= (shared_bytes + 1024 + 127) / 128 * 128;  // a kilobyte is the system's
+        shared_ -= (shared_bytes + 1024 + 127) / 128 * 128;  // one kilobyte is reserved for the system
         if (blocks_ == 32 || shared_ < 0) return false;
         for (int thread = 0; thread < block; thread += 32) {
             threads_ -= 32;
@@ -97,10 +97,10 @@ class Multiprocessor {
     int blocks_ = 0;
     int threads_ = 2048;
     int shared_ = 164 * 1024;
-    std::array<int, 4> registers_ = {16384, 16384, 16384, 16384};  // one file a scheduler
+    std::array<int, 4> registers_ = {16384, 16384, 16384, 16384};  // one register file per scheduler
 };
 
-/// The largest block that keeps most threads there.
+/// The largest block with the maximum number of resident threads.
 int best_block(int registers, int shared_bytes, int largest) {
     int best = 0;
     int most = 0;
@@ -123,7 +123,7 @@ TEST_CASE("a kernel has as many registers as hold a value at once") {
         CAPTURE(alive);
         const Loaded kernel(device, program("k", alive), "k");
         CHECK(kernel.registers() >= static_cast<int>(alive));
-        CHECK(kernel.registers() <= static_cast<int>(alive) + 6);  // two pointers, and what stands between
+        CHECK(kernel.registers() <= static_cast<int>(alive) + 6);  // two pointers, and temporaries
     }
     CHECK(Loaded(device, program("k", 400), "k").registers() == 255);  // the rest is spilled
     CHECK(Loaded(device, ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }", "k")
@@ -149,9 +149,9 @@ TEST_CASE("bounds on threads, blocks and registers are kept") {
         const char* bounds;
         int registers, threads;
     };
-    // 65536 registers: 64 for each of 1024 threads, half of that when two blocks must fit.
-    // 256 threads leave each what it needs: 196 and a pointer. Of 300, one scheduler has three warps, whose
-    // 16384 registers are 170 a thread, given out by eights.
+    // 65536 registers: 64 for each of 1024 threads, or half of that if two blocks must fit. With 256 threads each gets
+    // what it needs: 196 and a pointer. With 300, one scheduler has three warps, whose 16384 registers are 170 a
+    // thread, allocated in units of eight.
     constexpr Row rows[] = {
         {".maxntid 1024, 1, 1", 64, 1024}, {".maxntid 512, 1, 1\n.minnctapersm 4", 32, 512},
         {".maxntid 256, 1, 1", 198, 256},  {".maxntid 300, 1, 1", 168, 300},

@@ -1,6 +1,6 @@
-// Random programs of streams, events and host functions on several devices: whatever a policy does, what the
-// documentation orders happens in that order. The order is worked out here, from the documentation's rules
-// and without the emulator: for every operation the set of those that must come before it.
+// Random programs of streams, events and host functions on several devices: under each policy, operations happen in the
+// documented order. The order is computed here, from the documentation's rules and without the emulator: for every
+// operation the set of its predecessors.
 #include <algorithm>
 #include <bitset>
 #include <mutex>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t most_operations = 128;
 using Before = std::bitset<most_operations>;
 
-/// Where operations write themselves down.
+/// A log in which operations record themselves.
 struct Log {
     std::mutex mutex;
     std::vector<std::size_t> order;
@@ -39,7 +39,7 @@ struct ModelStream {
     int device = 0;
     bool blocking = false;
     bool legacy = false;
-    Before done;  ///< what the next operation comes after, by this stream alone
+    Before done;  ///< predecessors of the next operation in this stream
 };
 
 struct ModelEvent {
@@ -48,7 +48,7 @@ struct ModelEvent {
     Before marks;
 };
 
-/// A program as it is issued, and what its order must be.
+/// A program as it is issued, and its required order.
 class Program {
   public:
     Program(Library& library, std::uint64_t seed) : api_(library), random_(seed) {
@@ -72,7 +72,7 @@ class Program {
     }
     ~Program() {
         for (int device = 0; device < 2; ++device) {
-            api_.cuDevicePrimaryCtxRelease(device);  // and all that was made in it
+            api_.cuDevicePrimaryCtxRelease(device);  // and everything made in it
             api_.cuCtxPopCurrent(nullptr);
         }
     }
@@ -89,7 +89,7 @@ class Program {
 
     const std::vector<std::size_t>& order() const { return log_.order; }
 
-    /// The first pair that ran the wrong way round; empty when there is none.
+    /// The first pair that ran in the wrong order, or an empty string.
     std::string violation() const {
         std::vector<std::size_t> place(most_operations);
         for (std::size_t i = 0; i < log_.order.size(); ++i) place[log_.order[i]] = i;
@@ -108,8 +108,8 @@ class Program {
     }
     std::size_t any(std::size_t count) { return random_() % count; }
 
-    /// What the next operation on a stream comes after: for the legacy stream everything on blocking streams
-    /// of its context, for those everything on the legacy one.
+    /// The predecessors of the next operation on a stream: for the legacy stream everything on blocking streams of its
+    /// context, for those everything on the legacy one.
     Before before_next(const ModelStream& stream) const {
         Before before = stream.done;
         for (const ModelStream& other : streams_) {
@@ -127,7 +127,7 @@ class Program {
             case 0:
             case 1: {
                 ModelEvent& event = events_[any(events_.size())];
-                if (event.device != stream.device) return;  // records stay in a context
+                if (event.device != stream.device) return;  // an event can be recorded only in its context
                 CHECK(api_.cuEventRecord(event.handle, stream.handle) == CUDA_SUCCESS);
                 event.marks = before_next(stream);
                 stream.done = event.marks;

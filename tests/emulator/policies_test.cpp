@@ -1,4 +1,4 @@
-// Scheduling policies: how they are named, what each of them does, and how processes end under them.
+// Scheduling policies: their names, what each of them does, and how processes end under them.
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -94,7 +94,7 @@ TEST_CASE("a missing wait shows under `lazy`, and under some seeds of `random`")
         return *x;
     };
     World eager("eager");
-    CHECK(forgotten_wait(eager) == 2.0F);  // hides it
+    CHECK(forgotten_wait(eager) == 2.0F);  // hides the missing wait
     World lazy("lazy");
     CHECK(forgotten_wait(lazy) == 1.0F);
     std::set<float> seen;

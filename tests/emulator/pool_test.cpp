@@ -1,4 +1,4 @@
-// Stream-ordered allocation and memory pools as the driver API's documentation has them.
+// Stream-ordered allocation and memory pools as specified by the driver API's documentation.
 #include <array>
 #include <string>
 
@@ -61,7 +61,7 @@ TEST_CASE("memory allocated in stream order is used, copied and freed in that or
     });
 }
 
-// cuMemAllocAsync: other streams may use it where an order to the allocation is established.
+// cuMemAllocAsync: other streams may use the memory if they are ordered after the allocation.
 TEST_CASE("another stream uses stream-ordered memory after it has waited for it") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();
@@ -168,7 +168,7 @@ TEST_CASE("a copy that runs when its memory is not there yet, or not any more, i
     }
 }
 
-// cuMemFree: memory of cuMemAllocAsync too; cuMemFreeAsync: memory of cuMemAlloc too.
+// cuMemFree accepts memory of cuMemAllocAsync; cuMemFreeAsync accepts memory of cuMemAlloc.
 TEST_CASE("both ways of freeing free both kinds of device memory") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();
@@ -218,7 +218,7 @@ TEST_CASE("a device has a default pool, and a current one that can be set and fa
     CHECK(initial == current);
     CHECK(world.api.cuMemPoolDestroy(initial) == CUDA_ERROR_INVALID_VALUE);
     const CUmemoryPool mine = make_pool(world);
-    CHECK(world.api.cuDeviceSetMemPool(1, mine) == CUDA_ERROR_INVALID_VALUE);  // it is device 0's
+    CHECK(world.api.cuDeviceSetMemPool(1, mine) == CUDA_ERROR_INVALID_VALUE);  // it belongs to device 0
     CHECK(world.api.cuDeviceSetMemPool(0, mine) == CUDA_SUCCESS);
     world.api.cuDeviceGetMemPool(&current, 0);
     CHECK(current == mine);
@@ -239,7 +239,7 @@ TEST_CASE("a device has a default pool, and a current one that can be set and fa
     CHECK(world.api.cuCtxSynchronize() == CUDA_SUCCESS);
 }
 
-// CUmemPool_attribute: what each says, which can be set; cuMemPoolTrimTo.
+// CUmemPool_attribute: the value of each, and which can be set; cuMemPoolTrimTo.
 TEST_CASE("a pool counts what it gives out, and keeps what its threshold says") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();
@@ -378,7 +378,7 @@ TEST_CASE("a location's current pool is set, and is its default one again when t
     CHECK(world.api.cuMemGetMemPool(&of_device, &location, CU_MEM_ALLOCATION_TYPE_MANAGED) == CUDA_SUCCESS);
 }
 
-// Unlike cuMemAlloc's, cuMemAllocAsync's documentation has no error for no bytes.
+// Unlike cuMemAlloc's, cuMemAllocAsync's documentation has no error for a size of 0.
 TEST_CASE("no bytes allocated in stream order are no memory, which may be freed") {
     World world("lazy");
     CUdeviceptr x = 77;

@@ -1,4 +1,4 @@
-// What loads, what is refused, and single operations in PTX written by hand.
+// Tests which programs load and which are refused, and single operations in hand-written PTX.
 #include <cstdint>
 #include <string>
 
@@ -34,7 +34,7 @@ std::string name_of(Type type) {
     return std::string(emulated::ptx::type_names[static_cast<unsigned>(type)].name);
 }
 
-// Runs `body` on one warp; it leaves a result of T in a register that it names `result`.
+// Runs `body` on one warp; it must leave a result of T in a register named `result`.
 template <class T>
 std::vector<T> run(const std::string& body) {
     const std::string width = std::to_string(8 * sizeof(T));
@@ -241,7 +241,7 @@ TEST_CASE("the machine has a handler for every row of the table") {
     using emulated::machine::baseline_registry;
     using emulated::machine::registry;
     int checked = 0;
-    // Rows whose operands are letters go to the machine as they stand.
+    // Rows whose operands are letters are passed to the machine unchanged.
     for (const Row& row : operation_table()) {
         if (row.operands.find('*') != std::string_view::npos || row.operands.empty()) continue;
         const auto rounding = FlagSet{Flag::rz, Flag::rm, Flag::rp};

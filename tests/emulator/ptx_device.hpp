@@ -1,5 +1,4 @@
-// A device for tests of the interpreter: arrays of the test, given addresses, and a launch that packs
-// arguments.
+// A device for tests of the interpreter: arrays of the test, given addresses, and a launch that packs arguments.
 #pragma once
 
 #include <array>
@@ -20,7 +19,7 @@
 
 namespace testing {
 
-/// How a text for sm_80 begins.
+/// The header of a text for sm_80.
 inline const std::string sm_80_prologue = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
 /// The allocations of one test. Finds them by a linear search.
@@ -60,7 +59,7 @@ inline std::string read_ptx(const std::string& name) {
 /// A loaded module with its globals in memory.
 class Device {
   public:
-    /// `workers` share the blocks out.
+    /// `workers` threads share the blocks.
     explicit Device(const std::string& ptx, unsigned workers = 1) : workers_(workers) {
         auto loaded = emulated::program::load(ptx);
         if (auto* error = std::get_if<emulated::program::LoadError>(&loaded)) {

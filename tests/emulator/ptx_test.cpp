@@ -1,4 +1,4 @@
-// The lexer and the parser on PTX written by hand.
+// The lexer and the parser on hand-written PTX.
 #include <cstring>
 #include <string>
 
@@ -142,7 +142,7 @@ TEST_CASE("inlined code knows the line of the function that is not inlined") {
         return lines;
     };
     CHECK(callers(0) == std::vector<std::uint32_t>{0, 30, 30, 0});
-    CHECK(callers(1)[0] == 20);  // another function's inlined code counts for nothing
+    CHECK(callers(1)[0] == 20);  // another function's inlined code does not count
 }
 
 TEST_CASE("syntax errors name their line and what to do") {

@@ -1,15 +1,16 @@
-"""Where ptxas refuses a PTX text, the emulated device refuses it; where both take it, nothing crashes.
+"""If ptxas refuses a PTX text, the emulated device must refuse it; if both accept it, nothing may crash.
 
     python tests/emulator/ptxas.py                      against ptxas_verdicts.tsv: needs no ptxas
-    python tests/emulator/ptxas.py --record             writes the verdicts of that file anew, by this machine's ptxas
-    python tests/emulator/ptxas.py --mutants 100000     so many mutants of real PTX, judged by this machine's ptxas
+    python tests/emulator/ptxas.py --record             rewrites the verdicts of that file with this machine's ptxas
+    python tests/emulator/ptxas.py --mutants 100000     tests mutants of real PTX against this machine's ptxas
 
-A line of the file has a text and, for each of its variants, `r` where ptxas refuses it, `t` where both take it, and `u`
-where ptxas takes it and the device does not, which UNSUPPORTED.md must say. The text is a module without its header, a
+A line of the file has a text and, for each of its variants, `r` if ptxas refuses it, `t` if both accept it, and `u`
+if ptxas accepts it and the device does not, which UNSUPPORTED.md must say. The text is a module without its header, a
 body of a kernel, or one instruction, whose variants have another operand each.
 
 A mutant is a kernel of tests/emulator/ptx with one or two changes of a kind: by token, operand, type, modifier or
-structure. The same --seed makes the same mutants. What ptxas refuses and the device takes is a failure, and a crash is.
+structure. The same --seed makes the same mutants. It is a failure if ptxas refuses a mutant and the device accepts it,
+or if there is a crash.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PROGRAM = HERE.parent.parent / "build" / "dev" / "tests" / "emulator" / "emulato
 RECORD = HERE / "ptxas_verdicts.tsv"
 TAKEN = "taken"
 
-# What stands around the texts of the record.
+# Put around the texts of the record.
 HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
 FRAME = (
     HEAD + ".global .align 16 .b32 g[4]; .shared .align 16 .b64 sh[4]; .const .b32 cc[4];\n"
@@ -66,7 +67,7 @@ CONSTANTS = words("0 1 -1 7 0x7fffffff 0xffffffffff 0f3F800000 0d3FF000000000000
 
 
 def split(text: str) -> list[str]:
-    """A module for each kernel of a text, with the functions that it reaches: no others are checked."""
+    """Returns a module for each kernel of a text, with the functions that it reaches, because no others are checked."""
     head = BODY.sub("", text)
     bodies = {match[2]: match.group() for match in BODY.finditer(text)}
     names = re.compile(r"[\w$]+")
@@ -88,7 +89,7 @@ def kernels() -> list[str]:
 
 
 class Mutator:
-    """Changes of one text, made of what stands in all texts."""
+    """Changes one text, using tokens of all texts."""
 
     def __init__(self, texts: list[str]) -> None:
         self.opcodes, self.modifiers = set(), set(TYPES)
@@ -218,7 +219,7 @@ class Mutator:
 
 
 def verdicts_of_device(texts: list[str], program: Path) -> list[str]:
-    """One for each text. A crash is the verdict of the text that it came with, and the others go on."""
+    """Returns one verdict for each text. A crash is the verdict of its text, and the others continue."""
     made: list[str] = []
     while len(made) < len(texts):
         given = "".join(text + "\0" for text in texts[len(made) :])
@@ -235,7 +236,7 @@ def verdict_of_ptxas(text: str, ptxas: str, directory: str) -> str:
         file.write(text)
         file.flush()
         target = re.search(r"\.target\s+(sm_\w+)", text)
-        # Without optimisation: what is an error does not depend on it.
+        # Errors do not depend on optimisation, so it is off.
         command = [ptxas, f"-arch={target[1] if target else 'sm_80'}", "-O0", "-o", "/dev/null", file.name]
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60)
@@ -250,7 +251,7 @@ def verdict_of_ptxas(text: str, ptxas: str, directory: str) -> str:
 
 
 def variants(kind: str, text: str) -> list[str]:
-    """The whole modules that a line of the record stands for."""
+    """Returns the whole modules that a line of the record stands for."""
     if kind == "module":
         return [HEAD + text + "\n"]
     texts = [text]

@@ -1,6 +1,5 @@
-// The search for races: what must be found, what must not, under every policy. Two operations race when they
-// touch the same bytes, one of them writes, and no stream, event or synchronisation puts one before the
-// other.
+// The search for races: which programs must be reported and which must not, under every policy. Two operations race if
+// they touch the same bytes, at least one of them writes, and no stream, event or synchronisation orders them.
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -56,7 +55,7 @@ const char* const program = R"(
 }
 )";
 
-/// A World whose device looks for races, with what they touch.
+/// A World whose device searches for races, with the arrays of the tests.
 struct Searched : World {
     Searched(Library& library, std::string the_policy) : World(library), policy(std::move(the_policy)) {
         take();
@@ -68,7 +67,7 @@ struct Searched : World {
     }
     ~Searched() {
         api.cuCtxSynchronize();
-        CHECK(take() == "");  // a test says what it expects
+        CHECK(take() == "");  // each test checks its reports itself
         api.cuLibraryUnload(code);
     }
 
@@ -220,7 +219,7 @@ TEST_CASE("the legacy default stream is ordered with blocking streams alone") {
         world.add(blocking);
         world.add(nullptr);
         world.add(blocking);
-        world.add(CU_STREAM_PER_THREAD);  // blocking too; the stream before it is not ordered with it
+        world.add(CU_STREAM_PER_THREAD);  // also blocking; the earlier stream is not ordered with it
         CHECK(world.races());
         world.add(CU_STREAM_PER_THREAD);
         world.add(CU_STREAM_LEGACY);
@@ -335,7 +334,7 @@ TEST_CASE("memory that comes and goes in stream order is given and taken in that
 
 TEST_CASE("a new allocation has no past") {
     searched_under_each_policy([](Searched& world) {
-        for (int i = 0; i < 300; ++i) {  // more than quarantine keeps
+        for (int i = 0; i < 300; ++i) {  // more than the quarantine keeps
             CUdeviceptr memory = 0;
             REQUIRE(world.api.cuMemAlloc(&memory, 1 << 20) == CUDA_SUCCESS);
             world.api.cuMemsetD8Async(memory, 1, 8, i % 2 == 0 ? world.p : world.c);

@@ -1,14 +1,14 @@
-"""Random C++ on the emulated device, through NVRTC, and on the host, through g++: both must compute the same.
+"""Runs random C++ on the emulated device, through NVRTC, and on the host, through g++: both must compute the same.
 
     python tests/emulator/random_cpp.py [--programs N] [--seed N]     by default the NVRTC that Bascule finds
 
 The programs are about memory: structures by value with padding, nested ones, unions, bit-fields, arrays with indices
 that are known at run time, volatile variables, functions that are not inlined, 64-bit multiply-high, branches, loops
-and switches. They have one thread's semantics and no undefined behaviour. What this cannot make: shared memory, atomics
-and what threads do together (emulator_random_programs does), floating point that is not exact, recursion, templates,
+and switches. They have one thread's semantics and no undefined behaviour. Not generated: shared memory, atomics and
+operations among threads (emulator_random_programs has them), floating point that is not exact, recursion, templates,
 classes with virtual functions, and pointers to functions.
 
-A difference may be the compiler's: of seed 1465 NVRTC 13.0 and 13.5 and nvcc 13.0 copy a structure after it has
+A difference may be the compiler's: with seed 1465, NVRTC 13.0 and 13.5 and nvcc 13.0 copy a structure after it has
 changed, as the PTX shows, and nvcc -G does not.
 """
 
@@ -63,12 +63,12 @@ extern "C" void k(unsigned n, const unsigned* in, u64* out) { for (unsigned t = 
 
 
 class Program:
-    """A text. Every value of an expression is a u64, and what is stored is converted."""
+    """A program text. Every value of an expression is a u64, which is converted when it is stored."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.text = PROLOGUE
-        # Type -> the paths of its scalars: (path, is an array of so many, takes floats).
+        # Type -> the paths of its scalars: (path, array length, accepts floats).
         self.types: dict[str, list[tuple[str, int, bool]]] = {}
         for number in range(self.chance.randint(1, 4)):
             self.structure(f"S{number}")

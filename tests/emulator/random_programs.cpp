@@ -29,7 +29,7 @@ struct Options {
     bool print = false, corrupt = false;
 };
 
-/// What a thread's memory is before and after.
+/// A thread's memory before and after.
 struct Memory {
     std::vector<std::uint64_t> in, scratch, out;
 };
@@ -47,7 +47,7 @@ Memory some_memory(unsigned threads, std::uint64_t seed) {
     return made;
 }
 
-/// The first difference in words, or nothing.
+/// The first difference in words, or an empty string.
 std::string difference(const char* what, const std::vector<std::uint64_t>& expected,
                        const std::vector<std::uint64_t>& got, unsigned words) {
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -62,7 +62,7 @@ std::string difference(const char* what, const std::vector<std::uint64_t>& expec
     return "";
 }
 
-/// Runs a program on both; what differs, or nothing.
+/// Runs a program on both; returns a difference, or an empty string.
 std::string compare(const random_programs::Program& program, std::uint64_t seed, bool corrupt) {
     const unsigned threads = program.grid * program.block;
     Memory machine = some_memory(threads, seed), expected = machine;

@@ -1,5 +1,4 @@
-// Random PTX programs whose threads do not meet: for the machine and the reference interpreter to run side by
-// side.
+// Random PTX programs whose threads do not interact, for the machine and the reference interpreter to run side by side.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,7 @@
 
 namespace random_programs {
 
-/// What each thread has in global memory.
+/// The memory of each thread in global memory.
 inline constexpr unsigned input_words = 24, scratch_words = 8, output_words = 26;  ///< of 8 bytes
 
 struct Program {
@@ -17,11 +16,11 @@ struct Program {
     std::uint32_t grid = 1, block = 1;
 };
 
-/// The opcodes of one thread that the device takes, whose results PTX defines to the bit.
+/// The opcodes of single threads that the device accepts, whose results PTX defines to the bit.
 class Opcodes {
   public:
     Opcodes();
-    /// One of them, each line of the syntax as likely as any other.
+    /// A random opcode; each line of the syntax has the same probability.
     const std::string& any(std::mt19937_64& random) const;
 
   private:

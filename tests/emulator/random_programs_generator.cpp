@@ -1,6 +1,5 @@
-// Makes random PTX: straight lines of every instruction of one thread, memory of the thread's own, branches
-// that diverge, nested loops whose trip counts differ by lane, guarded instructions, calls, threads that end
-// early.
+// Makes random PTX: straight lines of every instruction of one thread, memory of a single thread, branches that
+// diverge, nested loops whose trip counts differ by lane, guarded instructions, calls, threads that end early.
 #include <span>
 #include <stdexcept>
 
@@ -86,7 +85,7 @@ class Generator {
             }
         }
         if (opcode.row->name == "setp" && sources.size() == 3 && chance(2)) sources[2] = "!" + sources[2];
-        // What PTX leaves open is kept out: division by zero, and positions fns does not have.
+        // Excludes what PTX leaves open: division by zero, and positions that fns does not have.
         const bool divides = family->name == "div:integer" || family->name == "rem";
         if (divides || family->name == "fns") {
             const std::string type(vectors::register_type(vectors::register_bytes(signature.sources[1])));
@@ -112,7 +111,7 @@ class Generator {
         if (emulated::ptx::is_float(to)) one_nan(to, result);
     }
 
-    // Which NaN a result is, PTX leaves open; from here on it is one of them.
+    // PTX leaves open which NaN a result is; this replaces it by a fixed one.
     void one_nan(Type type, const std::string& where) {
         const Type element = reference::element_of(type);
         const std::string name = element == Type::f16 ? "f16" : element == Type::bf16 ? "bf16" : "";
@@ -141,7 +140,7 @@ class Generator {
             for (unsigned i = 0; i < count; ++i) text += ", " + any_register(bytes);
             return text;
         };
-        const std::string with = guard();  // all of it or nothing
+        const std::string with = guard();  // the whole chain or nothing
         switch (below(3)) {
             case 0:
                 line(with + "add.cc." + type + operands(2));
@@ -186,7 +185,7 @@ class Generator {
         }
     }
 
-    // --- memory of the thread's own: 64 bytes of global and of local memory
+    // --- memory of a single thread: 64 bytes of global and of local memory
 
     void memory() {
         static const char* const types[] = {"b8",  "u8",  "s8",  "b16", "u16", "s16", "b32",

@@ -1,4 +1,4 @@
-// Which opcodes random programs are made of.
+// Selects the opcodes of random programs.
 #include "random_programs.hpp"
 #include "reference/grammar.hpp"
 #include "vectors.hpp"
@@ -6,12 +6,12 @@
 namespace random_programs {
 namespace {
 
-// Whether the device takes it, and a thread alone defines its result.
+// True if the device accepts it, and a single thread defines its result.
 bool usable(const std::string& spelling) {
     const auto opcode = vectors::known(spelling);
     if (!opcode) return false;
     const reference::Family* family = reference::family_of(*opcode);
-    if (!family || family->results == "Tp") return false;  // carry chains are made as chains
+    if (!family || family->results == "Tp") return false;  // carry chains are made as a whole
     reference::Answers answers;
     const reference::Bits ones[5] = {1, 1, 1, 1, 1};
     family->evaluate({*opcode, ones}, answers);

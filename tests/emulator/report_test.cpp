@@ -1,4 +1,4 @@
-// What a person reads about a fault.
+// The text of reports about a fault.
 #include "report/report.hpp"
 
 #include <array>
@@ -14,7 +14,7 @@ namespace {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
-/// Thread 255 of block 3 writes a float directly past `address`.
+/// Thread 255 of block 3 writes a float directly after `address`.
 Fault past(emulated::memory::DeviceAddress address) {
     Fault fault;
     fault.kind = Fault::Kind::illegal_address;

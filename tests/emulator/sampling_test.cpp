@@ -1,5 +1,6 @@
-// Mipmapped arrays, resource views and seamless cubes through the driver's C ABI; samples are compared with a reference
-// written from the driver's and the programming guide's text. Other textures are sampled from Python (tests/python/textures).
+// Mipmapped arrays, resource views and seamless cubes through the driver's C ABI. Samples are compared with a reference
+// written from the driver's and the programming guide's text. Other textures are tested from Python
+// (tests/python/textures).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -37,7 +38,7 @@ const Shape shapes[] = {
     {"acube", 3, true, true, array_of(8, 8, 12, CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED)},
 };
 
-/// One level's texels: rows of slices.
+/// One level's texels: slices of rows.
 struct Level {
     std::size_t width = 1, height = 1, slices = 1;
     std::vector<float> texels;
@@ -46,7 +47,7 @@ struct Level {
 constexpr unsigned threads = 96,
                    words = 12;  // of input: the layer, 3 coordinates, a level, 2 x 3 derivatives
 
-/// A mipmapped array of random numbers, and what they are.
+/// A mipmapped array of random numbers, and their values.
 struct Pyramid {
     Pyramid(World& world, const Shape& shape, unsigned count, std::mt19937& random) : api(world.api) {
         REQUIRE(api.cuMipmappedArrayCreate(&array, &shape.array, count) == CUDA_SUCCESS);
@@ -91,15 +92,15 @@ struct Pyramid {
 
 // --- the reference ---
 
-// As an H100 filters (tests/gpu/results): a coordinate keeps 21 bits of fraction, is multiplied by the extent and rounded
-// to 256ths of a texel; weights are 256ths too, and rounded wherever they are divided.
+// An H100 filters like this (tests/gpu/results): a coordinate keeps 21 bits of fraction, is multiplied by the extent
+// and rounded to 256ths of a texel; weights are 256ths too, and rounded wherever they are divided.
 
 /// A coordinate in texels.
 double in_texels(double coordinate, std::size_t extent) {
     return std::floor(std::ldexp(coordinate, 21)) * static_cast<double>(extent) / (1 << 21);
 }
 
-/// Between which texels a coordinate lies, and how far on the way to the second, in 256ths.
+/// The two texels around a coordinate, and its distance from the first, in 256ths.
 struct Between {
     long low = 0;
     double share = 0;
@@ -111,7 +112,7 @@ Between between(double coordinate, std::size_t extent) {
     return {std::lround(low), ticks - 256 * low};
 }
 
-/// What the mix of eight texels is, by their bits (x + 2 y + 4 z).
+/// The weighted mean of eight texels, indexed by bits (x + 2 y + 4 z).
 template <class Texel>
 double mix_of(double x, double y, double z, const Texel& texel) {
     const auto divided = [](double whole, double share) { return std::floor(whole * share / 256 + 0.5); };
@@ -191,7 +192,7 @@ double level_of_derivatives(const Shape& shape, const Level& first, const float*
     double longest = 0;
     for (const float* step : {given + 5, given + 8}) {
         std::array<double, 3> moved{step[0], step[1], step[2]};
-        if (shape.cube) {  // from a little before to a little behind
+        if (shape.cube) {  // from slightly before to slightly after
             constexpr double little = 1e-6;
             double before[3], behind[3];
             for (unsigned d = 0; d < 3; ++d) {
@@ -240,7 +241,7 @@ std::string kernel_of(const Shape& shape, const std::string& modifier) {
     return text + ";\nst.global.f32 [%out], %o0;\nret;\n}\n";
 }
 
-/// One kernel that takes a texture, its threads' words and where they put a number each.
+/// A kernel that takes a texture, its threads' input words and an output array with one number each.
 class Program {
   public:
     Program(World& world, const std::string& text) : world_(world) {
@@ -305,7 +306,7 @@ CUDA_TEXTURE_DESC random_sampler(std::mt19937& random, const Shape& shape) {
     return how;
 }
 
-/// Compares what an instruction reads with what the levels say, at the level that each thread asks for.
+/// Compares the results of an instruction with the levels' texels, at the level that each thread requests.
 template <class Asked>
 void compare(const Shape& shape, const std::vector<Level>& levels, const CUDA_TEXTURE_DESC& how,
              const std::vector<float>& given, const std::vector<float>& got, const Asked& asked) {
@@ -318,7 +319,7 @@ void compare(const Shape& shape, const std::vector<Level>& levels, const CUDA_TE
         level = std::clamp(level, 0.0, last);
         const double steps = how.mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR ? 256 : 1;
         const double place_in_step = level * steps - std::floor(level * steps);
-        if (std::fabs(place_in_step - 0.5) < 1e-4) continue;  // which way that is rounded is not the question
+        if (std::fabs(place_in_step - 0.5) < 1e-4) continue;  // too close to a rounding tie
         level = std::round(level * steps) / steps;
         const double low = std::floor(level), weight = level - low;
         const Place place = place_of(shape, levels[0], own);
@@ -377,7 +378,7 @@ TEST_CASE("levels are arrays of half the extents of the one before, down to a te
     CHECK(told.Height == 1);
     CHECK(told.Depth == 1);
     CHECK(told.Format == CU_AD_FORMAT_HALF);
-    CHECK(world.api.cuArrayDestroy(level) == CUDA_ERROR_INVALID_HANDLE);  // it goes with the others
+    CHECK(world.api.cuArrayDestroy(level) == CUDA_ERROR_INVALID_HANDLE);  // it is destroyed with the others
     CHECK(world.api.cuMipmappedArrayDestroy(array) == CUDA_SUCCESS);
     CHECK(world.api.cuMipmappedArrayDestroy(array) == CUDA_ERROR_INVALID_HANDLE);
     CHECK(world.api.cuArray3DGetDescriptor(&told, level) == CUDA_ERROR_INVALID_HANDLE);
@@ -561,7 +562,7 @@ TEST_CASE("a view shows some levels and layers, and takes texels for others of t
         CHECK(world.api.cuTexObjectDestroy(texture) == CUDA_SUCCESS);
     }
 
-    // The same bits as halves: of a float's two, the upper one is nearly the number.
+    // The same bits read as halves: the upper half of a float is nearly its value.
     const Level& first = pyramid.levels[0];
     CUDA_TEXTURE_DESC how{};
     how.flags = CU_TRSF_NORMALIZED_COORDINATES;
@@ -623,8 +624,8 @@ TEST_CASE("views of what is not there are refused") {
 
 namespace {
 
-/// Where the middle of a face's texel lies on the cube from -1 to 1: the guide's table, read backwards. A face goes on
-/// beyond its edges.
+/// The position of a texel's centre on the cube from -1 to 1, the guide's table inverted. A face extends beyond its
+/// edges.
 std::array<double, 3> middle_of(std::size_t face, long i, long j, std::size_t width) {
     const double s = (2 * static_cast<double>(i) + 1) / static_cast<double>(width) - 1;
     const double t = (2 * static_cast<double>(j) + 1) / static_cast<double>(width) - 1;
@@ -636,7 +637,7 @@ std::array<double, 3> middle_of(std::size_t face, long i, long j, std::size_t wi
 double sampled_seamlessly(const Level& level, const Place& place) {
     const auto width = static_cast<double>(level.width);
     const std::size_t face = place.slice % 6, first_slice = place.slice - face;
-    // What the direction of a texel's middle meets: beyond an edge the texel that touches it there.
+    // The texel that the direction of a texel's centre meets: beyond an edge, the one that touches it there.
     const auto met = [&](long i, long j) {
         const Place at = on_cube(middle_of(face, i, j, level.width).data());
         const auto column = static_cast<std::size_t>(at.at[0] * width),
@@ -665,14 +666,14 @@ TEST_CASE("a seamless cube is filtered across the edges of its faces") {
         how.flags = CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SEAMLESS_CUBEMAP;
         how.filterMode = CU_TR_FILTER_MODE_LINEAR;
         how.maxMipmapLevelClamp = 2;
-        std::ranges::fill(how.addressMode, CU_TR_ADDRESS_MODE_BORDER);  // which "are ignored"
+        std::ranges::fill(how.addressMode, CU_TR_ADDRESS_MODE_BORDER);  // border mode, which is ignored here
         const CUtexObject texture = texture_over(world, pyramid.resource(), how);
         unsigned across = 0;
         for (int round = 0; round < 20; ++round) {
             std::vector<float> given = random_words(random);
             for (unsigned t = 0; t < threads; ++t) {
                 given[t * words + 4] = static_cast<float>(t % 3);
-                // Some directions lie near an edge, some near a corner.
+                // Some directions are near an edge, some near a corner.
                 const float near =
                     std::fabs(given[t * words + 1]) * (1 + static_cast<float>(random() % 100) / 1000);
                 if (t % 4 > 0) given[t * words + 2] = std::copysign(near, given[t * words + 2]);

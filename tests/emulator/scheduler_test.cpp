@@ -1,4 +1,4 @@
-// The operation graph from inside, where several threads meet.
+// Unit tests of the operation graph, with several threads.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -34,7 +34,7 @@ std::vector<Step> chain(std::size_t length, const std::function<void()>& work) {
     return steps;
 }
 
-/// An operation that another thread has begun and that ends when it is told to.
+/// An operation that another thread has begun and that ends on request.
 class Held {
   public:
     Held(Graph& graph, Stream& stream)
@@ -204,7 +204,7 @@ TEST_CASE("many threads on shared streams keep each stream's order") {
         constexpr int threads = 4, rounds = 500;
         std::vector<Stream> streams(threads, non_blocking());
         for (Stream& stream : streams) graph.add(stream);
-        std::vector<int> counts(threads, 0);  // each is touched by operations of one stream, and no lock
+        std::vector<int> counts(threads, 0);  // each is accessed by operations of one stream, without a lock
         std::vector<std::thread> all;
         for (int t = 0; t < threads; ++t) {
             all.emplace_back([&, t] {
@@ -248,7 +248,7 @@ TEST_CASE("threads run what is ready, end with the scheduler, and leave what is 
         releasing = std::thread([&] { go_on.set_value(); });
     }
     releasing.join();
-    CHECK(ran % 50 == 1);  // with or without the second, which may have had its turn
+    CHECK(ran % 50 == 1);  // with or without the second, which may have run
 }
 
 TEST_CASE("after its threads have retired a scheduler runs what a thread waits for") {

@@ -31,7 +31,7 @@ CUipcMemHandle export_memory(World& world, CUdeviceptr memory) {
     return handle;
 }
 
-/// Values of their own in device memory.
+/// An allocation of device memory with its own values.
 struct Values {
     Values(World& world, std::size_t count, std::mt19937& random)
         : host(count), memory(world.device.allocate(count * sizeof(float))) {
@@ -136,7 +136,7 @@ TEST_CASE("what cannot be shared or opened is refused with a reason") {
     CHECK(capable == 1);
     const auto child = run_child("open memory of the parent", "lazy", given(handle));
     CHECK(child.output == "opened 0\n");
-    handle.reserved[16] = static_cast<char>(handle.reserved[16] + 1);  // a file that was another
+    handle.reserved[16] = static_cast<char>(handle.reserved[16] + 1);  // the name of another file
     CHECK(run_child("open memory of the parent", "lazy", given(handle)).output ==
           fmt::format("opened {}\n", +CUDA_ERROR_MAP_FAILED));
 }

@@ -1,4 +1,4 @@
-// A launch like the one before allocates nothing: counted at operator new, where no sanitizer has its own.
+// A launch like the one before allocates nothing: counted at operator new, except under sanitizers, which replace it.
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -36,8 +36,8 @@ TEST_CASE("a launch like the one before allocates nothing, with one worker or tw
         std::vector<float> x(10000, 1.0f), sums(16);
         const std::uint64_t address = device.array(x), out = device.array(sums);
         const auto launch = [&] { return device.launch("reduce", {16}, {256}, address, out, 10000); };
-        // The test itself allocates once a launch, for the parameters. A worker does when it has its first
-        // block, which on a busy machine may take many launches.
+        // The test itself allocates once a launch, for the parameters. A worker allocates when it has its first block,
+        // which on a busy machine may take many launches.
         std::uint64_t allocated = 0;
         for (int round = 0; round < 100 && allocated != 100; ++round) {
             const std::uint64_t before = allocations;

@@ -1,4 +1,4 @@
-// Streams as the driver API's documentation has them, under every policy. Each test names what it is from.
+// Streams as specified by the driver API's documentation, under every policy. Each test names its source.
 #include <array>
 #include <set>
 #include <thread>
@@ -13,7 +13,7 @@ namespace {
 
 void add_ten(void* value) { *static_cast<float*>(value) += 10.0F; }
 
-/// What a host function saw of the driver.
+/// The results of driver calls in a host function.
 struct Inside {
     client::Library* api = nullptr;
     CUstream stream = nullptr;
@@ -31,7 +31,7 @@ void remember_status(CUstream, CUresult status, void* data) { *static_cast<CUres
 
 }  // namespace
 
-// "Stream synchronization behavior": the legacy default stream waits on all blocking streams, they on it.
+// "Stream synchronization behavior": the legacy default stream waits on all blocking streams, and they on it.
 TEST_CASE("blocking streams are ordered around the legacy default stream, non-blocking ones are not") {
     under_each_policy([](World& world) {
         float* x = world.pinned();
@@ -138,7 +138,7 @@ TEST_CASE("each thread has a default stream of its own, ordered with the legacy 
     under_each_policy([](World& world) {
         Busy busy(world, CU_STREAM_PER_THREAD);  // the forcing thread's own stream is busy
         float* x = world.pinned();
-        world.increment(x, CU_STREAM_PER_THREAD);  // this thread's is not
+        world.increment(x, CU_STREAM_PER_THREAD);  // this thread's own stream is not busy
         CHECK(world.api.cuStreamSynchronize(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
         CHECK(*x == 1.0F);
         busy.release();
@@ -211,7 +211,7 @@ TEST_CASE("after a fault callbacks are told of it, and host functions are not ca
         CHECK(library.cuStreamSynchronize(p) == CUDA_SUCCESS);
         CHECK(before == CUDA_SUCCESS);
 
-        // Everything is issued before the fault happens, where the policy lets anything be issued first.
+        // Everything is issued before the fault happens, if the policy allows it.
         CHECK(world.device.launch("trap", p, reinterpret_cast<CUdeviceptr>(x)) == CUDA_SUCCESS);
         const CUresult host = library.cuLaunchHostFunc(p, add_ten, x);
         const CUresult callback = library.cuStreamAddCallback(p, remember_status, &after, 0);
@@ -229,8 +229,7 @@ TEST_CASE("after a fault callbacks are told of it, and host functions are not ca
     }
 }
 
-// cuCtxGetStreamPriorityRange, cuStreamCreateWithPriority: "lower numbers represent greater priorities";
-// outside the range it is clamped.
+// cuStreamCreateWithPriority: "lower numbers represent greater priorities"; values outside the range are clamped.
 TEST_CASE("priorities are clamped to the range, and told") {
     World world("lazy");
     int least = -1;

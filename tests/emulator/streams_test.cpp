@@ -1,5 +1,5 @@
-// Streams, events and memory through the driver's C ABI: what the *_semantics tests leave out. Under the lazy
-// policy nothing runs before something forces it, so what has run tells what an operation was ordered after.
+// Streams, events and memory through the driver's C ABI, beyond the *_semantics tests. Under the lazy policy nothing
+// runs before something forces it, so the operations that have run show the order.
 #include <thread>
 #include <vector>
 
@@ -21,7 +21,7 @@ TEST_CASE("the per-thread variants take NULL for the thread's own stream") {
     lazy.increment(mine, CU_STREAM_PER_THREAD);
     CHECK(synchronize(nullptr) == CUDA_SUCCESS);
     CHECK(*mine == 1.0F);
-    CHECK(*shared == 0.0F);  // the legacy stream's NULL would have waited for it
+    CHECK(*shared == 0.0F);  // with NULL it would have waited for it
     CHECK(lazy.api.cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
     CHECK(*shared == 1.0F);
 }
@@ -51,7 +51,7 @@ TEST_CASE("the trace has what was issued, in its order, with the handles as they
     device.launch("increment", CU_STREAM_PER_THREAD, x);
     device.api.cuMemsetD8Async(x, 0, 4, nullptr);
     device.api.trace(0);
-    device.launch("increment", p, x);  // not recorded any more
+    device.launch("increment", p, x);  // after the record
 
     const auto operations = device.api.operations();
     REQUIRE(operations.size() == 4);

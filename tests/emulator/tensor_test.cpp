@@ -1,5 +1,4 @@
-// Instructions about matrices where something is wrong, or where lanes arrive one after the other. vectors_tensor.cpp
-// compares their results.
+// Invalid matrix instructions, and lanes that arrive one after the other. vectors_tensor.cpp has the valid ones.
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -14,7 +13,7 @@ using testing::Device;
 
 namespace {
 
-// A kernel of two arrays; what it begins with leaves their addresses in %in and %out, and the lane in %lane.
+// A kernel of two arrays; its prologue puts their addresses into %in and %out, and the lane into %lane.
 std::string tensor_kernel(const std::string& body) {
     return ".version 9.0\n.target sm_90\n.address_size 64\n"
            ".visible .entry k(.param .u64 pin, .param .u64 pout) {\n.reg .b64 %in, %out, %at;\n.reg .pred %p;\n"
@@ -56,7 +55,7 @@ TEST_CASE("a stored matrix may have gaps and must not leave its allocation") {
     std::string clear;
     for (int i = 0; i < 8; ++i) clear += "mov.b32 %c" + std::to_string(i) + ", 7;\n";
     Device device(tensor_kernel(clear + store));
-    // The last line has no gap behind it.
+    // The last line is not followed by a gap.
     Arrays exact{std::vector<std::uint16_t>(1), std::vector<std::uint32_t>(15 * 24 + 16, 1)};
     REQUIRE_FALSE(run(device, exact));
     for (std::size_t i = 0; i < exact.out.size(); ++i) CHECK(exact.out[i] == (i % 24 < 16 ? 7 : 1));
@@ -78,7 +77,7 @@ TEST_CASE("addresses of matrices have the alignment of what a lane moves at once
     REQUIRE(fault);
     CHECK(fault->kind == Fault::Kind::misaligned_address);
 
-    // Lane 5 is the one whose row begins at the wrong place; 8 and above have no row.
+    // Lane 5 is the one whose row begins at the wrong address; lanes from 8 on have no row.
     const std::string rows =
         ".shared .align 16 .b8 memory[256];\nmov.u32 %s, memory;\nmul.lo.u32 %i, %lane, 16;\nadd.u32 %s, %s, %i;\n";
     Device ldmatrix(tensor_kernel(rows + "setp.eq.u32 %p, %lane, 5;\n@%p add.u32 %s, %s, 8;\n"
@@ -115,7 +114,7 @@ TEST_CASE("a matrix instruction needs the whole warp") {
 }
 
 TEST_CASE("lanes that arrive one after the other do it together") {
-    // Lane l goes around l times before.
+    // Lane l iterates l times before.
     Device device(
         tensor_kernel("mov.u32 %i, 0;\nLOOP:\nsetp.ge.u32 %p, %i, %lane;\n@%p bra DONE;\nadd.u32 %i, %i, 1;\n"
                       "bra LOOP;\nDONE:\nshl.b32 %s, %lane, 16;\nor.b32 %s, %s, %i;\n"
@@ -138,7 +137,7 @@ TEST_CASE("a guard holds for the whole warp") {
         Device device(tensor_kernel("mov.u32 %s, " + std::to_string(yes) + ";\n" + guarded));
         Arrays arrays{std::vector<std::uint16_t>(1), std::vector<std::uint32_t>(32)};
         REQUIRE_FALSE(run(device, arrays));
-        // Lane 4 g + t has its number in row g, column 2 t, and 0 beside it.
+        // Lane 4 g + t has its number in row g, column 2 t, and 0 in the next column.
         CHECK(arrays.out[0] == (yes ? 0u | 4u << 16 : 1u));
         CHECK(arrays.out[8] == (yes ? 1u | 5u << 16 : 1u));
     }
@@ -153,7 +152,7 @@ TEST_CASE("the bytes of matrices are logged for the search for races, but not th
     REQUIRE_FALSE(run(device, arrays));
     CHECK(log.written_bytes() == 16 * 16 * 4);
 
-    emulated::races::AccessLog apart;  // lane by lane, because the addresses are not one
+    emulated::races::AccessLog apart;  // accesses are recorded lane by lane, because the addresses differ
     Device two(
         tensor_kernel("setp.lt.u32 %p, %lane, 16;\n@%p add.u64 %out, %out, 4;\n"
                       "wmma.store.d.sync.aligned.row.m8n32k16.f16 [%out], {%c0, %c1, %c2, %c3}, 40;\n"));

@@ -1,5 +1,5 @@
-// CUDA arrays, texture and surface objects through the driver's C ABI: what is refused and with which code, copies of
-// boxes beside plain C++, and what the questions about an object say.
+// CUDA arrays, texture and surface objects through the driver's C ABI: refusals with their codes, copies of boxes
+// compared with plain C++, and queries of an object.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -194,7 +194,7 @@ TEST_CASE("boxes are copied between arrays, device memory and the host") {
             const Box from_host{CU_MEMORYTYPE_HOST, content.data(), 0, nullptr, 0, 0, 0, row, height};
             const CUDA_MEMCPY3D fill = copy_of(whole, from_host, row, height, depth);
             CHECK(world.api.cuMemcpy3D(&fill) == CUDA_SUCCESS);
-            // A box of the device's memory into the array, in a stream.
+            // A box of device memory into the array, in a stream.
             const CUstream stream = world.device.stream();
             const Box part{CU_MEMORYTYPE_ARRAY, nullptr, 0, array, x * texel, y, z};
             const Box source{CU_MEMORYTYPE_DEVICE, nullptr, device, nullptr, 4, 1, 0, pitch, lines};
@@ -285,7 +285,8 @@ TEST_CASE("textures over memory are aligned, and not too large") {
     CHECK(texture(world, pitched(memory + alignment / 2, 100, 10, 512)) == CUDA_ERROR_INVALID_VALUE);
     CHECK(texture(world, pitched(memory, 100, 10, 384)) == CUDA_ERROR_INVALID_VALUE);  // narrower than a row
     CHECK(texture(world, pitched(memory, 100, 2048, 512)) == CUDA_SUCCESS);
-    CHECK(texture(world, pitched(memory, 100, 2049, 512)) == CUDA_ERROR_INVALID_VALUE);  // more than there is
+    CHECK(texture(world, pitched(memory, 100, 2049, 512)) ==
+          CUDA_ERROR_INVALID_VALUE);  // more rows than allocated
     CHECK(texture(world, pitched(memory, 100, 0, 512)) == CUDA_ERROR_INVALID_VALUE);
     CHECK(texture(world, pitched(memory, 200000, 1, 800256)) == CUDA_ERROR_INVALID_VALUE);
     CHECK(texture(world, pitched(memory, 1, 70000, 32)) == CUDA_ERROR_INVALID_VALUE);

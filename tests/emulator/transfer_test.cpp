@@ -1,5 +1,4 @@
-// Copies and fills through the driver's C ABI, in one and two dimensions, beside plain C++, under every
-// policy; and when they are done.
+// Copies and fills in one and two dimensions, compared with plain C++ under every policy, and their completion.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -22,7 +21,7 @@ Bytes random_content(std::mt19937& random, std::size_t count) {
     return bytes;
 }
 
-/// Memory of one of the kinds that a copy can have at an end.
+/// Memory of one of the kinds that can be an end of a copy.
 struct Memory {
     enum class Kind { device, pinned, pageable } kind;
     Bytes pageable;
@@ -131,7 +130,7 @@ TEST_CASE("2-D copies between memory of all kinds move their rows and nothing el
     });
 }
 
-// cuMemcpy2D: "if ... pitch"; what reaches past an allocation is refused whole.
+// cuMemcpy2D: "if ... pitch"; a copy that exceeds an allocation is refused as a whole.
 TEST_CASE("2-D copies that do not fit are refused") {
     World world("lazy");
     Memory to(world, Memory::Kind::device, Bytes(100, 1));
@@ -151,7 +150,7 @@ TEST_CASE("2-D copies that do not fit are refused") {
     CHECK(result({0, 0, 10}, 5, 0) == CUDA_SUCCESS);
     auto arrays = copy_of(to, {0, 0, 10}, from, {0, 0, 10}, 10, 1, false);
     arrays.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    CHECK(world.api.cuMemcpy2D(&arrays) == CUDA_ERROR_INVALID_HANDLE);  // there is none
+    CHECK(world.api.cuMemcpy2D(&arrays) == CUDA_ERROR_INVALID_HANDLE);  // there is no array
     CHECK(world.api.cuMemcpy2D(nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -203,13 +202,13 @@ TEST_CASE("fills of every size and shape write their elements and nothing else")
             CHECK(memory.read(world, bytes) == expected);
         }
         const CUdeviceptr x = world.device.allocate(64);
-        CHECK(world.api.cuMemsetD2D32(x, 10, 0, 2, 2) == CUDA_ERROR_INVALID_VALUE);  // no multiple of four
+        CHECK(world.api.cuMemsetD2D32(x, 10, 0, 2, 2) == CUDA_ERROR_INVALID_VALUE);  // not a multiple of four
         CHECK(world.api.cuMemsetD2D8(x, 32, 0, 32, 3) == CUDA_ERROR_INVALID_VALUE);  // past the end
         CHECK(world.api.cuMemsetD16(x + 1, 0, 1) == CUDA_ERROR_INVALID_VALUE);
     });
 }
 
-// "API synchronization behavior", Memcpy: to and from host memory the call has finished its work; between
+// "API synchronization behavior", Memcpy: to and from host memory the call returns after the copy is complete; between
 // device memory "no host-side synchronization is performed".
 TEST_CASE("synchronous copies are done when they return, but for those inside the device") {
     under_each_policy([](World& world) {
@@ -217,7 +216,7 @@ TEST_CASE("synchronous copies are done when they return, but for those inside th
         float pageable = 0.0F;
         const CUdeviceptr x = world.device.allocate(4);
         CHECK(world.api.cuMemcpyHtoD(x, pinned, 4) == CUDA_SUCCESS);
-        *pinned = 2.0F;  // the copy does not see it
+        *pinned = 2.0F;  // the copy does not read this value
         CHECK(world.api.cuMemcpyDtoH(&pageable, x, 4) == CUDA_SUCCESS);
         CHECK(pageable == 1.0F);
         CHECK(world.api.cuMemcpyDtoH(pinned, x, 4) == CUDA_SUCCESS);
@@ -233,7 +232,7 @@ TEST_CASE("synchronous copies are done when they return, but for those inside th
     CHECK(lazy.device.read(y) == 6.0F);
 }
 
-// The same, Memcpy with Async: pageable memory is staged, and complete on return for device-to-host; "for
+// The same, Memcpy with Async: pageable memory is staged, and its use is complete on return for device-to-host; "for
 // transfers from any host memory to any host memory, the function is fully synchronous".
 TEST_CASE("asynchronous copies of pageable memory do not depend on what the caller does next") {
     under_each_policy([](World& world) {
@@ -267,8 +266,7 @@ TEST_CASE("fills of host memory are done when they return") {
     });
 }
 
-// cuMemcpyPeerAsync: copies between contexts' memory in a stream's order; cuMemcpyPeer: serialized with the
-// work of both contexts.
+// cuMemcpyPeerAsync copies between contexts in a stream's order; cuMemcpyPeer is serialized with both contexts' work.
 TEST_CASE("peer copies move memory between devices, in their stream's order") {
     under_each_policy(
         [](World& world) {
@@ -330,7 +328,7 @@ TEST_CASE("a batch of copies is done in the order of its stream") {
     });
 }
 
-// Drivers refuse it, as cuda.core's own tests have it; cuMemcpyPeerAsync needs no access.
+// Drivers refuse it, according to cuda.core's own tests; cuMemcpyPeerAsync needs no access.
 TEST_CASE("a copy between devices asks for access to a pool's memory") {
     under_each_policy(
         [](World& world) {
@@ -363,7 +361,7 @@ TEST_CASE("a copy between devices asks for access to a pool's memory") {
         2);
 }
 
-// cuMemDiscardBatchAsync, cuMemPrefetchBatchAsync: of managed memory, in the order of the stream.
+// cuMemDiscardBatchAsync, cuMemPrefetchBatchAsync: for managed memory, in the order of the stream.
 TEST_CASE("managed memory is prefetched and discarded in batches") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();

@@ -1,8 +1,8 @@
-"""runtime/emulator/UNSUPPORTED.md, written from the operation table. Exits with 1 when the page differs from it.
+"""Writes runtime/emulator/UNSUPPORTED.md from the operation table. Exits with 1 if the page differs from it.
 
     python tests/emulator/unsupported.py [--program PATH] [--write]
 
-`--write` writes the page anew. `--program` is emulator_vectors, which prints the table.
+`--write` rewrites the page. `--program` is emulator_vectors, which prints the table.
 """
 
 import argparse
@@ -15,15 +15,15 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = ROOT / "build" / "dev" / "tests" / "emulator" / "emulator_vectors"
 PAGE = ROOT / "runtime" / "emulator" / "UNSUPPORTED.md"
 
-# The instructions of PTX ISA 9.0 that are in no row of the table, and what writes them in CUDA C++. An instruction that
-# gets a row must leave this list.
+# The instructions of PTX ISA 9.0 that have no row in the table, and the CUDA C++ that compiles to them. An instruction
+# that gets a row must be removed from this list.
 REFUSED = [
     ("wgmma tcgen05 setmaxnreg", "tensor cores of sm_90 and later"),
     ("clusterlaunchcontrol", "work that one cluster takes from another"),
     ("multimem", "multicast objects of several devices"),
     ("tensormap", "tensor maps of TMA"),
 ]
-# As well as these forms of instructions that have one.
+# Unsupported forms of instructions that have a row.
 REFUSED_FORMS = [
     (
         "txq.channel_data_type txq.channel_order txq.normalized_coords suq.array_size suq.channel_data_type "

@@ -1,5 +1,4 @@
-// User objects, as the driver API's documentation ("Graph Management") and the programming guide ("CUDA User
-// Objects") have them.
+// User objects as specified by the driver API's documentation and the programming guide ("CUDA User Objects").
 #include <atomic>
 #include <climits>
 
@@ -25,7 +24,7 @@ struct Counted {
     CUuserObject object = nullptr;
 };
 
-/// A graph of one increment, which has taken over its maker's reference to `counted`.
+/// A graph of one increment, to which the maker's reference to `counted` was moved.
 CUgraph one_increment(World& world, float* x, CUstream stream, const Counted& counted) {
     const CUgraph graph = captured(world, stream, [&] { world.increment(x, stream); });
     CHECK(world.api.cuGraphRetainUserObject(graph, counted.object, 1, move) == CUDA_SUCCESS);

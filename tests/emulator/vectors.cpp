@@ -1,8 +1,8 @@
-// emulator_vectors: every row of the operation table on the machine, compared with a reference written from
-// the PTX ISA. Prints a line a cell of the table; exits with 1 when a result differs.
+// emulator_vectors: runs every row of the operation table on the machine and compares the results with a reference
+// written from the PTX ISA. Prints a line for each cell of the table; exits with 1 if a result differs.
 // tests/emulator/coverage.py reads it.
 //   emulator_vectors [--only KIND] [--corrupt]
-//   emulator_vectors --illegal    lists what loads although PTX has no such opcode
+//   emulator_vectors --illegal    lists opcodes that load although PTX does not have them
 //   emulator_vectors --table      prints the cells and compares nothing
 //   emulator_vectors --refused FILE    lists the opcodes of a file that the table does not have
 #include "vectors.hpp"
@@ -42,7 +42,7 @@ int print_table() {
     return 0;
 }
 
-// Full opcodes, one a line, before a tab if there is one.
+// Reads full opcodes, one per line, each up to a tab.
 int list_refused(const char* path) {
     std::ifstream file(path);
     if (!file) throw std::runtime_error(std::string("cannot read ") + path);

@@ -1,5 +1,4 @@
-// What the vectors share: counting comparisons for each row, type and modifier of the operation table,
-// special values, and the pieces of kernels.
+// Shared by the vectors: counts of comparisons by row, type and modifier, special values, and pieces of kernels.
 #pragma once
 
 #include <cstdint>
@@ -27,20 +26,20 @@ using Random = std::mt19937_64;
 
 inline const std::string header = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
-/// The emulated device's spelling of a modifier; empty for one that nothing spells.
+/// The emulated device's spelling of a modifier, or an empty string.
 std::string_view spelling_of(Flag flag);
 std::string_view register_type(unsigned bytes);  ///< ".b16" for 1 and 2
 unsigned register_bytes(Type type);  ///< of the register that holds a value; 4 for a predicate kept as 0 or 1
 
-/// Comparisons and mismatches, by what they say something about.
+/// Counts comparisons and mismatches for each cell of the table.
 class Tally {
   public:
     struct Count {
         std::uint64_t compared = 0, different = 0;
     };
 
-    /// Compares, counts it for every type and modifier of `opcode`, and keeps the first mismatches' words.
-    /// `where` makes the words, for a mismatch only.
+    /// Compares, counts the comparison for every type and modifier of `opcode`, and keeps the text of the first
+    /// mismatches. `where` makes the text, for a mismatch only.
     template <class Where>
     void compare(const Opcode& opcode, std::string_view spelling, const Answer& expected, Bits got,
                  Where&& where) {
@@ -70,19 +69,18 @@ class Tally {
     bool corrupt_ = false;
 };
 
-/// The opcode, when the table has it.
+/// The opcode, if the table has it.
 std::optional<Opcode> known(const std::string& spelling);
 
-/// An instruction that loads and that the machine has no handler for would be a jump to nowhere.
+/// True if a loaded instruction has no handler in the machine, so that running it would jump to an invalid address.
 bool lacks_a_handler(const testing::Device& device);
 
-/// Whether an instruction of one thread loads, and something runs it; true for others, which the table alone
-/// can tell.
+/// True if an instruction of one thread loads and has a handler, and for all others, which only the table checks.
 bool loads(const std::string& spelling, const Opcode& opcode);
-/// What loads although PTX has no such opcode.
+/// Opcodes that load although PTX does not have them.
 std::vector<std::string> accepted_though_illegal();
 
-/// Random values and the ones where things go wrong.
+/// Random values, and values at which errors are likely.
 Bits some_value(Type type, Random& random);
 Bits some_integer(unsigned bits, Random& random);
 

@@ -1,5 +1,4 @@
-// Which space an address lies in, addresses of a space as generic ones and back, and prefetch, which changes
-// nothing.
+// isspacep, conversions of addresses to generic ones and back, and prefetch, which changes nothing.
 #include "vectors_atomics.hpp"
 
 namespace vectors {
@@ -73,7 +72,7 @@ void address_vectors(Tally& tally, const std::string& spelling, const Opcode& op
             expect(spelling + " [" + (generic ? "%g" : "%i") + "];\nld.u64 %x, [%g];\n", 71);
         } else if (names_space_of(home)) {
             const std::string space(home.space);
-            if (opcode.type == Type::u32) {  // there and back again
+            if (opcode.type == Type::u32) {  // to generic and back
                 const std::string there = opcode.flags.has(Flag::to) ? "cvta." : "cvta.to.";
                 if (home.flag == Flag::global || home.flag == Flag::constant) {
                     expect("mov.u32 %near, 71;\n" + spelling + " %near, %near;\n" + there + space +

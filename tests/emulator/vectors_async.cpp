@@ -1,4 +1,4 @@
-// Asynchronous copies, barriers in shared memory and clusters: each spelling in a kernel whose results need it.
+// Asynchronous copies, barriers in shared memory and clusters: a kernel for each spelling whose results depend on it.
 #include <cstring>
 #include <functional>
 
@@ -9,11 +9,11 @@ namespace vectors {
 namespace {
 
 constexpr unsigned threads = 32;
-constexpr std::uint32_t never_copied = 0xffff'ffff;  // what a destination holds before a wait
-using Words = std::vector<std::uint32_t>;            // four of each thread
+constexpr std::uint32_t never_copied = 0xffff'ffff;  // the content of a destination before a wait
+using Words = std::vector<std::uint32_t>;            // four for each thread
 
-// `body` computes %r, which is stored at the end. %in is where the thread's four numbers stand, %mine 16 bytes of shared
-// memory that are the thread's, %bar an mbarrier of the thread's own, and `all` one of the block's.
+// `body` computes %r, which is stored at the end. %in is the address of the thread's four numbers, %mine 16 bytes of
+// shared memory of the thread, %bar an mbarrier of the thread, and `all` one of the block.
 struct Program {
     std::string body;
     std::function<std::uint32_t(const Words& in, unsigned thread)> expected;
@@ -43,7 +43,7 @@ const std::string wait_all = "WAIT: mbarrier.test_wait.parity.shared.b64 %p, [al
 const std::string read_neighbour =
     "xor.b32 %x, %t, 5;\nmul.wide.u32 %at, %x, 16;\nmov.u64 %mine, s;\nadd.u64 %mine, %mine, %at;\n"
     "ld.shared.u32 %r, [%mine+8];\n";
-// Parities of the thread's own mbarrier that are over, and how many arrivals it expects, in %r.
+// Computes in %r which parities of the thread's mbarrier are complete, and how many arrivals it expects.
 const std::string observe =
     "mbarrier.test_wait.parity.shared.b64 %p, [%bar], 0;\nselp.u32 %x, 1, 0, %p;\nmad.lo.u32 %r, %r, 2, %x;\n";
 
@@ -88,7 +88,7 @@ Program bulk_copies(const std::string& spelling, const Opcode& opcode) {
     const std::string mask = opcode.flags.has(Flag::multicast) ? ", %mask" : "";
     const std::string size = between ? "256" : "512", source = between ? "s" : "%first";
     std::string text = init_all(1);
-    // Between blocks: the first half of `s` becomes the second.
+    // Between blocks: the first half of `s` is copied to the second.
     if (between) text += "ld.global.u32 %x, [%in+8];\nst.shared.u32 [%mine+8], %x;\nbar.sync 0;\n";
     text += "mov.u16 %mask, 1;\n@!%leads bra ISSUED;\nmbarrier.arrive.expect_tx.shared.b64 %state, [all], " +
             size + ";\n" + spelling + (between ? " [s+256], [" : " [s], [") + source + "], " + size +
@@ -102,7 +102,7 @@ Program bulk_copies(const std::string& spelling, const Opcode& opcode) {
 Program bulk_groups(const std::string& spelling, const Opcode& opcode) {
     const bool commits = opcode.flags.has(Flag::commit_group), reads = opcode.flags.has(Flag::read);
     const std::string wait = commits ? "cp.async.bulk.wait_group 0" : spelling + " 0";
-    // After a wait for the sources alone they may be overwritten; the copy is whole when the thread has ended.
+    // After a wait for the sources only they may be overwritten; the copy is complete when the thread has ended.
     return {
         "mov.u64 %mine, s;\nmul.wide.u32 %at, %t, 4;\nadd.u64 %mine, %mine, %at;\n"
         "ld.global.u32 %x, [%in];\nst.shared.u32 [%mine], %x;\nbar.sync 0;\n@!%leads bra OVER;\n"
@@ -150,7 +150,7 @@ Program arrivals(const std::string& spelling, const Opcode& opcode) {
     return {text, [drops, counts, tests](const Words&, unsigned) {
                 unsigned seen = counts ? 0b001 : 0b01;
                 seen = 2 * seen +
-                       (drops ? 0 : 1);  // parity 0 is the running phase again, once the second is over
+                       (drops ? 0 : 1);  // parity 0 is the running phase again, after the second is complete
                 return tests ? 2 * seen + (drops ? 0 : 1) : seen;
             }};
 }
@@ -181,7 +181,7 @@ Program cluster_barriers(const std::string& spelling, const Opcode& opcode) {
             [](const Words& in, unsigned t) { return in[4 * (t ^ 5) + 2]; }};
 }
 
-// Of one block, whose rank is 0: its own memory by another address.
+// In a cluster of one block, whose rank is 0: its own memory by another address.
 Program mapped(const std::string& spelling, const Opcode& opcode) {
     const bool maps = opcode.row->name == "mapa", wide = opcode.type == Type::u64;
     std::string text = "ld.global.u32 %x, [%in];\nst.shared.u32 [%mine], %x;\ncvt.u32.u64 %near, %mine;\n";
@@ -201,7 +201,7 @@ Program elections(const std::string& spelling) {
             [](const Words&, unsigned t) { return (t & 3) + (t < 4 ? 100 : 0); }};
 }
 
-// Nothing that a program sees depends on it, but for what stands around it.
+// Instructions without a visible effect: the surrounding code is checked.
 Program passes(const std::string& spelling, const Opcode& opcode) {
     const std::string operands =
         opcode.flags.has(Flag::prefetch)
@@ -254,7 +254,7 @@ void run(Tally& tally, const std::string& spelling, const Opcode& opcode, Random
     const std::string& refusal = device.module().find_kernel("k")->refusal;
     if (!refusal.empty()) return tally.refused(spelling, refusal);
     if (lacks_a_handler(device)) return tally.fault(opcode, spelling, "is accepted, but nothing runs it");
-    // Both blocks write the same. A block alone may not copy to its cluster.
+    // Both blocks write the same. A single block must not copy to its cluster.
     if (spelling.starts_with("cp.async.bulk.shared::cluster.shared::cta")) device.cluster = {2};
     if (const auto fault = device.launch("k", device.cluster, {threads}, device.array(in), device.array(out)))
         return tally.fault(opcode, spelling, fault->message);
@@ -264,9 +264,9 @@ void run(Tally& tally, const std::string& spelling, const Opcode& opcode, Random
     }
 }
 
-// --- what combines or stores elements ----------------------------------------------------------------------
+// --- instructions that combine or store elements ----------------------------------------------------------
 
-constexpr unsigned bytes_each = 16;  // of a thread, in the source and in the destination
+constexpr unsigned bytes_each = 16;  // per thread, in the source and in the destination
 
 // Each thread has 16 bytes of the first half of `s`, the source, and of the second half.
 std::string writing_kernel(const std::string& spelling, const Opcode& opcode) {

@@ -1,5 +1,5 @@
-// atom and red. Alone at an address the result is the reference's; where many threads meet, what they got
-// must be what some order of them gives.
+// atom and red. With one thread at an address, the result is the reference's; if several threads use it, the returned
+// values must be consistent with some order of them.
 #include "vectors_atomics.hpp"
 
 #include <stdexcept>
@@ -27,7 +27,7 @@ Bits after_atomic(const Opcode& opcode, Bits old, Bits b, Bits c) {
 
 namespace {
 
-constexpr unsigned threads = 96, crowded = 3;  ///< threads, and addresses where they meet
+constexpr unsigned threads = 96, crowded = 3;  ///< threads, and addresses that they share
 
 struct Kernel {
     std::string text;
@@ -70,8 +70,8 @@ std::string kernel_of(const std::string& spelling, const Opcode& opcode, bool sh
     return text + "ret;\n}\n";
 }
 
-// Is there an order of these threads in which each sees what it returned? A thread that would change nothing goes
-// first: in every order that exists, at most one thread changes a value that does not come back.
+// Returns whether an order of these threads explains what each of them returned. A thread that would change nothing
+// goes first: in every possible order, at most one thread changes a value that never recurs.
 bool some_order_explains(const Opcode& opcode, Bits start, Bits end, std::vector<std::array<Bits, 3>> seen) {
     Bits now = start;
     while (!seen.empty()) {
@@ -119,13 +119,14 @@ void run(Tally& tally, const std::string& spelling, const Opcode& opcode, bool s
         }
         values[2 * t] = floats ? small_float(opcode.type, random) : random() & mask;
         if (counts)
-            values[2 * t] = 7 + random() % 2;  // nearly the same modulus for all: values come round again
+            values[2 * t] = 7 + random() % 2;  // nearly the same modulus for all, so that values recur
         if (counts && !reduces) values[2 * t] = 1000;  // ... which would leave the order open
         if (opcode.flags.has(Flag::cas)) values[2 * t] = before[index[t]];
         if (opcode.flags.has(Flag::cas)) values[2 * t + 1] = (before[index[t]] + 1 + t) & mask;
     }
     if (meet && reduces && (opcode.flags.has(Flag::inc) || opcode.flags.has(Flag::dec))) {
-        for (unsigned t = 0; t < threads; ++t) values[2 * t] = 7;  // the end must not depend on the order
+        for (unsigned t = 0; t < threads; ++t)
+            values[2 * t] = 7;  // the final value must not depend on the order
     }
     testing::Device device(kernel_of(spelling, opcode, shared), shared ? 1 : 1 + (random() % 16 == 0));
     if (!device.module().find_kernel("k")->refusal.empty()) {
@@ -161,7 +162,7 @@ void run(Tally& tally, const std::string& spelling, const Opcode& opcode, bool s
         const bool order_decides = opcode.flags.has(Flag::exch) || opcode.flags.has(Flag::cas);
         if (!order_decides)
             tally.compare(opcode, spelling, {opcode.type, end}, memory[place] & mask, [&] { return where; });
-        // Sums of floats come round again: any order is as good as another, only the end tells.
+        // Sums of floats recur, so the order cannot be determined; only the final value is checked.
         if (reduces || floats) continue;
         const bool explained =
             some_order_explains(opcode, before[place], memory[place] & mask, std::move(seen));

@@ -5,10 +5,10 @@
 
 namespace vectors {
 
-/// atom and red: alone at an address, and many threads at few.
+/// atom and red: one thread at an address, and many threads at few addresses.
 void atomic_vectors(Tally& tally, const std::string& spelling, const Opcode& opcode, Random& random);
 
-/// old op b, of the bits of the opcode's type; `c` is what .cas writes.
+/// old op b, of the bits of the opcode's type; `c` is the value that .cas writes.
 Bits after_atomic(const Opcode& opcode, Bits old, Bits b, Bits c);
 
 /// cvta, isspacep and prefetch.

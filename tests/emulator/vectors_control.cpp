@@ -11,8 +11,7 @@ namespace {
 constexpr unsigned threads = 96;
 constexpr std::uint32_t poison = 0xa5a5'5a5a;
 
-// The body of a kernel that computes %r, stored at its end, from %a, a random number of the thread; and what
-// each thread should have stored.
+// The body of a kernel that computes and stores %r from %a, a random number of the thread; and the expected results.
 struct Program {
     std::string declarations, body, functions;
     std::function<std::uint32_t(const std::vector<std::uint32_t>& in, unsigned thread)> expected;
@@ -44,17 +43,17 @@ Program message(const std::string& between, unsigned distance) {
 Program barrier(const std::string& spelling, const Opcode& opcode, unsigned variant) {
     if (opcode.flags.has(Flag::warp)) return message(spelling + " 0xffffffff;\n", 1 + variant * 6);
     if (opcode.flags.has(Flag::sync)) {
-        // All 96 meet, at a barrier of any number, with the count or without.
+        // All 96 threads meet, at a barrier of any number, with or without the count.
         static const char* const operands[] = {" 0;\n", " 5;\n", " 3, 96;\n"};
         const Program once = message(spelling + operands[variant % 3], variant % 2 ? 31 : 1);
         if (variant < 3) return once;
-        // Two warps meet at a barrier of their own, the third does not take part.
+        // Two warps meet at another barrier, the third does not take part.
         Program some = message(spelling + " 2, 64;\n", 33);
         some.body = "setp.ge.u32 %p, %t, 64;\n@%p bra OVER;\n" + some.body + "OVER:\n";
         some.expected = [](const auto& in, unsigned t) { return t < 64 ? in[(t ^ 33)] : 0; };
         return some;
     }
-    // Two warps produce and go on, the third waits for both.
+    // Two warps arrive and continue, the third waits for both.
     const std::string waits = spelling.substr(0, spelling.find(".arrive")) + ".sync" +
                               (opcode.flags.has(Flag::aligned) ? ".aligned" : "");
     return {"",
@@ -66,14 +65,14 @@ Program barrier(const std::string& spelling, const Opcode& opcode, unsigned vari
             "", [](const auto& in, unsigned t) { return t < 64 ? 0 : in[t - 64] + in[t - 32]; }};
 }
 
-// Two reductions after each other: how many threads' numbers are odd, or whether all or any are; then even.
+// Two consecutive reductions: how many threads' numbers are odd, or whether all or any are; then even.
 Program reduction(const std::string& spelling, const Opcode& opcode, unsigned variant) {
     static const char* const barriers[] = {" 0, ", " 5, 96, ", " 2, 64, "};
     const unsigned taking_part = variant == 2 ? 64 : threads;
     const bool counts = opcode.flags.has(Flag::popc);
     const std::string one = spelling + (counts ? " %x," : " %q,") + barriers[variant];
     const std::string number = counts ? "" : "selp.u32 %x, 1, 0, %q;\n";
-    // Mostly odd numbers in one variant, mostly even ones in another: `and` and `or` have both answers.
+    // Mostly odd numbers in one variant, mostly even ones in another, so that `and` and `or` have both results.
     const std::string skew = variant == 1 ? "or.b32 %a, %a, 1;\n" : "";
     Program made{"",
                  "setp.ge.u32 %p, %t, " + std::to_string(taking_part) + ";\n@%p bra OVER;\n" + skew +
@@ -110,7 +109,7 @@ Program nanosleep(const std::string& spelling) {
             "", [](const auto& in, unsigned t) { return in[t] ^ (in[t] & 15); }};
 }
 
-// Sum of 0..n-1: the same n for all where the branch is .uni, else the thread's own; and a branch forward.
+// Sum of 0..n-1: the same n for all if the branch is .uni, else one n per thread; and a branch forward.
 Program branches(const std::string& spelling, bool uniform) {
     return {"",
             std::string(uniform ? "mov.u32 %n, 11;\n" : "and.b32 %n, %a, 15;\n") +
@@ -124,7 +123,7 @@ Program branches(const std::string& spelling, bool uniform) {
             }};
 }
 
-// Each thread goes to its number's label of a list that names some labels twice, one after another and apart.
+// Each thread jumps to its number's label of a list that names some labels twice, adjacent and apart.
 Program indexed_branches(const std::string& spelling) {
     return {
         "",
@@ -139,7 +138,7 @@ Program indexed_branches(const std::string& spelling) {
         }};
 }
 
-// Some threads return early, and the caller adds what came back.
+// Some threads return early, and the caller adds the returned value.
 Program calls(const std::string& call, const std::string& ret, bool uniform) {
     const std::string guard = uniform ? "setp.lt.u32 %p, %x, 1;\n" : "setp.lt.u32 %p, %x, 8;\n";
     return {"",
@@ -161,7 +160,7 @@ Program exits(const std::string& spelling) {
             [](const auto& in, unsigned t) { return in[t] & 1 ? poison : in[t]; }};
 }
 
-// Nobody traps where `limit` is beyond all numbers; thread 77 does where it is not.
+// Thread 77 traps if `reached`, else no thread does.
 Program traps(const std::string& spelling, bool reached) {
     Program made{"",
                  "mov.u32 %r, %a;\nsetp.eq.u32 %p, %t, " + std::string(reached ? "77" : "1000") + ";\n@%p " +
@@ -171,7 +170,7 @@ Program traps(const std::string& spelling, bool reached) {
     return made;
 }
 
-// Two allocations lie apart, and one after the stack was restored lies where the first did.
+// Two allocations are disjoint, and one after the stack was restored has the address of the first.
 Program allocates(const Opcode& opcode) {
     const std::string type(opcode.type == Type::u32 ? "u32" : "u64");
     return {".reg ." + type + " %top, %one, %two, %again;\n",

@@ -1,5 +1,5 @@
-// What the threads of a warp do together: shuffles, votes, matches, reductions. Whole warps, warps of which
-// some lanes do it, and warps whose two halves of a branch do it apart.
+// Operations among the threads of a warp: shuffles, votes, matches, reductions. Whole warps, warps of which some lanes
+// take part, and warps whose two halves of a branch run them separately.
 #include <bit>
 #include <stdexcept>
 
@@ -16,7 +16,7 @@ enum class Form { whole, some, apart };
 
 struct Lane {
     std::uint64_t a;
-    std::uint32_t b, c, members, group;  ///< group: the lanes on this one's side of the branch
+    std::uint32_t b, c, members, group;  ///< group: the lanes on the same side of the branch
 };
 using Warp = std::array<Lane, 32>;
 
@@ -48,7 +48,7 @@ Result shuffled(const Opcode& opcode, const Warp& warp, unsigned lane) {
         inside = from <= most;
     }
     if (!inside) from = self;
-    // PTX leaves open what a lane outside of the mask gives; this device gives no leftover of a register.
+    // PTX leaves open what a lane outside of the mask returns; this device returns no old register contents.
     const bool there = own.members >> from & 1;
     return {there ? warp[static_cast<std::size_t>(from)].a & 0xffff'ffff : 0xffff'ffff, inside};
 }
@@ -194,7 +194,7 @@ void run(Tally& tally, const Spelled& s, Form form, Random& random) {
             tally.compare(s.opcode, s.spelling, {Type::b32, marker}, value, where);
             continue;
         }
-        if (name == "activemask") {  // itself, and nobody from the other side of the branch
+        if (name == "activemask") {  // the lane itself, and no lane of the other side of the branch
             const bool right = (value >> lane & 1) && (value & ~warp[lane].members) == 0;
             tally.compare(s.opcode, s.spelling, {Type::pred, 1}, right, where);
             continue;

@@ -1,5 +1,5 @@
-// What the device accepts although PTX has no such instruction: notes, no failures. The table's cross
-// product, up to two modifiers beyond those a row demands, less what the grammar spells.
+// Opcodes that the device accepts although PTX has no such instruction: notes, no failures. The table's cross product,
+// up to two modifiers beyond those a row requires, without those in the grammar.
 #include <set>
 
 #include "reference/grammar.hpp"

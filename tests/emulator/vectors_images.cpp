@@ -1,5 +1,5 @@
-// Textures and surfaces: every opcode on random texels at random places, compared with what the texels say. How textures
-// are filtered is tested from Python (tests/python/textures).
+// Textures and surfaces: every opcode on random texels at random places, compared with the expected texels. Texture
+// filtering is tested from Python (tests/python/textures).
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -47,7 +47,7 @@ const Shape& shape_of(const Opcode& opcode) {
     return shapes[1];
 }
 
-/// Texels of four channels of 32 bits, or of one, in memory that a kernel reaches as an image.
+/// Texels of four channels of 32 bits, or of one, in memory that a kernel accesses as an image.
 struct Subject {
     Subject(testing::Device& device, const Shape& of, TexelFormat format, bool is_surface, Random& random)
         : shape(of), channels(format.channels) {
@@ -113,7 +113,7 @@ struct Words {
     std::vector<std::uint32_t> out = std::vector<std::uint32_t>(8 * threads);
 };
 
-/// False, and told, where it is refused or a fault.
+/// Returns false, after reporting it, if the kernel is refused or faults.
 bool run(Tally& tally, const std::string& spelling, const Opcode& opcode, testing::Device& device,
          std::uint64_t handle, Words& words) {
     const std::string& refusal = device.module().find_kernel("k")->refusal;
@@ -145,7 +145,7 @@ struct Place {
     std::int64_t slice = 0;
 };
 
-/// Where a direction meets a cube of faces of `width` texels: the guide's table.
+/// The face that a direction meets on a cube of faces of `width` texels: the guide's table.
 Place on_cube(const std::array<double, 3>& at) {
     const double ax = std::abs(at[0]), ay = std::abs(at[1]), az = std::abs(at[2]);
     const unsigned axis = ax >= ay && ax >= az ? 0 : ay >= az ? 1 : 2;
@@ -160,7 +160,7 @@ Place on_cube(const std::array<double, 3>& at) {
     return {texels(s), texels(t), 2 * axis + (positive ? 0 : 1)};
 }
 
-/// As the thread's words say it.
+/// The place that the thread's words specify.
 Place place_of(const Shape& shape, const std::uint32_t* words, bool integers) {
     std::int64_t layer = 0;
     if (shape.layered) layer = *words++;  // unsigned: a negative number selects the last layer
@@ -224,7 +224,7 @@ void texture(Tally& tally, const std::string& spelling, const Opcode& opcode, Ra
     for (unsigned t = 0; t < threads; ++t) {
         const Place at = place_of(shape, &words.in[16 * t], integers);
         for (unsigned c = 0; c < 4; ++c) {
-            // Between which texels a gather lies is found as for linear filtering: to 1/256, on an H100.
+            // The texels around a gather's coordinate are found as for linear filtering: to 1/256, on an H100.
             const auto lower = [&](double texels) {
                 return static_cast<std::int64_t>(
                     std::floor(gathers ? std::floor(texels * 256 + 0.5) / 256 - 0.5 : texels));
@@ -247,13 +247,13 @@ void texture(Tally& tally, const std::string& spelling, const Opcode& opcode, Ra
 
 // --- surfaces ---
 
-/// One access of a thread: the first byte, or that it reaches none.
+/// One access of a thread: the first byte, or that it is out of bounds.
 struct Access {
     std::size_t byte = 0;
     bool inside = true;
 };
 
-/// Fills the coordinates with what lies inside, or, unless that is a fault, outside too.
+/// Fills the coordinates with values in bounds or, unless that is a fault, also out of bounds.
 Access fill_access(const Subject& subject, const Opcode& opcode, std::uint32_t* words, unsigned bytes,
                    Random& random) {
     const Shape& shape = subject.shape;
@@ -292,7 +292,7 @@ unsigned lanes_of(const Opcode& opcode) {
 
 const char* registers_of(unsigned bytes) { return bytes <= 2 ? "%s" : bytes == 4 ? "%o" : "%d"; }
 
-/// Between the 32-bit words of a thread and the registers of an access.
+/// Moves between the 32-bit words of a thread and the registers of an access.
 std::string moved(unsigned bytes, unsigned lanes, bool to_words) {
     std::string text;
     for (unsigned k = 0; k < lanes; ++k) {
@@ -334,7 +334,7 @@ void load(Tally& tally, const std::string& spelling, const Opcode& opcode, Rando
     }
 }
 
-/// What a thread puts at its place, as bytes.
+/// Writes a thread's values at its place, as bytes.
 using Effect = void (*)(const Opcode& opcode, const std::uint32_t* values, std::byte* at, unsigned bytes);
 
 void put(const Opcode& opcode, const std::uint32_t* values, std::byte* at, unsigned bytes) {
@@ -366,7 +366,7 @@ void reduce(const Opcode& opcode, const std::uint32_t* values, std::byte* at, un
     combine<std::uint32_t>(opcode, values, at);
 }
 
-/// Stores and reductions: all of the surface is compared afterwards.
+/// Stores and reductions: the whole surface is compared afterwards.
 void change(Tally& tally, const std::string& spelling, const Opcode& opcode, Effect effect, Random& random) {
     const Shape& shape = shape_of(opcode);
     const unsigned each = emulated::ptx::bytes_of(opcode.type), lanes = lanes_of(opcode);
@@ -387,7 +387,7 @@ void change(Tally& tally, const std::string& spelling, const Opcode& opcode, Eff
         for (unsigned k = 8; k < 16; ++k) own[k] = static_cast<std::uint32_t>(random());
         const Access access = fill_access(subject, opcode, own, bytes, random);
         if (!access.inside) continue;
-        // Two threads store the same values at one place: which comes last does not matter.
+        // Two threads store the same values at one place, so that their order does not matter.
         const auto [writer, first] = writers.try_emplace(access.byte, t);
         if (!reduces && !first) std::copy_n(&words.in[16 * writer->second + 8], 8, own + 8);
         effect(opcode, own + 8, memory + access.byte, bytes);
@@ -400,7 +400,7 @@ void change(Tally& tally, const std::string& spelling, const Opcode& opcode, Eff
 
 // --- queries ---
 
-/// Of a surface or texture of three dimensions, and of layers of two.
+/// Queries of a surface or texture of three dimensions, and of layers of two.
 void query(Tally& tally, const std::string& spelling, const Opcode& opcode, Random& random) {
     const bool is_surface = opcode.row->name == "suq";
     for (const Shape& shape : {shapes[2], shapes[4]}) {
@@ -426,7 +426,7 @@ void kind(Tally& tally, const std::string& spelling, const Opcode& opcode, Rando
         Subject subject(device, shapes[1], format_of(Type::u32, 1), is_surface, random);
         Words words;
         if (!run(tally, spelling, opcode, device, subject.handle, words)) return;
-        // Handles of objects are none of the variables that it asks about.
+        // A handle of an object is not one of the variables that the instruction asks about.
         for (unsigned t = 0; t < threads; ++t)
             tally.compare(opcode, spelling, {Type::b32, 0}, words.out[8 * t], [] { return "a kind"; });
     }

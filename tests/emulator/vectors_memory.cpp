@@ -1,5 +1,4 @@
-// ld, ldu and st in every space, width, vector length and order; prefetch; addresses of each space as generic
-// ones.
+// ld, ldu and st in every space, width, vector length and order; prefetch; addresses of each space as generic ones.
 #include <array>
 #include <cstring>
 #include <stdexcept>
@@ -14,11 +13,11 @@ constexpr unsigned threads = 72, data_bytes = 512, slot_bytes = 32;
 constexpr Bits poison = 0xa5a5'a5a5'a5a5'a5a5ull, marker = 0x5c5c'5c5c'5c5c'5c5cull;
 using Data = std::array<std::uint8_t, data_bytes>;
 
-// One access, with what chance decides about how it is written.
+// One access, with the randomly chosen parts of its form.
 struct Access {
     std::string spelling;
     Opcode opcode;
-    Flag home;              ///< the space the data really lies in
+    Flag home;              ///< the actual space of the data
     bool generic;           ///< no space in the opcode
     unsigned lanes, bytes;  ///< of the vector, of an element
     unsigned registers;     ///< bytes of each register
@@ -38,7 +37,7 @@ std::vector<Flag> homes_of(const Opcode& opcode) {
     return {Flag::global, Flag::shared, Flag::local, Flag::constant, Flag::param};
 }
 
-// The address of variable `name` in %base, in the form the access wants.
+// Puts the address of variable `name` into %base, in the form of the access.
 std::string base_of(const Access& a, std::string_view space, std::string_view name) {
     std::string text = "mov.u64 %base, " + std::string(name) + ";\n";
     if (a.generic) text += "cvta." + std::string(space) + ".u64 %base, %base;\n";
@@ -49,7 +48,7 @@ std::string address_of(const Access& a) {
     return std::string("[") + (a.narrow ? "%near" : "%at") + "+" + std::to_string(a.displacement) + "]";
 }
 
-// An L2 policy: any number serves.
+// An L2 policy: any number is valid.
 std::string policy_of(const Access& a) { return a.opcode.flags.has(Flag::policy) ? ", 77" : ""; }
 
 // `%d0`, or `{%d0, %d1}`.
@@ -69,7 +68,7 @@ std::string declarations(const Access& a) {
     return text;
 }
 
-// Parameters are read, %off is the thread's offset, %p says whether it takes part.
+// Reads parameters; %off is the thread's offset, %p is true if it takes part.
 const std::string prologue =
     "ld.param.u64 %data, [pdata];\nld.param.u64 %offsets, [poffsets];\nld.param.u64 %out, [pout];\n"
     "mov.u32 %t, %tid.x;\nmul.wide.u32 %i, %t, 4;\nadd.u64 %at, %offsets, %i;\nld.global.u32 %off, [%at];\n"
@@ -94,7 +93,7 @@ std::string load_kernel(const Access& a) {
                 "@%q st.shared.b64 [%at], %x;\nbar.sync 0;\n" +
                 base_of(a, "shared", "s");
             break;
-        case Flag::local:  // each thread's copy is another one
+        case Flag::local:  // each thread has its own copy
             variables = ".local .align 16 .b8 l[512];\n";
             setup =
                 "mov.u64 %at, l;\nmov.u32 %c, 0;\nmov.u64 %base, %data;\nFILL:\nld.global.b64 %x, [%base];\n"
@@ -128,7 +127,7 @@ std::string load_kernel(const Access& a) {
     return text + "ret;\n}\n";
 }
 
-// A store goes into one of 72 slots of 32 bytes, which end up in global memory wherever they lay.
+// A store writes to one of 72 slots of 32 bytes, which are finally copied to global memory from any space.
 std::string store_kernel(const Access& a) {
     std::string variables, setup, finish;
     if (a.home == Flag::shared) {
@@ -188,7 +187,7 @@ Access access_of(const std::string& spelling, const Opcode& opcode, Flag home, R
     return a;
 }
 
-// Runs it unless it is refused; false when there is nothing to compare.
+// Runs the kernel unless it is refused; returns false if there is nothing to compare.
 template <class... Arguments>
 bool launched(Tally& tally, const Access& a, testing::Device& device, const Arguments&... arguments) {
     if (lacks_a_handler(device)) {
@@ -202,7 +201,7 @@ bool launched(Tally& tally, const Access& a, testing::Device& device, const Argu
     return true;
 }
 
-// What lies in `space`: the data where the access is to find it, its complement where it has no business.
+// The contents of `space`: the data if the access should find it there, else its complement.
 Data seen_in(const Access& a, Flag space, const Data& data) {
     Data made = data;
     for (auto& byte : made) byte = static_cast<std::uint8_t>(a.home == space ? byte : ~byte);
@@ -255,7 +254,7 @@ void store(Tally& tally, const Access& a, Random& random) {
     for (auto& value : values) value = random();
     std::vector<std::uint32_t> offsets(threads);
     const unsigned size = a.bytes * a.lanes;
-    // Consecutive ones of the full size of a slot, or any order and any place in the slot.
+    // Consecutive addresses of the full size of a slot, or any order and any place in the slot.
     const bool dense = size < slot_bytes && random() % 2;
     const std::uint64_t step = random() % 2 ? 1 : 5;  // coprime to the number of slots
     for (unsigned t = 0; t < threads; ++t) {

@@ -1,4 +1,4 @@
-// mov between a register and the parts it is made of, and from a sink.
+// mov between a register and its parts, with and without a sink.
 #include "vectors.hpp"
 
 namespace vectors {
@@ -21,7 +21,7 @@ std::string list_of(char letter, unsigned parts, bool without_first) {
     return text + "}";
 }
 
-// Packs a word out of its parts, takes it apart again, and once more without the lowest part.
+// Packs a word from its parts, unpacks it, and unpacks it again without the lowest part.
 std::string kernel_of(const Packing& packing, unsigned bytes) {
     const std::string part(register_type(bytes / packing.parts)), whole(register_type(bytes)),
         mov(packing.spelling);

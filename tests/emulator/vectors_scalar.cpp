@@ -1,5 +1,5 @@
-// Every instruction of one thread, in every legal spelling: a kernel each, 5 times 288 threads in blocks that
-// are not a multiple of a warp, compared with the reference.
+// Every instruction of one thread, in every legal spelling: a kernel each, 5 times 288 threads in blocks that are not a
+// multiple of a warp, compared with the reference.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -34,8 +34,7 @@ struct Case {
     Form form;
 };
 
-// Operands that go together: equal and opposite ones, sums that cancel, arguments in range where PTX leaves
-// others open.
+// Makes related operands: equal and opposite ones, sums that cancel, arguments in range where PTX leaves others open.
 void relate(const Case& c, std::vector<Bits>& values, Random& random) {
     const Signature& s = c.signature;
     if (s.source_count >= 2 && s.sources[0] == s.sources[1] && random() % 8 == 0) {
@@ -55,7 +54,7 @@ void relate(const Case& c, std::vector<Bits>& values, Random& random) {
                     });
     }
     if (c.opcode.type == Type::f32 && s.source_count >= 2 && random() % 8 == 0) {
-        // Products about the least normal number, 2^-126, which .ftz decides.
+        // Products about the least normal number, 2^-126, which .ftz affects.
         for (unsigned i = 0; i < 2; ++i)
             values[i] = 0x2000'0000 + random() % 17 - 8 + (random() % 2 ? reference::sign_bit(Type::f32) : 0);
         if (s.source_count == 3) values[2] &= reference::sign_bit(Type::f32) | 0x0080'0001;
@@ -85,7 +84,7 @@ void relate(const Case& c, std::vector<Bits>& values, Random& random) {
     }
 }
 
-// The body of the kernel: loads, the instruction, stores. Everything lies in slots of eight bytes.
+// The body of the kernel: loads, the instruction, stores. All values are in slots of eight bytes.
 std::string kernel_of(const Case& c, Bits immediate) {
     const Signature& s = c.signature;
     const bool carries = c.family->results == "Tp" && c.opcode.row->operands == "*";
@@ -180,7 +179,7 @@ void run(Tally& tally, const Case& c, Random& random) {
         }
         relate(c, values, random);
         for (unsigned i = 0; i < s.source_count; ++i) {
-            // What lies above a narrow value in its register must not matter.
+            // The bits above a narrow value in its register must not matter.
             const unsigned given = c.form.source_bytes ? c.form.source_bytes : register_bytes(s.sources[i]);
             const bool narrow = s.sources[i] != Type::pred && 8 * given > reference::bits_in(s.sources[i]);
             in[4 * t + i] = narrow ? values[i] | random() << reference::bits_in(s.sources[i]) : values[i];
@@ -234,7 +233,7 @@ void run(Tally& tally, const Case& c, Random& random) {
     }
 }
 
-// .sat between integers is legal only where there is something to clamp.
+// .sat between integers is legal only if clamping is possible.
 bool saturates_nothing(const Opcode& opcode) {
     if (opcode.row->name != "cvt" || !opcode.flags.has(Flag::sat)) return false;
     if (!reference::is_integer(opcode.type) || !reference::is_integer(opcode.second)) return false;

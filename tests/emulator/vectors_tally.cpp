@@ -8,7 +8,7 @@
 namespace vectors {
 namespace {
 
-// One a modifier; the table's eviction hints share one.
+// One for each modifier; the table's eviction hints share one.
 constexpr std::string_view spellings[] = {
 #define FLAG(name) #name,
 #define NAMED(name, part) part,
@@ -55,7 +55,7 @@ bool lacks_a_handler(const testing::Device& device) {
     return false;
 }
 
-// The cells of the table that an opcode says something about.
+// The cells of the table that an opcode counts for.
 void Tally::count(const Opcode& opcode, std::string_view spelling, bool same) {
     if (current_ != spelling) {
         current_ = spelling;
@@ -82,7 +82,7 @@ void Tally::count(const Opcode& opcode, std::string_view spelling, bool same) {
 bool Tally::judge(const Opcode& opcode, std::string_view spelling, Answer& expected, Bits got) {
     if (expected.unspecified) return true;
     if (corrupt_) {
-        // Beyond any tolerance, and no other spelling of NaN.
+        // Beyond any tolerance, and not another NaN.
         expected.bits ^= expected.type == Type::pred ? 1 : Bits{3} << (reference::bits_in(expected.type) - 2);
         corrupt_ = reference::agrees(expected, got);
     }

@@ -1,4 +1,4 @@
-// What a warp does with matrices: mma with and without a sparse A, ldmatrix, stmatrix, movmatrix, and wmma.
+// Matrix operations of a warp: mma with and without a sparse A, ldmatrix, stmatrix, movmatrix, and wmma.
 #include "vectors_tensor.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ Bits some_element(Type type, bool wild, Random& random) {
     }
     const Type format = type == Type::tf32 ? Type::f32 : type;
     if (wild) return some_value(format, random);
-    // A few units, with as many digits as there are: sums cancel and are rounded.
+    // Small numbers with all digits, so that sums cancel and are rounded.
     const double value = (static_cast<double>(random() % 2001) - 1000) / 256;
     if (format == Type::f64) return reference::bits_of(format, value * 1.1);
     if (format == Type::f32)
@@ -126,7 +126,7 @@ std::vector<std::uint64_t> interleaved(const std::vector<std::pair<const char*, 
     return made;
 }
 
-/// Runs it; false when it could not.
+/// Runs it; returns false if that failed.
 bool launched(Tally& tally, const std::string& spelling, const Opcode& opcode, const std::string& text,
               std::vector<std::uint64_t>& in, std::vector<std::uint64_t>& out) {
     testing::Device device(text);
@@ -141,15 +141,15 @@ bool launched(Tally& tally, const std::string& spelling, const Opcode& opcode, c
 
 // --- sparse A ----------------------------------------------------------------------------------------------
 
-/// Which elements of A are stored, and the metadata that says so.
+/// The stored elements of A, and the matching metadata.
 struct Sparsity {
     std::vector<bool> stored;             // [row][k]
     std::vector<std::uint32_t> metadata;  // by lane
     unsigned selector = 0;
 };
 
-// Rows are cut into fours of units: elements, pairs of four bits, halves of a tf32. Two units of each four
-// stay, in order, and have two bits each in the row's metadata.
+// Rows are divided into groups of four units: elements, pairs of four bits, halves of a tf32. Two units of each group
+// are stored, in order, and have two bits each in the row's metadata.
 Sparsity some_sparsity(const Shape& shape, Type type, Random& random) {
     const bool pairs = reference::matrix_bits(type) == 4, halves = type == Type::tf32;
     const unsigned units = halves ? 2 * shape.k : pairs ? shape.k / 2 : shape.k;
@@ -157,7 +157,7 @@ Sparsity some_sparsity(const Shape& shape, Type type, Random& random) {
     made.stored.resize(shape.m * shape.k);
     for (unsigned lane = 0; lane < 32; ++lane) made.metadata.push_back(static_cast<std::uint32_t>(random()));
     made.selector = static_cast<unsigned>(random() % (64 / units));
-    // The manual's figures of metadata: lane and bit where the four bits of a row's `chunk` are.
+    // From the manual's figures of metadata: the lane and bit of the four bits of a row's `chunk`.
     const auto place = [&](unsigned row, unsigned chunk, std::uint32_t value) {
         const unsigned quad = 4 * (row % 8), upper = row / 8;
         unsigned lane = 0, bit = 0;
@@ -257,7 +257,7 @@ void mma_vectors(Tally& tally, const std::string& spelling, const Opcode& opcode
     }
 }
 
-// mma.m8n8k4 of f16: four products of their own.
+// mma.m8n8k4 of f16: four separate products.
 void small_mma_vectors(Tally& tally, const std::string& spelling, const Opcode& opcode, bool wild,
                        Random& random) {
     const std::vector<Type> types = reference::types_in(spelling);
@@ -296,8 +296,7 @@ void small_mma_vectors(Tally& tally, const std::string& spelling, const Opcode& 
 
 // --- ldmatrix, stmatrix, movmatrix -------------------------------------------------------------------------
 
-// Row r of matrix j is 16 bytes somewhere in shared memory, whose address lane 8 j + r has. The other lanes
-// have none.
+// Row r of matrix j is 16 bytes in shared memory, whose address lane 8 j + r has. Other lanes have no address.
 void row_vectors(Tally& tally, const std::string& spelling, const Opcode& opcode, Random& random) {
     const bool loads = opcode.row->name == "ldmatrix", turns = opcode.flags.has(Flag::trans);
     const unsigned count = opcode.flags.has(Flag::x4) ? 4 : opcode.flags.has(Flag::x2) ? 2 : 1;

@@ -1,4 +1,4 @@
-// What the vectors of matrices share.
+// Shared by the vectors of matrices.
 #pragma once
 
 #include "reference/tensor.hpp"

@@ -7,7 +7,7 @@ namespace {
 using reference::Matrix;
 using reference::Shape;
 
-/// A matrix in memory: `lines` follow each other, so many elements apart.
+/// A matrix in memory: consecutive `lines` are `stride` elements apart.
 struct Stored {
     Type type = Type::none;
     bool by_rows = true;
@@ -54,7 +54,7 @@ std::string registers(const char* name, unsigned count) {
     return text + "}";
 }
 
-// How many registers nvcuda::wmma gives a fragment.
+// How many registers nvcuda::wmma uses for a fragment.
 unsigned fragment_registers(Type type, bool sum, unsigned elements) {
     if (type == Type::f16 && !sum) return 8;
     if (type == Type::f64) return elements / 32;
@@ -97,7 +97,7 @@ void wmma_vectors(Tally& tally, const std::string& spelling, const Opcode& opcod
     rules.rounding = reference::rounding_of(opcode.flags);
     unsigned round = 0;
     for (const std::string space : {"", ".global", ".shared", ".shared::cta"}) {
-        // In turn: special values, sums by rows or columns, lanes that disagree about where A is.
+        // In turn: special values, sums by rows or columns, lanes that disagree about the address of A.
         const bool wild = round % 2, c_by_rows = random() % 2, d_by_rows = random() % 2;
         const bool apart = round++ < 2 && random() % 2;
         const Matrix a = some_matrix(types[1], shape.m, shape.k, wild, random),
@@ -150,7 +150,7 @@ void wmma_vectors(Tally& tally, const std::string& spelling, const Opcode& opcod
         }
         if (apart) text += "and.b32 %i, %t, 1;\nsetp.ne.u32 %p, %i, 0;\nselp.b64 %pa, %pe, %pa, %p;\n";
         const auto with_stride = [&](const Stored& stored) {
-            // Without one where the lines follow each other.
+            // The stride is omitted if the lines are contiguous.
             return stored.stride == stored.length ? std::string(";\n")
                                                   : ", " + std::to_string(stored.stride) + ";\n";
         };
@@ -193,7 +193,7 @@ void wmma_vectors(Tally& tally, const std::string& spelling, const Opcode& opcod
                     });
                 }
             }
-            // What lies between the lines stays.
+            // The gaps between the lines are unchanged.
             for (std::size_t w = 0; w < sd.words.size() && types[0] != Type::f16; ++w) {
                 if (w * 32 / reference::matrix_bits(types[0]) % sd.stride >= sd.length)
                     tally.compare(*found, each, {Type::b32, wanted.words[w]}, sd.words[w],

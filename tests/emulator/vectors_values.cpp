@@ -1,4 +1,4 @@
-// Values for the vectors: random bits, and those where arithmetic goes wrong.
+// Values for the vectors: random bits, and values at which errors are likely.
 #include <cmath>
 
 #include "vectors.hpp"
@@ -55,7 +55,7 @@ Bits some_float(Type type, Random& random) {
         }
         case 5:
             return sign | mantissa;  // a subnormal
-        // Few bits, or one more at the end: products, sums and conversions fall on ties, or just beside.
+        // Few bits, or one more at the end: products, sums and conversions are ties, or just next to one.
         case 6: {
             const unsigned kept = static_cast<unsigned>(random() % (stored + 1));
             const Bits few = mantissa >> (stored - kept) << (stored - kept);
@@ -83,7 +83,7 @@ Bits some_integer(unsigned bits, Random& random) {
             return ~(any % 72) & mask;
         case 3:
             return ((Bits{1} << any % bits) + (any >> 32) % 3 - 1) & mask;
-        case 4: {  // few bits, or one more at the end: ties of conversions to floats, or just beside
+        case 4: {  // few bits, or one more at the end: ties of conversions to floats, or next to one
             const unsigned kept = 1 + static_cast<unsigned>(random() % bits);
             return (((any & mask) >> (bits - kept) << (bits - kept)) + random() % 3 - 1) & mask;
         }

@@ -1,4 +1,4 @@
-// Video instructions with every combination of types and modifiers, and selectors, masks and signs that chance writes.
+// Video instructions with every combination of types and modifiers, and random selectors, masks and signs.
 #include "reference/grammar.hpp"
 #include "reference/video.hpp"
 #include "vectors.hpp"

@@ -1,5 +1,5 @@
-// Registers of 128 bits, vectors of atomics, lop3 with a predicate, and what is about the L2 cache alone: each thread has
-// 64 bytes to read, 64 to work on and 64 to write.
+// Registers of 128 bits, vectors of atomics, lop3 with a predicate, and instructions for the L2 cache: each thread has
+// 64 bytes to read, 64 to modify and 64 to write.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -15,7 +15,7 @@ using reference::Answers;
 constexpr unsigned threads = 72, words = 8;
 using Words = std::array<std::uint64_t, words>;
 
-// One instruction in a kernel of its own, and what a thread's words are afterwards.
+// One instruction in its own kernel, and the expected words of a thread.
 struct Case {
     std::string spelling;
     Opcode opcode;
@@ -107,7 +107,7 @@ std::string space_of(const Opcode& opcode) {
     return "global";
 }
 
-// The address of 16 bytes in the space, in %at; the thread's own where it may write.
+// Puts the address of 16 bytes in the space into %at; the thread's own if it may write.
 std::string place(const std::string& space, std::string& variables) {
     if (space == "global") return "mov.u64 %at, %work;\n";
     if (space == "const") return "mov.u64 %at, constants;\n";
@@ -182,7 +182,7 @@ void exchange(Tally& tally, const std::string& spelling, const Opcode& opcode, R
     });
 }
 
-// Each element alone is what add, min or max makes of the two.
+// Each element separately is what add, min or max makes of the two.
 void vector_atomic(Tally& tally, const std::string& spelling, const Opcode& opcode, Random& random) {
     const bool reduces = opcode.row->name == "red";
     const unsigned lanes = opcode.flags.has(Flag::v8) ? 8 : opcode.flags.has(Flag::v4) ? 4 : 2;
@@ -200,7 +200,7 @@ void vector_atomic(Tally& tally, const std::string& spelling, const Opcode& opco
     for (unsigned k = 0; k < lanes; ++k)
         c.body += "ld.global" + type + " " + given + std::to_string(k) + ", [%in+" +
                   std::to_string(k * bytes) + "];\n";
-    // The results replace the sources every other time.
+    // The results overwrite the sources in half of the cases.
     const bool in_place = random() % 2;
     const char* const results = in_place ? given : got;
     c.body += spelling + (reduces ? " [%work], " : " " + list(results) + ", [%work], ") + list(given) +
@@ -249,7 +249,7 @@ void lookup(Tally& tally, const std::string& spelling, const Opcode& opcode, Ran
     });
 }
 
-// What changes nothing but, perhaps, the 128 bytes at %work; the number of the thread tells that it went on.
+// Instructions that change at most the 128 bytes at %work; the thread stores its number to show that it continued.
 void line(Tally& tally, const std::string& spelling, const Opcode& opcode, Random& random) {
     const std::string_view name = opcode.row->name;
     std::string operands;

@@ -1,5 +1,5 @@
-// What the emulated device says to PTX texts: standard input holds them, each followed by a NUL. A line a text:
-// "taken", or why it is refused. tests/emulator/ptxas.py compares that with what ptxas says.
+// The emulated device's verdicts on PTX texts. Reads them from standard input, each followed by a NUL. Prints a line
+// for each: "taken", or why it is refused. tests/emulator/ptxas.py compares that with the verdicts of ptxas.
 #include <cstdio>
 #include <iostream>
 #include <string>

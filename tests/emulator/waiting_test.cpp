@@ -12,8 +12,8 @@ using testing::Device;
 
 namespace {
 
-// Thread t of the first warps waits until `flag` is the number of its warp, then adds one to it; the last
-// warp, which runs last, starts the chain. `load` is how they look at it.
+// Thread t of the first warps waits until `flag` is the number of its warp, then adds one to it; the last warp, which
+// runs last, starts the chain. `load` is the instruction that reads the flag.
 std::string chain(const std::string& load, const std::string& before) {
     return testing::sm_80_prologue +
            ".entry k(.param .u64 pout) {\n.shared .align 4 .b32 flag;\n"
@@ -65,8 +65,7 @@ TEST_CASE("warps that wait for what nobody writes are an infinite loop") {
     Device device(chain("ld.volatile.shared.u32", ""));
     device.limits.idle = std::chrono::milliseconds(50);
     std::vector<int> turns(64, -1);
-    const auto fault =
-        device.launch("k", {1}, {64}, device.array(turns));  // the warp that starts is not there
+    const auto fault = device.launch("k", {1}, {64}, device.array(turns));  // the warp that starts is missing
     REQUIRE(fault);
     CHECK(fault->kind == Fault::Kind::timeout);
 }

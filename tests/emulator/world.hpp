@@ -1,4 +1,4 @@
-// A device under a policy, for claims that hold under every one of them.
+// A device under a policy, for tests that hold under every policy.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace client {
 
 inline const std::vector<std::string> policies = {"eager", "lazy", "threads", "random:20261121"};
 
-/// The library under a policy with a number of devices: one for all tests that do not break it.
+/// The library under a policy with a number of devices: shared by all tests that do not break it.
 inline Library& library_under(const std::string& policy, int devices = 1) {
     static auto& made = *new std::map<std::pair<std::string, int>, std::unique_ptr<Library>>;
     auto& library = made[{policy, devices}];
@@ -29,7 +29,7 @@ inline Library& library_under(const std::string& policy, int devices = 1) {
     return *library;
 }
 
-/// Device 0 under a policy, with what tests of order need. Whatever it makes goes with it.
+/// Device 0 under a policy, with what tests of order need. It releases everything that it makes.
 struct World {
     explicit World(const std::string& policy, int devices = 1) : World(library_under(policy, devices)) {}
     explicit World(Library& library) : device(library), api(library) {}
@@ -37,7 +37,7 @@ struct World {
     Device device;
     Library& api;
 
-    /// A float in pinned memory, which shows its value without forcing anything.
+    /// A float in pinned memory, whose value can be read without forcing anything.
     float* pinned(float value = 0.0F) {
         auto* made = static_cast<float*>(pinned_bytes(sizeof(float)));
         *made = value;
@@ -54,7 +54,7 @@ struct World {
     CUresult twice(float* value, CUstream stream) {
         return device.launch("twice", stream, reinterpret_cast<CUdeviceptr>(value));
     }
-    /// What comes on `later` from now on waits for what is on `earlier`.
+    /// Makes later work on `later` wait for the current work on `earlier`.
     void order(CUstream earlier, CUstream later) {
         const CUevent event = device.event();
         CHECK(api.cuEventRecord(event, earlier) == CUDA_SUCCESS);
@@ -67,7 +67,7 @@ struct World {
     }
 };
 
-/// Runs a claim under each policy.
+/// Runs a test under each policy.
 template <class Claim>
 void under_each_policy(const Claim& claim, int devices = 1) {
     for (const std::string& policy : policies) {
@@ -77,8 +77,8 @@ void under_each_policy(const Claim& claim, int devices = 1) {
     }
 }
 
-/// A stream that is busy until it is let go, under any policy: a kernel that another thread forces. Not a host function,
-/// which would keep the whole driver busy.
+/// A stream that is busy until it is released, under any policy: a kernel that another thread forces. Not a host
+/// function, which would keep the whole driver busy.
 class Busy {
   public:
     Busy(World& world, CUstream stream)

@@ -1,4 +1,4 @@
-// Values taken off a fuzzer's bytes.
+// Reads values from a fuzzer's bytes.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace bascule::fuzz {
 
-/// Zeros when the bytes run out.
+/// Returns zeros when the bytes run out.
 struct Bytes {
     const std::uint8_t* data;
     std::size_t size;
@@ -30,7 +30,7 @@ struct Bytes {
     /// From 0 to below `end`.
     std::uint32_t below(std::uint32_t end) { return take<std::uint8_t>() % end; }
 
-    /// Small as often as not: large ones alone are all refused.
+    /// Small in half of the cases, because all large ones would be refused.
     std::int64_t extent() { return flag() ? take<std::int64_t>() : std::int64_t{take<std::int8_t>()}; }
 
     std::string text(std::size_t most) {
@@ -41,7 +41,7 @@ struct Bytes {
         return taken;
     }
 
-    /// One of these, or as rarely any text.
+    /// One of these or, with the same probability as each, any text.
     template <std::size_t N>
     std::string one_of(const std::string_view (&choices)[N]) {
         const std::uint32_t choice = below(static_cast<std::uint32_t>(N) + 1);

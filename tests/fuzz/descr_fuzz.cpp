@@ -1,5 +1,5 @@
-// Any nested `descr` is a layout whose fields lie in order inside the structure, or an ArgumentError; and a
-// layout is CUDA C++, or an ArgumentError.
+// Any nested `descr` becomes a layout whose fields are in order inside the structure, or an ArgumentError; and a layout
+// becomes CUDA C++, or an ArgumentError.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +37,7 @@ std::vector<bascule::DescrEntry> entries(Bytes& bytes, int depth) {
     return list;
 }
 
-/// The same total in wider arithmetic; negative where it cannot be told.
+/// The same total in wider arithmetic; negative if it is unknown.
 __extension__ using Wide = __int128;
 constexpr Wide unknown = -1;
 

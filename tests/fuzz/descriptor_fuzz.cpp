@@ -1,4 +1,4 @@
-// Any descriptor becomes a view whose every byte has an address, or an ArgumentError; and a view goes to a
+// Any descriptor becomes a view whose every byte has an address, or an ArgumentError; and a view is passed to a
 // parameter of any kind as exactly the bytes that the kernel expects, or is refused.
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ using bascule::fuzz::Bytes;
 using Kind = ParameterType::Kind;
 using Element = ParameterType::Element;
 
-/// The question of validate's last check in wider arithmetic: is every byte of the array in [0, 2**64)?
+/// The last check of validate in wider arithmetic: is every byte of the array in [0, 2**64)?
 bool has_addresses(const bascule::ArrayView& view) {
     __extension__ using Wide = __int128;
     Wide low = view.pointer;
@@ -51,7 +51,7 @@ bascule::RawInterface descriptor(Bytes& bytes, const std::string& typestr) {
     return raw;
 }
 
-/// What reflection may say of a parameter that takes arrays, and its size.
+/// A parameter that takes arrays, as reflection may describe it, and its size.
 bascule::Parameter parameter(Bytes& bytes) {
     static constexpr std::string_view elements[] = {"<f4", "<f8", "|u1", "<c16", "<i8", "<V2", "|b1", "<f1"};
     bascule::Parameter result;
@@ -117,7 +117,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string typestr = bytes.one_of(typestrs);
     bascule::Signature signature;
     signature.kernel = "k";
-    const std::uint32_t parameters = 1 + bytes.below(40);  // more than 32 and 1 KiB leave the stack
+    const std::uint32_t parameters = 1 + bytes.below(40);  // more than 32 and 1 KiB do not fit on the stack
     for (std::uint32_t i = 0; i < parameters; ++i) {
         signature.parameters.push_back(parameter(bytes));
         if (bytes.size == 0) break;

@@ -1,8 +1,8 @@
-"""Objects that lie, change while they are read, raise, call back and are changed by other threads, thrown at Bascule.
+"""Passes objects to Bascule that lie, change while they are read, raise, call back and are changed by other threads.
 
-Every outcome must be an ordinary exception, or an array whose fields all come from what the object said. Anything
-else (a crash, a SystemError, an exception that nobody raised, a field from nowhere) ends the run with the seed that
-repeats it.
+Every outcome must be an ordinary exception, or an array whose fields all come from what the object returned. Anything
+else (a crash, a SystemError, an exception that no object raised, a field of unknown origin) ends the run with the seed
+that repeats it.
 
 python hostile_objects.py --count 100000 --seed 1      tests/fuzz/hostile.sh runs it under AddressSanitizer
 """
@@ -42,7 +42,7 @@ KEYS = ("shape", "typestr", "data", "version", "strides", "stream", "descr", "ma
 
 
 class HostileError(Exception):
-    """What hostile objects raise, beside the built-in exceptions with this mark."""
+    """Raised by hostile objects, as are the built-in exceptions with this mark."""
 
 
 MARK = "raised by a hostile object"
@@ -73,23 +73,23 @@ class UnprintableError(Exception):
 
 
 class World:
-    """What one run's objects may say truthfully, and everything that they say."""
+    """The true values that the objects of one run may return, and everything that they return."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.memory = bascule.to_device(np.zeros(64, "f4"))
         self.address = self.memory.__cuda_array_interface__["data"][0]
         self.depth = 0
-        self.evil = 1.0  # how much of what is said is a lie
-        self.integers: set[int] = set()  # that were given
+        self.evil = 1.0  # the proportion of lies
+        self.integers: set[int] = set()  # that were returned
         self.typestrs: set[str] = set()
         self.module = bascule.compile(SOURCE)
         self.targets: list[Any] = []
 
-    # --- what an object does when it is asked
+    # --- what an object does when it is read
 
     def mischief(self) -> None:
-        """Whatever can happen inside a call into Python."""
+        """Does anything that can happen inside a call into Python."""
         if self.random.random() > self.evil:
             return
         pick = self.random.random()
@@ -100,7 +100,7 @@ class World:
         if pick < 0.50:
             gc.collect(0)
         elif pick < 0.60:
-            time.sleep(0)  # another thread's turn
+            time.sleep(0)  # lets another thread run
         elif pick < 0.75 and self.depth < 3:
             self.depth += 1
             try:
@@ -148,7 +148,7 @@ class World:
         return self.random.choice([None, True, 1.5, "7", b"x", [], Odd(self)])
 
     def value(self, key: str) -> Any:
-        """A value for a key: true, hostile or nonsense; the true ones are remembered."""
+        """A value for a key: true, hostile or nonsense; the true ones are recorded."""
         value = self.truth(key)
         if key in ("shape", "strides"):
             value = None if value is None else self.sequence([self.integer(each) for each in value])
@@ -208,7 +208,7 @@ class World:
 
 
 class Index:
-    """An integer by __index__, which does something first."""
+    """An integer with __index__, which first runs an action."""
 
     def __init__(self, world: World, value: int) -> None:
         self.world, self.value = world, value
@@ -256,7 +256,7 @@ class Odd:
 
 
 class Text(str):
-    """A string that is not exactly one."""
+    """A subclass of str."""
 
     __slots__ = ()
 
@@ -267,7 +267,7 @@ class Text(str):
 
 
 class Key(str):
-    """A key that does something when it is compared."""
+    """A key that runs an action when it is compared."""
 
     world: World
 
@@ -375,7 +375,7 @@ def argument(world: World) -> Any:
 
 
 def attack(world: World) -> None:
-    """One throw; raises whatever comes of it, and AssertionError for an array that nobody described."""
+    """Passes one object; raises its exception, or AssertionError for an array that no object described."""
     pick = world.random.random()
     if pick < 0.35:
         check(world, bascule.as_cuda_array(Array(world), sync=world.random.random() < 0.8))
@@ -403,7 +403,7 @@ def attack(world: World) -> None:
 def check(world: World, array: bascule.DeviceArray) -> None:
     fields = array.__cuda_array_interface__
     shape, strides, dtype = array.shape, array.strides, array.dtype
-    # 1, 4 and 8 are what mutators and the other thread write, 1 what True is.
+    # 1, 4 and 8 are written by mutators and the other thread; 1 is the value of True.
     said = world.integers | {1, 2, 4, 8}
     assert said.issuperset(shape), f"nobody said the shape {shape}"
     assert len(strides) == len(shape) == array.ndim
@@ -420,7 +420,7 @@ def check(world: World, array: bascule.DeviceArray) -> None:
 
 
 def is_ordinary(error: BaseException) -> bool:
-    """Bascule's own, a hostile object's, or one that Python raises for a broken object."""
+    """True for Bascule's own errors, a hostile object's, or one that Python raises for a broken object."""
     if isinstance(error, (AssertionError, SystemError)):
         return False
     if isinstance(error, Exception):
@@ -429,7 +429,7 @@ def is_ordinary(error: BaseException) -> bool:
 
 
 def disturb(world: World, turns: threading.Semaphore, stop: threading.Event) -> None:
-    """Another thread that changes the dicts and lists that are being read: a burst each time it is told to."""
+    """Runs in another thread and changes the dicts and lists that are being read: a burst on each request."""
     while turns.acquire() and not stop.is_set():
         for _ in range(20):
             for target in world.targets[-4:]:
@@ -445,14 +445,14 @@ def disturb(world: World, turns: threading.Semaphore, stop: threading.Event) -> 
 
 
 def still_works(world: World) -> None:
-    """A launch by the rules, after all that."""
+    """A normal launch, to check that it still works."""
     memory = bascule.to_device(np.zeros(40, "f4"))
     world.module.fill[1, 32](memory, 33)
     np.testing.assert_array_equal(memory.copy_to_host(), np.r_[np.ones(33), np.zeros(7)].astype("f4"))
 
 
 def run(count: int, seed: int, *, first: int = 0, report: bool = False) -> collections.Counter[str]:
-    """Throws `count` objects; the outcomes by name. Raises AssertionError for one that is not ordinary."""
+    """Passes `count` objects; returns the outcomes by name. Raises AssertionError for one that is not ordinary."""
     outcomes: collections.Counter[str] = collections.Counter()
     world = World(seed)
     turns, stop = threading.Semaphore(0), threading.Event()
@@ -460,7 +460,7 @@ def run(count: int, seed: int, *, first: int = 0, report: bool = False) -> colle
     sys.setswitchinterval(1e-5)
     thread = threading.Thread(target=disturb, args=(world, turns, stop), daemon=True)
     thread.start()
-    warnings.simplefilter("ignore", DeprecationWarning)  # of __index__ that returns a bool
+    warnings.simplefilter("ignore", DeprecationWarning)  # for __index__ that returns a bool
     started = time.monotonic()
     try:
         for i in range(first, first + count):
@@ -469,7 +469,7 @@ def run(count: int, seed: int, *, first: int = 0, report: bool = False) -> colle
             world.integers.clear()
             world.typestrs.clear()
             world.evil = world.random.choice((0.1, 0.4, 1.0))
-            # Not always: threads that take turns all the time are slow where other work takes the processors.
+            # Not always, because permanent thread switches are slow when other work uses the processors.
             if i % 20 == 0:
                 turns.release()
             try:

@@ -1,6 +1,5 @@
-// Any text is a module or an error with a line: the parser, the lowering and the placing of registers take
-// whatever comes. The kernels of tests/emulator/ptx and their words are a good start: -dict=ptx.dict and that
-// directory.
+// Any text becomes a module or an error with a line: the parser, the lowering and the register allocation accept any
+// input. The kernels of tests/emulator/ptx and their words are a good start: -dict=ptx.dict and that directory.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -26,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         for (const Code::Line& line : code.lines) {
             if (line.file >= code.files.size()) std::abort();
         }
-        // A branch stays inside.
+        // A branch target is inside the code.
         for (std::size_t i = 0; i < code.keys.size(); ++i) {
             const Operation operation = code.keys[i].operation;
             if (operation != Operation::bra && operation != Operation::branch && operation != Operation::call)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the fuzzers with clang (preset `fuzz`) and runs each for SECONDS (default 30), two at a time. They start from
-# tests/fuzz/corpus and add what they find in build/fuzz/corpus. A crash leaves its input there and fails.
+# tests/fuzz/corpus and add new inputs to build/fuzz/corpus. A crash writes its input there and fails.
 #   tests/fuzz/run.sh 3600            an hour each
 #   tests/fuzz/run.sh 600 descr_fuzz  one of them
 set -uo pipefail
@@ -16,7 +16,7 @@ found=$root/build/fuzz/corpus
 mkdir -p "$found"
 cd "$found" || exit 1
 
-# The kernels of the emulated device's tests, and each entry and function of them alone: small programs change best.
+# The kernels of the emulated device's tests, and each entry and function separately: small programs are mutated best.
 ptx_seeds() {
     mkdir -p seeds.ptx
     cp -n "$root"/tests/emulator/ptx/*.ptx seeds.ptx

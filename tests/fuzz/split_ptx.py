@@ -1,4 +1,4 @@
-"""Small PTX modules out of large ones, as seeds for a fuzzer: every kernel with the declarations of its module.
+"""Splits large PTX modules into small ones, as seeds for a fuzzer: every kernel with the declarations of its module.
 
 python tests/fuzz/split_ptx.py OUTPUT_DIRECTORY FILE.ptx...
 """

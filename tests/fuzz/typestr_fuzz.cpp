@@ -1,4 +1,4 @@
-// Any bytes are a typestr that is read, and written back to the same element type, or an ArgumentError.
+// Any bytes become a typestr, which is written back with the same element type, or an ArgumentError.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,9 +1,9 @@
-"""What calls of the driver cost, and how the driver behaves where Bascule relies on it: recorded, never a failure.
+"""Costs of driver calls, and driver behaviour that Bascule relies on: recorded, never a failure.
 
     python tests/gpu/assumptions.py [--out FILE] [--smoke] [--rounds N] [QUESTION...]
 
-Each question runs in a process of its own with a time limit. FILE is written again after every fact. Exits with 1 only
-if a question could not be answered.
+Each question runs in a separate process with a time limit. FILE is rewritten after every fact. Exits with 1 only if a
+question could not be answered.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def question(function: Callable[[RawDriver], None]) -> Callable[[RawDriver], Non
 
 
 def tell(name: str, value: Any) -> None:
-    """A fact, at once: the process may not live to tell more."""
+    """Prints a fact at once, because the process may crash later."""
     print(json.dumps({"fact": name, "value": value}), flush=True)
 
 
 def tried(name: str, work: Callable[[], Any]) -> None:
-    """The fact that `work` returns, or why there is none."""
+    """Records the fact that `work` returns, or its error."""
     try:
         value = work()
     except Exception as error:
@@ -55,7 +55,7 @@ def tried(name: str, work: Callable[[], Any]) -> None:
 
 
 def large(d: RawDriver, size: int) -> int:
-    """Less on the emulated device, whose memory is the host's."""
+    """Returns a smaller size on the emulated device, whose memory is the host's."""
     return min(size, 4 * MIB) if d.emulated else size
 
 
@@ -64,7 +64,7 @@ def large(d: RawDriver, size: int) -> int:
 
 @question
 def costs_of_launches(d: RawDriver) -> None:
-    """ns; cuLaunchKernelEx of 3 pointers and a float, and what Bascule's launches add."""
+    """In ns: cuLaunchKernelEx of 3 pointers and a float, and what Bascule's launches add."""
     it, own, other = Launchable(d), d.stream(), d.stream()
     current = ("cuCtxGetCurrent", byref(c_void_p()))
     streams: dict[str, c_void_p | int] = {"the legacy stream": LEGACY, "a thread's stream": PER_THREAD}
@@ -98,7 +98,7 @@ def costs_of_launches(d: RawDriver) -> None:
 
 @question
 def costs_of_calls(d: RawDriver) -> None:
-    """ns of the other calls that Bascule makes: launches, allocations, waits, copies. Where two are named, both."""
+    """In ns: the other calls that Bascule makes: launches, allocations, waits, copies. Where two are named, the sum."""
     own, other, pool = d.stream(), d.stream(), d.pool()
     event, timed, timed_too = d.event(), d.event(0), d.event(0)
     memory, big = d.memory(4096), d.memory(4 * MIB)
@@ -209,7 +209,7 @@ def costs_of_calls(d: RawDriver) -> None:
 
 @question
 def costs_of_graphs(d: RawDriver) -> None:
-    """us; graphs of 1 and of 100 kernel nodes."""
+    """In us: graphs of 1 and of 100 kernel nodes."""
     own, it = d.stream(), Launchable(d)
     launch = it.on(own)
     for nodes in (1, 100):
@@ -250,7 +250,7 @@ def end_capture(d: RawDriver, stream: c_void_p) -> c_void_p:
 
 @question
 def costs_of_code(d: RawDriver) -> None:
-    """us; loading PTX and a cubin, and the first use of a kernel."""
+    """In us: loading PTX and a cubin, and the first use of a kernel."""
     kernel = bascule.compile(KERNEL_TO_LOAD).fresh
     own = d.stream()
     images = {"PTX": kernel.ptx.encode() + b"\0", "cubin": bytes(kernel.cubin or b"")}
@@ -284,7 +284,7 @@ KERNEL_TO_LOAD = 'extern "C" __global__ void fresh() {}'
 
 @question
 def what_waits_for_a_busy_stream(d: RawDriver) -> None:
-    """us of a call while a kernel of some 20 ms runs on another stream, and whether the kernel still ran after it."""
+    """In us: the time of a call during a 20 ms kernel on another stream, and if the kernel still ran afterwards."""
     busy, own, pool = d.stream(), d.stream(), d.pool()
     pageable = ctypes.create_string_buffer(4 * MIB)
     pinned = d.made("cuMemHostAlloc", c_size_t(4 * MIB), 0)
@@ -317,7 +317,7 @@ def what_waits_for_a_busy_stream(d: RawDriver) -> None:
     def nothing() -> None:
         pass
 
-    # Name: what is made before the kernel runs, and the call that is timed.
+    # Each name has a setup that runs before the kernel, and the call that is timed.
     calls: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
         "nothing": (nothing, lambda _: None),
         "cuMemFree of 4 KiB": (lambda: d.memory(4096), lambda m: d("cuMemFree_v2", m)),
@@ -388,7 +388,7 @@ def what_waits_for_a_busy_stream(d: RawDriver) -> None:
 
 @question
 def when_a_queue_is_full(d: RawDriver) -> None:
-    """Launches behind a kernel of 100 ms until one takes over 5 ms, and whether another stream still launches then."""
+    """Launches after a kernel of 100 ms until one takes over 5 ms, and whether another stream can still launch then."""
     busy, other = d.stream(), d.stream()
     _, function = d.load("nothing")
     d.launch(function, busy)
@@ -414,7 +414,7 @@ def when_a_queue_is_full(d: RawDriver) -> None:
 
 @question
 def growth_of_pools(d: RawDriver) -> None:
-    """MiB reserved after 10, 50 and 150 results of 2 MiB and 64 MiB, each used and freed at once; us for each."""
+    """In MiB: reserved memory after 10, 50 and 150 results of 2 and 64 MiB, each freed at once; in us: their time."""
 
     def run(loop: Callable[[c_void_p], None], attributes: dict[int, int]) -> dict[str, Any]:
         pool = d.pool()
@@ -444,7 +444,7 @@ def growth_of_pools(d: RawDriver) -> None:
             d("cuMemFreeAsync", memory, use)
 
         def on_two_streams(pool: c_void_p, size: int = size) -> None:
-            """Allocated and freed on a stream of the pool's, used on another, ordered by events both ways."""
+            """Allocated and freed on one stream, used on another, with events that order both ways."""
             memory = d.pooled(size, pool, own)
             d("cuEventRecord", event, own)
             d("cuStreamWaitEvent", use, event, 0)
@@ -462,7 +462,7 @@ def growth_of_pools(d: RawDriver) -> None:
             d("cuMemFreeAsync", memory, own)
 
         def kept_until_done(pool: c_void_p, size: int = size) -> None:
-            """As Bascule without stream order: freed when the host has seen the event."""
+            """Frees after the host has seen the event, as Bascule does without stream-ordered memory."""
             memory = d.pooled(size, pool, own)
             d("cuEventRecord", event, own)
             d("cuStreamWaitEvent", use, event, 0)
@@ -501,7 +501,7 @@ def growth_of_pools(d: RawDriver) -> None:
 
 @question
 def first_allocations(d: RawDriver) -> None:
-    """us of an allocation that grows the pool, of pinned memory, and of a plain one."""
+    """In us: an allocation that grows the pool, one of pinned memory, and a plain one."""
     pool, own = d.pool(), d.stream()
     for size in (2 * MIB, 32 * MIB, large(d, 256 * MIB), large(d, 1024 * MIB)):
         text = f"{size // MIB} MiB"
@@ -517,7 +517,7 @@ def first_allocations(d: RawDriver) -> None:
 
 @question
 def handles_to_memory(d: RawDriver) -> None:
-    """CUresults of cuIpcGetMemHandle and of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, by where the memory comes from."""
+    """CUresults of cuIpcGetMemHandle and of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS for each kind of memory."""
     own = d.stream()
     default = d.made("cuDeviceGetDefaultMemPool", 0)
     sources: dict[str, Callable[[], c_uint64]] = {
@@ -565,7 +565,7 @@ def keep(value: Any) -> Any:
 
 @question
 def reuse_of_handles(d: RawDriver) -> None:
-    """Whether a new stream has the handle of one that was destroyed, idle or busy; the same of events and graphs."""
+    """Whether a new stream gets the handle of a destroyed one, idle or busy; the same for events and graphs."""
 
     def handles(make: Callable[[], c_void_p], destroy: str, busy: bool) -> dict[str, Any]:
         old, ids, times = [], [], 64
@@ -585,7 +585,7 @@ def reuse_of_handles(d: RawDriver) -> None:
     tried("idle streams", lambda: handles(d.stream, "cuStreamDestroy_v2", False))
     tried("busy streams", lambda: handles(d.stream, "cuStreamDestroy_v2", True))
     tried("events", lambda: handles(d.event, "cuEventDestroy_v2", False))
-    # Not asked: cuStreamQuery of a destroyed stream. It ended the process (SIGSEGV) on an H100 with CUDA 13.0.
+    # cuStreamQuery of a destroyed stream is omitted: it ended the process (SIGSEGV) on an H100 with CUDA 13.0.
 
 
 def stream_id(d: RawDriver, stream: c_void_p) -> int:
@@ -596,7 +596,7 @@ def stream_id(d: RawDriver, stream: c_void_p) -> int:
 
 @question
 def costs_of_waits(d: RawDriver) -> None:
-    """us, median and 90th percentile: waits of the driver and of Bascule for the device, idle and after a launch."""
+    """In us, median and 90th percentile: waits of the driver and of Bascule for the device, idle and after a launch."""
     x, stream, kernel = bascule.zeros(8, "f4"), bascule.stream(), bascule.compile(PLUS_ONE).plus_one.prepare()
     launcher = kernel[1, 8]
     bascule.synchronize()
@@ -655,7 +655,7 @@ PLUS_ONE = "__global__ void plus_one(float* x) { x[threadIdx.x] += 1; }"
 
 @question
 def pending_work_of_an_ended_thread(d: RawDriver) -> None:
-    """ms until a thread with a busy default stream has ended, and whether its kernel still runs then."""
+    """In ms: the time until a thread with a busy default stream has ended, and whether its kernel still runs then."""
     event = d.event()
     spin_first = d.stream()
     d.spin(spin_first, 0.1)
@@ -695,7 +695,7 @@ def pending_work_of_an_ended_thread(d: RawDriver) -> None:
     watching.join(SECONDS / 2)
     if watching.is_alive():
         tell(f"did not end within {SECONDS / 2:.0f} s, in", step[0])
-    # Whether the process can end then is a question of thread_exit.py.
+    # thread_exit.py tests whether the process can end after this.
     sys.stdout.flush()
     os._exit(0)
 
@@ -722,7 +722,7 @@ def attributes_of_the_device(d: RawDriver) -> None:
 
 
 def answer(name: str) -> dict[str, Any]:
-    """The facts of one question, from a process of its own."""
+    """Returns the facts of one question, from a separate process."""
     command = [sys.executable, "-X", "faulthandler", str(Path(__file__).resolve()), "--here", name]
     start, ended = time.monotonic(), "ended"
     with subprocess.Popen(

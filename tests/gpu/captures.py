@@ -1,10 +1,10 @@
-"""What each call of the driver does to a capture that is going on: recorded on a GPU, and the emulated device compared.
+"""The effect of each driver call on a capture in progress: recorded on a GPU, and compared with the emulated device.
 
     python tests/gpu/captures.py [--out FILE]        record
-    python tests/gpu/captures.py --compare FILE...   run the same here; exits with 1 where something differs
+    python tests/gpu/captures.py --compare FILE...   run the same here; exits with 1 if something differs
 
 Every row is one call while another stream is captured (cuStreamBeginCapture in each of its three modes): its CUresult,
-and whether the capture goes on (`active`) or was invalidated. Who calls: the thread that began the capture, in its own
+and whether the capture is still `active` or was invalidated. The caller is the thread that began the capture, in its
 mode or after cuThreadExchangeStreamCaptureMode to relaxed; or another thread, likewise. Calls whose name says
 "of the capture" use the captured stream itself, or an event recorded in it.
 """
@@ -44,7 +44,7 @@ SECONDS = 30.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # without
 
 
 class Scene:
-    """Objects that the calls use, none of them a part of the capture but those that are named so."""
+    """Objects that the calls use. Only `captured` and `inside` belong to the capture."""
 
     def __init__(self, driver: ctypes.CDLL) -> None:
         self.d = driver
@@ -92,7 +92,7 @@ class Scene:
         return made
 
     def resource(self) -> Any:
-        """CUDA_RESOURCE_DESC of the array."""
+        """Returns the CUDA_RESOURCE_DESC of the array."""
         return (c_uint64 * 18)(0, self.array.value)
 
     @staticmethod
@@ -141,7 +141,7 @@ def _user_object(s: Scene) -> int:
 
 
 def _create_link(s: Scene, made: c_void_p) -> int:
-    """With a log for errors, as Bascule does it. The driver keeps the options, their values and the log."""
+    """Creates a linker with an error log, as Bascule does. The driver keeps the options, their values and the log."""
     log = ctypes.create_string_buffer(8192)
     options, values = (c_int * 2)(5, 6), (c_void_p * 2)(ctypes.addressof(log), len(log) - 1)
     kept.append((log, options, values))
@@ -193,7 +193,7 @@ def _module(s: Scene) -> c_void_p:
 
 
 def _function(s: Scene) -> c_void_p:
-    """A CUfunction whose code is not loaded where the driver loads lazily."""
+    """A CUfunction whose code is not loaded yet if the driver loads lazily."""
     made = c_void_p()
     s.ok(s.d.cuModuleGetFunction(byref(made), _module(s), b"nothing"))
     return made
@@ -208,7 +208,7 @@ def _launch(s: Scene, function: c_void_p) -> int:
 
 
 def _copy_3d(s: Scene, stream: c_void_p) -> int:
-    """64 bytes from the memory to the memory, as CUDA_MEMCPY3D."""
+    """Copies 64 bytes within the memory, as CUDA_MEMCPY3D."""
     place = (0, 0, 0, 0, 2, 0, s.memory.value, 0, 0, 64, 1)
     return s.d.cuMemcpy3DAsync_v2((c_uint64 * 25)(*place, *place, 64, 1, 1), stream)
 
@@ -224,9 +224,9 @@ POOL = (c_uint64 * 11)(1, 1)  # CUmemPoolProps: pinned memory of device 0
 TEXTURE = (c_uint * 26)()  # CUDA_TEXTURE_DESC
 ACCESS = (c_int * 3)(1, 0, 3)  # CUmemAccessDesc: device 0 reads and writes
 
-kept: list[Any] = []  # what the driver may still call
+kept: list[Any] = []  # objects that the driver may still use
 
-# Made before the capture begins, for the call to use up.
+# Objects that the call uses up, made before the capture begins.
 PREPARED: dict[str, Callable[[Scene], Any]] = {
     "cuMemFree": lambda s: s.allocate(),
     "cuMemFreeHost": lambda s: _host(s),
@@ -276,7 +276,7 @@ def _library(s: Scene) -> c_void_p:
 
 
 CALLS: dict[str, Callable[[Scene, Any], int]] = {
-    # Questions
+    # Queries
     "cuCtxGetCurrent": lambda s, _: _made(s.d.cuCtxGetCurrent, c_void_p),
     "cuStreamIsCapturing of the capture": lambda s, _: s.d.cuStreamIsCapturing(s.captured, byref(c_int())),
     "cuStreamIsCapturing": lambda s, _: s.d.cuStreamIsCapturing(s.stream, byref(c_int())),
@@ -455,7 +455,7 @@ def in_another_thread(s: Scene, work: Callable[[], int]) -> int:
 
 
 def one(s: Scene, name: str, mode: str, caller: str) -> str:
-    """ "0 active": the call's CUresult, and the capture's status after it."""
+    """Returns, for example, "0 active": the call's CUresult, and the capture's status after it."""
     made = PREPARED[name](s) if name in PREPARED else None
     s.ok(s.d.cuStreamBeginCapture_v2(s.captured, MODES[mode]))
     s.ok(s.d.cuEventRecord(s.inside, s.captured))
@@ -481,7 +481,7 @@ def one(s: Scene, name: str, mode: str, caller: str) -> str:
 
 
 def rows(names: list[str], situations: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """What each call did, in this process, in these situations of SITUATIONS."""
+    """Yields the outcome of each call in this process, in these situations of SITUATIONS."""
     driver = open_driver()
     context = c_void_p()
     Scene.ok(driver.cuDevicePrimaryCtxRetain(byref(context), 0))
@@ -499,7 +499,7 @@ def record(names: list[str]) -> dict[str, Any]:
 
 
 def in_a_process(names: list[str], situations: list[str]) -> Generator[tuple[str, dict[str, str]], None, str]:
-    """The rows of a new process, as they come; returns how it ended."""
+    """Yields the rows of a new process as they arrive; returns how it ended."""
     command = [sys.executable, "-X", "faulthandler", str(Path(__file__).resolve()), "--here", *names]
     command += ["--situations", *situations]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as child:
@@ -517,7 +517,7 @@ def in_a_process(names: list[str], situations: list[str]) -> Generator[tuple[str
 def record_in_processes(out: Path) -> int:
     """Writes `out` after every call.
 
-    One that ends its process, fails or hangs is tried again in each situation by itself, and a new process goes on.
+    A call that ends its process, fails or hangs is retried in each situation separately, and a new process continues.
     """
     device = bascule.current_device()
     about = {"device": device.name, "driver": bascule._bascule._driver_info()["version"]}
@@ -581,7 +581,7 @@ def main() -> int:
     if options.here:
         for row in rows(options.here, options.situations):
             print(json.dumps(row), flush=True)
-        os._exit(0)  # whatever the calls left behind
+        os._exit(0)  # skips destructors, because the calls may have left anything behind
     if options.out:
         return record_in_processes(options.out)
     print(json.dumps(record(list(CALLS)), indent=1))

@@ -1,15 +1,15 @@
-"""One directory of results from what the pieces of a run on a GPU have left: pieces.py calls it after each.
+"""Collects the output of the pieces of a GPU run in one directory of results: pieces.py calls it after each.
 
     python tests/gpu/collect.py LOGS RESULTS [HOME]
-    python tests/gpu/collect.py --keep HOME/DATE-DEVICE [NAME]     what came home becomes RESULTS/DATE-DEVICE
-    python tests/gpu/collect.py --row RESULTS.JSON     the run's row in the table of results/README.md
+    python tests/gpu/collect.py --keep HOME/DATE-DEVICE [NAME]     copies downloaded results to RESULTS/DATE-DEVICE
+    python tests/gpu/collect.py --row RESULTS.JSON     prints the run's row in the table of results/README.md
 
-LOGS holds NAME.rc (an exit status) for every piece that has ended, NAME.jsonl for one of pytest (outcomes.py),
-NAME.json where it measured something, NAME.log (what it printed). Writes RESULTS/DATE-DEVICE/results.json, and beside
-it what the measurements printed and wrote; words stand for the directories of this machine. Of the same commit, what
-other pieces left there on that day stays. HOME/DATE-DEVICE gets few files: the results, what is looked at first, and
-logs.tar.gz with all the rest. With NAME, --keep makes RESULTS/DATE-DEVICE/results-NAME.json and so on: a second run of
-that day, perhaps at another commit, stands beside the first.
+LOGS has NAME.rc (an exit status) for every piece that has ended, NAME.jsonl for a piece of pytest (outcomes.py),
+NAME.json if it measured something, NAME.log (its output). Writes RESULTS/DATE-DEVICE/results.json, and next to it the
+output and files of the measurements, in which words replace the directories of this machine. Results of other pieces of
+the same commit and day are kept. HOME/DATE-DEVICE gets few files: the results, the most important others, and
+logs.tar.gz with all the rest. With NAME, --keep makes RESULTS/DATE-DEVICE/results-NAME.json and so on, for a second run
+of that day, perhaps at another commit.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ RESULTS = ROOT / "tests" / "gpu" / "results"
 STACKS = ROOT / "build" / "dev" / "tests" / "gpu" / "thread_stacks.so"  # lets threads write their stacks
 TEXTS = (
     *("race", "first", "opcodes", "assumptions", "thread_exit", "library_captures", "endless", "memcheck", "racecheck"),
-)  # what these printed stands beside results.json
+)  # their output is stored next to results.json
 MOST_LINE = 600  # characters of a line there: stacks of a process that hung are in results.json
-RECORDED = ("opcodes", "captures", "textures")  # what other devices are compared with, in files of their own
-HUNG = 124  # the exit status of a piece that did not end
-LOST = 77  # the exit status of a process of pytest whose context a test has lost
+RECORDED = ("opcodes", "captures", "textures")  # recorded for comparison with other devices, in separate files
+HUNG = 124  # the exit status of a piece that hung
+LOST = 77  # the exit status of a pytest process in which a test destroyed the context
 LIBRARIES = [
     *("cupy-cuda13x", "cupy-cuda12x", "torch", "jax", "numba-cuda", "mpi4py", "warp-lang", "pycuda", "rmm-cu13"),
     *("numpy", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-cccl", "nvidia-cuda-cccl-cu12"),
 ]
 DOCTEST_SUMMARY = re.compile(r"test cases:\s*(\d+)\s*\|\s*(\d+) passed\s*\|\s*(\d+) failed")
-HANGS = "did not end within"  # how the text of a test begins that hung
+HANGS = "did not end within"  # begins the text of a test that hung
 LOOKED_AT_FIRST = ("results.json", "bench-gpu.json", "bench-gpu-again.json", "captures.json")
 MOST_LOG = 1 << 20  # bytes of each log in the archive: its first quarter and its end
 MOST_TEXT = 1500  # characters of each failure's text
-MOST_SLOW, SLOW = 5, 2.0  # of each piece so many tests that took so many seconds
-MOST_ALIKE = 3  # failures of a piece whose texts are kept where they end alike
+MOST_SLOW, SLOW = 5, 2.0  # of each piece, at most this many tests that took at least this many seconds
+MOST_ALIKE = 3  # failures of a piece whose texts are kept if they end alike
 
 
 def package() -> Path:
@@ -61,14 +61,14 @@ def package() -> Path:
 
 
 def outcomes_of(file: Path) -> dict[str, dict[str, Any]]:
-    """What came of each test; no `outcome` while it runs."""
+    """The outcome of each test; without `outcome` while it runs."""
     tests: dict[str, dict[str, Any]] = {}
     if file.exists():
         for text in file.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 line = json.loads(text)
             except ValueError:
-                continue  # cut where its process was ended
+                continue  # truncated when its process was ended
             tests.setdefault(line.pop("test"), {}).update(line)
     return tests
 
@@ -79,7 +79,7 @@ def add_outcome(file: Path, test: str, outcome: str, text: str) -> None:
 
 
 def replace(file: Path, text: str) -> None:
-    """Writes a file as a whole: who reads it, or is left with it, never has a part."""
+    """Writes a file atomically: readers never see a part of it."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(file)
@@ -93,7 +93,7 @@ def measured_in(file: Path) -> Any:
 
 
 def piece(name: str, logs: Path) -> dict[str, Any]:
-    """How one piece ended, and what it counted or measured; `exit` is None while it has not ended."""
+    """How one piece ended, and its counts or measurements; `exit` is None if it has not ended."""
     status = logs / f"{name}.rc"
     found: dict[str, Any] = {"exit": int(status.read_text()) if status.exists() else None}
     log = (logs / f"{name}.log").read_text(errors="replace") if (logs / f"{name}.log").exists() else ""
@@ -111,9 +111,9 @@ def piece(name: str, logs: Path) -> dict[str, Any]:
 
 
 def counted(tests: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Counts, what failed and why, every reason for a skip with how often it was given, and the slowest tests.
+    """Counts, failures with their reasons, every reason for a skip with its count, and the slowest tests.
 
-    A test that hung has failed. `not ended`: the test that ran when its process was stopped from outside.
+    A test that hung has failed. `not ended` is the test that ran when its process was stopped from outside.
     """
     failures = {name: test.get("text", "") for name, test in tests.items() if test.get("outcome") == "failed"}
     alike: Counter[str] = Counter()
@@ -138,14 +138,14 @@ def counted(tests: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def last_error(text: str) -> str:
-    """The words of the last line that pytest marks as the error's: its numbers and signs may differ."""
+    """The words of the last line that pytest marks as the error's, without numbers and signs, which may differ."""
     lines = text.splitlines()
     marked = [line for line in lines if line.startswith("E ") and line[1:].strip()]
     return " ".join(re.findall(r"[A-Za-z_]{2,}", (marked or lines or [""])[-1]))
 
 
 def number_failed(piece: dict[str, Any]) -> int:
-    """Of a piece that counts no tests, one if it failed or hung."""
+    """The number of failed tests; for a piece that counts no tests, one if it failed or hung."""
     failed = piece.get("failed", {})
     number = failed if isinstance(failed, int) else len(failed)
     return number or int("passed" not in piece and piece["exit"] not in (0, 5, None))
@@ -162,7 +162,7 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """Of the tree that runs: a pack brought it."""
+    """The commit of the running tree, from git or from the pack."""
     if (packed := ROOT / "commit").exists():
         return packed.read_text().strip()
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
@@ -172,8 +172,8 @@ def commit() -> str:
         return "unknown"
 
 
-# In a process of its own: who runs the pieces has no context, which a GPU may give to one process alone, and survives
-# whatever happens here.
+# Runs in a child process: the process that runs the pieces must have no context, because a GPU may give only one
+# process a context at a time, and must survive any failure here.
 ASK = """
 import ctypes, json, platform, bascule
 driver = bascule._bascule._driver_info()
@@ -191,7 +191,7 @@ print(json.dumps(bascule._bascule._nvrtc_info()))
 
 @functools.cache
 def asked() -> list[dict[str, Any]]:
-    """Facts of the device and of NVRTC; fewer where a question failed."""
+    """Facts of the device and of NVRTC; fewer if a question failed."""
     command = ["timeout", "--kill-after=5", "60", sys.executable, "-c", ASK]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -206,7 +206,7 @@ def facts() -> dict[str, Any]:
 
 
 def for_cpp_tests() -> dict[str, str]:
-    """C++ programs look for NVRTC and headers as the loader and toolkits do: they get what this Python has found."""
+    """Environment variables by which C++ programs find the same NVRTC and headers as this Python."""
     found = (asked()[1:] or [{"path": "", "include_paths": []}])[0]
     libraries = [str(Path(found["path"]).parent), str(package()), os.environ.get("LD_LIBRARY_PATH", "")]
     return {
@@ -232,7 +232,7 @@ def summary_of(logs: Path) -> dict[str, Any]:
 
 
 def is_well(summary: dict[str, Any]) -> bool:
-    """Nothing failed of what has ended."""
+    """True if nothing that has ended failed."""
     return all(each["exit"] in (0, None, 5) and not number_failed(each) for each in summary["pieces"].values())
 
 
@@ -252,7 +252,7 @@ def line_of(name: str, logs: Path) -> str:
 
 @functools.cache
 def words_for_places() -> dict[str, str]:
-    """The directories of this machine, those in others first."""
+    """Words for the directories of this machine; directories within others first."""
     words = {
         str(ROOT): ".",
         sysconfig.get_path("purelib"): "site-packages",
@@ -272,7 +272,7 @@ def without_places(text: str) -> str:
 
 
 def readable(value: Any, indent: str = "") -> str:
-    """JSON with one line for all that fits into one."""
+    """JSON with one line for each value that fits into one."""
     text = json.dumps(value)
     if not value or not isinstance(value, (dict, list)) or len(indent) + len(text) <= 140:
         return text
@@ -289,7 +289,7 @@ def with_short_lines(text: str) -> str:
 
 
 def write(logs: Path, results: Path) -> Path:
-    """Replaces the results as a whole, so that a run that is ended leaves those of before."""
+    """Replaces the results atomically, so that a run that is ended leaves the earlier ones."""
     summary = summary_of(logs)
     name = re.sub(r"[^a-z0-9]+", "-", summary["device"].lower()).strip("-")
     target = results / f"{summary['date']}-{name}"
@@ -312,7 +312,7 @@ def write(logs: Path, results: Path) -> Path:
 
 
 def bring_home(logs: Path, results: Path, home: Path) -> None:
-    """Copies what is looked at first, and packs everything; replaced as a whole, for the run may be ended meanwhile."""
+    """Copies the most important files, and packs everything; replaces atomically, in case the run is ended."""
     target = home / results.name
     target.mkdir(parents=True, exist_ok=True)
     for name in LOOKED_AT_FIRST:
@@ -336,13 +336,13 @@ def shortened_log(data: bytes) -> bytes:
     return data[:head] + b"\n... shortened ...\n" + data[-tail:]
 
 
-# Paths of the machine where the run was, whose directories are not known here.
+# Paths of the machine of the run, whose directories are not known here.
 PLACES_THERE = re.compile(r"(?:/[\w.+-]+)+/(?:(site-packages)|pack)(?=/)")
 NAME_OF_ITS_KERNEL = re.compile(r"(Linux-\d+\.\d+\.\d+)-[\w.-]+?(?=-(?:x86_64|aarch64))")
 
 
 def keep(home: Path, results: Path, name: str = "") -> Path:
-    """Copies what a run brought home to the results that are committed. Nothing there is replaced."""
+    """Copies downloaded results to the committed results. Replaces nothing there."""
     target = results / home.name
     target.mkdir(parents=True, exist_ok=True)
     texts: dict[str, str] = {}

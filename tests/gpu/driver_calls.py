@@ -1,8 +1,8 @@
-"""The driver without Bascule: its functions by ctypes, and what sequences of them cost without ctypes around each.
+"""The driver without Bascule: its functions by ctypes, and the costs of call sequences without the overhead of ctypes.
 
-assumptions.py, captures of other libraries and benchmarks use it. A sequence is a tuple of calls, a call a tuple of a
-function's name and its arguments: numbers, or objects of ctypes. `At(object)` is the value that the object has when
-the call is made, which an earlier call of the sequence may have written.
+Used by assumptions.py, captures of other libraries and benchmarks. A sequence is a tuple of calls; a call is a tuple of
+a function's name and its arguments: numbers, or objects of ctypes. `At(object)` is the value that the object has when
+the call is made, because an earlier call of the sequence may have written it.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class At:
 
 
 class DriverError(Exception):
-    """A function of the driver returned something else than 0."""
+    """A driver function returned a value other than 0."""
 
 
 class RawDriver:
-    """The driver that Bascule uses; the primary context of device 0 is current in the thread that makes this."""
+    """The driver that Bascule uses. Makes the primary context of device 0 current in the constructing thread."""
 
     def __init__(self) -> None:
         from measuring import native
@@ -94,7 +94,7 @@ class RawDriver:
             raise DriverError(f"{name} returned CUresult {code}")
 
     def made(self, name: str, *arguments: Any, kind: type = c_void_p) -> Any:
-        """What a function writes through its first argument."""
+        """Returns what a function writes through its first argument."""
         result = kind()
         self(name, byref(result), *arguments)
         return result
@@ -118,7 +118,7 @@ class RawDriver:
         self("cuMemPoolSetAttribute", pool, attribute, byref(value))
 
     def reserved(self, pool: c_void_p) -> int:
-        """Bytes of the device that the pool holds."""
+        """Bytes of device memory that the pool holds."""
         found = c_uint64()
         self("cuMemPoolGetAttribute", pool, 5, byref(found))
         return found.value
@@ -139,7 +139,7 @@ class RawDriver:
         return self.code("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, 0, handle, pointers, None)
 
     def spin(self, stream: c_void_p | int, milliseconds: float) -> None:
-        """A kernel that keeps the stream busy for at least so long on a GPU of 2 GHz."""
+        """Launches a kernel that keeps the stream busy for at least this time on a GPU of 2 GHz."""
         if not hasattr(self, "spinning"):
             self.spinning = self.load("spin")[1]
         cycles = 1000 if self.emulated else int(milliseconds * 2e6)
@@ -161,7 +161,7 @@ class RawDriver:
         return found
 
     def nanoseconds(self, calls: tuple[tuple[Any, ...], ...], count: int = 256, rounds: int = 15) -> float:
-        """What the sequence costs, the median of rounds of so many; the wait after each round is not counted."""
+        """The cost of the sequence: the median over rounds of `count` repetitions, without the waits after rounds."""
         prepared = self.prepared(calls)
         taken = []
         for _ in range(rounds + 1):  # the first warms up
@@ -185,14 +185,14 @@ class Launchable:
         self.configs: list[LaunchConfig] = []
 
     def on(self, stream: c_void_p | int, function: c_void_p | None = None) -> tuple[Any, ...]:
-        """The call that launches it, as a part of a sequence; `function` may be the CUkernel too."""
+        """The call that launches it, as a part of a sequence; `function` may also be the CUkernel."""
         handle = stream if isinstance(stream, int) else stream.value
         self.configs.append(LaunchConfig(4, 1, 1, 256, 1, 1, 0, handle, None, 0))
         return ("cuLaunchKernelEx", self.configs[-1], function or self.function, self.parameters, 0)
 
 
 def word_of(argument: Any) -> Any:
-    """An argument as time_sequence takes it."""
+    """Converts an argument for time_sequence."""
     if isinstance(argument, At):
         return (ctypes.addressof(argument.value),)
     if argument is None or isinstance(argument, int):

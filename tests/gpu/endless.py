@@ -1,10 +1,10 @@
-"""Ctrl-C and the end of a process while a kernel runs that never ends: each case ends within a few seconds, or hangs.
+"""Ctrl-C and process exit while a kernel runs forever: each case must end within a few seconds, or it hangs.
 
     python tests/gpu/endless.py [--out FILE] [CASE...]
 
-Each case is a process of its own. It launches the kernel and waits in one of Bascule's ways; then it is sent SIGINT, or
+Each case is a separate process. It launches the kernel and waits in one of Bascule's ways; then it is sent SIGINT, or
 it ends by itself. Measured are the seconds until KeyboardInterrupt arrived and until the process was gone. Exits with 1
-if a case took longer than GOAL seconds. A process that hangs tells its native stacks first.
+if a case took longer than GOAL seconds. A process that hangs writes its native stacks first.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def fill_the_queue():
     while True:
         nothing[1, 1, stream]()
 """
-# Text; whether the process is sent SIGINT.
+# Program text; whether the process is sent SIGINT.
 CASES: dict[str, tuple[str, bool]] = {
     "Ctrl-C in synchronize()": ("interrupted(bascule.synchronize)", True),
     "Ctrl-C in stream.synchronize()": ("interrupted(stream.synchronize)", True),
@@ -133,7 +133,7 @@ def outcome_of(name: str) -> dict[str, Any]:
 
 
 def watch(child: subprocess.Popen[str]) -> bool:
-    """Ends a process that hangs, after it has told its stacks; True if it hung."""
+    """Ends a process that hangs, after it has written its stacks; True if it hung."""
     until = time.monotonic() + LIMIT
     while time.monotonic() < until:
         if child.poll() is not None:
@@ -158,7 +158,7 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := [name for name in options.cases if name not in CASES]:
         parser.error(f"no case is called {unknown[0]!r}; there are {', '.join(CASES)}")
-    # Kernels that never end and a short limit of the emulated device do not fit; a GPU's driver has none.
+    # Disables the emulated device's short time limit, which would end these kernels. A GPU's driver has no limit.
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     os.environ.setdefault("BASCULE_EMULATED_TIMEOUT", "inf")
     os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "threads")

@@ -1,8 +1,8 @@
-"""What tells the most of a driver in the shortest time: each step in a process of its own, with a time limit.
+"""The most informative checks of a driver in the shortest time: each step in a separate process, with a time limit.
 
     python tests/gpu/first.py [--result FILE] [STEP...]
 
-Prints a line for each step as it ends and writes FILE after each. Exits with 1 when a step failed or did not end.
+Prints a line for each step as it ends and writes FILE after each. Exits with 1 if a step failed or hung.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __global__ void spin(float* x, long long cycles) {
 
 
 class UnavailableError(Exception):
-    """Why a step cannot be taken here."""
+    """The reason why a step cannot run here."""
 
 
 def step(function: Callable[[], Facts]) -> Callable[[], Facts]:
@@ -67,7 +67,7 @@ def succeeds(code: int) -> None:
 
 
 def cycles(milliseconds: float) -> int:
-    """Of a kernel that spins; the emulated device's clock counts instructions."""
+    """Cycles for a kernel that spins; the emulated device's clock counts instructions."""
     return 1000 if is_emulated() else int(milliseconds * 1.5e6)
 
 
@@ -77,7 +77,7 @@ def is_emulated() -> bool:
 
 @step
 def info() -> Facts:
-    """Which driver, device and compiler there are, and what `bascule info` says of them."""
+    """The driver, device and compiler, and what `bascule info` says about them."""
     start = time.perf_counter()
     device = bascule.current_device()
     seconds = time.perf_counter() - start
@@ -105,7 +105,7 @@ def saxpy() -> Facts:
 
 @step
 def cost_of_a_launch() -> Facts:
-    """us: three arrays and a float by Bascule, and by cuLaunchKernelEx in a loop of C."""
+    """In us: three arrays and a float by Bascule, and by cuLaunchKernelEx in a C loop."""
     from driver_calls import KERNELS, LEGACY, Launchable, RawDriver
 
     d = RawDriver()
@@ -139,7 +139,7 @@ def cost_of_a_launch() -> Facts:
 
 @step
 def cost_of_memory() -> Facts:
-    """us each, warm: the pool and the staging buffers have grown before."""
+    """In us each, warm: the pool and the staging buffers have already grown."""
     host, facts = np.zeros(1 << 16, "f4"), {}
     x, small = bascule.to_device(host), bascule.to_device(host[:1024])
     works: dict[str, Callable[[], object]] = {
@@ -170,7 +170,7 @@ def cost_of_memory() -> Facts:
 
 
 def launch_with(name: str, make: Callable[[Any], Any], to_host: Callable[[Any], np.ndarray]) -> Facts:
-    """A kernel doubles an array of another library, which then reads it by its own means."""
+    """A kernel doubles an array of another library, which then reads it with its own functions."""
     try:
         library = importlib.import_module(name)
     except ImportError as error:
@@ -208,7 +208,7 @@ def numba() -> Facts:
 
 @step
 def jax() -> Facts:
-    """JAX's arrays are never written: a copy of ours receives."""
+    """JAX's arrays are never written: a copy in Bascule's array takes the result."""
     try:
         import jax
         import jax.numpy
@@ -271,7 +271,7 @@ def capture_of_ours() -> Facts:
 
 @step
 def capture_of_others() -> Facts:
-    """The driver's own calls capture our launch; the array is dropped, and the graph replays."""
+    """The driver's own calls capture a launch of Bascule's; the array is deleted, and the graph is replayed."""
     cuda, kernel = driver(), bascule.compile(SAXPY).twice.prepare()
     stream = bascule.stream()
     x = bascule.to_device(np.ones(32, "f4"), stream=stream)
@@ -299,7 +299,7 @@ def capture_of_others() -> Facts:
 
 @step
 def a_python_host_function() -> Facts:
-    """While one waits on a stream for the GIL, arrays and code are freed, made and launched in another thread."""
+    """While one waits on a stream for the GIL, another thread frees, makes and launches arrays and code."""
     cuda, stream, busy = driver(), bascule.stream(), bascule.stream()
     module = bascule.compile(SAXPY)
     x = bascule.to_device(np.ones(1024, "f4"), stream=busy)
@@ -355,7 +355,7 @@ except bascule.CudaError as error:
 
 @step
 def a_fault_in_a_child() -> Facts:
-    """It is named, the process ends, and the next one works."""
+    """The fault is reported, the process ends, and the next one works."""
     done = subprocess.run([sys.executable, "-c", FAULT], capture_output=True, text=True, timeout=LIMIT / 2, check=False)
     words = done.stdout.split()
     assert words[1:2] == ["True"], done.stdout + done.stderr
@@ -366,7 +366,7 @@ def a_fault_in_a_child() -> Facts:
 
 
 def outcome_of(name: str) -> Facts:
-    """In a process of its own."""
+    """Runs a step in a separate process."""
     start = time.monotonic()
     command = [sys.executable, "-X", "faulthandler", str(Path(__file__).resolve()), "--here", name]
     with subprocess.Popen(
@@ -387,7 +387,7 @@ def outcome_of(name: str) -> Facts:
 
 
 def take(name: str) -> int:
-    """One step, in this process: prints what came of it as a line of JSON."""
+    """Runs one step in this process: prints its outcome as a line of JSON."""
     import faulthandler
     import traceback
 
@@ -412,9 +412,9 @@ def main() -> int:
         parser.error(f"no step is called {unknown[0]}; there are {', '.join(STEPS)}")
     if options.here:
         return take(options.steps[0])
-    os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "threads")  # as a GPU does
+    os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "threads")  # as on a GPU
     results: dict[str, Facts] = {}
-    # `info` and `saxpy` alone, so that what they measure is theirs.
+    # `info`, `saxpy` and the costs run alone, so that nothing else affects what they measure.
     names = options.steps or list(STEPS)
     apart = [name for name in names if name.startswith(("info", "saxpy", "cost"))]
 

@@ -1,9 +1,9 @@
-"""Installs what a pack brought and this Python lacks, without a network: tests/gpu/run.sh calls it.
+"""Installs the pack's packages that this Python lacks, without a network: tests/gpu/run.sh calls it.
 
     python tests/gpu/install.py WHEELS SITE
 
-Bascule's own wheel always; another only where no version of it is installed; headers of CUDA only beside an NVRTC of
-the same major version, since headers of another one do not fit.
+Always installs Bascule's own wheel; another one only if no version of it is installed; CUDA headers only with an NVRTC
+of the same major version, because headers of another one do not fit.
 """
 
 from __future__ import annotations

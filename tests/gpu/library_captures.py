@@ -1,11 +1,11 @@
-"""Which of Bascule's public operations end a capture that PyTorch or CuPy has begun: recorded, never a failure.
+"""Records which of Bascule's public operations end a capture that PyTorch or CuPy has begun; never fails.
 
     python tests/gpu/library_captures.py [--out FILE] [--jobs N] [--only TEXT]
 
-A case is a library, a mode of capture and an operation: the library begins a capture, Bascule does the operation in the
+A case is a library, a capture mode and an operation: the library begins a capture, Bascule does the operation in the
 same thread or in another, and the library ends its capture and replays the graph. `driver` stands for a program that
-captures by the driver's own calls. FILE is written after every case. A case that does not end is stopped, and the first
-that loses a capture or raises is the last of its process: no other one is judged after it.
+captures with the driver's own calls. FILE is written after every case. A case that hangs is stopped. After the first
+case that invalidates a capture or raises, its process runs no other case.
 
 Processes are forked from one that has imported the library and not touched the device, since imports take seconds.
 """
@@ -36,14 +36,14 @@ import bascule
 
 LIBRARIES = ["torch", "cupy", "driver"]
 MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
-# CuPy captures in relaxed mode unless asked, PyTorch in global mode.
+# CuPy captures in relaxed mode by default, PyTorch in global mode.
 MODES_OF = {
     "torch": ["global", "thread_local", "relaxed"],
     "cupy": ["relaxed", "global", "thread_local"],
     "driver": ["global", "thread_local", "relaxed"],
 }
-LATE = "BASCULE_IMPORT_LATE"  # set where a forked process has to import the library itself
-BATCH = 13  # operations that a process begins with
+LATE = "BASCULE_IMPORT_LATE"  # set if a forked process must import the library itself
+BATCH = 13  # operations that a process starts with
 SECONDS = 12.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # for a case
 MIB = 1 << 20
 KERNELS = """
@@ -53,7 +53,7 @@ __global__ void sum(float* x, const float* y) { x[threadIdx.x] += y[threadIdx.x]
 
 
 class Scene:
-    """What operations use, made and used once before the capture begins."""
+    """The objects that operations use, made and used once before the capture begins."""
 
     def __init__(self) -> None:
         self.host = np.arange(32, dtype="f4")
@@ -153,7 +153,7 @@ def capture(s: Scene) -> None:
         s.launcher(s.x)
 
 
-# --- who captures: each yields inside the capture, and checks the graph after it ---
+# --- the capturing libraries: each function yields inside the capture, and checks the graph after it ---
 
 
 def captured_by_driver(mode: str) -> Iterator[None]:
@@ -226,7 +226,7 @@ def first_line(error: BaseException) -> str:
 
 
 def in_thread(thread: str, work: Callable[[], object]) -> None:
-    """Runs it here or in another thread, and raises what it raised."""
+    """Runs `work` here or in another thread, and raises its exceptions here."""
     if thread == "own":
         work()
         return
@@ -264,7 +264,7 @@ def one(library: str, mode: str, operation: str, thread: str) -> dict[str, Any]:
 
 
 def run_cases(library: str, mode: str, operations: list[str], result: int) -> None:
-    """In the forked process; a line of JSON for each thread."""
+    """Runs in the forked process; writes a line of JSON for each thread."""
     for operation in operations:
         clean = True
         for thread in ("own", "other"):
@@ -282,7 +282,7 @@ def run_cases(library: str, mode: str, operations: list[str], result: int) -> No
 
 
 class Child:
-    """Does operations until one is not clean."""
+    """A process that runs operations until one is not clean."""
 
     def __init__(self, library: str, mode: str, operations: list[str]) -> None:
         self.where, self.mode, self.operations = f"{library}, {mode}", mode, operations
@@ -297,7 +297,7 @@ class Child:
                 run_cases(library, mode, operations, write)
                 code = 0
             finally:
-                os._exit(code)  # the driver may not be able to end after what was tried
+                os._exit(code)  # the driver may be unable to shut down after these operations
         os.close(write)
         os.close(errors)
         self.text = b""
@@ -315,7 +315,7 @@ class Child:
         return False
 
     def results(self) -> tuple[dict[str, dict[str, Any]], list[str]]:
-        """What came of the operations, and those that are left."""
+        """The outcomes of the operations, and the operations that remain."""
         hung = time.monotonic() > self.until
         _, status = os.waitpid(self.process, 0)
         errors = b""
@@ -349,7 +349,7 @@ def works_in_a_fork(library: str) -> bool:
 
 
 def run_library(library: str, operations: list[str], jobs: int, note: Callable[..., None]) -> None:
-    """In a process of its own that imports the library and forks others."""
+    """Starts a separate process that imports the library and forks others."""
     if library != "driver" and LATE not in os.environ:
         if importlib.util.find_spec(library) is None:
             note((library, "all"), {"skipped": f"{library} is not installed"})
@@ -413,7 +413,7 @@ def lines_of(command: list[str]) -> Iterator[str]:
 
 
 def print_table(results: dict[str, dict[str, Any]]) -> None:
-    """Captures that were lost or operations that were refused; the rest as a count."""
+    """Prints invalidated captures and refused operations; the rest as a count."""
     for where, operations in results.items():
         kept = 0
         for operation, found in operations.items():

@@ -1,8 +1,8 @@
-"""The instructions whose results are recorded on a GPU: a pattern each, expanded into opcodes, and a kernel an opcode.
+"""The instructions whose results are recorded on a GPU: patterns that expand to opcodes, and a kernel for each opcode.
 
-A kernel has 64 threads. Thread t reads 64-bit word i * 64 + t as operand i, cut to its type, and writes its results in
-the same way: opcodes of all types share one signature. What is not exact in the PTX manual has the error that it
-allows; everything else must agree bit for bit, but for the payloads of NaNs, which PTX leaves open.
+A kernel has 64 threads. Thread t reads 64-bit word i * 64 + t as operand i, truncated to its type, and writes its
+results likewise, so that opcodes of all types share one signature. Operations that are not exact in the PTX manual have
+the error that it allows; all others must agree bit for bit, except for the payloads of NaNs, which PTX leaves open.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ BITS = {
     "root_f16": 16, "root_f16x2": 32, "root_f32": 32, "double_f16": 16, "double_f16x2": 32, "double_f32": 32,
     "least_f64": 64,
 }  # fmt: skip
-# Floats about one value: its bits, and the step between them. The product of two roots is about the least normal
-# number, below which .ftz flushes; least is about that number, and double about twice that.
+# Floats near one value: its bits, and the step between them. The product of two values near `root` is about the least
+# normal number, below which .ftz flushes; `least` is about that number, and `double` about twice that.
 NEAR = {
     "root_f16": (0x2000, 1), "root_f32": (0x2000_0000, 1), "double_f16": (0x0800, 1), "double_f32": (0x0100_0000, 1),
     "least_f64": (0x3810_0000_0000_0000, 1 << 27),
@@ -40,12 +40,12 @@ FORMATS = {"f16": (16, 10), "bf16": (16, 7), "f32": (32, 23), "f64": (64, 52)}  
 
 @dataclass(frozen=True)
 class Row:
-    """`text` is an opcode's pattern; a text with a space is whole, with operands $0, $1, ... (the results first)."""
+    """`text` is an opcode's pattern, or if it has a space, an instruction with operands $0, $1, ... (results first)."""
 
     text: str
     result: str
-    operands: str  # types, apart by spaces; "T" is the opcode's last type
-    relative: float = 0.0  # allowed error, of the result
+    operands: str  # types, separated by spaces; "T" is the opcode's last type
+    relative: float = 0.0  # allowed relative error of the result
     absolute: float = 0.0
     architecture: int = 80
 
@@ -162,7 +162,7 @@ ROWS = [
     Row("cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.f32", "C", "f32 f32", architecture=89),
     Row("cvt.rn{,.relu}.f16x2.{e4m3x2,e5m2x2}", "C", "F", architecture=89),
     Row("cvt.{u8,s8,u16,s16,u32,s32,u64,s64}.{u16,s16,u32,s32,u64,s64}", "C", "F"),
-    # PTX has .sat only where a value of the source may be beyond the destination.
+    # PTX has .sat only if a value of the source may be out of the destination's range.
     Row("cvt.sat.{u8,s8}.{u16,s16,u32,s32,u64,s64}", "C", "F"),
     Row("cvt.sat.u16.{s16,u32,s32,u64,s64}", "C", "F"),
     Row("cvt.sat.s16.{u16,u32,s32,u64,s64}", "C", "F"),
@@ -236,25 +236,25 @@ class Opcode:
 
     @property
     def name(self) -> str:
-        """The opcode alone, where the instruction is one with operands in order."""
+        """The opcode alone, if the instruction has its operands in order."""
         plain = re.fullmatch(r"(\S+) (?:\$\d(?:, )?)+;", self.text)
         return plain[1] if plain else self.text
 
 
 def alternatives(pattern: str) -> Iterator[str]:
-    """`a{b,c}` gives ab and ac; braces that hold spaces are PTX's own."""
+    """`a{b,c}` gives ab and ac; braces that contain spaces are PTX's own."""
     parts = re.split(r"\{([^{}\s]*)\}", pattern)
     for chosen in product(*(part.split(",") if i % 2 else [part] for i, part in enumerate(parts))):
         yield "".join(chosen)
 
 
 def opcodes() -> list[Opcode]:
-    """All that the rows stand for, in their order."""
+    """All opcodes of the rows, in order."""
     made: dict[str, Opcode] = {}
     for row in ROWS:
         for text in alternatives(row.text):
             types = [part for part in text.split(" ")[0].split(".") if part in BITS or part in ("u8", "s8")]
-            # T and F: the last type of the opcode; C: the type that it converts to; U: that of what it selects
+            # T and F: the last type of the opcode; C: the type that it converts to; U: the type that it selects
             meaning = {"T": types[-1:], "F": types[-1:], "C": types[-2:-1], "U": types[:1]}
             if row.result == "C" and len(types) == 1:
                 meaning["C"] = types
@@ -301,7 +301,7 @@ def _special(kind: str) -> list[int]:
 
 
 def operand(kind: str, random: np.random.Generator) -> Words:
-    """A word a thread: special values, numbers of usual size, and any bits."""
+    """A word per thread: special values, numbers of usual size, and arbitrary bits."""
     if kind in ("shift", "lane"):
         return random.integers(0, 40 if kind == "shift" else 32, THREADS, dtype=np.uint64)
     if kind == "angle":  # within a period, where the manual bounds the error
@@ -336,13 +336,13 @@ def operand(kind: str, random: np.random.Generator) -> Words:
 
 
 def inputs_of(opcode: Opcode) -> Words:
-    """The same on every machine: they follow from the opcode's text."""
+    """The inputs, determined by the opcode's text and therefore equal on every machine."""
     random = np.random.Generator(np.random.PCG64(zlib.crc32(opcode.text.encode())))
     return np.stack([operand(kind, random) for kind in opcode.operands])
 
 
 def as_numbers(kind: str, words: Words) -> npt.NDArray[np.float64]:
-    """The floating-point values of a type's bits; of pairs, both halves."""
+    """The floating-point values of a type's bits; for pairs, of both halves."""
     if kind.endswith("x2"):
         low, high = words & np.uint64(0xFFFF), words >> np.uint64(16)
         return np.concatenate([as_numbers(kind[:-2], low), as_numbers(kind[:-2], high)])
@@ -355,7 +355,7 @@ def as_numbers(kind: str, words: Words) -> npt.NDArray[np.float64]:
 
 
 def different(opcode: Opcode, expected: Words, got: Words) -> npt.NDArray[np.bool_]:
-    """Which results differ by more than the manual allows."""
+    """True for results that differ by more than the manual allows."""
     is_float = opcode.result.removesuffix("x2") in FORMATS
     if not is_float:
         return np.asarray(expected != got)

@@ -1,10 +1,10 @@
-"""A plugin for pytest: what came of each test, written at once, so that it outlives the process.
+"""A pytest plugin that writes the outcome of each test at once, so that it survives a crash of the process.
 
     BASCULE_OUTCOMES=FILE python -m pytest -p outcomes ...
 
-FILE has a line of JSON when a test begins and one when it ends; tests that FILE has already are left out. A process
-whose context a test has lost ends with LOST: every later test in it would fail for that one's reason. Tests that start
-a process on the emulated device are marked: what they show, they show of that one.
+FILE has a line of JSON when a test begins and one when it ends; tests already in FILE are skipped. A process in which a
+test destroyed the context ends with LOST: every later test in it would fail for the same reason. Tests that start
+a process on the emulated device are marked, because their results are about that device.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_TEXT = 4000  # characters of a failure's text
 if collect.STACKS.exists():
     ctypes.CDLL(str(collect.STACKS))
 
-started_on_the_emulated_device = False  # a process of the current test
+started_on_the_emulated_device = False  # true if the current test started such a process
 start_process = subprocess.Popen.__init__
 
 
@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """A file that cannot be imported is a failure; one that is skipped as a whole, a skip."""
+    """Records a file that cannot be imported as a failure, and one that is skipped as a whole as a skip."""
     if report.failed:
         write({"test": report.nodeid, "outcome": "failed", "text": str(report.longrepr)[-MOST_TEXT:]})
     elif report.skipped:
@@ -100,6 +100,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_runtest_logfinish(nodeid: str) -> None:
-    # Without the lines that Python and the driver run at the end of a process: they may wait for the device.
+    # Skips the code that Python and the driver run at the end of a process: it may wait for the device.
     if bascule._bascule._driver_is_loaded() and bascule._bascule._is_context_lost():
         os._exit(collect.LOST)

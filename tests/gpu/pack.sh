@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Packs what a machine with a GPU, Python 3.12 and no network needs for tests/gpu/run.sh, which is in it: a wheel of the
-# package, what Python may lack there, compiled test programs and helpers, and the tests.
+# Packs what a machine with a GPU, Python 3.12 and no network needs for tests/gpu/run.sh (included): a wheel of the
+# package, Python packages that may be missing there, compiled test programs and helpers, and the tests.
 #
 #   bash tests/gpu/pack.sh [--quick] [--complete] [FOLDER]      default: build/gpu/pack, which git ignores; at most 52 MB
 #
 # --quick: without the C++ test programs, for rehearse.sh --quick. --complete: with NumPy, pytest and Hypothesis, which
-# are expected there otherwise, as NVRTC is.
+# are otherwise expected there, as NVRTC is.
 #
-# The interpreter is BASCULE_GPU_PYTHON, else a python3.12 of the PATH or of pyenv. The first time compiles for it what
-# differs from build/dev, some minutes, and downloads wheels.
+# The interpreter is BASCULE_GPU_PYTHON, else a python3.12 of the PATH or of pyenv. The first run compiles for it what
+# differs from build/dev, which takes some minutes, and downloads wheels.
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
 programs=(jit_tests runtime_tests file_faults exchange_native bench_native bench_pybind fake_profiler wrapped_driver
@@ -28,9 +28,9 @@ environment=$root/build/gpu/python clone=$root/build/gpu/clone
 tree=$clone/build/dev
 python=$environment/bin/python
 most_megabytes=52
-memory_manager=(rmm-cu13==26.10.0 librmm-cu13==26.10.0 rapids-logger==0.3.0)  # a producer that only a GPU can try
+memory_manager=(rmm-cu13==26.10.0 librmm-cu13==26.10.0 rapids-logger==0.3.0)  # a producer that only a GPU can test
 
-# Prints a Python 3.12 with its headers.
+# Prints the path of a Python 3.12 with its headers.
 find_python() {
     local candidate
     for candidate in ${BASCULE_GPU_PYTHON:+"$BASCULE_GPU_PYTHON"} ${BASCULE_HOST_PYTHON:+"$BASCULE_HOST_PYTHON"} \
@@ -43,7 +43,7 @@ PY
     die "no Python 3.12 with venv and headers was found; name one: BASCULE_GPU_PYTHON=/path/to/python3.12"
 }
 
-# The lines of the pinned requirements for these packages.
+# Prints the lines of the pinned requirements for these packages.
 pinned() {
     local name
     for name in "$@"; do
@@ -59,15 +59,15 @@ make_environment() {
     "$python" -m pip install -q --disable-pip-version-check "${wanted[@]}"
 }
 
-# A copy of the tracked files in which only the Python differs: built with the options, the compiler and the CUDA headers
-# of build/dev, so that ccache has nearly everything from there.
+# Builds a copy of the tracked files with the options, compiler and CUDA headers of build/dev, so that only the Python
+# differs and ccache has nearly everything.
 copy_clone() {
     mkdir -p "$clone"
     find "$clone" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf -- {} +
     copy_tracked "$clone"
 }
 
-# copy_tracked FOLDER [PATH...]: tracked files and new ones, with their times.
+# copy_tracked FOLDER [PATH...]: copies tracked files and new ones, with their times.
 copy_tracked() {
     local to=$1 file
     shift
@@ -91,8 +91,8 @@ build_wheel() {
         "${options[@]}" "$clone" || die "the wheel could not be built; see the messages above"
 }
 
-# What the package and the tests need and a machine with PyTorch may lack, in versions for that Python: installed there
-# only where it is missing. NVRTC is the machine's own: alone it would be larger than all the rest.
+# Packages that Bascule and the tests need and a machine with PyTorch may lack, in versions for that Python. They are
+# installed only where missing. NVRTC is the machine's own, because it would be larger than all the rest.
 add_wheels() {
     local wanted=() names=(cuda-pathfinder nvidia-cuda-cccl nvidia-cuda-runtime nvidia-cuda-crt apache-tvm-ffi)
     [ -z "$complete" ] || names+=(numpy pytest pluggy iniconfig packaging Pygments hypothesis sortedcontainers)
@@ -110,7 +110,7 @@ add_programs() {
         strip --strip-unneeded -o "$pack/build/dev/$file" "$tree/$file"
         chmod +x "$pack/build/dev/$file"
     done < <(cd "$tree" && find tests -type f \( -name jit_tests -o -name runtime_tests -o -name '*.so' \))
-    # A program looks for the stand-ins for host headers beside itself.
+    # A program looks for the stand-ins for host headers in its own directory.
     [ ! -d "$pack/build/dev/tests/jit" ] || cp -r "$tree/bascule_host_headers" "$pack/build/dev/tests/jit/"
 }
 
@@ -118,7 +118,7 @@ add_sources() {
     copy_tracked "$pack" tests samples interface/CONFORMANCE.md interface/arrays/dlpack_abi.h \
         runtime/driver/driver.hpp README.md pyproject.toml
     rm -rf -- "$pack"/tests/emulator "$pack"/tests/fuzz/corpus
-    # What other GPUs answered is compared with this one's.
+    # The records of other GPUs, which are compared with this one.
     find "$pack"/tests/gpu/results/20* -type f \
         ! -name captures.json ! -name opcodes.json ! -name textures.json -delete
     git -C "$root" describe --always --dirty --abbrev=12 >"$pack/commit" 2>/dev/null || echo unknown >"$pack/commit"

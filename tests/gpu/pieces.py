@@ -1,7 +1,7 @@
-"""Runs the pieces of a run on a GPU side by side, and writes the results after each: tests/gpu/run.sh calls it.
+"""Runs the pieces of a GPU run side by side, and writes the results after each: tests/gpu/run.sh calls it.
 
-A piece is one command. Those of pytest are one file each; of a test that ends the process, loses the context or does
-not end, the outcome says so, and what follows it in the file runs in a new process.
+A piece is one command. Each pytest file is a piece. If a test ends the process, destroys the context or hangs, its
+outcome records that, and the rest of the file runs in a new process.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ LOGS = Path(os.environ.get("BASCULE_GPU_LOGS") or ROOT / "build" / "gpu" / "logs
 PYTHON_TESTS = ROOT / "tests" / "python"
 # These need a network, git's history or the documentation.
 LEFT_OUT = {"packaging", "docs", "test_tree", "test_readme"}
-# What tells the most comes first, and what a GPU can hardly make different last.
+# The most informative come first, and last those that a GPU is least likely to change.
 FIRST = ["ordering", "lifetime", "graphs", "launches", "dlpack", "producers", "conformance", "kernels"]
 WITH_NVRTC = ["nvrtc", "compiler", "reflection", "specialization", "struct_probe", "variable", "prelude", "diagnostics"]
 STEPS = ["first", "gpu", "race", "cpp", "python", "soak", "bench"]
-# The command `--first` runs these in this order: first what measures, alone; then what can hang or lose a context.
+# The command `--first` runs these in this order: measurements alone, then pieces that may hang or destroy a context.
 FIRST_COMMAND = [
     *("first", "assumptions", "thread_exit", "bench-gpu"),
     *("captures", "memcheck", "racecheck", "library_captures", "endless", "gpu"),
     *("textures-test_sampling", "textures-test_surfaces", "kernels-test_formats", "launches-test_stack"),
-    *("ordering-test_races", "driver"),  # those before failed or hung on 2026-11-27
+    *("ordering-test_races", "driver"),  # the tests before failed or hung on 2026-11-27
 ]
 # The command `--second` runs these before all the rest.
 SECOND_COMMAND = ["bench-gpu-again", "soak"]
-MEASURED_AGAIN = ["bascule", "cuda.core", "numba-cuda", "startup"]  # parts of tests/bench/gpu.py: a second opinion
+MEASURED_AGAIN = ["bascule", "cuda.core", "numba-cuda", "startup"]  # parts of tests/bench/gpu.py: a second measurement
 SECONDS = {"first": 350.0, "second": 520.0, "": 1e9}  # limits of the commands
 SCALE = float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # of all limits: a rehearsal has a slower device
-# Seconds without the end of a test after which it hangs; the command `--first` waits less long.
+# Seconds without the end of a test after which it counts as hung; shorter for the command `--first`.
 SILENCE = 75.0
 SHORT_SILENCE = 45.0
 MOST_PROCESSES = 30  # of one piece
-HOME_EVERY = 10.0  # seconds between two copies of what goes home, beside those after pieces that measure
+HOME_EVERY = 10.0  # seconds between two copies of results to `home`, besides those after pieces that measure
 
 
 @dataclass
@@ -56,10 +56,10 @@ class Piece:
     name: str
     command: list[str]
     group: str
-    alone: bool = False  # nothing runs beside it, because it measures or because its time is short
+    alone: bool = False  # nothing runs at the same time, because it measures or its time is short
     is_pytest: bool = False
     seconds: float = 530.0
-    environment: Callable[[], dict[str, str]] = dict  # asked when it starts
+    environment: Callable[[], dict[str, str]] = dict  # called when it starts
     process: subprocess.Popen[bytes] | None = None
     processes: int = 0
     started: float = 0.0
@@ -75,7 +75,7 @@ class Piece:
 
     @property
     def status(self) -> Path:
-        """Holds the exit status once the piece has ended."""
+        """The file with the exit status once the piece has ended."""
         return LOGS / f"{self.name}.rc"
 
     def start(self) -> None:
@@ -88,20 +88,21 @@ class Piece:
         if self.is_pytest:
             environment["BASCULE_OUTCOMES"] = str(self.outcomes)
             environment["PYTHONPATH"] = os.pathsep.join([str(HERE), environment.get("PYTHONPATH", "")])
-            # Installed, the package is imported by its own plugin before the tests' conftest.py chooses a directory.
+            # If the package is installed, its pytest plugin imports it before the tests' conftest.py chooses a
+            # directory.
             environment["BASCULE_CACHE_DIR"] = str(self.cache)
         self.process = subprocess.Popen(
             self.command, stdout=self.log, stderr=subprocess.STDOUT, env=environment, cwd=ROOT, start_new_session=True
         )
 
     def stop(self) -> None:
-        """With all that it started."""
+        """Stops the piece and all processes that it started."""
         if self.process is not None and self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
     def tell_stacks(self) -> None:
-        """Of every thread, into its log."""
+        """Lets every thread write its stack to the log."""
         assert self.process is not None
         libc = ctypes.CDLL(None)
         for thread in Path(f"/proc/{self.process.pid}/task").iterdir():
@@ -116,7 +117,7 @@ class Piece:
         return time.time() - max(last, time.time() - since_start) > SILENCE
 
     def ended(self, code: int, hung: bool) -> bool:
-        """Notes how a process of the piece ended; False if the rest is still to be run."""
+        """Records how a process of the piece ended; False if tests remain."""
         if self.log is not None:
             self.log.close()
         if self.is_pytest:
@@ -150,13 +151,13 @@ def pytest_piece(name: str, file: Path, group: str) -> Piece:
     options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "outcomes"]
     options += ["-o", f"faulthandler_timeout={SILENCE - 10:.0f}"]
     command = [sys.executable, "-m", "pytest", str(file.relative_to(ROOT)), *options]
-    # Its programs take the emulated device for libcuda.so.1 otherwise.
+    # Otherwise its programs use the emulated device as libcuda.so.1.
     environment = dict if group != "driver" else lambda: {"BASCULE_TEST_DRIVER": "real"}
     return Piece(name, command, group, is_pytest=True, environment=environment)
 
 
 def cpp_pieces() -> Iterator[Piece]:
-    """Those that meet the driver or NVRTC; the others are about values and files."""
+    """Tests that use the driver or NVRTC; the others are about values and files."""
     for name in ("jit", "runtime"):
         program = ROOT / "build" / "dev" / "tests" / name / f"{name}_tests"
         if not program.exists():
@@ -172,7 +173,7 @@ def cpp_pieces() -> Iterator[Piece]:
 
 
 def script(name: str, option: str, *more: str, group: str = "gpu", file: str = "", **fields: Any) -> Piece:
-    """One of this directory, which writes what it found by that option."""
+    """A script of this directory that writes its result to the file passed by `option`."""
     command = [sys.executable, str(HERE / f"{file or name}.py"), option, str(LOGS / f"{name}.json"), *more]
     return Piece(name, command, group, **fields)
 
@@ -206,7 +207,7 @@ def all_pieces() -> list[Piece]:
 
 
 def of_first_command(pieces: list[Piece]) -> list[Piece]:
-    """In the order of FIRST_COMMAND."""
+    """The pieces in the order of FIRST_COMMAND."""
 
     def place(piece: Piece) -> int:
         return FIRST_COMMAND.index(piece.name if piece.name in FIRST_COMMAND else piece.group)
@@ -219,7 +220,7 @@ def is_first(piece: Piece) -> bool:
 
 
 def of_second_command(pieces: list[Piece]) -> list[Piece]:
-    """SECOND_COMMAND, what the first command leaves out, and what that one began in these logs and did not end."""
+    """SECOND_COMMAND, the pieces that the first command omits, and those of it that these logs do not finish."""
     begun = {path.name.partition(".")[0] for path in LOGS.glob("*.log")}
     left = [piece for piece in pieces if not is_first(piece) or (piece.name in begun and not piece.status.exists())]
     return sorted(left, key=lambda piece: [*SECOND_COMMAND, piece.name].index(piece.name))
@@ -239,7 +240,7 @@ def chosen(pieces: list[Piece], only: str) -> list[Piece]:
 
 
 class Run:
-    """Runs pieces until the time is over. `home` gets few files, written again and again: collect.bring_home."""
+    """Runs pieces until the time is over. `home` repeatedly gets few files: collect.bring_home."""
 
     def __init__(self, pieces: list[Piece], jobs: int, seconds: float, results: Path, home: Path | None = None) -> None:
         self.waiting = pieces

@@ -1,13 +1,13 @@
-"""A race that is run, not reasoned about: slow writers on another stream, and every value that is read judged there.
+"""Runs real races: slow writers on another stream, and every value that is read is checked on the device.
 
     python tests/gpu/race.py [--rounds 100000] [--microseconds 5] [--result FILE]
 
-The seeds of it are the two programs that the array interface explains streams with. In every round a producer spins
-by clock64 on its own stream before it writes; a launch that gets the array through the interface spins and reads; and
-the producer overwrites at once. A launch that comes too early, or an overwriting that does, is a wrong value. A
-second program binds the array to one stream, writes it on another by a launch, and reads it where it is bound, as a
-library that looks at nothing else does. With the order that Bascule makes no value may be wrong; the same with
-sync=False must show wrong ones, or the programs would prove nothing. Exits with 1 otherwise.
+It follows the two programs with which the array interface explains streams. In every round a producer spins by clock64
+on its own stream before it writes; a launch that gets the array through the interface spins and reads; and the producer
+overwrites it at once. A launch or an overwrite that comes too early gives a wrong value. A second program binds the
+array to one stream, writes it on another by a launch, and reads it on the first, as a library that checks nothing else
+does. With Bascule's ordering no value may be wrong; with sync=False there must be wrong ones, or the programs would
+prove nothing. Exits with 1 otherwise.
 
 On the emulated device (BASCULE_DEVICE=emulated) nothing spins for long and a thousand rounds are enough: operations
 wait there until something forces them (BASCULE_EMULATED_SCHEDULE=lazy).
@@ -49,7 +49,7 @@ __global__ void judge(const int* x, int expected, long long cycles, unsigned lon
 
 
 class Foreign:
-    """An array of another library that works on a stream of its own, and says so in the interface."""
+    """An array of another library that works on its own stream, which its interface names."""
 
     def __init__(self, array: bascule.DeviceArray, stream: bascule.Stream) -> None:
         self._fields = dict(array.__cuda_array_interface__) | {"version": 3, "stream": stream.handle}
@@ -73,7 +73,7 @@ class Programs:
         bascule.synchronize()
 
     def slow_producer(self, rounds: int, passed: Callable[[object], object]) -> None:
-        """add[1, 32](a, b, out): a and b are still being computed where they come from."""
+        """add[1, 32](a, b, out), while other streams still compute a and b."""
         write, judge = self.kernels.write, self.kernels.judge
         theirs, x = unordered(self.x), passed(Foreign(self.x, self.p))
         for value in range(rounds):
@@ -82,7 +82,7 @@ class Programs:
             write[1, COUNT, self.p](theirs, -1, 0)
 
     def array_stream_and_kernel_stream(self, rounds: int, passed: Callable[[object], object]) -> None:
-        """The array is bound to array_stream and written on kernel_stream, by a launch that nobody waits for."""
+        """The array is bound to array_stream and written on kernel_stream, by a launch that no host code waits for."""
         write, judge = self.kernels.write, self.kernels.judge
         theirs, x = unordered(self.x), passed(Foreign(self.x, self.p))
         for value in range(rounds):
@@ -90,10 +90,10 @@ class Programs:
             judge[1, COUNT, self.p](theirs, value, 0, unordered(self.wrong))
 
     def wrong_values(self, program: str, rounds: int, *, ordered: bool) -> int:
-        # What is forced first where nothing orders: the consumer, then its producer.
+        # The stream that is forced first if nothing orders them: the consumer's, then its producer's.
         streams = (self.c, self.p) if program == "slow_producer" else (self.p, self.c)
         emulated = bascule.current_device().emulated
-        with bascule.emulated.checks(races=False) if emulated else nullcontext():  # the race is meant
+        with bascule.emulated.checks(races=False) if emulated else nullcontext():  # the race is intended
             self.wrong.fill(0)
             bascule.synchronize()
             getattr(self, program)(rounds, (lambda x: x) if ordered else unordered)

@@ -1,12 +1,12 @@
-"""What a GPU answers to each instruction, recorded; and the emulated device, or another GPU, compared with it.
+"""Records the result of each instruction on a GPU; and compares the emulated device, or another GPU, with it.
 
     python tests/gpu/record.py [--out FILE]        record, default tests/gpu/results/DATE-DEVICE/opcodes.json
-    python tests/gpu/record.py --compare FILE...   run the same here; exits with 1 where a result differs
+    python tests/gpu/record.py --compare FILE...   run the same here; exits with 1 if a result differs
 
 The opcodes and their operands are in opcodes.py: some 1,500 of them on 64 threads each. A record has the device, the
-driver, NVRTC and, for each opcode, the results and a checksum of the operands, so that an older record whose operands
-are others is refused and not misread. tests/python/kernels/test_recorded_opcodes.py compares every record that is
-committed; without a GPU it records the emulated device.
+driver, NVRTC and, for each opcode, the results and a checksum of the operands, so that an older record with other
+operands is refused and not misread. tests/python/kernels/test_recorded_opcodes.py compares every committed record;
+without a GPU it records the emulated device.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Result:
     opcode: Opcode
     inputs: Words
     words: Words
-    refused: str = ""  # what the compiler or the driver said instead
+    refused: str = ""  # the error of the compiler or the driver
 
 
 def run(device_opcodes: list[Opcode]) -> Iterator[Result]:
-    """Each opcode on the current device, a module for BATCH of them; one that is refused is tried alone."""
+    """Runs each opcode on the current device, in modules of BATCH; one that is refused is tried alone."""
     for start in range(0, len(device_opcodes), BATCH):
         yield from _run_batch(device_opcodes[start : start + BATCH])
 
@@ -79,7 +79,7 @@ def _unpacked(text: str, bits: int) -> Words:
 
 
 def architecture() -> int:
-    """Of the current device: 90 for sm_90."""
+    """The architecture of the current device: 90 for sm_90."""
     return int("".join(letter for letter in bascule.current_device().arch if letter.isdigit()))
 
 
@@ -89,7 +89,7 @@ def available() -> list[Opcode]:
 
 
 def record(chosen: list[Opcode] | None = None) -> dict[str, Any]:
-    """What `--out` writes: of the current device, and of all opcodes that it has where none are given."""
+    """The content of `--out`: of the current device, by default for all opcodes that it has."""
     made: dict[str, Any] = {
         "date": date.today().isoformat(),
         "device": bascule.current_device().name,
@@ -111,7 +111,7 @@ def record(chosen: list[Opcode] | None = None) -> dict[str, Any]:
 
 
 def compare(recorded: dict[str, Any]) -> list[str]:
-    """How the current device differs from a record: a line an opcode. Opcodes that it has not are left out."""
+    """How the current device differs from a record: a line for each opcode. Opcodes that it lacks are skipped."""
     complaints = []
     by_text = {opcode.text: opcode for opcode in available()}
     chosen = [by_text[text] for text in recorded["results"] if text in by_text]

@@ -5,8 +5,8 @@
 #   bash tests/gpu/rehearse.sh [--quick] [OPTION...]     the options go to tests/gpu/run.sh
 #
 # Without options both commands run, --first and then --second, with their limits four times as long: this device is
-# slower. --quick: the first piece and the tests of conformance and of graphs. Every test has to pass or to say why it is
-# skipped; of the tests of order, conformance and graphs at least two thirds of those that a GPU used to skip have to run.
+# slower. --quick: the first piece and the tests of conformance and of graphs. Every test must pass or say why it is
+# skipped; of the tests of order, conformance and graphs, at least two thirds of those that a GPU used to skip must run.
 set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../setup.sh"
 options=()
@@ -18,7 +18,7 @@ pack=$root/build/gpu/pack
 place=$(mktemp -d "${TMPDIR:-/tmp}/bascule-rehearsal-XXXXXX")
 trap 'rm -rf -- "$place"' EXIT
 
-# A Python 3.12 with what such machines have: the usual packages, and NVRTC with its headers.
+# A Python 3.12 with the usual packages of such machines, and NVRTC with its headers.
 bare=$root/build/gpu/bare
 wanted=$(grep -hiE '^(numpy|pytest|hypothesis|nvidia-cuda-(nvrtc|runtime|crt|cccl))==' "$root"/{samples,tests}/requirements.txt)
 if [ "$(cat "$bare/installed" 2>/dev/null)" != "$wanted" ]; then
@@ -27,10 +27,10 @@ if [ "$(cat "$bare/installed" 2>/dev/null)" != "$wanted" ]; then
         printf '%s\n' "$wanted" >"$bare/installed" || die "the bare environment could not be made"
 fi
 
-# Elsewhere than the clone, under a name that it has not.
+# Outside of the clone, under another directory name.
 cp -r -- "$pack" "$place/unpacked pack"
 mkdir "$place/driver"
-# With the rights of before where that is allowed.
+# Keeps the current user if that is allowed: the loop takes the first form that works.
 for alone in 'unshare --net' 'unshare --net --map-root-user' ''; do
     read -ra alone <<<"$alone"
     "${alone[@]}" true 2>/dev/null && break
@@ -38,7 +38,7 @@ done
 [ ${#alone[@]} -gt 0 ] || say "unshare makes no namespace here: the network stays within reach"
 say "rehearsing in $place with $("$bare/bin/python" --version), ${alone[*]:+without a network, }the emulated device as the driver"
 
-# What the wheel brings is the driver; the loader looks for its name.
+# Uses the emulated device of the wheel as the driver; the loader looks for its name.
 "$bare/bin/python" - "$place" <<'PY' || die "the pack has no emulated device"
 import sys, zipfile
 from pathlib import Path
@@ -46,7 +46,7 @@ place = Path(sys.argv[1])
 (wheel,) = place.glob("unpacked pack/wheels/bascule-*.whl")
 (place / "driver" / "libcuda.so.1").write_bytes(zipfile.ZipFile(wheel).read("bascule/libbascule_emulator.so"))
 PY
-# rehearse OPTION...: what a borrowed machine would be given.
+# rehearse OPTION...: runs what a machine with a GPU would run.
 rehearse() {
     env -u PYTHONPATH -u PYTHONHOME -u CUDA_HOME -u CUDA_PATH PATH="$bare/bin:/usr/bin:/bin" HOME="$place" \
         LD_LIBRARY_PATH="$place/driver" BASCULE_DEVICE=cuda BASCULE_EMULATED_SCHEDULE=threads OUT="$place/results" \

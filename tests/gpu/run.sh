@@ -1,42 +1,42 @@
 #!/usr/bin/env bash
-# On a machine with a GPU, unattended and without a network: everything that can be right or wrong there, on the real
-# driver. Runs from the folder that tests/gpu/pack.sh made, and there installs what it brought; or from a clone in which
-# build/dev is built.
+# Tests and measures everything on a machine with a GPU, with the real driver, unattended and without a network. Runs from
+# the folder that tests/gpu/pack.sh made, and installs the packages in it; or from a clone in which build/dev is built.
 #
-#   bash tests/gpu/run.sh --first            some 5 minutes; what a GPU tells best: costs beside other libraries, then what
+#
+#   bash tests/gpu/run.sh --first            some 5 minutes; the most important: costs of all libraries, then what
 #                                            can hang or lose a context, and what failed the last time
 #   bash tests/gpu/run.sh --second           some 8 minutes, at once or later: a soak, then all the rest
 #   bash tests/gpu/run.sh [--only PIECE[,PIECE...]] [--resume]
 #   options of all: [--seconds SECONDS] [--jobs COUNT] [--logs FOLDER] [PYTHON]
 #
 # Pieces of the first command, in its order; until bench-gpu has ended each is alone on the GPU:
-#     first             within half a minute what tells the most (first.py): each step a process of its own
-#     assumptions       what calls of the driver cost, and how it behaves where Bascule relies on it (assumptions.py)
+#     first             the most informative checks in half a minute (first.py): each step is a process
+#     assumptions       costs of driver calls, and driver behaviour that Bascule relies on (assumptions.py)
 #     thread_exit       whether waits return after a thread with a default stream has ended (thread_exit.py)
-#     bench-gpu         tests/bench/gpu.py: launches, memory, compiling and starting beside other libraries
-#     captures          what calls of the driver do to captures (captures.py)
-#     library_captures  what Bascule's operations do to captures of PyTorch and CuPy (library_captures.py)
-#     endless           Ctrl-C and the end of a process while a kernel never ends (endless.py)
+#     bench-gpu         tests/bench/gpu.py: launches, memory, compiling and starting, compared with other libraries
+#     captures          the effects of driver calls on captures (captures.py)
+#     library_captures  the effects of Bascule's operations on captures of PyTorch and CuPy (library_captures.py)
+#     endless           Ctrl-C and process exit while a kernel runs forever (endless.py)
 #     memcheck, racecheck   compute-sanitizer over Bascule's own device code (sanitizer.py)
 #     gpu               test_on_a_gpu.py: clusters, programmatic launches, cooperative grids, graphs that others capture
-#     driver            tests/python/driver, where they can on the real driver
+#     driver            tests/python/driver, as far as they can use the real driver
 #     and the files of tests that failed or hung the last time
 # Pieces of the second:
 #     bench-gpu-again   parts of bench-gpu once more: Bascule, cuda.core, numba-cuda, starting
 #     race              race.py: 100,000 rounds against slow producers; no wrong value, and some with sync=False
-#     textures, opcodes what textures and instructions give: the emulated device is compared with it
-#     cpp               the C++ tests that do not look into the emulated device
+#     textures, opcodes results of textures and instructions, for comparison with the emulated device
+#     cpp               the C++ tests that need nothing of the emulated device itself
 #     python            every Python test, or one of its directories or files by name: ordering, lifetime, test_errors, ...
 #     soak              soak.py: launches by many threads with arrays of PyTorch, CuPy and JAX; memory stays flat
 #     bench-host        tests/bench/all.py
 #
-# --only: default all of them. --seconds stops what runs then; what has ended is in the results. --resume goes on where the
-# last run with these logs stopped, as --second always does: pieces that ended are left out, and of the others the tests
-# that ended. A test that ends its process, loses the context or hangs is a failure, and the rest of its file goes on in
-# another process. --logs: default build/gpu/logs. BASCULE_GPU_TIME_SCALE=4 gives everything four times as long.
+# --only: default all. --seconds stops the run after this time; the results have what has ended. --resume continues the last
+# run with these logs, as --second always does: pieces that ended are skipped, and of the others the tests that ended. A test
+# that ends its process, destroys the context or hangs is a failure, and the rest of its file runs in another
+# process. --logs: default build/gpu/logs. BASCULE_GPU_TIME_SCALE=4 makes all limits four times as long.
 #
-# Results: tests/gpu/results/DATE-DEVICE/results.json, written again after every piece; tests/gpu/results/README.md says
-# what is in it. With OUT set, at most 8 files in OUT/DATE-DEVICE, of which logs.tar.gz has everything. PYTHON: default
+# Results: tests/gpu/results/DATE-DEVICE/results.json, rewritten after every piece; tests/gpu/results/README.md describes
+# it. With OUT set, also at most 8 files in OUT/DATE-DEVICE; logs.tar.gz has everything. PYTHON: default
 # .venv/bin/python of a clone, else python3.12, else python3.
 # Without a GPU: BASCULE_DEVICE=emulated tries the script; tests/gpu/rehearse.sh puts the emulated device in the driver's place.
 set -uo pipefail
@@ -60,7 +60,7 @@ done
 
 export BASCULE_DEVICE=${BASCULE_DEVICE:-cuda} PYTHONUNBUFFERED=1
 if [ -d wheels ]; then
-    # As the site directory of users, too: there cuda-pathfinder looks for headers.
+    # Also the user site directory, because cuda-pathfinder looks there for headers.
     export PYTHONUSERBASE=$root/site
     site=$root/site/lib/$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')/site-packages
     export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH}

@@ -1,9 +1,9 @@
-"""compute-sanitizer over Bascule's own device code: array views, bounds checks, elementwise operations, copies.
+"""Runs compute-sanitizer over Bascule's own device code: array views, bounds checks, elementwise operations, copies.
 
     python tests/gpu/sanitizer.py [--tool memcheck|racecheck|initcheck|synccheck] [--out FILE]
 
-Exits with 1 if the tool reports an error, or does not report a planted one: then it has seen nothing. Without
-compute-sanitizer the program runs as it is.
+Exits with 1 if the tool reports an error, or does not report a planted one, which would show that it checks nothing.
+Without compute-sanitizer the program runs as it is.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from collect import replace
 import bascule
 
 SECONDS = 55.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)
-# What the tool reports, one line each; and calls drivers before CUDA 13.2 refuse, in every program of Bascule's: it
-# asks for a parameter behind the last to see that there is none.
+# The tool's reports, one line each; and calls that drivers before CUDA 13.2 refuse in every program that uses Bascule:
+# it queries a parameter after the last to see that there is none.
 REPORT = re.compile(
     r"^=+ ((?:Invalid|Program hit|Error|Uninitialized|Race|Barrier|Misaligned|Leaked)\b.*)", re.MULTILINE
 )
@@ -66,7 +66,7 @@ __global__ void planted(float* x) {
 
 
 def work() -> None:
-    """Everything with which Bascule itself runs on the device, on small arrays."""
+    """Runs all of Bascule's own device code, on small arrays."""
     module = bascule.compile(KERNELS)
     checked = bascule.compile(KERNELS, options=bascule.CompileOptions(defines={"BASCULE_CHECK_BOUNDS": 1}))
     random = np.random.default_rng(1)
@@ -101,7 +101,7 @@ def work() -> None:
 
 
 def plant(tool: str) -> None:
-    """One error that the tool must report."""
+    """Makes one error that the tool must report."""
     kernel = bascule.compile(PLANTED.get(tool, PLANTED["memcheck"])).planted
     x = bascule.zeros(128, "f4")
     kernel[1, 128](x)
@@ -136,7 +136,7 @@ def run(sanitizer: str | None, tool: str, what: str) -> dict[str, Any]:
 
 
 def is_clean(found: dict[str, Any]) -> bool:
-    """Whether the program ended well and the tool reported nothing that matters."""
+    """True if the program succeeded and the tool reported nothing that matters."""
     if found.get("status") == 9:
         return found["errors"] == found["not printed"] == 0 and bool(found["reports"])
     return found.get("status") == 0

@@ -1,10 +1,10 @@
-"""Threads launch on streams of their own, with arrays of Bascule, PyTorch, CuPy and JAX: memory stays flat.
+"""Threads launch on their own streams, with arrays of Bascule, PyTorch, CuPy and JAX: memory must not grow.
 
     python tests/gpu/soak.py [--out FILE] [--seconds S] [--smoke]
 
-After a warm-up of a quarter of the time the process's memory, the device's and Bascule's pool are read every second,
-after a wait and a collection of garbage. Exits with 1 if one of them grew by more than its slack, a value was wrong or
-a thread raised.
+After a warm-up of a quarter of the time, the process's memory, the device's and that of Bascule's pool are read every
+second, after a wait and a garbage collection. Exits with 1 if one of them grew by more than its slack, a value was
+wrong or a thread raised.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ LIBRARIES = {"bascule": own_arrays, "torch": torch_arrays, "cupy": cupy_arrays, 
 
 
 class Worker(threading.Thread):
-    """Launches over and over on a stream of its own, with new arrays of every library in turn."""
+    """Launches repeatedly on its own stream, with new arrays of every library in turn."""
 
     def __init__(self, number: int, makers: dict[str, Any], until: float) -> None:
         super().__init__(daemon=True)
@@ -112,7 +112,7 @@ class Worker(threading.Thread):
         if self.launches % 320 == 16 and not (large.copy_to_host() == value).all():
             self.wrong += 1
         if name != "jax":
-            launcher(x, y, y, SIZE)  # writes an array of theirs
+            launcher(x, y, y, SIZE)  # writes an array of another library
         if self.launches % 640 == 16:
             to_host(y)
 
@@ -183,11 +183,11 @@ def main() -> int:
     flat = all(grown[name] <= slack[name] for name in grown)
     well = flat and not found["wrong"] and not found["errors"] and not found["not ended"]
     sys.stdout.flush()
-    os._exit(int(not well))  # a thread that hangs would keep the process
+    os._exit(int(not well))  # a hanging thread would keep the process alive
 
 
 def sample(driver: Any, workers: list[Worker]) -> dict[str, float]:
-    """Memory while no thread launches and nothing waits to be freed."""
+    """Memory use while no thread launches and no memory waits to be freed."""
     for worker in workers:
         worker.pause.set()
     for worker in workers:

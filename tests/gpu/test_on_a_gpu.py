@@ -1,6 +1,6 @@
-"""What only a GPU has, or what a GPU decides: clusters, programmatic launches, graphs that others capture.
+"""Tests of features that only a GPU has or decides: clusters, programmatic launches, graphs that others capture.
 
-tests/gpu/run.sh runs it; on the emulated device what that lacks is left out, and says so.
+tests/gpu/run.sh runs it; on the emulated device tests of missing features are skipped with a reason.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def test_a_programmatic_launch_sees_what_the_one_before_wrote(hopper, stream):
 
 
 def test_a_cluster_of_16_blocks_runs_or_is_refused_in_words(hopper, stream):
-    """16 is not portable: a kernel has to allow it."""
+    """A cluster of 16 is not portable: a kernel has to allow it."""
     kernel = bascule.compile(CLUSTERS).from_the_neighbour
     out, sizes = (bascule.to_device(np.full(16, -1, "i4"), stream=stream) for _ in range(2))
     try:
@@ -168,7 +168,7 @@ def test_launches_onto_a_stream_that_another_library_captures_are_its_graphs(rng
     bascule.synchronize()
     native, graph, executable = ctypes.c_void_p(stream.handle), ctypes.c_void_p(), ctypes.c_void_p()
     assert driver.cuStreamBeginCapture_v2(native, 1) == 0
-    for _ in range(100):  # past where a marker would be
+    for _ in range(100):  # more launches than between two markers
         kernels.add[1, COUNT](a, b, out)
     with pytest.raises(ValueError, match="The capture goes on"):
         kernels.add[1, COUNT, stream](a, elsewhere, out)
@@ -196,7 +196,7 @@ def test_an_owner_lives_until_a_slow_kernel_has_read_it(stream):
     out = bascule.to_device(np.zeros(COUNT, "i4"), stream=stream)
     x = bascule.to_device(np.arange(COUNT, dtype="i4"), stream=stream)
     kernel[1, COUNT, stream](x, out, cycles)
-    del x  # its memory may be another array's as soon as it is free
+    del x  # its memory may be reused as soon as it is free
     reused = [bascule.to_device(np.full(COUNT, -1, "i4"), stream=bascule.stream()) for _ in range(20)]
     np.testing.assert_array_equal(out.copy_to_host(), np.arange(COUNT))
     assert len(reused) == 20

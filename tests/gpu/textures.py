@@ -1,9 +1,9 @@
-"""What textures give at coordinates that are hard to get right: recorded on a GPU, and the emulated device compared.
+"""Texture results at difficult coordinates: recorded on a GPU, and compared with the emulated device.
 
     python tests/gpu/textures.py [--out FILE]        record
-    python tests/gpu/textures.py --compare FILE...   sample the same here; exits with 1 where something differs
+    python tests/gpu/textures.py --compare FILE...   sample the same here; exits with 1 if something differs
 
-A record holds everything that a comparison needs: texels, options, coordinates and results, as base64 of their bytes.
+A record has everything that a comparison needs: texels, options, coordinates and results, as base64 of their bytes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MODES = [("clamp", False), ("border", False)]
 MODES += [(address, True) for address in ("clamp", "border", "wrap", "mirror")]
 FILTERS = ("point", "linear")
 COUNT = 150
-# How two slices of a volume are added is known but for this, in units of the largest texel.
+# How two slices of a volume are added is known up to this error, in units of the largest texel.
 SLICES_TOLERANCE = 2.0**-32
 
 
@@ -87,11 +87,11 @@ def run(module: bascule.Module, case: Case) -> np.ndarray:
     return out.copy_to_host()
 
 
-# --- what is asked ---
+# --- the cases ---
 
 
 def along(random: np.random.Generator, extent: int, normalized: bool) -> np.ndarray:
-    """Coordinates inside and outside: anywhere, at the borders of texels, in their middles, and beside the borders."""
+    """Coordinates inside and outside: random, at texel borders, in texel centres, and close to the borders."""
     quarter = COUNT // 4
     borders = random.integers(-extent, 2 * extent, COUNT - 2 * quarter).astype("f8")
     borders[quarter:] += 2.0 ** random.uniform(-24, -8, len(borders) - quarter) * random.choice([-1, 1])
@@ -160,7 +160,7 @@ def decoded(stored: dict[str, Any]) -> np.ndarray:
 
 
 def as_json(results: dict[str, tuple[Case, np.ndarray]]) -> str:
-    """Arrays that several cases share are written once; a line each."""
+    """Writes arrays that several cases share once; one line for each."""
     arrays: dict[str, int] = {}
 
     def number(array: np.ndarray) -> int:
@@ -205,7 +205,7 @@ def from_json(text: str) -> dict[str, tuple[Case, np.ndarray]]:
 
 
 def differences(case: Case, recorded: np.ndarray, here: np.ndarray) -> np.ndarray:
-    """The places where two results of a case differ."""
+    """The indices where two results of a case differ."""
     same = (recorded == here) | ((recorded != recorded) & (here != here))
     if not case.exact:
         same |= np.abs(recorded.astype("f8") - here) <= SLICES_TOLERANCE * np.abs(case.texels).max()

@@ -2,10 +2,10 @@
 
     python tests/gpu/thread_exit.py [--rounds 150] [--result FILE]
 
-On an H100 (driver 580, CUDA 13.0) a test of ordering did not come back from bascule.synchronize() in four runs of six,
-always after a Python thread had launched on its default stream (handle 2) behind the legacy default stream and ended.
-Each way here does the same by fewer means, in a process of its own: which of them do not end tells whose fault it is.
-Prints a line for each; exits with 1 if one did not end or failed.
+On an H100 (driver 580, CUDA 13.0) a test of ordering did not return from bascule.synchronize() in four runs of six,
+always after a Python thread had launched on its default stream (handle 2) after work on the legacy default stream, and
+ended. Each variant here does the same with fewer calls, in a separate process: those that hang show the cause.
+Prints a line for each; exits with 1 if one hung or failed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KERNEL = 'extern "C" __global__ void set(int* x, int n) { if (threadIdx.x < n) x
 
 
 class Driver:
-    """The driver's own functions, without Bascule's order and waits."""
+    """The driver's own functions, without Bascule's ordering and waits."""
 
     def __init__(self) -> None:
         self.array = bascule.to_device(np.zeros(32, "i4"))
@@ -81,7 +81,7 @@ def in_thread(work: Callable[[], object]) -> threading.Thread:
 
 
 def driver_alone(rounds: int, *, wait_elsewhere: bool = False, stays: bool = False, pause: float = 0.0) -> None:
-    """The host waits in this thread or in another one; the thread that launched has ended, or stays meanwhile."""
+    """The host waits in this thread or in another one; the launching thread has ended, or is alive (`stays`)."""
     driver = Driver()
     for _ in range(rounds):
         let_go = threading.Event()
@@ -106,7 +106,7 @@ def driver_alone(rounds: int, *, wait_elsewhere: bool = False, stays: bool = Fal
 
 
 def with_bascule(rounds: int, *, watched: bool = True, pause: float = 0.0, legacy: bool = True) -> None:
-    """By launches of Bascule's. The main thread's waits look for Ctrl-C now and then; another thread's do not."""
+    """Launches by Bascule. The main thread's waits check for Ctrl-C periodically; another thread's do not."""
     kernel = bascule.compile(KERNEL).set.prepare()
 
     def run() -> None:
@@ -139,7 +139,7 @@ WAYS: dict[str, Callable[[int], None]] = {
 
 
 def outcome_of(name: str, rounds: int) -> str:
-    """How its process ended. One that hangs tells the native stacks of its threads twice before it is ended."""
+    """Returns how its process ended. A process that hangs first writes the native stacks of its threads twice."""
     command = [sys.executable, str(Path(__file__).resolve()), "--way", name, "--rounds", str(rounds)]
     start = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
@@ -158,7 +158,7 @@ def outcome_of(name: str, rounds: int) -> str:
 
 
 def write_stacks(process: int) -> None:
-    """Asks each thread, those that Python does not know too, to write its stack to standard error: thread_stacks.c."""
+    """Makes each thread, including those unknown to Python, write its stack to standard error: thread_stacks.c."""
     libc = ctypes.CDLL(None)
     threads = sorted(int(thread.name) for thread in Path(f"/proc/{process}/task").iterdir())
     for thread in threads if STACKS.exists() else []:

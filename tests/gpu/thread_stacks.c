@@ -1,5 +1,5 @@
-/* Loaded into a process, lets each of its threads write its native stack to standard error on SIGUSR2: pieces.py asks the
- * threads of a test that does not end, before it ends the process. Where no debugger is, and none is needed. */
+/* Loaded into a process, makes each thread write its native stack to standard error on SIGUSR2: pieces.py sends that
+ * to the threads of a test that hangs, before it ends the process. It needs no debugger. */
 #define _GNU_SOURCE
 #include <execinfo.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int out; /* standard error as it was: pytest has another one while it captures */
+static int out; /* the original standard error: pytest replaces it while it captures */
 
 static void write_stack(int number) {
     void* frames[48];
@@ -23,7 +23,7 @@ __attribute__((constructor)) static void listen_for_questions(void) {
     void* frame;
     struct sigaction action;
     out = dup(2);
-    backtrace(&frame, 1); /* loads what it needs, which a signal's handler must not */
+    backtrace(&frame, 1); /* loads its dependencies now, which a signal handler must not do */
     memset(&action, 0, sizeof action);
     action.sa_handler = &write_stack;
     action.sa_flags = SA_RESTART;

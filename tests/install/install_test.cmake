@@ -1,5 +1,5 @@
-# Installs the build into an empty prefix, moves it, and builds and runs an empty project against it. Stops at the first
-# claim that does not hold.
+# Installs the build into an empty prefix, moves it, and builds and runs a project against it. Stops at the first
+# failure.
 cmake_minimum_required(VERSION 3.25)
 
 # run(WHAT COMMAND...): the output is in `printed`.
@@ -11,7 +11,7 @@ function(run what)
   set(printed "${out}" PARENT_SCOPE)
 endfunction()
 
-# claim(SENTENCE [NOT] REGEX): an error that shows what was printed unless it matches, or with NOT if it does.
+# claim(SENTENCE [NOT] REGEX): fails and shows `printed` unless it matches, or with NOT if it does.
 function(claim sentence)
   list(POP_BACK ARGN regex)
   string(REGEX MATCH "${regex}" found "${printed}")
@@ -20,7 +20,7 @@ function(claim sentence)
   endif()
 endfunction()
 
-# claim_nvrtc(SENTENCE TEXT): the same for a text that is printed as it stands, where the build has found an NVRTC.
+# claim_nvrtc(SENTENCE TEXT): the same for a literal text, if the build has found an NVRTC.
 function(claim_nvrtc sentence text)
   string(FIND "${printed}" "${text}" found)
   if(NVRTC AND found EQUAL -1)
@@ -32,7 +32,7 @@ file(REMOVE_RECURSE "${WORK}")
 set(prefix "${WORK}/a prefix")
 run("the installation" "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/first prefix" --config
     "${CONFIGURATION}")
-file(RENAME "${WORK}/first prefix" "${prefix}")  # nothing may remember where it was installed first
+file(RENAME "${WORK}/first prefix" "${prefix}")  # nothing may remember the first location
 
 run("listing what was installed" find "${prefix}" -type f -printf "%P\\n")
 string(STRIP "${printed}" printed)
@@ -49,7 +49,7 @@ list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/cmake/bascule/bascule-[a-z
 claim("headers, libraries and CMake's files are all that is installed" NOT ".+")
 set(printed "${headers}")
 
-# fmt and xxHash are used inside; a header that included one would make every user install it.
+# fmt and xxHash are used internally; a header that included one would make every user install it.
 set(printed "")
 set(missing "")
 foreach(header IN LISTS headers)
@@ -70,7 +70,7 @@ claim("no header includes anything but ours and the standard's" NOT ".+")
 set(printed "${missing}")
 claim("a header includes only headers that are installed" NOT ".+")
 
-# What <bascule/bascule.hpp> reaches is public; nothing else is installed.
+# The headers that <bascule/bascule.hpp> includes are public; no others are installed.
 set(unread bascule/bascule.hpp)
 set(reached ${unread})
 while(unread)
@@ -86,7 +86,7 @@ set(printed "${headers}")
 list(REMOVE_ITEM printed ${reached})
 claim("every installed header is reached from bascule.hpp" NOT ".+")
 
-# The example that <bascule/bascule.hpp> begins with is a program: what its comment has behind five spaces.
+# The example at the start of <bascule/bascule.hpp> is a program: the comment lines after five spaces.
 file(READ "${prefix}/include/bascule/bascule.hpp" header)
 string(REGEX MATCH "(\n//(     [^\n]*)?)+" example "${header}")
 string(REGEX REPLACE "\n//(     )?" "\n" example "${example}")
@@ -133,7 +133,7 @@ run("running the samples" "${CMAKE_COMMAND}" -E env BASCULE_DEVICE=emulated
     "${CMAKE_COMMAND}" --build "${WORK}/samples" --target test)
 claim("every sample ran and was right" "100% tests passed, 0 tests failed out of 3")
 
-# A program that only compiles asks no driver, so it does not matter that this one is not there.
+# A program that only compiles uses no driver, so it does not matter that this one does not exist.
 set(without_toolkit --unset=CUDA_HOME --unset=CUDA_PATH --unset=VIRTUAL_ENV --unset=CONDA_PREFIX)
 run("compiling for sm_90" "${CMAKE_COMMAND}" -E env ${without_toolkit} BASCULE_DEVICE=cuda CUDA_VISIBLE_DEVICES=
     "${WORK}/build/compile" sm_90)
@@ -142,7 +142,7 @@ claim("the compiler was opened" "opened: [^\n]*nvrtc")
 claim("no driver was opened" NOT "opened: [^\n]*(libcuda\\.|emulator)")
 claim_nvrtc("the compiler is the one beside which Bascule was built, in ${NVRTC}" "${NVRTC}/libnvrtc")
 
-# Another one can be named when the project is configured.
+# Another NVRTC can be named when the project is configured.
 run("naming an NVRTC" "${CMAKE_COMMAND}" "${WORK}/build" "-Dbascule_NVRTC_DIRECTORY=${WORK}/other nvrtc")
 run("building with it" "${CMAKE_COMMAND}" --build "${WORK}/build" --target compile)
 run("reading where it looks" readelf -d "${WORK}/build/compile")

@@ -1,4 +1,4 @@
-// What fits which parameter, and what a launch passes for it.
+// Tests which arguments fit which parameter, and the values that a launch passes for them.
 #include <array>
 #include <vector>
 

@@ -22,7 +22,7 @@ Parameter float4_pointer() {
     return parameter;
 }
 
-/// mdspan<float, extents<int, -1, 4>>, laid out backwards: what is written goes where the layout says.
+/// mdspan<float, extents<int, -1, 4>>, with its members in reverse order: values are written where the layout says.
 Parameter mdspan(Order order) {
     Parameter parameter = pointer_parameter("cuda::std::mdspan<...>", "<f4");
     parameter.type.kind = ParameterType::Kind::span;

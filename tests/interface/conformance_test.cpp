@@ -1,5 +1,5 @@
-// The rows of CONFORMANCE.md that values alone decide, by number, for every version; and what mutants let through, which
-// lack one check each (tests/python/conformance/mutation.py).
+// The rows of CONFORMANCE.md that only depend on values, by number, for every version; and what mutants accept, each of
+// which lacks one check (tests/python/conformance/mutation.py).
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -14,7 +14,7 @@ namespace {
 
 using Kind = ArgumentError::Kind;
 
-/// What a producer gives, and what comes of it. `by` is the check that refuses it, as mutants.py calls it.
+/// A producer's descriptor and the expected result. `by` is the name in mutants.py of the check that refuses it.
 struct Case {
     int row = 0;
     const char* gives = "";
@@ -152,7 +152,7 @@ std::vector<Case> cases() {
     return all;
 }
 
-/// Whether the error is the one that the row asks for.
+/// True if the error is the one that the row requires.
 bool holds(const Case& made, const ArgumentError& error) {
     const std::string message = error.what();
     return error.kind() == *made.refused &&

@@ -1,4 +1,4 @@
-// DLPack's tensors as array views, and back. Expected: the DLPack specification; NumPy's rules of contiguity.
+// DLPack's tensors as array views, and back. Expected values: the DLPack specification; NumPy's rules of contiguity.
 #include <cstddef>
 #include <limits>
 #include <random>
@@ -19,8 +19,7 @@ using Refused = ArgumentError::Kind;
 
 constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 
-// What a compiler on a 64-bit system makes of DLPack's declarations; a test in Python compares with a
-// dlpack.h.
+// The layout of DLPack's declarations on a 64-bit system; a test in Python compares with a dlpack.h.
 static_assert(sizeof(dlpack::DataType) == 4 && sizeof(dlpack::DeviceId) == 8 && sizeof(Tensor) == 48);
 static_assert(offsetof(Tensor, device) == 8 && offsetof(Tensor, ndim) == 16 && offsetof(Tensor, dtype) == 20);
 static_assert(offsetof(Tensor, shape) == 24 && offsetof(Tensor, strides) == 32);
@@ -72,7 +71,7 @@ TEST_CASE("the fast path makes the same of a tensor as the general path") {
         Dimensions read;
         std::uint64_t end = 0;
         if (!dlpack::read_plain_elements(owning.tensor, plain, &read)) continue;
-        if (__builtin_add_overflow(plain.pointer, plain.bytes, &end)) continue;  // which the pack refuses
+        if (__builtin_add_overflow(plain.pointer, plain.bytes, &end)) continue;  // refused by the pack
         const ArrayView view = view_of(plain, read);
         ++accepted;
         const ArrayView expected = dlpack::view_of(owning.tensor);

@@ -1,4 +1,4 @@
-// Rows 23 to 33 of the conformance list, as far as values decide them. Expected: NumPy's table of kinds.
+// Rows 23 to 33 of the conformance list, as far as values decide them. Expected values: NumPy's table of kinds.
 #include "support.hpp"
 
 namespace bascule::testing {

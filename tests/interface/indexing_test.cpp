@@ -1,4 +1,4 @@
-// Numbers at which arithmetic could overflow; tests/python/arrays compares everything with NumPy itself.
+// Values at which arithmetic could overflow; tests/python/arrays compares everything with NumPy itself.
 #include <limits>
 #include <vector>
 

@@ -5,7 +5,7 @@
 namespace bascule::testing {
 namespace {
 
-/// An H100's, less 1 KiB of the kernel's own shared memory; the kernel takes 512 threads.
+/// The limits of an H100, minus 1 KiB of the kernel's own shared memory; the kernel accepts 512 threads.
 constexpr LaunchLimits limits = {
     .grid = {2147483647, 65535, 65535}, .block = {1024, 1024, 64}, .threads = 512, .shared_bytes = 231424};
 

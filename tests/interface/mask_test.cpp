@@ -1,5 +1,4 @@
-// Masks: which fit an array, and the bytes that a masked_view gets; which parameter a view says it came in
-// by.
+// Masks: which ones fit an array, the bytes of a masked_view, and the parameter name of a bounds-checking view.
 #include <array>
 #include <bit>
 #include <vector>

@@ -1,4 +1,4 @@
-// Which streams a launch is ordered with, as the argument pack gathers them.
+// The streams that a launch is ordered with, as collected by the argument pack.
 #include "support.hpp"
 
 namespace bascule::testing {

@@ -1,5 +1,4 @@
-// "Scalars to declared types" of the conformance list. References: C++ literals, and tables of every 16-bit
-// float.
+// "Scalars to declared types" of the conformance list. References: C++ literals, and tables of every 16-bit float.
 #include <algorithm>
 #include <cfenv>
 #include <cmath>
@@ -78,7 +77,7 @@ TEST_CASE("infinities and NaN pass") {
     CHECK((converted<std::uint16_t>(real(NAN), scalar_parameter("__half", "<f2")) & 0x7FFF) > 0x7C00);
 }
 
-// --- Sixteen bits. The reference decodes every pattern, then looks for the nearest one.
+// --- Sixteen bits. The reference decodes every pattern, then searches the nearest one.
 
 double decoded(std::uint32_t pattern, int mantissa, int bias) {
     const auto exponent = static_cast<int>(pattern >> mantissa);
@@ -87,8 +86,7 @@ double decoded(std::uint32_t pattern, int mantissa, int bias) {
     return std::ldexp(fraction + (1u << mantissa), exponent - bias - mantissa);
 }
 
-/// The nearest of the finite values, as if there were one more in place of infinity; ties to the even
-/// pattern.
+/// The nearest finite value, as if there were one more in place of infinity; ties to the even pattern.
 std::uint16_t nearest(double value, const std::vector<double>& values) {
     const auto above = std::lower_bound(values.begin(), values.end(), value);
     if (above == values.end()) return static_cast<std::uint16_t>(values.size() - 1);

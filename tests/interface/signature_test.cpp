@@ -7,7 +7,7 @@
 namespace bascule::testing {
 namespace {
 
-/// What the C++ compiler of this machine makes of the same list.
+/// The layout of the same list by this machine's C++ compiler.
 struct Buffer {
     char c;
     double d;

@@ -1,4 +1,4 @@
-// Every pattern of every format, against the formats' definition in double arithmetic.
+// Every pattern of every format, compared with the formats' definition in double arithmetic.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -19,7 +19,7 @@ struct Row {
     bool has_nan;
 };
 
-// OCP's table 1 of each specification.
+// From table 1 of each OCP specification.
 constexpr Row rows[] = {
     {"bfloat16", 7, 8, 3.3895313892515355e38, true, true},
     {"float8_e4m3fn", 3, 4, 448, false, true},

@@ -1,5 +1,4 @@
-// `descr` as a layout: offsets, padding, nesting, and what is refused. Source: NumPy's array interface
-// protocol.
+// `descr` as a layout: offsets, padding, nesting, and refusals. Source: NumPy's array interface protocol.
 #include <vector>
 
 #include <bascule/interface/types/struct_layout.hpp>
@@ -112,7 +111,7 @@ TEST_CASE("a structure of equal numbers side by side is a sequence of them") {
     CHECK_FALSE(is_sequence_of(
         parse_descr(std::vector{entry("x", "<f4"), entry("", "|V4"), entry("y", "<f4")}, 12), f4, 3));
     CHECK_FALSE(is_sequence_of(parse_descr(std::vector{entry("x", "<f4"), entry("", "|V4")}, 8), f4, 2));
-    // Ends, however many elements of no size there are.
+    // Must end, however many elements of size zero there are.
     constexpr std::int64_t huge = std::int64_t{1} << 62;
     CHECK(is_sequence_of(
         parse_descr(std::vector{structure("none", {entry("z", "<f4", {0})}, {huge}), entry("x", "<f4", {2})},

@@ -1,4 +1,4 @@
-// The text for a layout. That it compiles and means the layout is shown in Python, with NVRTC and NumPy.
+// The text for a layout. Python tests, with NVRTC and NumPy, show that it compiles and means the layout.
 #include <bascule/interface/types/struct_source.hpp>
 
 #include "support.hpp"

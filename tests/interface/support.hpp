@@ -1,4 +1,4 @@
-// What several of these tests use: descriptors and parameters in one line each, and claims about errors.
+// Shared by several of these tests: descriptors and parameters in one line each, and checks of errors.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace bascule::testing {
 constexpr std::int64_t int64_max = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t int64_min = std::numeric_limits<std::int64_t>::min();
 
-/// Messages advise as they do in Python, for as long as it exists.
+/// Makes messages advise as in Python during its lifetime.
 struct InPython {
     InPython() { language_of_advice = Language::python; }
     ~InPython() { language_of_advice = Language::cpp; }
@@ -30,7 +30,7 @@ struct InPython {
     InPython& operator=(const InPython&) = delete;
 };
 
-/// The ArgumentError that `action` throws; nothing when it throws none.
+/// The ArgumentError that `action` throws, if any.
 template <class Action>
 std::optional<ArgumentError> caught(Action&& action) {
     try {
@@ -41,7 +41,7 @@ std::optional<ArgumentError> caught(Action&& action) {
     return std::nullopt;
 }
 
-/// `action` must throw an error of that kind whose message has every part.
+/// Checks that `action` throws an error of that kind whose message has every part.
 template <class Action>
 void check_refused(Action&& action, ArgumentError::Kind kind, std::initializer_list<std::string_view> parts) {
     const std::optional<ArgumentError> error = caught(action);
@@ -108,7 +108,7 @@ inline Parameter bfloat16_parameter() {
     return parameter;
 }
 
-/// `float* p`, when called with ("float*", "<f4"); const when the spelling says so.
+/// `float* p`, when called with ("float*", "<f4"); const if the spelling says so.
 inline Parameter pointer_parameter(const std::string& spelling, std::string_view typestr) {
     Parameter parameter;
     parameter.name = "p";
@@ -182,7 +182,7 @@ inline Scalar complex(double re, double im) {
     return scalar;
 }
 
-/// What the driver would read for argument `index`.
+/// The value that the driver would read for argument `index`.
 template <class T>
 T passed(ArgumentPack& pack, int index) {
     T value;

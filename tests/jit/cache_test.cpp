@@ -119,7 +119,7 @@ TEST_CASE("a header of the toolkit that the user's directory begins to shadow is
     CHECK(contains(cache.image(one).image->ptx, "1111"));
 }
 
-/// A cache as another process would have it: nothing in memory.
+/// A cache as in another process: nothing in memory.
 Cache cache_on(const TemporaryDirectory& directory) { return Cache(toolkit(), directory.path() + "/cache"); }
 
 TEST_CASE("what one cache compiled, the next has from disk, without NVRTC") {
@@ -267,7 +267,7 @@ TEST_CASE("a header that is edited while NVRTC reads it is not believed") {
     one.options.include_paths = {directory.path()};
     Cache cache = cache_on(directory);
     cache.nvrtc();
-    // Changed and changed back all the time: whatever was compiled, what is kept must be right.
+    // Changed and restored all the time: whatever was compiled, cached images must be right.
     std::atomic<bool> stop{false};
     directory.write("value.h", "#define VALUE 7001\n");
     std::thread editor([&] {

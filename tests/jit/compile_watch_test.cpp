@@ -29,7 +29,7 @@ constexpr CompileWatch watch{[]() noexcept { return watched; },
                              },
                              []() noexcept { ++endings; }};
 
-/// The calling thread is watched while one lives.
+/// Watches the calling thread during its lifetime.
 struct Watched {
     Watched() {
         set_compile_watch(watch);
@@ -81,7 +81,7 @@ TEST_CASE("an interrupted wait ends, and who asks again waits for what goes on")
     CHECK(asked_about == "a.cu");
     CHECK(endings == endings_before + 2);
     interrupts = false;
-    counted_down_when_asked = &may_end;  // which is when this one waits already
+    counted_down_when_asked = &may_end;  // at that time this one already waits
     flights.run(key(), "a.cu", [&] { ++made; });
     CHECK(made == 1);
 }

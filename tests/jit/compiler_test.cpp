@@ -8,7 +8,7 @@
 namespace bascule::testing {
 namespace {
 
-/// The reason why a kernel is not in the image; empty when none is given.
+/// The reason why a kernel is not in the image, or an empty string.
 std::string absence(const Image& image, const std::string& kernel) {
     for (const auto& [name, reason] : image.absent) {
         if (name == kernel) return reason;

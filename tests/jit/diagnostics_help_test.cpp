@@ -1,5 +1,4 @@
-// Help for common mistakes: every text is one that people write, compiled by a real NVRTC, and so is its
-// cure.
+// Help for common mistakes: every text is one that people write, compiled by a real NVRTC, and so is its fix.
 #include <string>
 
 #include <doctest/doctest.h>
@@ -15,7 +14,7 @@ namespace {
 struct Mistake {
     const char* text;
     const char* help;   ///< a part of the line of help
-    const char* cured;  ///< what the help leads to; null where it is no change of the text
+    const char* cured;  ///< the text after following the help; null if the help is not a change of the text
 };
 
 const Mistake mistakes[] = {
@@ -52,7 +51,7 @@ const Mistake mistakes[] = {
     {"__global__ void f(float32* x) {}", "in C++ it is float.", "__global__ void f(float* x) {}"},
     {"__global__ void f(int64 n) {}", "long long", "__global__ void f(long long n) {}"},
     {"__global__ void f(uint n) {}", "in C++ it is unsigned.", "__global__ void f(unsigned n) {}"},
-    // std and cuda::std: what includes little before what includes much, since the cures are one text.
+    // std and cuda::std: headers that include little come first, because the fixes are compiled as one text.
     {"__global__ void f(int* x) { x[0] = std::min(1, 2); }", "write min(...)",
      "__global__ void f(int* x) { x[0] = min(1, 2); }"},
     {"__global__ void f(float* x) { x[0] = std::sqrt(x[0]); }", "write sqrt(...)",
@@ -160,7 +159,7 @@ const Mistake mistakes[] = {
     {"__device__ void g(auto* x) {}\n__global__ void f() {}", "c++20", nullptr},
 };
 
-/// The cure with its number for its kernel's name.
+/// The fix, with its number in its kernel's name.
 std::string cure_of_its_own(std::string cured, std::ptrdiff_t number) {
     return cured.replace(cured.find(" f("), 2, " f" + std::to_string(number)) + "\n";
 }
@@ -171,7 +170,7 @@ std::string help_in(const std::string& message) {
 }
 
 TEST_CASE("every common mistake brings its line of help, and the cure compiles") {
-    std::string with_headers;  // each cure sees its own headers and those of the cures before it
+    std::string with_headers;  // each fix sees its own headers and those of the fixes before it
     for (const Mistake& mistake : mistakes) {
         const std::string message = compile_error(mistake.text);
         CAPTURE(std::string(mistake.text));

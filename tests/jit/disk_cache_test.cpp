@@ -102,7 +102,7 @@ TEST_CASE("the directory is for its user alone, and nothing temporary stays") {
     const std::string place = directory.path() + "/made";
     DiskCache cache(place, nullptr);
     cache.load(one_key(), {""});
-    CHECK_FALSE(fs::exists(place));  // made when there is something to keep
+    CHECK_FALSE(fs::exists(place));  // made when there is something to store
     const mode_t before = umask(0);
     cache.store(one_key(), 0, {}, one_image());
     umask(before);
@@ -128,7 +128,7 @@ TEST_CASE("an entry cut at any length is a miss, and is replaced") {
         CHECK(found.entry.image == nullptr);
         CHECK(found.place == 0);
     }
-    // What a power cut may leave: a file of its full size whose end, or all of it, was never written.
+    // A power failure may leave a file of its full size of which the end, or everything, was never written.
     for (std::size_t written : {std::size_t{0}, whole.size() / 2, whole.size() - 1}) {
         overwrite(path, whole.substr(0, written) + std::string(whole.size() - written, '\0'));
         if (contents(path) != whole) CHECK(cache.load(one_key(), {""}).entry.image == nullptr);
@@ -157,7 +157,7 @@ TEST_CASE("one bit that flips anywhere in an entry makes it a miss") {
 }
 
 TEST_CASE("intact bytes that say something else than an entry are a miss") {
-    // The digest is right in all of these: what stands behind it is not believed either.
+    // The digest is right in all of these, but invalid content after it must not be trusted either.
     const std::string whole = to_bytes(one_key(), {}, one_image());
     const auto read = [&](const std::string& content, CacheEntry& entry) {
         std::string bytes = whole.substr(0, 8);
@@ -179,14 +179,14 @@ TEST_CASE("intact bytes that say something else than an entry are a miss") {
         CAPTURE(length);
         CHECK(is_useless(content.substr(0, length)));
     }
-    // Lengths, counts and choices that cannot be: none is followed.
+    // Impossible lengths, counts and choices must not be followed.
     const std::size_t key_bytes = 8 + one_key().text.size() + 8;
     for (std::size_t at = 0; at + 8 <= content.size(); at += at < 8 || at >= key_bytes ? 1 : key_bytes - at) {
         CAPTURE(at);
         std::string changed = content;
         changed.replace(at, 8, 8, '\xff');
         CacheEntry entry;
-        read(changed, entry);  // whatever it says, it ends
+        read(changed, entry);  // whatever it contains, this must return
     }
 }
 
@@ -210,7 +210,7 @@ TEST_CASE("another key with the same hash is a miss") {
     DiskCache cache(directory.path(), nullptr);
     cache.store(one_key(), 0, {}, one_image());
     CacheKey other = one_key();
-    other.text += " ";  // the hash stays: a collision
+    other.text += " ";  // the hash is unchanged: a collision
     CHECK(cache.load(other, {""}).entry.image == nullptr);
     CHECK(cache.load(one_key(), {""}).entry.image != nullptr);
 }
@@ -492,13 +492,13 @@ TEST_CASE("a home below a directory that everybody can write has a cache only wh
         return default_cache_place().problem;
     };
     CHECK(problem(0755).empty());
-    CHECK(problem(01777).empty());  // as /tmp and /scratch are
+    CHECK(problem(01777).empty());  // like /tmp and /scratch
     CHECK(problem(0777) ==
           fmt::format("every user can replace what is in {} (chmod +t {} would prevent it)", shared, shared));
     REQUIRE(chmod(own.c_str(), 0777) == 0);
     CHECK(problem(0755).starts_with("every user can replace what is in " + own));
     REQUIRE(chmod(own.c_str(), 0755) == 0);
-    if (geteuid() == 0) {  // who else could give it away
+    if (geteuid() == 0) {  // only root can change the owner
         REQUIRE(chown(own.c_str(), 12345, 12345) == 0);
         CHECK(problem(01777) ==
               fmt::format("{} belongs to another user and lies in {}, where every user can write", own,
@@ -523,7 +523,7 @@ TEST_CASE("a place with a problem keeps nothing and says so once") {
     CHECK_FALSE(fs::exists(directory.path() + "/new"));
 }
 
-/// A process that holds a lock as another one of Bascule's would, until it is told or killed.
+/// A process that holds a lock as another process of Bascule would, until it is told to release it or is killed.
 class Holder {
   public:
     /// `signature` replaces what a holder writes into the file.
@@ -581,7 +581,7 @@ TEST_CASE("a lock is waited for as long as its process goes on, and no longer") 
         CHECK_FALSE(directory.lock("held", 50ms));
         holder.send(SIGCONT);
         std::thread releasing([&] {
-            std::this_thread::sleep_for(300ms);  // several times as long as a wait for a stopped one
+            std::this_thread::sleep_for(300ms);  // several times the wait for a stopped one
             holder.release();
         });
         CHECK(directory.lock("held", 50ms));
@@ -594,7 +594,7 @@ TEST_CASE("a lock is waited for as long as its process goes on, and no longer") 
     {
         const Holder holder(path);
         holder.send(SIGKILL);
-        CHECK(directory.lock("held", 10s));  // at once: the system has unlocked it
+        CHECK(directory.lock("held", 10s));  // immediately: the system has unlocked it
     }
 }
 

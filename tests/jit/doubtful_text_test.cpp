@@ -1,5 +1,5 @@
-// Forms in which a text may ask for a header that only a preprocessor can follow: whatever the cache gives
-// must be what a compile without it gives.
+// Ways in which a text may include a header that only a preprocessor can follow: the cache must give what a compile
+// without it gives.
 #include <string>
 #include <vector>
 
@@ -12,10 +12,10 @@
 namespace bascule::testing {
 namespace {
 
-/// A text before which `lines` decide whether OPTION is defined by o.h, which comes and changes.
+/// A text before which `lines` decide whether OPTION is defined by o.h, which appears and changes.
 struct Form {
     std::string name, lines;
-    std::string header;  ///< of the text, if it is not the text itself that has the lines
+    std::string header;  ///< of the text, if the lines are in a header
 };
 
 std::string probe(const std::string& condition) {

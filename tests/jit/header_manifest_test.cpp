@@ -41,7 +41,7 @@ std::size_t count_places(const HeaderManifest& manifest) {
     return manifest.user.places.size() + (toolkit ? toolkit->places.size() : 0);
 }
 
-/// Makes a file look as if it had been there for an hour, so that only its identity is looked at.
+/// Makes a file look an hour old, so that only its identity is checked.
 void age(TrackedHeaders& headers) { headers.taken_ns += 3'600'000'000'000; }
 
 void set_times(const std::string& path, const struct stat& like) {
@@ -86,7 +86,7 @@ TEST_CASE("an edit is noticed, and a touch is none") {
     CHECK_FALSE(manifest.holds(""));
 }
 
-/// Waits for the next tick of the file system's clock, and does this.
+/// Makes a change after the next tick of the file system's clock.
 template <class Change>
 void later(const Change& change) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -105,7 +105,7 @@ TEST_CASE("a link or a directory that was exchanged and put back is touched") {
         const HeaderManifest manifest = scan(text, {root / "link", root}).manifest;
         REQUIRE(manifest.untouched());
         later(change);
-        CHECK(manifest.holds(""));  // by its content it is as it was
+        CHECK(manifest.holds(""));  // its content is unchanged
         return manifest.untouched();
     };
     const char* deep = "#include <deep/x.h>";
@@ -150,8 +150,7 @@ TEST_CASE("files beside the way to a header touch nothing") {
     later([&] { directory.write("a/other.h", ""); });
     CHECK(manifest.untouched());
     later([&] { directory.write("a/deep/other.h", ""); });
-    CHECK_FALSE(
-        manifest.untouched());  // both `a` and `deep` have changed: `deep` may have been another for a while
+    CHECK_FALSE(manifest.untouched());  // `deep` itself may have been another for a while
 }
 
 TEST_CASE("headers of another content are not equivalent, wherever they were looked at") {
@@ -201,13 +200,13 @@ TEST_CASE("a file that changed within a tick of its clock is noticed") {
     const TemporaryDirectory directory;
     directory.write("a.h", "int a;");
     HeaderManifest manifest = scan("#include \"a.h\"", {directory.path()}).manifest;
-    // The worst that a coarse clock does: another content under the very same identity.
+    // The worst case of a coarse clock: different content with exactly the same identity.
     directory.write("a.h", "int b;");
     manifest.user.files[0].identity = place_at(manifest.user.files[0].path).identity;
     CHECK_FALSE(manifest.holds(""));
     CHECK_FALSE(manifest.untouched());
     age(manifest.user);
-    CHECK(manifest.holds(""));  // an old file with its identity is believed: that is what saves reading it
+    CHECK(manifest.holds(""));  // an old file with its identity is trusted without reading it
 }
 
 TEST_CASE("a header that comes to stand before another is noticed, in whatever directory") {
@@ -216,7 +215,7 @@ TEST_CASE("a header that comes to stand before another is noticed, in whatever d
     HeaderManifest manifest = scan("#include <lib/a.h>", {first.path(), second.path()}).manifest;
     CHECK(manifest.holds(""));
     first.write("lib/other.h", "");
-    CHECK_FALSE(manifest.holds(""));  // one more look than needed: the directory alone was remembered
+    CHECK_FALSE(manifest.holds(""));  // one more check than needed: only the directory was remembered
     manifest = scan("#include <lib/a.h>", {first.path(), second.path()}).manifest;
     CHECK(manifest.holds(""));
     first.write("lib/a.h", "");
@@ -401,7 +400,7 @@ TEST_CASE("a file that came into a toolkit after its installation is a user's") 
     CHECK(installed > place_at(directory.path() + "/cuda_fp16.h").identity.changed_ns);
     // A toolkit that is minutes old proves nothing.
     CHECK(count(scan(text, {}, {{directory.path(), installed}}).manifest.toolkit) == 0);
-    // As if the installation had ended now: what no toolkit has is a user's.
+    // The installation seems to have ended now: files that are not in a toolkit belong to a user.
     const HeaderManifest installed_now = scan(text, {}, {{directory.path(), now_ns()}}).manifest;
     CHECK(count(installed_now.toolkit) == 1);
     CHECK(installed_now.holds(""));
@@ -409,7 +408,7 @@ TEST_CASE("a file that came into a toolkit after its installation is a user's") 
     CHECK_FALSE(installed_now.holds(""));
     directory.write("mine.h", "int a;");
 
-    // As if the installation were an hour old.
+    // The installation seems to be an hour old.
     const HeaderManifest manifest =
         scan(text, {}, {{directory.path(), installed - 3'600'000'000'000}}).manifest;
     CHECK(count(manifest.toolkit) == 0);
@@ -500,8 +499,7 @@ TEST_CASE("a manifest survives its bytes, and damaged bytes are refused or are a
     }
 }
 
-/// The files that NVRTC itself says it read. In a child: NVRTC ends the process when it cannot write its
-/// report.
+/// The files that NVRTC reports as read. In a child, because NVRTC ends the process if it cannot write its report.
 std::set<std::string> files_read_by_nvrtc(const Program& program, const std::string& report) {
     const pid_t child = fork();
     if (child == 0) {
@@ -522,12 +520,12 @@ std::set<std::string> files_read_by_nvrtc(const Program& program, const std::str
     std::set<std::string> files;
     std::ostringstream text;
     text << file.rdbuf();
-    const std::string trace = text.str();  // NVRTC adds to a report that is there, so each has its own
+    const std::string trace = text.str();  // NVRTC appends to an existing report, so each has its own
     const std::regex header(R"re("detail":"([^"]*)"\},"dur":[0-9]+,"name":"Processing Header File")re");
     for (std::sregex_iterator match(trace.begin(), trace.end(), header), end; match != end; ++match) {
         std::error_code error;
         const auto path = std::filesystem::canonical((*match)[1].str(), error);
-        if (!error) files.insert(path.string());  // NVRTC's own headers are no files
+        if (!error) files.insert(path.string());  // NVRTC's built-in headers are not files
     }
     return files;
 }

@@ -21,7 +21,7 @@ bool names(const IncludeDirectives& directives, const std::string& name) {
     return false;
 }
 
-/// Whether the text by itself proves what a compile of it reads.
+/// True if the text alone proves what a compile of it reads.
 bool is_plain(const std::string& text) {
     const IncludeDirectives found = include_directives(text);
     const bool can_paste = found.pastes && can_paste_probe(found.fragments);
@@ -122,7 +122,7 @@ TEST_CASE("words that ## can join to a probe are doubtful, in whatever parts") {
         CHECK_FALSE(is_plain(text));
     }
     CHECK(is_plain("#define CAT(a, b) a##b\nint CAT(x_, include);"));
-    // A word of the macro's own that no such word contains is part of what it makes.
+    // A word of the macro itself that no such word contains is part of its result.
     const std::string all = "\nint __has_, include, __, has_, _;\n";
     for (const char* macro :
          {"#define K(T) k_##T##_q(T* x)", "#define K(a, ...) f(a, ##__VA_ARGS__, #a) g_ ## a",

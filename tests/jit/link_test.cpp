@@ -1,4 +1,4 @@
-// Outlines of code against what NVRTC says of the same text, and the linker of nvJitLink.
+// Outlines of code compared with NVRTC's reflection of the same text, and the linker of nvJitLink.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -50,8 +50,8 @@ const KernelImage* by_lowered_name(const std::vector<KernelImage>& all, const st
     return found == all.end() ? nullptr : &*found;
 }
 
-/// What NVRTC reflected is the reference: the name and the code must tell the same, but for names of parameters, and for
-/// the size of a class behind a pointer.
+/// NVRTC's reflection is the reference: name and code must agree, except for names of parameters, and for the size of a
+/// class behind a pointer.
 void check_like_reflected(const Image& image, const Code& code) {
     const std::vector<KernelImage> read = kernels_of(outline_of(code));
     REQUIRE(read.size() == image.kernels.size());
@@ -263,7 +263,7 @@ TEST_CASE("nvJitLink links machine code, PTX and both without a device") {
         MESSAGE("no nvJitLink of this NVRTC's version");
         return;
     }
-    // One that is older than NVRTC, which a loader's path may lead to, is not used.
+    // An nvJitLink older than NVRTC, which the loader's path may contain, is not used.
     const std::string own = "nvJitLink " + to_string(compiler().nvrtc()->version());
     CHECK(linker->name() >= own);
     CompileOptions lined;

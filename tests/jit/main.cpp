@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 int main(int argc, char** argv) {
-    setenv("BASCULE_CACHE_DIR", "", 0);  // nothing of what earlier runs compiled
+    setenv("BASCULE_CACHE_DIR", "", 0);  // nothing that earlier runs compiled
     return doctest::Context(argc, argv).run();
 }
 

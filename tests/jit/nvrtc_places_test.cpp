@@ -20,7 +20,7 @@ struct NothingNamed {
     Environment python{"VIRTUAL_ENV", nullptr}, conda{"CONDA_PREFIX", nullptr};
 };
 
-/// The place whose description begins so.
+/// The place whose description has this beginning.
 NvrtcPlace place(const std::string& beginning) {
     for (NvrtcPlace& each : nvrtc_places()) {
         if (each.description.starts_with(beginning)) return std::move(each);
@@ -79,7 +79,7 @@ TEST_CASE("conda's own NVRTC is found, once, in any of the directories where a t
 
 TEST_CASE("the directories that the program was linked to search are its own") {
     if (std::string(BASCULE_NVRTC_DIRECTORY).empty())
-        return;  // nothing was there when the tests were configured
+        return;  // there was none when the tests were configured
     const std::vector<std::string> found = place("the program's own directories").libraries;
     CHECK(std::ranges::any_of(
         found, [](const std::string& library) { return library.starts_with(BASCULE_NVRTC_DIRECTORY); }));

@@ -18,7 +18,7 @@
 namespace bascule::testing {
 namespace {
 
-/// many.h, which includes as many headers as make it worth while to precompile them: they compile in no time.
+/// many.h, which includes enough headers that precompiling is used; they compile in no time.
 const TemporaryDirectory& many_headers() {
     static const TemporaryDirectory& directory = *[] {
         auto* made = new TemporaryDirectory;
@@ -68,7 +68,7 @@ Image compile_tracked(const Program& program) {
     return bascule::compile(program, *compiler().nvrtc(), &reached);
 }
 
-/// What the next compile of a text with these headers would do: "create", "use" or "".
+/// The next step of a compile of a text with these headers: "create", "use" or "".
 std::string next_step(const Program& program) {
     const HeaderManifest reached = reached_by(program);
     const PrecompiledHeader next(program, *compiler().nvrtc(), {}, {}, &reached);
@@ -151,7 +151,7 @@ TEST_CASE("headers are precompiled by the second compile of them, or by the firs
         CHECK(writing.options()[0].starts_with("-create-pch="));
         CHECK(next_step(heavy(text, 3, true)) == "");  // while it is being written
     }
-    CHECK(next_step(heavy(text, 3, true)) == "");  // what was not kept is given up
+    CHECK(next_step(heavy(text, 3, true)) == "");  // an abandoned one is not tried again
     CHECK(next_step(heavy("#define ANOTHER\n" + text, 3, true)) == "create");
 }
 

@@ -1,4 +1,4 @@
-// Members of values, passed to bytes and back, and the text that describes their format.
+// Members of values, written to bytes and read back, and the text that describes their format.
 #include <array>
 
 #include <doctest/doctest.h>

@@ -14,15 +14,15 @@ namespace {
 
 using Kind = ParameterType::Kind;
 
-/// One parameter as it is declared, and what must be known about it.
+/// One parameter as it is declared, and its expected properties.
 struct Row {
     const char* declared;
     const char* spelling;
     Kind kind;
-    const char* dtype;  ///< typestr of the scalar or of the elements; empty: not to be looked at
+    const char* dtype;  ///< typestr of the scalar or of the elements; empty: not checked
     std::uint32_t bytes, alignment;
     const char* flags = "";  ///< c: constant, b: bfloat16, h: character, v: void, s: structure, p: pointer,
-                             ///< f: function, o: of elements without a dtype, 1-9: rank, or lanes behind an l
+                             ///< f: function, o: elements without a dtype, 1-9: rank, or lanes after an l
 };
 
 constexpr const char* types = R"(
@@ -119,7 +119,7 @@ constexpr Row all_rows[] = {
     {"callback", "int (*)(int)", Kind::pointer, "", 8, 8, "f"},
 };
 
-/// Those whose types the NVRTC under test has: double4 of 32 bytes came with 13.0.
+/// Rows whose types the NVRTC under test has: double4 of 32 bytes came with 13.0.
 std::vector<Row> known_rows() {
     std::vector<Row> rows(std::begin(all_rows), std::end(all_rows));
     if (compiler().nvrtc()->version().major < 13) {
@@ -171,7 +171,7 @@ TEST_CASE("each kind of parameter is known by spelling, dtype, size and alignmen
 
 TEST_CASE("a long parameter list is read, as the C++ library would read a short one") {
     const std::vector<Row> rows = known_rows();
-    // The library gives up beyond 1024 characters; in pieces both must say the same.
+    // The library stops after 1024 characters; in pieces both must agree.
     std::string text = types;
     for (std::size_t i = 0; i < std::size(rows); ++i) {
         const std::string next = rows[(i + 1) % std::size(rows)].declared;

@@ -18,7 +18,7 @@
 namespace bascule::testing {
 namespace {
 
-/// Runs `make` for "a" unless another thread does. True when it ran here.
+/// Runs `make` for "a" unless another thread does. Returns true if it ran here.
 bool runs_here(SingleFlight& flights, const std::function<void()>& make) {
     bool ran = false;
     flights.run({"a", {1, 1}}, "a", [&] {
@@ -28,7 +28,7 @@ bool runs_here(SingleFlight& flights, const std::function<void()>& make) {
     return ran;
 }
 
-/// Whether a thread of this process sleeps in the kernel, as one does that waits for another.
+/// True if a thread of this process sleeps in the kernel, as one does that waits for another.
 bool sleeps(pid_t thread) {
     std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
     std::string text;
@@ -37,8 +37,7 @@ bool sleeps(pid_t thread) {
     return name_ends != std::string::npos && text.compare(name_ends, 4, ") S ") == 0;
 }
 
-/// A thread that asks for "a". Once this is constructed, the thread waits inside runs_here or has returned
-/// from it.
+/// A thread that asks for "a". After construction, the thread waits inside runs_here or has returned from it.
 class Asking {
   public:
     Asking(SingleFlight& flights, std::function<void()> make)
@@ -131,7 +130,7 @@ TEST_CASE("a child that was forked while another thread made an image makes it i
     leader_makes.wait();
     const pid_t child = fork();
     if (child == 0) {
-        alarm(60);  // one that waits for the parent's thread would wait for ever
+        alarm(60);  // a thread that waited for the parent's would wait for ever
         bool ran = false;
         runs_here(flights, [&] { ran = true; });
         _exit(ran ? 0 : 1);

@@ -142,7 +142,7 @@ TEST_CASE("a line behind #line is found where it stands") {
     const std::string text = "one\n#line 100\nthree\n\n  # 7\nsix\n#line 3 \"gen.cu\"\neight\n#line 200\n";
     for (const auto& [called, line] :
          {std::pair{1, 1}, {100, 3}, {101, 4}, {7, 6}, {3, 3}, {200, 200}, {103, 103}}) {
-        const int asked = called;  // clang 14 lets no lambda have a structured binding
+        const int asked = called;  // clang 14 cannot capture a structured binding in a lambda
         CAPTURE(asked);
         CHECK(line_in_text(text, asked) == line);
     }

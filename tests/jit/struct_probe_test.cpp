@@ -1,5 +1,4 @@
-// Structs as the compiler lays them out, against dtypes; the expected offsets are the C++ compiler's of this
-// test.
+// Structs as NVRTC lays them out, compared with dtypes; this test's C++ compiler gives the expected offsets.
 #include <algorithm>
 #include <cstddef>
 
@@ -210,7 +209,7 @@ TEST_CASE("spans and mdspans tell where they keep their extents and strides") {
     for (const Parameter& parameter : parameters) {
         CHECK(parameter.type.kind == ParameterType::Kind::span);
         REQUIRE(parameter.type.layout);
-        // Every byte but padding has a meaning, and no two parts share one.
+        // Every byte except padding has a meaning, and no two parts share one.
         const ViewLayout& its = *parameter.type.layout;
         std::vector<int> used(parameter.bytes);
         for (std::uint32_t i = 0; i < 8; ++i) ++used.at(its.pointer + i);

@@ -1,4 +1,4 @@
-// What several of these tests use: an NVRTC, programs, and directories that vanish.
+// Shared by several of these tests: an NVRTC, programs, and temporary directories.
 #pragma once
 
 #include <cstdlib>
@@ -19,7 +19,8 @@
 
 namespace bascule::testing {
 
-/// The NVRTC under test: the one that BASCULE_TEST_NVRTC names, else the one that programs find. BASCULE_TEST_INCLUDE lists directories of headers for it, with colons between.
+/// The NVRTC under test: the one that BASCULE_TEST_NVRTC names, else the one that programs find. BASCULE_TEST_INCLUDE
+/// lists directories of headers for it, separated by colons.
 inline ToolkitLocation toolkit() {
     if (const char* library = std::getenv("BASCULE_TEST_NVRTC")) {
         ToolkitLocation named{{library}, {}, true};
@@ -41,13 +42,13 @@ struct OneCompiler {
 };
 inline OneCompiler compiler() { return {}; }
 
-/// One cache for all tests: it has the NVRTC under test.
+/// One cache for all tests, with the NVRTC under test.
 inline Cache& cache() {
     static Cache& cache = *new Cache(toolkit());
     return cache;
 }
 
-/// Where the NVRTC under test has its headers.
+/// The directories of the headers of the NVRTC under test.
 inline std::vector<SearchPath> installed_paths() {
     std::vector<SearchPath> paths;
     for (const std::string& path : compiler().nvrtc()->include_paths()) {
@@ -66,7 +67,7 @@ inline Program program(std::string text) {
 
 inline Image compile(std::string text) { return compiler().compile(program(std::move(text))); }
 
-/// What the error says when `action` throws one of this type; empty when nothing is thrown.
+/// The message of the exception of this type that `action` throws, or an empty string.
 template <class Exception, class Action>
 std::string message_of(Action&& action) {
     try {

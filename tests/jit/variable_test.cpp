@@ -11,7 +11,7 @@
 namespace bascule::testing {
 namespace {
 
-/// A declaration in namespace ns, and the array that its variable is.
+/// A declaration in namespace ns, and the array that its variable becomes.
 struct Row {
     const char* declared;
     const char* typestr;

@@ -1,9 +1,8 @@
-// Copies that go on while the threads do something else, and barriers in shared memory.
+// Copies that run while the threads do other work, and barriers in shared memory.
 #include <cuda_awbarrier_primitives.h>
 #include <cuda_pipeline_primitives.h>
 
-// Two buffers take turns: one is filled while the other is used. Sums of tiles, each element times its
-// thread.
+// Double buffering: one buffer is filled while the other is used. Sums of tiles, each element times its thread.
 __global__ void pipelined_sums(const int4* in, int4* out, int tiles) {
     extern __shared__ int4 buffers[];
     auto fetch = [&](int tile) {
@@ -39,7 +38,7 @@ __global__ void copied_with_zeros(const float* in, float* out, int valid) {
     out[threadIdx.x] = buffer[(threadIdx.x + 1) % blockDim.x];
 }
 
-// Threads arrive, do something else, and wait for the phase to end.
+// Threads arrive, do other work, and wait for the phase to end.
 __global__ void split_barrier(const int* in, int* out, int rounds) {
     __shared__ __mbarrier_t barrier;
     __shared__ int values[256];
@@ -62,10 +61,10 @@ __global__ void split_barrier(const int* in, int* out, int rounds) {
 }
 
 #if __CUDA_ARCH__ >= 800
-// What a thread reads without the wait for its copy, or without having committed it.
+// Reads without a wait for the copy, or without having committed it.
 __global__ void forgotten_waits(const unsigned* in, unsigned* out, bool commits, bool waits) {
     __shared__ unsigned buffer[256];
-    buffer[threadIdx.x] = in[threadIdx.x];  // even the right number is not there any more
+    buffer[threadIdx.x] = in[threadIdx.x];  // overwrites even the right value
     __pipeline_memcpy_async(buffer + threadIdx.x, in + threadIdx.x, sizeof(unsigned));
     if (commits) __pipeline_commit();
     if (waits) __pipeline_wait_prior(0);
@@ -73,7 +72,7 @@ __global__ void forgotten_waits(const unsigned* in, unsigned* out, bool commits,
 }
 #endif
 
-// Copies and arrives when they are done; the others read what was copied.
+// Copies and arrives when they are complete; the other threads read the copied values.
 __global__ void copies_that_arrive(const int2* in, int2* out) {
     __shared__ __mbarrier_t barrier;
     __shared__ int2 buffer[256];

@@ -68,7 +68,7 @@ __global__ void atomics_float(const float* in, float* sum, double* wide_sum, flo
     atomic_multiply(product, i % 2 ? 2.0 : 0.5);
 }
 
-// Every thread leaves its own mark and takes the one before: one mark stays, all the others are taken once.
+// Every thread stores its own mark and takes the previous one: one mark remains, all the others are taken once.
 __global__ void exchange(int* cell, int* taken) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     taken[i] = atomicExch(cell, i);
@@ -79,7 +79,7 @@ __global__ void exchange_wide(unsigned long long* cell, unsigned long long* take
     taken[i] = atomicExch(cell, i << 32 | ~i & 0xffffffffu);
 }
 
-// In shared memory, and with the scopes that C++ programs choose for a block and for the system.
+// In shared memory, and with block and system scope.
 __global__ void atomics_shared(const int* in, int* out, int n) {
     __shared__ int sum, least;
     __shared__ unsigned long long wide;
@@ -107,7 +107,7 @@ __global__ void atomics_shared(const int* in, int* out, int n) {
     }
 }
 
-// A lock that threads of one warp and of all blocks contend for. What it guards is no atomic operation.
+// A lock that threads of one warp and of all blocks contend for. The guarded operation is not atomic.
 __global__ void spin_lock(int* lock, volatile long long* guarded, int turns) {
     for (int k = 0; k < turns; ++k) {
         bool done = false;
@@ -124,7 +124,7 @@ __global__ void spin_lock(int* lock, volatile long long* guarded, int turns) {
     }
 }
 
-// The last block to finish adds up what the others left, as told by a ticket.
+// The last block to finish, determined by a ticket, adds up the results of the others.
 __global__ void last_block(const int* in, volatile long long* partial, unsigned* tickets, long long* out,
                            int n) {
     __shared__ unsigned long long sum;

@@ -1,6 +1,6 @@
-// What transformers are made of: normalised rows, rotated positions, and attention that never holds a whole row of scores.
+// Parts of transformers: normalised rows, rotary positions, and attention that never stores a whole row of scores.
 
-// A block a row: x / root of the mean square, times a gain for each column.
+// One block per row: x / root of the mean square, times a gain for each column.
 __global__ void rms_norm(const float* x, const float* gain, float* out, int columns, float epsilon) {
     __shared__ float partial[32];
     const float* row = x + static_cast<size_t>(blockIdx.x) * columns;
@@ -19,7 +19,7 @@ __global__ void rms_norm(const float* x, const float* gain, float* out, int colu
         out[static_cast<size_t>(blockIdx.x) * columns + c] = row[c] * partial[0] * gain[c];
 }
 
-// Pairs of columns are turned by an angle that grows with the row and falls with the pair.
+// Pairs of columns are rotated by an angle that grows with the row and falls with the pair.
 __global__ void rotary(float* x, const int* positions, int rows, int columns, float base) {
     for (auto i : bascule::grid_stride(rows * columns / 2)) {
         const int row = i / (columns / 2), pair = i % (columns / 2);
@@ -32,8 +32,8 @@ __global__ void rotary(float* x, const int* positions, int rows, int columns, fl
     }
 }
 
-// softmax(q k' / root of the width) v, a head for each blockIdx.y, a query a thread. Keys come in tiles; what was summed so
-// far is scaled down whenever a greater score comes.
+// softmax(q k' / root of the width) v, a head for each blockIdx.y, a query for each thread. Keys come in tiles; the sum
+// so far is scaled down at each greater score.
 __global__ void attention(const float* queries, const float* keys, const float* values, float* out,
                           int tokens, int causal) {
     constexpr int width = 32, tile = 32;

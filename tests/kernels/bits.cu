@@ -53,7 +53,7 @@ __global__ void bit_tricks_wide(const unsigned long long* a, const unsigned long
     for (int k = 0; k < 10; ++k) out[k * n + i] = values[k];
 }
 
-// The compiler turns division by constants into products; division by variables goes a longer way.
+// The compiler turns division by constants into products; division by variables is a longer sequence.
 __global__ void divisions(const int* a, const int* b, int* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
@@ -155,7 +155,7 @@ class Sha256 {
                           0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 };
 
-// Digests of messages of one length, a thread for each; the padding is made in local memory.
+// Digests of messages of one length, one thread for each; the padding is made in local memory.
 __global__ void sha256(const unsigned char* messages, int length, unsigned* digests, int count) {
     int m = blockIdx.x * blockDim.x + threadIdx.x;
     if (m >= count) return;

@@ -1,11 +1,11 @@
-// Calls that are not inlined: with structs, and of functions that call themselves.
+// Calls that are not inlined: with structs, and of recursive functions.
 
 struct Point {
     double x, y;
     int turns;
 };
 
-// Structs as arguments and results, and a reference that is written through: calls that are not inlined.
+// Structs as arguments and results, and an output reference, in calls that are not inlined.
 __device__ __noinline__ Point turned(Point p, double sine, double cosine, int& calls) {
     ++calls;
     return {p.x * cosine - p.y * sine, p.x * sine + p.y * cosine, p.turns + 1};

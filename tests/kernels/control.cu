@@ -1,6 +1,6 @@
-// Ways through a program: switches, printing, assertions, and places of threads.
+// Control flow: switches, printing, assertions, and thread indices.
 
-// Forty cases, most of them with a body of their own; some fall through.
+// Forty cases, most of them with a different body; some fall through.
 __global__ void switch_forty(const int* ops, const int* in, int* out, int n) {
     for (auto i : bascule::grid_stride(n)) {
         int x = in[i], k = ops[i], r;
@@ -154,8 +154,7 @@ __global__ void assert_in_order(const int* sorted, int* looked_at, int n) {
     if (i < n) looked_at[i] = sorted[i];
 }
 
-// Static shared structs with arrays inside, and a block whose threads leave at different times before a
-// barrier.
+// Static shared structs that contain arrays, and a block whose threads exit at different times before a barrier.
 struct Record {
     char tag;
     short counts[3];
@@ -182,7 +181,7 @@ __global__ void shared_structs(const unsigned char* in, double* weights, int* su
     sums[i] = sum;
 }
 
-// What a thread knows of its place, in three dimensions.
+// A thread's indices and dimensions, in three dimensions.
 __global__ void places(int* out) {
     int in_block = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
     int of_block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;

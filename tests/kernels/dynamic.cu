@@ -1,7 +1,6 @@
 // Dynamic programming: tables whose cells depend on earlier ones.
 
-// Edit distances of many pairs of words, a block for each; anti-diagonals in turn, three of them in shared
-// memory.
+// Edit distances of many pairs of words, one block per pair, by anti-diagonals, three of them in shared memory.
 __global__ void edit_distance(const char* a, const char* b, const int* lengths_a, const int* lengths_b,
                               int* out, int longest) {
     extern __shared__ int diagonals[];
@@ -25,8 +24,7 @@ __global__ void edit_distance(const char* a, const char* b, const int* lengths_a
     if (threadIdx.x == 0) out[blockIdx.x] = diagonals[(m + n) % 3 * width + m];
 }
 
-// The length of the longest common subsequence, for each pair by one thread, 64 characters of `a` at a time
-// as bits.
+// The length of the longest common subsequence, one thread per pair, 64 characters of `a` at a time as bits.
 __global__ void longest_common(const unsigned char* a, const unsigned char* b, int* out, int pairs, int m,
                                int n) {
     int pair = blockIdx.x * blockDim.x + threadIdx.x;
@@ -55,8 +53,7 @@ __global__ void longest_common(const unsigned char* a, const unsigned char* b, i
     out[pair] = length;
 }
 
-// The greatest value that fits into every capacity up to the wanted one. One block; the table's two rows take
-// turns.
+// The greatest value for every capacity up to the given one. One block; the two rows of the table alternate.
 __global__ void knapsack(const int* weights, const int* values, int items, int* table, int capacity) {
     int width = capacity + 1;
     for (int c = threadIdx.x; c < width; c += blockDim.x) table[c] = 0;
@@ -72,7 +69,7 @@ __global__ void knapsack(const int* weights, const int* values, int items, int* 
     }
 }
 
-// All shortest paths by way of vertex k, one launch for each k.
+// All shortest paths through vertex k, one launch for each k.
 __global__ void floyd_warshall(unsigned* distances, int n, int k) {
     int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
     if (i >= n || j >= n) return;

@@ -1,4 +1,4 @@
-// Discrete Fourier transforms of rows of complex numbers in shared memory: a block a row of at most 1024. `sign` is -1
+// Discrete Fourier transforms of rows of at most 1024 complex numbers in shared memory, one block per row. `sign` is -1
 // forwards and 1 backwards, without a factor.
 
 __device__ float2 times(float2 a, float2 b) { return {a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x}; }
@@ -12,7 +12,7 @@ __device__ float2 root(int sign, int k, int n) {
     return at;
 }
 
-// A power of two; bits reversed first, then butterflies in place.
+// For a power of two: bit reversal first, then butterflies in place.
 __global__ void fft_radix2(const float* in, float* out, int n, int sign) {
     __shared__ float2 row[1024];
     const float2* from = reinterpret_cast<const float2*>(in) + blockIdx.x * n;
@@ -32,7 +32,7 @@ __global__ void fft_radix2(const float* in, float* out, int n, int sign) {
     for (int i = threadIdx.x; i < n; i += blockDim.x) to[i] = row[i];
 }
 
-// A power of four; from one buffer into the other, already in order.
+// For a power of four: from one buffer into the other, already in order.
 __global__ void fft_radix4(const float* in, float* out, int n, int sign) {
     __shared__ float2 buffers[2][1024];
     const float2* from = reinterpret_cast<const float2*>(in) + blockIdx.x * n;

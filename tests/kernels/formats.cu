@@ -1,4 +1,4 @@
-// Small formats, bytes and halves side by side, and hints about caches: what the instructions beside the usual ones do.
+// Small formats, packed bytes and halves, and cache hints: less common instructions.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
@@ -24,7 +24,7 @@ __global__ void through_e5m2(const float* x, unsigned char* bytes, float* back, 
     through<__nv_fp8_e5m2>(x, bytes, back, n);
 }
 
-// A row scaled to its greatest element and stored in eight bits, and the product of two such rows.
+// Scales a row to its greatest element and stores it in eight bits, and multiplies two such rows.
 __global__ void quantized_dot(const float* x, const float* y, float* out, int width) {
     extern __shared__ __nv_fp8_storage_t quantized[];
     __shared__ float greatest[2];
@@ -50,9 +50,9 @@ __global__ void quantized_dot(const float* x, const float* y, float* out, int wi
     out[blockIdx.x] = sum * greatest[0] * greatest[1] / (448.0f * 448.0f);
 }
 
-// --- bytes and halves side by side -------------------------------------------------------------------------
+// --- packed bytes and halves ------------------------------------------------------------------------------
 
-// The sum of absolute differences of 16 x 16 blocks of an image against every place of a search window.
+// The sum of absolute differences of 16 x 16 blocks of an image for every position in a search window.
 __global__ void block_match(const unsigned* image, const unsigned* window, unsigned* out, int places) {
     int place = blockIdx.x * blockDim.x + threadIdx.x;
     if (place >= places) return;
@@ -67,7 +67,7 @@ __global__ void block_match(const unsigned* image, const unsigned* window, unsig
 __global__ void blend_bytes(const unsigned* a, const unsigned* b, unsigned* average, unsigned* sum, unsigned* most, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    // The last operand is a register: no operand of these may be a constant.
+    // The last operand is a register, because no operand of these may be a constant.
     asm("vavrg4.u32.u32.u32 %0, %1, %2, %3;" : "=r"(average[i]) : "r"(a[i]), "r"(b[i]), "r"(0));
     asm("vadd4.u32.u32.u32.sat %0, %1, %2, %3;" : "=r"(sum[i]) : "r"(a[i]), "r"(b[i]), "r"(0));
     asm("vmax4.u32.u32.u32 %0, %1, %2, %3;" : "=r"(most[i]) : "r"(a[i]), "r"(b[i]), "r"(0));
@@ -92,9 +92,9 @@ __global__ void fixed_point(const unsigned* a, const unsigned* b, const int* c, 
     out[i] = made;
 }
 
-// --- hints about caches ------------------------------------------------------------------------------------
+// --- cache hints -------------------------------------------------------------------------------------------
 
-// Read once and written once, with properties that say so.
+// Data read once and written once, with the matching cache properties.
 __global__ void stream_through(const float* x, float* y, int n) {
     cuda::annotated_ptr<const float, cuda::access_property::streaming> from(x);
     cuda::annotated_ptr<float, cuda::access_property::persisting> to(y);
@@ -102,7 +102,7 @@ __global__ void stream_through(const float* x, float* y, int n) {
 }
 
 #if __CUDA_ARCH__ >= 800
-// Scratch memory whose contents nobody needs afterwards.
+// Scratch memory whose contents are discarded.
 __global__ void discards_its_scratch(float* scratch, float* out) {
     float* own = scratch + 32 * threadIdx.x;
     for (int i = 0; i < 32; ++i) own[i] = i * threadIdx.x;

@@ -1,6 +1,6 @@
-// Conversions of small formats that sm_89 and sm_90 have.
+// Conversions of small formats of sm_89 and sm_90.
 
-// Two values of eight bits at once, for which sm_89 has instructions.
+// Two eight-bit values at once, which need instructions of sm_89.
 __global__ void pairs_of_e4m3(const float2* x, unsigned short* pairs, unsigned* halves, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;

@@ -1,4 +1,4 @@
-// Iterations whose length differs from thread to thread, and the attraction of bodies.
+// Iterations whose length differs among threads, and the attraction of bodies.
 
 // z = z * z + c until |z| > 2. No product is fused, so that NumPy rounds the same.
 __device__ int escape(float x, float y, float cx, float cy, int limit) {
@@ -27,7 +27,7 @@ __global__ void julia(const float* xs, const float* ys, unsigned char* out, int 
     }
 }
 
-// Accelerations of n bodies (x, y, z, mass), a tile of bodies in shared memory at a time.
+// Accelerations of n bodies (x, y, z, mass), one tile of bodies in shared memory at a time.
 __global__ void n_body(const float4* bodies, float4* accelerations, int n, float softening) {
     extern __shared__ float4 tile[];
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -9,7 +9,7 @@ __global__ void spmv_scalar(const int* starts, const int* columns, const double*
     y[row] = sum;
 }
 
-// Any block size: rows are shared out to whole warps, and a short warp at the end does nothing.
+// For any block size: rows are divided among whole warps, and a partial warp at the end does nothing.
 __global__ void spmv_warp(const int* starts, const int* columns, const float* values, const float* x,
                           float* y, int rows) {
     int warps = blockDim.x / 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -22,8 +22,7 @@ __global__ void spmv_warp(const int* starts, const int* columns, const float* va
     }
 }
 
-// One level of breadth-first search: the frontier's neighbours that have no distance yet make the next
-// frontier.
+// One level of breadth-first search: the frontier's neighbours without a distance become the next frontier.
 __global__ void bfs_step(const int* starts, const int* neighbours, int* distances, const int* frontier,
                          int count, int* next, int* next_count, int level) {
     for (auto i : bascule::grid_stride(count)) {
@@ -56,7 +55,7 @@ __device__ int find_root(int* parents, int v) {
     return v;
 }
 
-// Union-find without locks: the greater root is hung below the smaller one.
+// Union-find without locks: the greater root becomes a child of the smaller one.
 __global__ void unite(const int2* edges, int* parents, int count) {
     int e = blockIdx.x * blockDim.x + threadIdx.x;
     if (e >= count) return;
@@ -78,7 +77,7 @@ __global__ void flatten(int* parents, int n) {
     if (v < n) parents[v] = find_root(parents, v);
 }
 
-// One round of Bellman and Ford: paths over each edge. Tells whether one is shorter.
+// One round of Bellman-Ford: paths over each edge. Reports whether one became shorter.
 __global__ void relax_edges(const int* from, const int* to, const int* weights, int* distances, int edges,
                             int* changed) {
     for (auto i : bascule::grid_stride(edges)) {
@@ -88,7 +87,7 @@ __global__ void relax_edges(const int* from, const int* to, const int* weights, 
     }
 }
 
-// Neighbours in rising order, each edge once, from its lesser end: common neighbours of both ends close triangles.
+// Neighbours ascend, each edge occurs once, from its lesser end: common neighbours of both ends close triangles.
 __global__ void count_triangles(const int* starts, const int* neighbours, int vertices,
                                 unsigned long long* count) {
     unsigned found = 0;

@@ -1,4 +1,4 @@
-// Threads that work as groups: votes and matches of warps, cooperative groups, a grid that waits for itself.
+// Threads that work as groups: votes and matches of warps, cooperative groups, grid-wide synchronization.
 #include <cooperative_groups.h>
 
 namespace cg = cooperative_groups;
@@ -13,7 +13,7 @@ __global__ void votes(const int* in, unsigned* ballots, int* any, int* all, int*
     uniform[i] = __all_sync(mask, in[i] >= 0) != 0;
 }
 
-// The lanes with an equal value find each other; the lowest of them counts for all.
+// The lanes with an equal value are matched; the lowest of them counts for all.
 __global__ void matches(const int* in, const long long* wide, unsigned* equal, unsigned* equal_wide,
                         unsigned* same, int* same_everywhere, int* counts, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;
@@ -40,7 +40,7 @@ __global__ void warp_reductions(const int* in, int* sums, int* least, unsigned* 
 }
 #endif
 
-// Sums inside tiles of eight threads, and of the block by its tiles' first threads.
+// Sums inside tiles of eight threads, and of the block by the first threads of its tiles.
 __global__ void tiles_of_eight(const int* in, int* tile_sums, int* block_sums, int n) {
     __shared__ int of_block;
     cg::thread_block block = cg::this_thread_block();
@@ -56,7 +56,7 @@ __global__ void tiles_of_eight(const int* in, int* tile_sums, int* block_sums, i
     if (block.thread_rank() == 0) block_sums[blockIdx.x] = of_block;
 }
 
-// Lanes that took one side of a branch reserve places together: one atomic a group.
+// Lanes on one side of a branch reserve indices together: one atomic per group.
 __global__ void compact(const int* in, int* out, int* count, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n && in[i] % 3 == 0) {
@@ -67,7 +67,7 @@ __global__ void compact(const int* in, int* out, int* count, int n) {
     }
 }
 
-// Needs a cooperative launch: the whole grid waits between two steps of smoothing on a ring.
+// Needs a cooperative launch: the whole grid synchronizes between two steps of smoothing on a ring.
 __global__ void smooth_ring(int* a, int* b, int n, int steps) {
     cg::grid_group grid = cg::this_grid();
     int *now = a, *next = b;

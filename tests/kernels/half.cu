@@ -2,7 +2,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-// Two halves at a time, and a last one alone.
+// Two halves at a time, and a single last one.
 __global__ void half_fma(const __half* a, const __half* b, const __half* c, __half* out, int n) {
     auto pairs = [](const __half* p) { return reinterpret_cast<const __half2*>(p); };
     for (auto i : bascule::grid_stride((n + 1) / 2)) {
@@ -24,7 +24,7 @@ __global__ void half_operators(const __half* a, const __half* b, __half* sums, _
     less[i] = a[i] < b[i] | (__hmax(a[i], b[i]) == a[i]) << 1 | __hisnan(a[i]) << 2;
 }
 
-// Out of float in every rounding, and back; to and from whole numbers.
+// From float with every rounding, and back; to and from integers.
 __global__ void half_conversions(const float* in, __half* nearest, __half* down, __half* up, __half* to_zero,
                                  float* back, int* whole, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,5 +1,4 @@
-// A hash table with open addressing: a power of two of slots, `none` where there was never a key, `erased` where there is
-// no longer one.
+// A hash table with open addressing: a power of two of slots, `none` if never used, `erased` if the key was removed.
 
 constexpr unsigned none = 0xffff'ffffu, erased = 0xffff'fffeu;
 
@@ -16,7 +15,7 @@ __device__ unsigned find_slot(const unsigned* slots, unsigned capacity, unsigned
     return at;
 }
 
-// A key that comes several times keeps its greatest value. Values begin as -1.
+// For a key that occurs several times the greatest value is kept. Values begin as -1.
 __global__ void hash_insert(unsigned* slots, int* values, unsigned capacity, const unsigned* keys,
                             const int* with, int count) {
     for (auto i : bascule::grid_stride(count)) {
@@ -38,7 +37,7 @@ __global__ void hash_find(const unsigned* slots, const int* values, unsigned cap
     }
 }
 
-// Counts the keys that were there.
+// Counts the removed keys.
 __global__ void hash_erase(unsigned* slots, unsigned capacity, const unsigned* keys, int count, int* gone) {
     for (auto i : bascule::grid_stride(count)) {
         unsigned at = home(keys[i], capacity);

@@ -1,4 +1,4 @@
-// Memory that kernels allocate: lists, trees, arrays of objects, and what later kernels find of it.
+// Memory that kernels allocate: lists, trees, arrays of objects, and their use by later kernels.
 
 struct Node {
     int value;
@@ -13,7 +13,7 @@ __global__ void build_lists(const int* x, int n, Node** heads) {
     heads[thread] = head;
 }
 
-// The lists of another kernel, reversed in place and written out one after another.
+// Reverses the lists of another kernel in place and writes them out one after another.
 __global__ void walk_lists(Node** heads, const int* starts, int* out) {
     int thread = blockIdx.x * blockDim.x + threadIdx.x;
     Node* reversed = nullptr;
@@ -73,7 +73,7 @@ __global__ void sort_by_trees(const int* x, int width, int* keys, int* counts, i
     delete root;
 }
 
-// Room for each row that only its thread knows the size of; the sum of all smaller numbers.
+// Memory for each row, whose size only its thread knows; the sum of all smaller numbers.
 __global__ void prefix_sums(const int* lengths, long long* out) {
     int row = blockIdx.x * blockDim.x + threadIdx.x, n = lengths[row];
     long long* sums = static_cast<long long*>(malloc(n * sizeof(long long)));
@@ -91,7 +91,7 @@ struct Matrix {
     __device__ float& operator()(int i, int j) { return data[i * n + j]; }
 };
 
-// The n-th power of each matrix, in temporaries on the heap.
+// The n-th power of each matrix, with temporaries on the heap.
 __global__ void matrix_powers(const float* x, float* out, int n, int power) {
     x += (blockIdx.x * blockDim.x + threadIdx.x) * n * n;
     out += (blockIdx.x * blockDim.x + threadIdx.x) * n * n;
@@ -114,7 +114,7 @@ __global__ void matrix_powers(const float* x, float* out, int n, int power) {
     delete result;
 }
 
-// One thread allocates for its block, all of it writes, one frees.
+// One thread allocates for its block, all threads write, one frees.
 __global__ void shared_by_a_block(int* out, int n) {
     __shared__ int* data;
     if (threadIdx.x == 0) data = new int[n];
@@ -134,7 +134,7 @@ __global__ void alignments(unsigned long long* out, size_t bytes, size_t alignme
 }
 
 
-// Room on the thread's own stack, whose size is known when the kernel runs; in a function that calls itself.
+// Memory on the thread's own stack, whose size is known at run time; in a recursive function.
 __device__ void* stack_room(int bytes) {
     unsigned long long local, generic;
     asm volatile("alloca.u64 %0, %1, 16;" : "=l"(local) : "l"(static_cast<unsigned long long>(bytes)));
@@ -161,7 +161,7 @@ __global__ void recursive_stack(const unsigned* x, unsigned* out, int depth) {
     out[thread] ^= digits(x[thread] + 1, depth);
 }
 
-// The stack is given back in every turn of the loop, which would not fit into it otherwise.
+// The stack is released in every iteration, otherwise it would overflow.
 __global__ void stack_in_a_loop(int* out, int turns, int ints) {
     int sum = 0;
     for (int turn = 0; turn < turns; ++turn) {

@@ -1,4 +1,4 @@
-// Counting: by atomics in global memory, and in a copy of the counters for each block.
+// Counting by atomics in global memory, and in a copy of the counters for each block.
 
 __global__ void histogram_global(const unsigned* values, unsigned* counts, int n, unsigned bins) {
     for (auto i : bascule::grid_stride(n)) atomicAdd(counts + values[i] % bins, 1u);
@@ -15,8 +15,7 @@ __global__ void histogram_shared(const unsigned* values, unsigned* counts, int n
     }
 }
 
-// Bytes, four at a time from aligned words; what is left over by single threads. Each warp has counters of
-// its own.
+// Bytes, four at a time from aligned words; single threads handle the rest. Each warp has its own counters.
 __global__ void histogram_bytes(const unsigned char* bytes, unsigned* counts, int n) {
     __shared__ unsigned of_warp[8][256];
     unsigned* flat = &of_warp[0][0];

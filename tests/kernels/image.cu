@@ -1,8 +1,8 @@
-// Filters of images. Pixels outside take the nearest one's value.
+// Filters of images. Pixels outside have the value of the nearest one.
 
 __device__ int clamped(int value, int end) { return min(max(value, 0), end - 1); }
 
-// Weights of luma in 256ths; rows of both images have their own strides.
+// Luma weights in 256ths; the rows of both images have their own strides.
 __global__ void grey(const uchar4* in, unsigned char* out, int width, int height, int in_pitch,
                      int out_pitch) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -24,7 +24,7 @@ __global__ void sobel(bascule::array_view<const unsigned char, 2> in, bascule::a
     down(y, x) = p[2][0] + 2 * p[2][1] + p[2][2] - p[0][0] - 2 * p[0][1] - p[0][2];
 }
 
-// A running sum along each row: a thread a row. The radius may be larger than the row.
+// A running sum along each row, one thread per row. The radius may be larger than the row.
 __global__ void box_blur_rows(const unsigned char* in, unsigned char* out, int width, int height,
                               int radius) {
     int y = blockIdx.x * blockDim.x + threadIdx.x;
@@ -54,7 +54,7 @@ __global__ void bilateral(const float* in, float* out, int width, int height, fl
     out[y * width + x] = sum / weights;
 }
 
-// The middle of nine, by a network of exchanges.
+// The median of nine, by a network of exchanges.
 __global__ void median(const unsigned short* in, unsigned short* out, int width, int height) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x >= width || y >= height) return;

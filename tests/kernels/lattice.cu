@@ -1,4 +1,4 @@
-// Values on a lattice that depend on their neighbours: the cells of one colour of a chequerboard at a time.
+// Values on a lattice that depend on their neighbours: updates the cells of one colour of a chequerboard at a time.
 
 // Philox4x32 with ten rounds.
 __device__ uint4 philox(uint4 counter, uint2 key) {
@@ -12,8 +12,8 @@ __device__ uint4 philox(uint4 counter, uint2 key) {
     return counter;
 }
 
-// Spins of 1 and -1 on a torus flip by Metropolis: acceptance[k] is the probability of one that k of four neighbours
-// agree with. `sweep` makes the random numbers of each call new.
+// Spins of 1 and -1 on a torus flip by the Metropolis algorithm: acceptance[k] is the probability for a spin that
+// agrees with k of its four neighbours. `sweep` makes the random numbers of each call different.
 __global__ void ising_half_sweep(int* spins, int width, int height, const float* acceptance, int colour,
                                  unsigned sweep, unsigned seed) {
     for (auto i : bascule::grid_stride(width * height)) {
@@ -38,7 +38,7 @@ __global__ void gauss_seidel_half(double* u, const double* f, int width, int hei
     u[i] = (u[i - 1] + u[i + 1] + u[i - width] + u[i + width] - f[i]) / 4;
 }
 
-// P A = L U of many small matrices: a block a matrix of n <= 32 rows, a thread a column, rows swapped for the greatest pivot.
+// P A = L U of many small matrices: one block per matrix of n <= 32 rows, one thread per column, with partial pivoting.
 __global__ void lu(double* matrices, int* pivots, int n) {
     __shared__ double a[32][33];
     __shared__ int pivot;
@@ -58,7 +58,7 @@ __global__ void lu(double* matrices, int* pivots, int n) {
         a[k][column] = a[pivot][column];
         a[pivot][column] = swapped;
         __syncthreads();
-        if (column > k) a[column][k] /= a[k][k];  // here a thread a row
+        if (column > k) a[column][k] /= a[k][k];  // here one thread per row
         __syncthreads();
         if (column > k)
             for (int row = k + 1; row < n; ++row) a[row][column] -= a[row][k] * a[k][column];

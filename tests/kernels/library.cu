@@ -1,4 +1,4 @@
-// What people include: CUB's block algorithms, and the parts of the C++ library that CUDA brings.
+// Common libraries: CUB's block algorithms, and the parts of the C++ library that CUDA has.
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
@@ -9,7 +9,7 @@
 #include <cuda/std/limits>
 #include <cuda/std/tuple>
 
-// Sorts tiles of 128 threads' five keys each, descending, with a value for each key.
+// Sorts tiles of five keys for each of 128 threads, descending, with a value for each key.
 __global__ void library_sort(float* keys, int* values) {
     using Sort = cub::BlockRadixSort<float, 128, 5, int>;
     __shared__ typename Sort::TempStorage scratch;
@@ -66,7 +66,7 @@ __global__ void library_complex(const double* in, double* out, int n) {
     out[2 * i + 1] = sum.imag() + static_cast<double>(size) - 3;
 }
 
-// References to plain numbers that are used atomically, with orders that C++ names.
+// References to plain integers that are used atomically, with C++ memory orders.
 __global__ void library_atomics(const int* in, int* least, double* sum, unsigned long long* bits, int* handed,
                                 int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -14,13 +14,13 @@ __global__ void __launch_bounds__(1024) full_blocks(const int* in, int* out) {
     out[blockIdx.x * n + t] = values[t];
 }
 
-// Every block of a large grid leaves its mark once.
+// Every block of a large grid stores its mark once.
 __global__ void large_grid(unsigned char* marks) {
     long long block = (static_cast<long long>(blockIdx.z) * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
     if (threadIdx.x == 0) marks[block] += 1;
 }
 
-// 48 KiB of static shared memory: all there is without asking for more.
+// 48 KiB of static shared memory, the most without opting in.
 __global__ void full_static_shared(const unsigned* in, unsigned* out) {
     __shared__ unsigned table[12288];
     for (int i = threadIdx.x; i < 12288; i += blockDim.x) table[i] = in[i] ^ blockIdx.x;
@@ -33,7 +33,7 @@ __global__ void full_static_shared(const unsigned* in, unsigned* out) {
     out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// As much dynamic shared memory as the launch gives.
+// Uses all the dynamic shared memory of the launch.
 __global__ void large_dynamic_shared(const double* in, double* out, int n) {
     extern __shared__ double reversed[];
     for (int i = threadIdx.x; i < n; i += blockDim.x) reversed[n - 1 - i] = in[i];
@@ -131,7 +131,7 @@ __global__ void many_parameters(signed char p0, short p1, int p2, long long p3, 
     out[59] = p59;
 }
 
-// A hundred sums alive at once, unrolled into thousands of instructions.
+// A hundred sums that are live at once, unrolled into thousands of instructions.
 __global__ void many_registers(const int* in, int* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;

@@ -1,4 +1,4 @@
-// Small dense matrices, one for each thread, in registers and in local memory. Elements lie `count` apart.
+// Small dense matrices, one for each thread, in registers and in local memory. Elements are `count` apart.
 
 template <class T, int N>
 struct Square {
@@ -12,8 +12,7 @@ struct Square {
     }
 };
 
-// Gauss and Jordan with the greatest pivot of the column; the rows are swapped in local memory, by a variable
-// index.
+// Gauss-Jordan elimination with partial pivoting; the rows are swapped in local memory, by a variable index.
 __global__ void invert(const double* matrices, double* inverses, unsigned char* singular, int count) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
@@ -56,7 +55,7 @@ __global__ void invert(const double* matrices, double* inverses, unsigned char* 
     singular[i] = 0;
 }
 
-// The lower factor of symmetric positive definite matrices, of an order that only the launch knows.
+// The lower factor of symmetric positive definite matrices, whose order is an argument.
 __global__ void cholesky(const float* matrices, float* factors, int n, int count) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
@@ -72,7 +71,7 @@ __global__ void cholesky(const float* matrices, float* factors, int n, int count
     for (int e = 0; e < n * n; ++e) factors[e * count + i] = l[e / n][e % n];
 }
 
-// Householder's reflections: q is orthogonal, r upper triangular.
+// Householder reflections: q is orthogonal, r upper triangular.
 __global__ void qr(const double* matrices, double* qs, double* rs, int count) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
@@ -103,7 +102,7 @@ __global__ void qr(const double* matrices, double* qs, double* rs, int count) {
     r.store(rs, i, count);
 }
 
-// Tridiagonal systems by cyclic reduction's serial cousin, a thread each; both sweeps in global memory.
+// Tridiagonal systems by forward elimination and back substitution, one thread each; both sweeps in global memory.
 __global__ void tridiagonal(const double* lower, const double* diagonal, const double* upper, double* right,
                             double* scratch, int n, int systems) {
     for (auto s : bascule::grid_stride(systems)) {

@@ -21,7 +21,7 @@ __global__ void clamp(const short* in, short* out, short low, short high, unsign
     if (i < n) out[i] = clamped(in[i], low, high);
 }
 
-// Horner's scheme over coefficients that lie in constant memory: the highest power first.
+// Horner's scheme over coefficients in constant memory, from the highest power.
 __constant__ float coefficients[] = {0.125f, -3.0f, 2.5f, 7.0f, -0.75f, 1.0f};
 
 __global__ void polynomial(const float* x, float* out, int n) {

@@ -17,8 +17,7 @@ __global__ void matmul_tiled(const float* a, const float* b, float* c, int m, in
     if (row < m && column < n) c[row * n + column] = sum;
 }
 
-// C = alpha A B + beta C. A block of 8 x 8 threads makes 32 x 32 elements, each thread 4 x 4 of them in
-// registers.
+// C = alpha A B + beta C. A block of 8 x 8 threads computes 32 x 32 elements, each thread 4 x 4 of them in registers.
 __global__ void gemm_registers(float alpha, const float* __restrict__ a, const float* __restrict__ b,
                                float beta, float* __restrict__ c, int m, int n, int k) {
     __shared__ float left[8][33], right[8][33];
@@ -55,7 +54,7 @@ __global__ void gemm_registers(float alpha, const float* __restrict__ a, const f
     }
 }
 
-// One warp for each row; four elements at a time where the row's length allows it.
+// One warp for each row; four elements at a time if the row's length allows it.
 __global__ void gemv(const float* a, const float* x, float* y, int rows, int columns) {
     int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (row >= rows) return;
@@ -92,8 +91,7 @@ struct Small {
     }
 };
 
-// One thread multiplies one pair of 3 x 3 matrices; elements lie `batch` apart, so that threads read
-// neighbours.
+// One thread multiplies one pair of 3 x 3 matrices; elements are `batch` apart, so that threads read neighbours.
 __global__ void matmul_batched(const double* a, const double* b, double* c, int batch) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= batch) return;

@@ -1,5 +1,4 @@
-// Where data can lie: generic pointers into every space, structs by value, globals that outlive a launch,
-// hinted loads.
+// State spaces: generic pointers, structs by value, globals that outlive a launch, hinted loads.
 
 __device__ __noinline__ long long weighted(const int* p, int n) {
     long long sum = 0;
@@ -9,8 +8,7 @@ __device__ __noinline__ long long weighted(const int* p, int n) {
 
 __constant__ int fixed[5] = {3, -1, 4, 1, -5};
 
-// One function, called with pointers to global, shared, local and constant memory, the space chosen by each
-// thread.
+// One function, called with pointers to global, shared, local and constant memory; each thread chooses the space.
 __global__ void generic_pointers(const int* in, long long* out, unsigned char* where, int n) {
     __shared__ int shared[16];
     int i = blockIdx.x * blockDim.x + threadIdx.x, local[7];
@@ -25,7 +23,7 @@ __global__ void generic_pointers(const int* in, long long* out, unsigned char* w
     where[i] = __isGlobal(p) | __isShared(p) << 1 | __isLocal(p) << 2 | __isConstant(p) << 3;
 }
 
-// Doubles, ints and chars carved out of one dynamic array.
+// Doubles, ints and chars in parts of one dynamic array.
 extern __shared__ __align__(16) unsigned char arena[];
 
 __global__ void carved_arena(const double* in, double* out, unsigned* size) {
@@ -63,7 +61,7 @@ struct Settings {
     unsigned char flags[3];
 };
 
-// A struct of 416 bytes by value, read at an index that only the data know.
+// A struct of 416 bytes by value, read at an index that depends on the data.
 __global__ void by_value(const Settings settings, const unsigned* in, double* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
@@ -75,7 +73,7 @@ __device__ unsigned long long total = 1000;
 __device__ int history[64];
 __device__ unsigned launches;
 
-// Adds up over launches; tells what was there before.
+// Adds up over launches; returns the previous sum.
 __global__ void remember(const int* in, unsigned long long* before, int* ring, int n) {
     unsigned turn = launches % 64;
     if (threadIdx.x == 0) *before = total;
@@ -98,7 +96,7 @@ __global__ void hinted_loads(const float4* in, float4* out, const short2* pairs,
     __stwt(sums + i, pair.x + pair.y);
 }
 
-// A linked list of what a thread allocates for itself.
+// A linked list of memory that a thread allocates.
 struct Node {
     int value;
     Node* next;

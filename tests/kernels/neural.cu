@@ -67,7 +67,7 @@ __global__ void layer_norm(bascule::array_view<const float, 2> in, bascule::arra
     }
 }
 
-// The negative logarithm of the wanted class's share, a thread for each row; a label below 0 is left out.
+// The negative logarithm of the softmax of the labelled class, one thread per row; a label below 0 is skipped.
 __global__ void cross_entropy(const double* logits, const int* labels, double* loss, int rows, int classes) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows) return;
@@ -82,7 +82,7 @@ __global__ void cross_entropy(const double* logits, const int* labels, double* l
     loss[row] = log(sum) + greatest - of_row[labels[row]];
 }
 
-// Only whole overlaps: out has n - taps + 1 elements. The filter lies in shared memory.
+// There is no padding: out has n - taps + 1 elements. The filter is in shared memory.
 __global__ void convolve_line(const float* in, const float* filter, float* out, int n, int taps) {
     extern __shared__ float shared_filter[];
     for (int k = threadIdx.x; k < taps; k += blockDim.x) shared_filter[k] = filter[k];
@@ -119,7 +119,7 @@ __global__ void convolve_plane(const float* in, const float* weights, const floa
     out[(channel * out_rows + y) * out_columns + x] = sum;
 }
 
-// Windows of 2 x 2, the last ones cut off at the edge; also where the greatest value was.
+// Windows of 2 x 2, the last ones truncated at the edge; also the index of the greatest value.
 __global__ void max_pool(const float* in, float* out, int* where, int rows, int columns) {
     int out_columns = (columns + 1) / 2, out_rows = (rows + 1) / 2;
     for (auto i : bascule::grid_stride((long long)out_rows * out_columns)) {

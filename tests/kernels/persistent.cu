@@ -1,7 +1,7 @@
-// Blocks that stay: they take work from a queue, hand tiles from warps to warps, and look back at earlier blocks.
+// Persistent blocks: they take work from a queue, pass tiles from warps to warps, and look back at earlier blocks.
 
-// A queue of ranges. A long range becomes two shorter ones; of a short one, each element is squared. `open` counts the
-// ranges that are not finished: the kernel ends with the last.
+// A queue of ranges. A long range becomes two shorter ones; for a short one, each element is squared. `open` counts the
+// unfinished ranges: the kernel ends with the last.
 __global__ void drain_queue(int* elements, int2* ranges, int* ready, int* head, int* tail, int* open) {
     __shared__ int taken;
     for (;;) {
@@ -58,7 +58,7 @@ __global__ void produce_and_consume(const int* in, int* out, int tiles) {
     }
 }
 
-// Running sums in one pass. A word a block: 0, or its sum with 1 in the upper half, or the sum of all up to it with 2.
+// Prefix sums in one pass. One word per block: 0, or its sum with 1 in the upper half, or the sum up to it with 2.
 __global__ void scan_look_back(const unsigned* in, unsigned* out, unsigned long long* states, unsigned* next,
                                int n) {
     __shared__ unsigned block, before, sums[256];

@@ -7,7 +7,7 @@
 namespace cg = cooperative_groups;
 using Barrier = cuda::barrier<cuda::thread_scope_block>;
 
-// Every thread hands its number on, `rounds` times; thread 0 leaves after the first round.
+// Every thread passes its number on, `rounds` times; thread 0 leaves after the first round.
 __global__ void barrier_rounds(const int* in, int* out, int rounds) {
     __shared__ alignas(Barrier) unsigned char room[sizeof(Barrier)];
     Barrier& barrier = *reinterpret_cast<Barrier*>(room);
@@ -45,7 +45,7 @@ __global__ void barrier_copies(const int* in, int* out, int per_thread) {
     for (int i = threadIdx.x; i < count; i += blockDim.x) out[blockIdx.x * count + i] = tile[count - 1 - i];
 }
 
-// Three stages: the next tiles are on their way while one is summed up.
+// Three stages: the next tiles are being copied while one is summed.
 __global__ void pipeline_sums(const int* in, long long* out, int tiles) {
     constexpr int stages = 3;
     __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, stages> state;
@@ -68,7 +68,7 @@ __global__ void pipeline_sums(const int* in, long long* out, int tiles) {
     out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// The first warp only copies, the others only work.
+// The first warp only copies, the others only compute.
 __global__ void specialised_warps(const int* in, int* out, int tiles) {
     constexpr int stages = 2;
     __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, stages> state;
@@ -96,7 +96,7 @@ __global__ void specialised_warps(const int* in, int* out, int tiles) {
     out[t] = sum;
 }
 
-// Each thread's own pipeline.
+// A pipeline for each thread.
 __global__ void thread_pipeline(const int4* in, int4* out) {
     __shared__ int4 buffer[256];
     auto pipeline = cuda::make_pipeline();
@@ -121,7 +121,7 @@ __global__ void group_copies(const int* in, int* out, int count) {
     out[threadIdx.x] = first - both[count + threadIdx.x % count];
 }
 
-// A matrix product by tiles, the next tiles of both operands on their way.
+// A matrix product by tiles, while the next tiles of both operands are being copied.
 __global__ void tiled_product(const float* a, const float* b, float* c, int n) {
     constexpr int side = 16;
     __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 2> state;

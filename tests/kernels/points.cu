@@ -1,6 +1,6 @@
 // Points, fields and rays in space.
 
-// The nearest centre of each point; the first of several.
+// The nearest centre of each point; the first if several are equally near.
 __global__ void kmeans_assign(const float* points, const float* centres, int* labels, int count,
                               int centre_count, int dimensions) {
     for (auto i : bascule::grid_stride(count)) {
@@ -37,7 +37,7 @@ __global__ void kmeans_gather(const float* points, const int* labels, float* sum
     for (int i = threadIdx.x; i < centre_count; i += blockDim.x) atomicAdd(counts + i, own_counts[i]);
 }
 
-// Where the field crosses `level` on the edges of a cell: pieces of lines as (x0, y0, x1, y1), in any order.
+// Where the field crosses `level` on the edges of a cell: line segments as (x0, y0, x1, y1), in any order.
 __global__ void marching_squares(const float* field, int width, int height, float level, float4* lines,
                                  int* count) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -59,7 +59,7 @@ __global__ void marching_squares(const float* field, int width, int height, floa
         lines[atomicAdd(count, 1)] = {crossings[k].x, crossings[k].y, crossings[k + 1].x, crossings[k + 1].y};
 }
 
-// The nearest sphere (x, y, z, radius) that each ray meets, -1 if none, and how far away.
+// The nearest sphere (x, y, z, radius) that each ray hits, or -1, and its distance.
 __global__ void ray_spheres(const double* origins, const double* directions, const double* spheres,
                             int sphere_count, int* hits, double* distances, int rays) {
     for (auto i : bascule::grid_stride(rays)) {

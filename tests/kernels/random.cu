@@ -1,4 +1,4 @@
-// Random numbers by integer arithmetic alone, and a count made from them.
+// Random numbers by integer arithmetic only, and a count made from them.
 
 // Philox 4x32 with ten rounds: four words from a counter of 128 bits and a key of 64.
 __device__ uint4 philox(uint4 counter, uint2 key) {
@@ -29,7 +29,7 @@ __device__ unsigned long long xorshift(unsigned long long& state) {
     return state * 2685821657736338717ull;
 }
 
-// A generator for each thread, its state kept between launches.
+// A generator for each thread, whose state is kept between launches.
 __global__ void random_xorshift(unsigned long long* states, unsigned long long* out, int threads, int each) {
     int t = blockIdx.x * blockDim.x + threadIdx.x;
     if (t >= threads) return;
@@ -39,7 +39,7 @@ __global__ void random_xorshift(unsigned long long* states, unsigned long long* 
 }
 
 #if __CUDA_ARCH__ >= 800
-// Points of a square in whole numbers, so that the number inside the circle is exact.
+// Points of a square as integers, so that the number inside the circle is exact.
 __global__ void monte_carlo_pi(unsigned long long* inside, int samples, unsigned seed) {
     unsigned mine = 0;
     for (auto i : bascule::grid_stride(samples)) {

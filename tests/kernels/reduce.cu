@@ -1,6 +1,6 @@
 // Many elements in, one out: by a tree in shared memory, by shuffles, in two passes.
 
-// Lanes of the calling thread's warp that exist: the last warp of a block may be short.
+// The existing lanes of the calling thread's warp: the last warp of a block may be partial.
 __device__ unsigned warp_lanes() {
     unsigned rest = blockDim.x - threadIdx.x / 32 * 32;
     return rest < 32 ? rest : 32;
@@ -11,7 +11,7 @@ __device__ unsigned warp_mask() {
     return lanes == 32 ? 0xffffffffu : (1u << lanes) - 1;
 }
 
-// Any block size: the upper half, rounded up, is folded onto the lower one.
+// For any block size: the upper half, rounded up, is folded onto the lower one.
 __global__ void sum_tree(const float* in, float* out, int n) {
     extern __shared__ float partial[];
     float mine = 0;
@@ -44,7 +44,7 @@ struct Sum {
     }
 };
 
-// Every block adds its sum to the one result.
+// Every block adds its sum to the single result.
 __global__ void sum_shuffle(const long long* in, long long* out, int n) {
     __shared__ long long of_warp[32];
     long long mine = 0;
@@ -59,7 +59,7 @@ __global__ void sum_shuffle(const long long* in, long long* out, int n) {
     }
 }
 
-// Launched twice: blocks' sums, then the sum of those, always in the same order.
+// Launched twice: the blocks' sums, then the sum of those, always in the same order.
 __global__ void sum_two_pass(const double* in, double* out, int n) {
     __shared__ double partial[1024];
     double mine = 0;
@@ -80,7 +80,7 @@ struct Candidate {
     }
 };
 
-// The first position of the smallest element, one block.
+// The first index of the smallest element, with one block.
 __global__ void argmin(const float* in, int* out, int n) {
     __shared__ Candidate best[1024];
     Candidate mine{__int_as_float(0x7f800000), 0x7fffffff};
@@ -101,7 +101,7 @@ __global__ void argmin(const float* in, int* out, int n) {
     if (threadIdx.x == 0) *out = best[0].at;
 }
 
-// By shuffles and one atomic a warp; the results start at the types' ends.
+// Uses shuffles and one atomic per warp; the results are initialized to the ends of the type's range.
 __global__ void min_max(const int* in, int* low, int* high, int n) {
     int lowest = 0x7fffffff, highest = -0x7fffffff - 1;
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {

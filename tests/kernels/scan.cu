@@ -22,7 +22,7 @@ __global__ void scan_warps(const unsigned* in, unsigned* out, int n) {
     if (i < n) out[i] = sum;
 }
 
-// Hillis and Steele's scan over two buffers, one block with as many threads as elements or more.
+// Hillis and Steele's scan over two buffers, one block with at least as many threads as elements.
 __global__ void scan_block(const int* in, int* inclusive, int* exclusive, int n) {
     __shared__ int buffers[2][1024];
     int t = threadIdx.x, now = 0;
@@ -40,7 +40,7 @@ __global__ void scan_block(const int* in, int* inclusive, int* exclusive, int n)
     exclusive[t] = t ? buffers[now][t - 1] : 0;
 }
 
-// Blelloch's scan, up and down a tree of a power of two in shared memory. Exclusive, of doubles.
+// Blelloch's scan, up and down a tree of a power of two in shared memory. Exclusive, for doubles.
 __global__ void scan_tree(const double* in, double* out, int n, int width) {
     extern __shared__ double tree[];
     for (int i = threadIdx.x; i < width; i += blockDim.x) tree[i] = i < n ? in[i] : 0.0;
@@ -66,7 +66,7 @@ __global__ void scan_tree(const double* in, double* out, int n, int width) {
     for (int i = threadIdx.x; i < n; i += blockDim.x) out[i] = tree[i];
 }
 
-// A sum together with whether a segment began inside it.
+// A sum, and whether a segment began inside it.
 struct Part {
     int sum, begun;
     __device__ Part then(const Part& next) const {
@@ -74,7 +74,7 @@ struct Part {
     }
 };
 
-// Sums start anew wherever `starts` is set. One block; `parts` holds blockDim.x of them.
+// Sums restart wherever `starts` is set. One block; `parts` has blockDim.x elements.
 __global__ void scan_segments(const int* in, const unsigned char* starts, int* out, int n) {
     __shared__ Part parts[1024];
     Part carried{0, 0};
@@ -108,7 +108,7 @@ __global__ void scan_blocks(const unsigned* in, unsigned* out, unsigned* totals,
     if (threadIdx.x == blockDim.x - 1) totals[blockIdx.x] = sum;
 }
 
-// Last of three: what came before a block is added to all of it. `totals` have been scanned meanwhile.
+// Last of three: adds the sum before a block to all of it. `totals` were scanned in between.
 __global__ void add_carries(unsigned* sums, const unsigned* totals, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (blockIdx.x && i < n) sums[i] += totals[blockIdx.x - 1];

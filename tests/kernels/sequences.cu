@@ -1,6 +1,6 @@
 // Sequences: sorted, merged, aligned.
 
-// A block sorts 256 keys, a bit at a time: those with a 0 go before those with a 1.
+// A block sorts 256 keys, one bit at a time: keys with a 0 go before those with a 1.
 __global__ void radix_sort_block(unsigned* keys) {
     __shared__ unsigned row[256];
     __shared__ int zeros[8];
@@ -23,7 +23,7 @@ __global__ void radix_sort_block(unsigned* keys) {
     keys[blockIdx.x * 256 + threadIdx.x] = key;
 }
 
-// Each thread merges `share` elements of the result; where its part begins in a and b, it finds by halving a diagonal.
+// Each thread merges `share` elements of the result; it finds the start of its part in a and b by bisecting a diagonal.
 __global__ void merge_path(const int* a, int a_count, const int* b, int b_count, int* out, int share) {
     const int total = a_count + b_count;
     int at = (blockIdx.x * blockDim.x + threadIdx.x) * share;
@@ -41,7 +41,8 @@ __global__ void merge_path(const int* a, int a_count, const int* b, int b_count,
         out[at] = j >= b_count || (i < a_count && a[i] <= b[j]) ? a[i++] : b[j++];
 }
 
-// The best local alignment of two texts: a block a pair, a thread a letter of the first (at most 256), diagonal by diagonal.
+// The best local alignment of two texts: one block per pair, one thread per letter of the first (at most 256), diagonal
+// by diagonal.
 __global__ void smith_waterman(const unsigned char* first, const unsigned char* second, int first_length,
                                int second_length, int* best) {
     __shared__ int scores[3][257];  // of the last diagonals, by letter of the first text

@@ -1,7 +1,6 @@
-// Sorting: networks, a radix pass, merging by its path, and a quicksort with a stack of its own.
+// Sorting: networks, a radix pass, merging by its path, and a quicksort with an explicit stack.
 
-// Batcher's bitonic network over a power of two in shared memory; what is behind the n-th key counts as the
-// largest.
+// Batcher's bitonic network over a power of two in shared memory; elements after the n-th key count as the largest.
 __global__ void sort_bitonic(int* keys, int n, int width) {
     extern __shared__ int shared[];
     for (int i = threadIdx.x; i < width; i += blockDim.x) shared[i] = i < n ? keys[i] : 0x7fffffff;
@@ -23,7 +22,7 @@ __global__ void sort_bitonic(int* keys, int n, int width) {
     for (int i = threadIdx.x; i < n; i += blockDim.x) keys[i] = shared[i];
 }
 
-// Bubble sort's parallel relative, in global memory, with values that follow their keys.
+// Odd-even transposition sort in global memory, with values that follow their keys.
 __global__ void sort_odd_even(float* keys, int* values, int n) {
     for (int phase = 0; phase < n; ++phase) {
         for (int i = 2 * threadIdx.x + phase % 2; i + 1 < n; i += 2 * blockDim.x) {
@@ -60,7 +59,7 @@ __global__ void radix_scan(unsigned* counts, int n) {
     }
 }
 
-// Stable: a key's place is counted by the threads of its block that stand before it with the same digit.
+// Stable: a key's index counts the threads of its block before it with the same digit.
 __global__ void radix_scatter(const unsigned* keys, const unsigned* starts, unsigned* out, int n, int shift) {
     __shared__ unsigned digits[1024];
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -73,7 +72,7 @@ __global__ void radix_scatter(const unsigned* keys, const unsigned* starts, unsi
     out[starts[digit * gridDim.x + blockIdx.x] + before] = key;
 }
 
-// How many of the first `diagonal` elements of the merged sequence come from a.
+// Returns how many of the first `diagonal` elements of the merged sequence come from a.
 __device__ int merge_path(const int* a, int na, const int* b, int nb, int diagonal) {
     int low = max(0, diagonal - nb), high = min(diagonal, na);
     while (low < high) {
@@ -99,7 +98,7 @@ __global__ void merge_sorted(const int* a, int na, const int* b, int nb, int* ou
     }
 }
 
-// Every thread sorts a row of its own, with the ranges that are left to do on a stack in local memory.
+// Every thread sorts one row, with the remaining ranges on a stack in local memory.
 __global__ void sort_quick(short* rows, int count, int length) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= count) return;
@@ -121,7 +120,7 @@ __global__ void sort_quick(short* rows, int count, int length) {
                 keys[j--] = swapped;
             }
         }
-        // The longer part first, so that the shorter is done next: the stack stays logarithmic.
+        // The longer part is pushed first, so that the shorter is processed next: the stack stays logarithmic.
         bool left_longer = j - first > last - i;
         stack[top++] = left_longer ? first : i;
         stack[top++] = left_longer ? j : last;
@@ -130,7 +129,7 @@ __global__ void sort_quick(short* rows, int count, int length) {
     }
 }
 
-// The first position whose key is not less than the wanted one.
+// The first index whose key is not less than the given one.
 __global__ void lower_bound(const double* keys, int n, const double* sought, int* found, int count) {
     for (auto q : bascule::grid_stride(count)) {
         int low = 0, length = n;

@@ -5,7 +5,7 @@ __global__ void spmv_coordinates(const int* rows, const int* columns, const doub
     for (auto i : bascule::grid_stride(count)) atomicAdd(y + rows[i], values[i] * x[columns[i]]);
 }
 
-// Entry k of row r is at k * rows + r, so that neighbouring threads read neighbouring entries; column -1: none.
+// Entry k of row r is at k * rows + r, so that adjacent threads read adjacent entries; column -1: none.
 __global__ void spmv_ell(const int* columns, const float* values, const float* x, float* y, int rows,
                          int width) {
     for (auto row : bascule::grid_stride(rows)) {
@@ -18,7 +18,7 @@ __global__ void spmv_ell(const int* columns, const float* values, const float* x
     }
 }
 
-// How many entries each row of a product has: a block a row, at most 4096 columns as bits.
+// How many entries each row of a product has: one block per row, at most 4096 columns as bits.
 __global__ void spgemm_count(const int* a_starts, const int* a_columns, const int* b_starts,
                              const int* b_columns, int* counts, int columns) {
     __shared__ unsigned there[128];
@@ -37,7 +37,7 @@ __global__ void spgemm_count(const int* a_starts, const int* a_columns, const in
     if (threadIdx.x == 0) counts[blockIdx.x] = count;
 }
 
-// L x = b for the rows of one level, which need rows of earlier levels only. A row's last entry is its diagonal.
+// L x = b for the rows of one level, which depend only on rows of earlier levels. A row's last entry is its diagonal.
 __global__ void solve_level(const int* starts, const int* columns, const double* values, const double* b,
                             double* x, const int* rows, int count) {
     for (auto i : bascule::grid_stride(count)) {

@@ -60,7 +60,7 @@ __global__ void exact_double(const double* in, const double* other, double* out,
     for (int k = 0; k < 24; ++k) out[k * n + i] = values[k];
 }
 
-// What does not fit, and what is no number: out of doubles into integers and floats.
+// Conversions from double to integers and float, of values out of range and NaN.
 __global__ void convert_edges(const double* in, int* ints, unsigned* unsigneds, long long* longs,
                               float* floats, signed char* narrow, double* back, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,7 +1,6 @@
 // Neighbourhoods: stencils with and without a halo in shared memory, and the game of life.
 
-// Seven points in one dimension; beyond the ends the last element is repeated. The tile lies in dynamic
-// shared memory.
+// Seven points in one dimension; beyond the ends the last element is repeated. The tile is in dynamic shared memory.
 __global__ void stencil_line(const int* in, int* out, int n) {
     constexpr int radius = 3;
     extern __shared__ int tile[];
@@ -20,7 +19,7 @@ __global__ void stencil_line(const int* in, int* out, int n) {
     out[i] = sum;
 }
 
-// One step of heat in the plane; the border stays as it is. A halo of one around tiles of 16 x 8.
+// One step of heat in the plane; the border is unchanged. A halo of one around tiles of 16 x 8.
 __global__ void stencil_plane(const float* in, float* out, int rows, int columns) {
     __shared__ float tile[10][18];
     int column = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 8 + threadIdx.y;
@@ -46,8 +45,8 @@ __global__ void stencil_plane(const float* in, float* out, int rows, int columns
     out[row * columns + column] = value;
 }
 
-// The seven-point Laplacian in space, marching along z with three planes in registers. The outermost layer is
-// not written.
+// The seven-point Laplacian in space, marching along z with three planes in registers. The outermost layer is not
+// written.
 __global__ void stencil_space(const double* in, double* out, int depth, int rows, int columns) {
     int x = blockIdx.x * blockDim.x + threadIdx.x + 1, y = blockIdx.y * blockDim.y + threadIdx.y + 1;
     if (x >= columns - 1 || y >= rows - 1) return;

@@ -1,6 +1,6 @@
-// Searching texts.
+// Searches in texts.
 
-// Every position where the pattern stands, marked by a byte.
+// Every position of the pattern, marked by a byte.
 __global__ void find_naive(const char* text, int length, const char* pattern, int width,
                            unsigned char* found) {
     for (auto i : bascule::grid_stride(length)) {
@@ -10,7 +10,7 @@ __global__ void find_naive(const char* text, int length, const char* pattern, in
     }
 }
 
-// Knuth, Morris and Pratt's automaton for one pattern, its failure table computed by the compiler.
+// The Knuth-Morris-Pratt automaton for one pattern, whose failure table is computed by the compiler.
 struct Failures {
     int at[8];
     __device__ constexpr Failures(const char* pattern, int width) : at{} {
@@ -40,7 +40,7 @@ __global__ void count_kmp(const char* lines, const int* starts, int* counts, int
     counts[line] = count;
 }
 
-// Upper-cases letters and counts the words. A neighbour may have been upper-cased already: a letter it stays.
+// Upper-cases letters and counts the words. A neighbour may already be upper-case, but it is still a letter.
 __global__ void words(char* text, int length, int* count) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     auto letter = [](char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; };

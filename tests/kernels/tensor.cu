@@ -5,7 +5,7 @@
 
 using namespace nvcuda;
 
-// C = A B + C for row-major matrices whose sizes are multiples of 16, one warp a tile.
+// C = A B + C for row-major matrices whose sizes are multiples of 16, one warp per tile.
 __global__ void tiles_of_half(const __half* a, const __half* b, float* c, int m, int n, int k) {
     int row = blockIdx.y * 16, column = blockIdx.x * 16;
     wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> left;
@@ -22,7 +22,7 @@ __global__ void tiles_of_half(const __half* a, const __half* b, float* c, int m,
 }
 
 #if __CUDA_ARCH__ >= 800
-// One product of 16 x 8 by the instruction itself: who holds which element is laid down in the PTX manual.
+// One product of 16 x 8 by the instruction itself: the PTX manual defines which lane holds which element.
 __global__ void tile_by_instruction(const __half2* a, const __half2* b, float* c) {
     int lane = threadIdx.x, group = lane / 4, within = lane % 4;
     auto word = [](__half2 pair) { return *reinterpret_cast<unsigned*>(&pair); };
@@ -42,7 +42,7 @@ __global__ void tile_by_instruction(const __half2* a, const __half2* b, float* c
 }
 #endif
 
-// A tile of a matrix in memory: where it begins, how far lines are apart, and the next tile along k.
+// A tile of a matrix in memory: its start, the distance between lines, and the next tile along k.
 template <class Element>
 struct Tiles {
     Element* first;
@@ -106,7 +106,7 @@ __global__ void tiles_of_bytes(const signed char* a, const signed char* b, int* 
         k / 16);
 }
 
-// Sums that leave the range of int stay at its ends.
+// Sums that leave the range of int are clamped to its ends.
 __global__ void saturating_tile(const unsigned char* a, const unsigned char* b, const int* c, int* d) {
     wmma::fragment<wmma::matrix_a, 16, 16, 16, unsigned char, wmma::row_major> left;
     wmma::fragment<wmma::matrix_b, 16, 16, 16, unsigned char, wmma::row_major> right;
@@ -139,7 +139,7 @@ __global__ void scaled_in_shared_memory(const __half* a, const __half* b, __half
     for (int i = threadIdx.x; i < 256; i += 32) c[i] = tile_c[i / 16 * 24 + i % 16];
 }
 
-// Numbers of 4 bits, eight in a word: A by rows, B by columns.
+// Numbers of 4 bits, eight per word: A by rows, B by columns.
 __global__ void tile_of_nibbles(const int* a, const int* b, int* c, int words) {
     namespace sub = wmma::experimental::precision;
     wmma::fragment<wmma::matrix_a, 8, 8, 32, sub::s4, wmma::row_major> left;

@@ -1,5 +1,5 @@
-// Products of tiles by the instructions themselves, as libraries write them: who holds which element is laid down in
-// the PTX manual.
+// Products of tiles by the instructions themselves, as libraries write them: the PTX manual defines which lane holds
+// which element.
 #include <cuda_fp16.h>
 
 namespace {
@@ -36,12 +36,12 @@ __device__ unsigned pair_of(float low, float high) {
     return *reinterpret_cast<unsigned*>(&pair);
 }
 
-// Rows in shared memory are a little longer than the tile's, so that ldmatrix reads them without conflicts.
+// Rows in shared memory are slightly longer than the tile's, so that ldmatrix reads them without conflicts.
 struct Tiles {
     __half a[64][32 + 8], b[32][32 + 8];
 };
 
-// Of a tile of 64 x 32 that four warps have, each 16 x 32.
+// Multiplies the warp's 16 x 32 part of a 64 x 32 tile of four warps.
 __device__ void multiply_tiles(float (&sum)[4][4], const Tiles& tiles) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (int step = 0; step < 32; step += 16) {
@@ -61,7 +61,7 @@ __device__ void store_sums(const float (&sum)[4][4], float* c, int n) {
             c[(first_row + row_of(lane, e)) * n + blockIdx.x * 32 + j * 8 + column_of(lane, e)] = sum[j][e];
 }
 
-// The next 32 columns of A and rows of B, 16 bytes at a time: `copy` says how.
+// Copies the next 32 columns of A and rows of B, 16 bytes at a time, with `copy`.
 template <class Copy>
 __device__ void fill_tiles(Tiles& tiles, const __half* a, const __half* b, int at, int n, int k, Copy copy) {
     for (int i = threadIdx.x; i < 64 * 4; i += blockDim.x)
@@ -73,7 +73,7 @@ __device__ void fill_tiles(Tiles& tiles, const __half* a, const __half* b, int a
 }  // namespace
 
 #if __CUDA_ARCH__ >= 800
-// C = A B of halves, row-major: 64 x 32 a block of four warps.
+// C = A B of halves, row-major: 64 x 32 per block of four warps.
 __global__ void gemm_of_halves(const __half* a, const __half* b, float* c, int n, int k) {
     __shared__ __align__(16) Tiles tiles;
     float sum[4][4] = {};
@@ -88,7 +88,7 @@ __global__ void gemm_of_halves(const __half* a, const __half* b, float* c, int n
     store_sums(sum, c, n);
 }
 
-// The same, where the next tiles are copied while these are multiplied: two more are on their way.
+// The same, but the next tiles are copied during the multiplication: two more are in flight.
 __global__ void pipelined_gemm_of_halves(const __half* a, const __half* b, float* c, int n, int k) {
     __shared__ __align__(16) Tiles stages[3];
     const auto begin = [&](int stage) {
@@ -98,21 +98,21 @@ __global__ void pipelined_gemm_of_halves(const __half* a, const __half* b, float
                              : "memory");
             });
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");  // an empty one at the end, which counts
+        asm volatile("cp.async.commit_group;" ::: "memory");  // the last ones are empty, but count
     };
     float sum[4][4] = {};
     begin(0);
     begin(1);
     for (int stage = 0; stage * 32 < k; ++stage) {
         asm volatile("cp.async.wait_group 1;" ::: "memory");
-        __syncthreads();  // everyone's copies are here, and everyone has read the stage that is filled next
+        __syncthreads();  // all copies are complete, and all threads have read the stage that is filled next
         begin(stage + 2);
         multiply_tiles(sum, stages[stage % 3]);
     }
     store_sums(sum, c, n);
 }
 
-// Attention of 16 queries a warp with softmax on the way: the sums of one product become an operand of the next
+// Attention of 16 queries per warp with an online softmax: the sums of one product become an operand of the next
 // without leaving their lanes. Keys, values and queries have 16 elements.
 __global__ void attention(const __half* queries, const __half* keys, const __half* values, float* out,
                           int count) {
@@ -167,8 +167,9 @@ __global__ void attention(const __half* queries, const __half* keys, const __hal
 }
 #endif
 
-// 16 x 8 tiles, A by rows and B by columns, as words: a number of 32 bits, two of 16, four of 8, eight of 4, or 32 bits.
-// `words` are those of a row of A or a column of B, a multiple of 8: for each of these types a product takes eight.
+// 16 x 8 tiles, A by rows and B by columns, as words: one number of 32 bits, two of 16, four of 8, eight of 4, or 32
+// bits. `words` is their count in a row of A or a column of B, a multiple of 8: a product takes eight for each of these
+// types.
 template <class Multiplication, class Sum>
 __device__ void product(const unsigned* a, const unsigned* b, Sum* c, int words) {
     int lane = threadIdx.x, group = lane / 4;
@@ -226,7 +227,7 @@ __global__ void product_of_doubles(const double* a, const double* b, double* c, 
 }
 #endif
 
-// 8 x 8 tiles of halves are turned in registers.
+// 8 x 8 tiles of halves are transposed in registers.
 __global__ void transposed_tiles(const unsigned* in, unsigned* out, int tiles) {
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         unsigned word = in[tile * 32 + threadIdx.x];

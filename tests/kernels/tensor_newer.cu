@@ -25,7 +25,7 @@ __global__ void product_of_float8(const unsigned* a, const unsigned* b, float* e
     }
 }
 
-// Four tiles of 8 x 8 halves from registers to shared memory, two of them turned.
+// Stores four tiles of 8 x 8 halves from registers to shared memory, two of them transposed.
 __global__ void stored_tiles(const unsigned* in, unsigned* out) {
     __shared__ __align__(16) unsigned rows[32][4];
     int lane = threadIdx.x;

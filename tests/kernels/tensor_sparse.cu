@@ -1,9 +1,9 @@
-// Products with an A of which half of the elements are stored: two of each four in a row, with their places beside them.
+// Products with a sparse A: two of each four elements in a row are stored, with metadata for their places.
 #include <cuda_fp16.h>
 
 #if __CUDA_ARCH__ >= 800
-// 16 x 8 tiles. A has `k` columns: k / 2 halves a row. Metadata has a word for each lane and 32 columns, of which the
-// first two lanes of four count. B by columns.
+// 16 x 8 tiles. A has `k` columns: k / 2 stored halves per row. Metadata has a word for each lane and 32 columns; the
+// first two lanes of four are used. B by columns.
 __global__ void sparse_product_of_halves(const unsigned* a, const unsigned* b, const unsigned* metadata,
                                          float* c, int k) {
     int lane = threadIdx.x, group = lane / 4, within = lane % 4, a_words = k / 4, b_words = k / 2;
@@ -20,7 +20,7 @@ __global__ void sparse_product_of_halves(const unsigned* a, const unsigned* b, c
     for (int e = 0; e < 4; ++e) c[(group + e / 2 * 8) * 8 + within * 2 + e % 2] = d[e];
 }
 
-// The same of bytes: metadata has a word for each lane and 64 columns.
+// The same for bytes: metadata has a word for each lane and 64 columns.
 __global__ void sparse_product_of_bytes(const unsigned* a, const unsigned* b, const unsigned* metadata,
                                         int* c, int k) {
     int lane = threadIdx.x, group = lane / 4, within = lane % 4, a_words = k / 8, b_words = k / 4;

@@ -1,4 +1,4 @@
-// Transforms of signals: fast and plain ones.
+// Transforms of signals: fast and direct ones.
 
 // Radix 2, in place in shared memory: one block for each signal of 2**bits complex numbers.
 __global__ void fft(const float2* in, float2* out, int bits) {
@@ -37,8 +37,7 @@ __global__ void dft(const double* in, double2* out, int n) {
     out[k] = sum;
 }
 
-// The Walsh-Hadamard transform of 2**bits whole numbers; steps below 32 by shuffles, the others in shared
-// memory.
+// The Walsh-Hadamard transform of 2**bits integers; steps below 32 by shuffles, the others in shared memory.
 __global__ void walsh_hadamard(const int* in, int* out, int bits) {
     extern __shared__ int row[];
     int t = threadIdx.x, value = in[(blockIdx.x << bits) + t];

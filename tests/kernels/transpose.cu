@@ -1,11 +1,11 @@
-// Transposition of matrices: plainly, and through a tile in shared memory.
+// Transposition of matrices: directly, and through a tile in shared memory.
 
 __global__ void transpose_naive(const double* in, double* out, int rows, int columns) {
     int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
     if (row < rows && column < columns) out[column * rows + row] = in[row * columns + column];
 }
 
-// Blocks of 16 x 8 threads move tiles of 16 x 16; the 17th column keeps the banks apart.
+// Blocks of 16 x 8 threads move tiles of 16 x 16; the 17th column avoids bank conflicts.
 __global__ void transpose_tiled(const int* in, int* out, int rows, int columns) {
     __shared__ int tile[16][17];
     int column = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;
@@ -22,7 +22,7 @@ __global__ void transpose_tiled(const int* in, int* out, int rows, int columns) 
     }
 }
 
-// Threads of one block hand their elements on through shared memory: from blocked to striped order.
+// Threads of one block exchange their elements through shared memory: from blocked to striped order.
 template <int Items>
 __device__ void to_striped(int (&items)[Items], int* exchange) {
     for (int k = 0; k < Items; ++k) exchange[threadIdx.x * Items + k] = items[k];

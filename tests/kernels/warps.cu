@@ -1,6 +1,6 @@
-// Lanes that part ways: partial masks, narrow shuffles, barriers of some warps, threads that leave early.
+// Lanes that diverge: partial masks, narrow shuffles, barriers of some warps, threads that leave early.
 
-// Even and odd lanes exchange among themselves only, in their own branches.
+// Even and odd lanes exchange only among themselves, in separate branches.
 __global__ void halves_exchange(const int* in, int* out, int* pairs) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;
     if (lane % 2) {
@@ -14,7 +14,7 @@ __global__ void halves_exchange(const int* in, int* out, int* pairs) {
     }
 }
 
-// Segments of 8 and of 16 lanes; what lies outside a segment is not shifted in.
+// Segments of 8 and of 16 lanes; values from outside a segment are not shifted in.
 __global__ void narrow_shuffles(const double* in, double* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     double x = in[i];
@@ -25,7 +25,7 @@ __global__ void narrow_shuffles(const double* in, double* out, int n) {
     for (int k = 0; k < 8; ++k) out[k * n + i] = values[k];
 }
 
-// Collatz: every lane goes its own number of rounds; those that are left vote until nobody is.
+// Collatz: every lane has its own number of iterations; the remaining lanes vote until none is left.
 __global__ void different_rounds(const unsigned* in, int* rounds, int* votes, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
@@ -49,8 +49,7 @@ __global__ void different_rounds(const unsigned* in, int* rounds, int* votes, in
     votes[i] = longest;
 }
 
-// The first warp makes, the second uses: two named barriers, one that is only arrived at, hand a buffer to
-// and fro.
+// The first warp produces, the second consumes: a buffer is passed by two named barriers, one only arrived at.
 __global__ void named_barriers(const int* in, int* out, int rounds) {
     __shared__ int buffer[32];
     int lane = threadIdx.x % 32;
@@ -68,7 +67,7 @@ __global__ void named_barriers(const int* in, int* out, int rounds) {
     }
 }
 
-// Each pair of warps meets at a barrier of its own, whose number is in a register.
+// Each pair of warps meets at its own barrier, whose number is in a register.
 __global__ void barrier_by_register(const int* in, int* out) {
     extern __shared__ int values[];
     int t = threadIdx.x, pair = t / 64;
@@ -77,7 +76,7 @@ __global__ void barrier_by_register(const int* in, int* out) {
     out[blockIdx.x * blockDim.x + t] = values[pair * 64 + 63 - t % 64];
 }
 
-// Threads beyond the data leave at once; those that stay use barriers all the same.
+// Threads beyond the data leave at once; the others still use barriers.
 __global__ void early_leavers(const int* in, int* out, int n) {
     __shared__ int values[1024];
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -92,7 +91,7 @@ __global__ void early_leavers(const int* in, int* out, int n) {
     out[i] = values[threadIdx.x] + values[0];
 }
 
-// A machine of states written with jumps: into loops, out of two of them, and back.
+// A state machine written with jumps: into loops, out of two of them, and back.
 __global__ void jumps(const int* in, int* out, int* visits, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
@@ -128,7 +127,7 @@ done:
     visits[i] = seen;
 }
 
-// A producer and a consumer in one warp: lane 1 spins on what lane 0 will write.
+// A producer and a consumer in one warp: lane 1 polls what lane 0 will write.
 __global__ void spin_in_a_warp(volatile int* flags, int* out, int rounds) {
     int lane = threadIdx.x % 2, pair = (blockIdx.x * blockDim.x + threadIdx.x) / 2;
     volatile int* flag = flags + pair;

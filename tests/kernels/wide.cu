@@ -1,4 +1,4 @@
-// Whole numbers of 256 bits, eight words each, by carry chains.
+// Integers of 256 bits, eight words each, by carry chains.
 
 struct Wide {
     unsigned word[8];
@@ -51,7 +51,7 @@ __global__ void wide_add_subtract(const unsigned* a, const unsigned* b, unsigned
     carries[i] = carry << 1 | (borrow & 1);
 }
 
-// The schoolbook's product of 512 bits, a row at a time: low halves in one chain, high halves in the next.
+// The schoolbook product of 512 bits, a row at a time: low halves in one chain, high halves in the next.
 __global__ void wide_multiply(const unsigned* a, const unsigned* b, unsigned* products, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;

@@ -1,4 +1,4 @@
-// Several small numbers in one word, and what floats are made of.
+// Several small numbers in one word, and the components of floats.
 
 __global__ void small_sums(const unsigned* a, const unsigned* b, unsigned* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -28,7 +28,7 @@ __global__ void float_anatomy(const float* in, int* kinds, int* exponents, unsig
     scaled[i] = ldexpf(x, 30) * __saturatef(x);
 }
 
-// Eight bits of float: four of exponent, three of fraction.
+// Eight-bit floats: four bits of exponent, three of fraction.
 #include <cuda_fp8.h>
 
 __global__ void eighth_precision(const float* in, unsigned char* narrow, unsigned char* wide, float* back,

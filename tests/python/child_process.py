@@ -1,4 +1,4 @@
-"""Another process of Python: for what ends a process, or needs one that nobody has used."""
+"""Runs Python in a child process, for tests that end the process or need a fresh one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run_python(
     input: str | None = None,
     **variables: str | None,
 ) -> subprocess.CompletedProcess[str]:
-    """`python COMMAND...` to its end; variables of the environment by keyword, None removes one."""
+    """Runs `python COMMAND...` to its end. Keywords set environment variables; None removes one."""
     environment = {**os.environ, **variables}
     return subprocess.run(
         [sys.executable, *map(str, command)],
@@ -32,7 +32,7 @@ def run_python(
 
 
 def printed_by(*command: object, **settings) -> str:
-    """What `python COMMAND...` printed; it must end with 0. Settings are those of `run_python`."""
+    """Returns what `python COMMAND...` printed; it must exit with 0. Settings are those of `run_python`."""
     done = run_python(*command, **settings)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

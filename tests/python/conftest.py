@@ -15,17 +15,17 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 os.environ.setdefault("BASCULE_DEVICE", "emulated")
-# Nothing runs before something forces it: what is missing between two streams shows.
+# Work runs only when something waits for it, so that a missing wait between two streams shows.
 os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "lazy")
-# A race between streams fails the test that has it: looking for them costs less than a tenth.
+# A race between streams fails the test. The search takes less than a tenth of the time.
 if os.environ["BASCULE_DEVICE"] == "emulated":
     os.environ.setdefault("BASCULE_EMULATED_CHECKS", "memory,races")
-# A test in which a function of the driver is called with the GIL fails.
+# A test in which a driver function is called with the GIL fails.
 os.environ.setdefault("BASCULE_TEST_GIL", "1")
-# A thread of BLAS spins for a tenth of a second in each of a thousand processes.
+# BLAS threads would spin for a tenth of a second in each of a thousand processes.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# What earlier runs compiled is nothing to go by: each has a cache of its own, which its child processes share.
-# Not where the installed package's plugin has imported it already: its directory is chosen by then.
+# Each run has its own cache, shared with its child processes, so that tests do not depend on earlier runs. If the
+# installed plugin has already imported bascule, the directory is already chosen.
 if "bascule" not in sys.modules or "BASCULE_CACHE_DIR" not in os.environ:
     os.environ["BASCULE_CACHE_DIR"] = tempfile.mkdtemp(prefix="bascule-cache-")
     atexit.register(shutil.rmtree, os.environ["BASCULE_CACHE_DIR"], ignore_errors=True)
@@ -35,7 +35,7 @@ import pytest
 
 import bascule
 
-# Installed, the plugin is found by pytest itself.
+# If the package is installed, pytest finds the plugin itself.
 if not importlib.metadata.entry_points(group="pytest11", name="bascule"):
     pytest_plugins = ["bascule.pytest_plugin"]
 
@@ -48,13 +48,13 @@ __global__ void scale(float* p, float f, int n) {
 
 
 class ForeignArray:
-    """An array of another library: exposes the interface, counts how often it is read."""
+    """An array of another library: exposes the interface, and counts how often it is read."""
 
     def __init__(self, array: bascule.DeviceArray, **changes: object) -> None:
         self.array = array
         self.changes = changes
         self.reads = 0
-        # From now on any stream may use the memory, not the array's alone.
+        # Marks the memory as usable by any stream, not only by the array's.
         array.export(stream=None).__cuda_array_interface__  # noqa: B018
 
     @property
@@ -70,13 +70,13 @@ class ForeignArray:
 
 
 class Missing:
-    """As a change: the key is left out."""
+    """Stands for an omitted key in changes of a descriptor."""
 
 
 class MissingLibraries:
-    """Asked last for modules that were not found: a test file that imports one of `names` is skipped.
+    """The last finder on sys.meta_path: a test file that imports a missing module of `names` is skipped.
 
-    Everything in tests/requirements.txt is installed where Bascule is developed; a machine with a GPU has what it has.
+    On development machines everything in tests/requirements.txt is installed; a machine with a GPU has only some of it.
     """
 
     names = frozenset(
@@ -93,7 +93,7 @@ class MissingLibraries:
             "nbformat",
         ]
     )
-    collecting = False  # not for Bascule's own imports, which do without
+    collecting = False  # false outside collection, because Bascule's own imports handle missing modules
 
     def find_spec(self, name: str, *_: object) -> None:
         if self.collecting and name in self.names:
@@ -115,20 +115,20 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, o
 
 @pytest.fixture(autouse=True, scope="module")
 def small_heap() -> None:
-    """What is there before a module's tests, thousands of collected tests among it, stays out of their gc.collect()."""
+    """Freezes the objects that exist before a module's tests, such as the collected tests: gc.collect() skips them."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_runtest_setup() -> None:
-    """What earlier tests enqueued gives its arrays up before, not in the middle of what this one looks at."""
+    """Releases the arrays of work from earlier tests now, and not during this test."""
     if bascule._bascule._owners_held():
         bascule.synchronize()
 
 
 @contextmanager
 def traced() -> Iterator[list[bascule.emulated.Operation]]:
-    """The operations of the block alone: garbage of earlier tests is freed before, not inside."""
+    """Records the operations of the block alone: garbage of earlier tests is freed before it."""
     gc.collect()
     gc.disable()
     try:
@@ -140,7 +140,7 @@ def traced() -> Iterator[list[bascule.emulated.Operation]]:
 
 @pytest.fixture(autouse=hasattr(bascule._bascule, "_calls_with_gil"))
 def no_call_with_the_gil() -> Iterator[None]:
-    """No function of the driver is called by a thread that holds the GIL; see bindings/support/gil_check.hpp."""
+    """Fails if a driver function is called with the GIL; see python/bindings/support/gil_check.cpp."""
     yield
     assert bascule._bascule._calls_with_gil() == {}
 
@@ -157,7 +157,7 @@ def scale() -> bascule.Kernel:
 
 @pytest.fixture
 def unordered() -> Iterator[None]:
-    """The test's own program leaves something unordered on purpose: nobody looks for races in it."""
+    """Disables the search for races, for tests that leave something unordered on purpose."""
     if not bascule.current_device().emulated:
         yield
         return
@@ -167,13 +167,13 @@ def unordered() -> Iterator[None]:
 
 @functools.cache
 def stands_in() -> bool:
-    """Whether the emulated device is where a GPU's driver should be: Bascule takes it for a GPU."""
+    """True if the emulated device is loaded in place of a GPU's driver, so that Bascule takes it for a GPU."""
     driver = bascule._bascule._driver_info()
     return not driver["emulated"] and hasattr(ctypes.CDLL(driver["path"]), "bascule_emulated_abi")
 
 
 def has_two_devices() -> bool:
-    """Whether a process can have two: the emulated device is as many as it is asked to be."""
+    """True if a process can have two devices: the emulated device can be configured to have several."""
     driver = bascule._bascule._driver_info()
     return driver["device_count"] >= 2 or driver["emulated"] or stands_in()
 
@@ -186,7 +186,7 @@ def emulated() -> None:
 
 @pytest.fixture
 def stale_handles() -> None:
-    """The test uses a stream that was destroyed, or never was: the emulated device answers, a driver may crash."""
+    """Skips tests that use a stream that was destroyed or never existed, on a driver, which may crash."""
     if not bascule.current_device().emulated:
         pytest.skip("a driver may end the process that uses a stream which is gone")
 

@@ -1,7 +1,7 @@
-"""Strategies for `__cuda_array_interface__`: valid, nearly valid and hostile; and a plain reading of the rules.
+"""Strategies for `__cuda_array_interface__`: valid, nearly valid and hostile; and an independent reading of its rules.
 
-`verdict(descriptor)` says what the interface's text and our own page of rules make of a descriptor. It shares nothing
-with the parser: errors are found field by field, so that where several are wrong any of their classes may be raised.
+`verdict(descriptor)` says what the interface's text and CONFORMANCE.md require for a descriptor. It shares nothing
+with the parser: errors are found field by field, so if several fields are wrong, any of their errors may be raised.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNIT = r"[0-9]*(?:Y|M|W|D|h|m|s|ms|us|μs|ns|ps|fs|as)|generic"
 
 @dataclass
 class Verdict:
-    """Which exceptions may be raised; when none, what the array is."""
+    """The exceptions that may be raised, or the array if it is valid."""
 
     errors: set[type[Exception]] = field(default_factory=set)
     shape: tuple[int, ...] = ()
@@ -33,7 +33,7 @@ class Verdict:
 
 
 class Number:
-    """An integer by `__index__` alone, as other libraries' scalars are."""
+    """An integer that has only `__index__`, like other libraries' scalars."""
 
     def __init__(self, value: int) -> None:
         self.value = value
@@ -49,7 +49,7 @@ class Number:
 
 
 def integer_of(value: Any) -> int | None:
-    """None for what is not an integer; bool is not one here."""
+    """Returns None if the value is not an integer; a bool does not count as one here."""
     if isinstance(value, (bool, np.bool_)) or value is None:
         return None
     try:
@@ -59,7 +59,7 @@ def integer_of(value: Any) -> int | None:
 
 
 def read_typestr(text: Any, verdict: Verdict) -> int:
-    """The item size; 0 where there is none."""
+    """Returns the item size, or 0 on an error."""
     if not isinstance(text, str):
         verdict.errors.add(TypeError)
         return 0
@@ -80,12 +80,12 @@ def read_typestr(text: Any, verdict: Verdict) -> int:
             import ml_dtypes
 
             verdict.dtype = np.dtype(ml_dtypes.float8_e5m2)
-        except ImportError:  # then NumPy has no such type, and sees bytes
+        except ImportError:  # this NumPy does not have the type, and sees bytes
             verdict.dtype = np.dtype("V1")
     else:
         try:
             verdict.dtype = np.dtype(text)
-        except TypeError:  # a count of units that NumPy does not hold
+        except TypeError:  # a count of units that NumPy does not support
             verdict.errors.add(ValueError)
     return size
 
@@ -106,7 +106,7 @@ def read_integers(value: Any, verdict: Verdict) -> tuple[int, ...] | None:
 
 
 def read_data(value: Any, verdict: Verdict) -> int | None:
-    """The address; None for a pointer that is None, or for an error."""
+    """Returns the address, or None if the pointer is None or there is an error."""
     if not isinstance(value, (tuple, list)):
         verdict.errors.add(TypeError)
         return None
@@ -149,7 +149,7 @@ def read_version(value: Any, verdict: Verdict) -> None:
 
 
 def check_together(verdict: Verdict, itemsize: int, address: int | None, known: range) -> None:
-    """What only several fields say: size, strides, and whether every byte has an address in `known` memory."""
+    """Checks that concern several fields: size, strides, and that every byte is in `known` memory."""
     shape, strides = verdict.shape, verdict.strides
     if len(strides) != len(shape) or any(extent < 0 for extent in shape):
         verdict.errors.add(ValueError)
@@ -176,7 +176,7 @@ def c_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def verdict(descriptor: dict[str, Any], known: range) -> Verdict:
-    """`known`: the addresses that the device knows."""
+    """Returns the verdict. `known` is the range of addresses that the device knows."""
     result = Verdict()
     if any(key not in descriptor for key in REQUIRED):
         result.errors.add(KeyError)
@@ -191,7 +191,7 @@ def verdict(descriptor: dict[str, Any], known: range) -> Verdict:
     strides = descriptor.get("strides")
     steps = None if strides is None else read_integers(strides, result)
     if result.errors or shape is None:
-        # Fields may be wrong together, too; what is refused anyway may be refused for that.
+        # Several fields may be wrong together. Their errors may come from a descriptor that is refused anyway.
         result.errors |= {ValueError} if shape is not None else set()
         return result
     result.shape = shape
@@ -214,7 +214,7 @@ HUGE = [2**31, 2**32, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**30]
 
 
 def integers(value: int) -> st.SearchStrategy[Any]:
-    """The same integer by the types that people use."""
+    """The same integer in the types that people use."""
     forms = [st.just(value), st.just(value), st.just(Number(value))]
     if -(2**63) <= value < 2**63:
         forms.append(st.just(np.int64(value)))
@@ -263,7 +263,7 @@ def valid(draw: st.DrawFn, memory: range) -> dict[str, Any]:
 
 
 def wrong_values(key: str, memory: range) -> st.SearchStrategy[Any]:
-    """Values that a field should not have, and some that it may."""
+    """Values that a field must not have, and some that it may have."""
     numbers = st.one_of(st.sampled_from(HUGE), st.sampled_from([-n for n in HUGE]), st.integers(-3, 9))
     nonsense = st.sampled_from([None, True, 3.0, "3", b"<f4", 42, (), [], (2,), object(), {"a": 1}, np.bool_(1)])
     some = st.lists(st.one_of(numbers, nonsense), max_size=3)

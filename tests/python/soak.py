@@ -1,10 +1,10 @@
-"""Launches for a long time, and fails when memory, reference counts or held owners grow.
+"""Launches for a long time, and fails if memory, reference counts or the number of held owners grow.
 
     python tests/python/soak.py [--launches N]
 
 Nine tenths of the launches only reach the driver (BASCULE_EMULATED_EXECUTE=0), in one process; the rest run their
-kernels, in another. Both launch with arrays of ours, of other libraries, new ones each time, bound ones, by several
-threads and streams, with conversions and refused arguments between them.
+kernels, in another. Both launch with Bascule's arrays, other libraries' arrays, new arrays each time and bound ones, in
+several threads and streams, with conversions and refused arguments in between.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __global__ void increment(float* p, const float* q, int n) {
 template <typename T> __global__ void set(T* p, T value) { p[threadIdx.x] = value; }
 """
 THREADS = 2
-SLACK = 8 << 20  # bytes that the allocators of C and Python may move by, once everything has been used
+SLACK = 8 << 20  # bytes that the allocators of C and Python may vary by after the warm-up
 
 
 class Foreign:
-    """An array as another library has it: a Python object with the interface."""
+    """An array of another library: a Python object with the interface."""
 
     def __init__(self, array) -> None:
         self.array = array
@@ -45,7 +45,7 @@ def resident_bytes() -> int:
 
 
 class Round:
-    """What one thread launches over and over: 16 launches and what people do between them."""
+    """The loop body of one thread: 16 launches and other calls between them."""
 
     launches = 16
 
@@ -82,7 +82,7 @@ class Round:
 
 
 def soak(launches: int, executes: bool) -> None:
-    """The body of each process: raises SystemExit with what grew."""
+    """The main function of each process. Raises SystemExit with what grew."""
     import numpy as np
 
     import bascule

@@ -1,4 +1,4 @@
-"""What the benchmarks conclude from their figures: verdicts, instructions by whose they are, bars."""
+"""The conclusions of the benchmarks: verdicts, instructions by their owner, bars."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
-# What callgrind writes with full names: a line of its own for each name, and one cost a line.
+# The output of callgrind with full names: a separate line for each name, and one cost a line.
 PROFILE = """\
 # callgrind format
 desc: Trigger: Client Request: own: 10
@@ -56,7 +56,7 @@ fn=producer_interface'2
 
 @pytest.fixture(autouse=True)
 def path_of_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))  # measuring.py sets it: put back afterwards
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))  # measuring.py sets it: restored afterwards
     monkeypatch.syspath_prepend(str(BENCH))
 
 

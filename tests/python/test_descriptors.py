@@ -1,4 +1,4 @@
-"""Random descriptors: Bascule takes and refuses what a plain reading of the rules does, for the same reason."""
+"""Random descriptors: Bascule accepts and refuses what an independent reading of the rules does."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_where_the_keys_of_one_dict_were_is_not_believed_of_the_next(rng):
     for _ in range(500):
         descriptor = {str(key): fields[str(key)] for key in rng.permutation(list(fields))}
         for key in map(str, rng.permutation(list(fields))[: rng.integers(0, 3)]):
-            value = descriptor.pop(key)  # its entry stays, empty
+            value = descriptor.pop(key)  # its entry in the dict stays, but is empty
             other = {0: None, 1: key, 2: "".join(list(key)), 3: "x" + key[1:]}[int(rng.integers(0, 4))]
             if other is not None:
                 descriptor[other] = value
@@ -121,7 +121,7 @@ def test_where_the_keys_of_one_dict_were_is_not_believed_of_the_next(rng):
         assert outcome(descriptor, True) == expected
         assert outcome(descriptor, True) == expected  # the keys are where they were
         kinds.add(type(expected))
-    assert kinds == {str, tuple}  # taken and refused
+    assert kinds == {str, tuple}  # accepted and refused
 
 
 @MANY

@@ -1,4 +1,4 @@
-"""Kernels through the whole bridge, compared with NumPy."""
+"""Kernels through all of Bascule, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_scaling_agrees_with_numpy(size, rng, scale):
 @pytest.mark.parametrize("block", [1, 33, 256, 1024])
 def test_odd_blocks_write_every_element_and_nothing_else(size, block, rng):
     if block == 1 and size > 1000:
-        size = 1000  # a block of one thread: as many blocks
+        size = 1000  # one thread per block: as many blocks
     kernel = bascule.compile(
         """
         __global__ void add(const int* a, const int* b, int* out, int n) {
@@ -119,7 +119,7 @@ __global__ void apply(float* p, Settings s, int n) {
 def test_a_struct_is_passed_by_value_as_its_bytes():
     kind = np.dtype([("scale", "f4"), ("offset", "i4"), ("mode", "u1")], align=True)
     apply = bascule.compile(STRUCT).apply
-    values = np.arange(100, dtype="f4")  # exact, whatever is fused
+    values = np.arange(100, dtype="f4")  # exact, also with fused operations
     settings = np.array((2.0, 3, 4), kind)
     for given in (settings[()], settings.tobytes(), bytearray(settings.tobytes()), settings):
         x = bascule.to_device(values)
@@ -137,7 +137,7 @@ def test_a_struct_of_another_size_names_both_sizes():
 
 
 def test_an_import_loads_neither_numpy_nor_modules_that_cost_as_much_as_bascule_itself():
-    """Without `site`, whose .pth files may import anything."""
+    """Runs without `site`, whose .pth files may import anything."""
     code = "import sys, bascule; print([m for m in ('numpy', 'inspect', 'statistics', 'html') if m in sys.modules])"
     package = str(Path(bascule.__file__).parents[1])
     answer = run_python("-S", "-c", code, PYTHONPATH=package)

@@ -1,4 +1,4 @@
-"""Bad input: the right exception, a message that names the argument and tells what to do, and nothing enqueued."""
+"""Bad input: the right exception, a message that names the argument and the remedy, and nothing enqueued."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_auto_says_once_that_it_emulates_or_takes_the_gpu():
     assert result.returncode == 0, result.stderr
     count = result.stderr.count("EmulatedDeviceWarning")
     expected = [("emulated", 1), ("gpu", 0)]
-    if os.environ.get("BASCULE_DEVICE") == "cuda":  # who puts the emulated device in the driver's place knows it
+    if os.environ.get("BASCULE_DEVICE") == "cuda":  # no warning for an emulated driver
         expected.append(("emulated", 0))
     assert (result.stdout.strip(), count) in expected
     assert count == 0 or "<string>:4: EmulatedDeviceWarning" in result.stderr
@@ -184,7 +184,7 @@ def test_every_error_is_of_our_own_class_and_of_the_builtin():
 
 
 def test_signatures_name_types_as_python_knows_them():
-    """pybind11 writes the C++ name of a type that it does not know yet, into errors about arguments too."""
+    """pybind11 writes the C++ name of a type that it does not know yet, also into errors about arguments."""
     signatures = [
         f"{kind.__name__}.{name}: {line}"
         for kind in vars(bascule).values()
@@ -207,4 +207,4 @@ def test_variables_that_the_device_has_no_memory_for_are_a_memory_error(emulated
         with pytest.raises(MemoryError, match=r"variables of this module need 3221225472 bytes, and \d+ of") as caught:
             use()
         assert isinstance(caught.value, bascule.CudaError)
-    assert (x.copy_to_host() == 0).all()  # the context goes on
+    assert (x.copy_to_host() == 0).all()  # the context is still usable

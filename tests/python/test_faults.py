@@ -1,4 +1,4 @@
-"""What a person reads when a kernel goes wrong on the emulated device. A fault ends its context: each has a process."""
+"""Reports about kernels that fail on the emulated device. A fault ends its context, so each has its own process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from child_process import run_python
 
-# The comment behind a line of the kernels is how the tests find it.
+# Tests find a line of the kernels by the comment at its end.
 KERNELS = r"""
 __device__ __noinline__ int nest(int n) {
     return n == 0 ? 0 : nest(n - 1) + nest(n - 2) + 1;  // nest
@@ -151,7 +151,7 @@ def test_a_fault_names_the_line_of_the_kernel_and_says_what_happened(
 
 
 def test_freed_memory_is_said_to_be_freed(tmp_path: Path) -> None:
-    """An address that was given out is freed when the device has been waited for."""
+    """Memory whose address was exported is freed only after the device has been waited for."""
     address = "p = bascule.raw_pointer(x.__cuda_array_interface__['data'][0])"
     report = report_of(tmp_path, f"{address}; del x; bascule.synchronize(); m.past[1, 32](p, 3)")
     assert "inside a freed 4000-byte allocation made at" in report

@@ -1,4 +1,4 @@
-"""The README's examples run as they stand, in their order, and its links lead somewhere."""
+"""The README's examples run unchanged, in their order, and its links lead somewhere."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from bascule import _environment
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
-# Each example with what follows it at once: another fenced text is what it prints on failing.
+# Each example with a directly following fenced text, which is the output of its failure.
 EXAMPLES = re.findall(r"^```python\n(.*?)^```\n(?:\n```\n(.*?)^```)?", README, re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""Every pinned version can be installed with the oldest Python that is supported: its metadata says so."""
+"""Every pinned version can be installed with the oldest supported Python: its metadata says so."""
 
 import importlib.metadata
 import importlib.util

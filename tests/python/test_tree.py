@@ -103,7 +103,7 @@ def test_a_ring_is_noticed(tmp_path, monkeypatch, check, files, ring):
 
 
 def test_a_source_counts_where_the_header_of_its_class_is(tmp_path, monkeypatch):
-    """`Stream`'s functions lie in another folder than it: what they include makes the ring."""
+    """`Stream`'s functions are in another folder than its header: their includes make the cycle."""
     write_files(
         tmp_path,
         {

@@ -23,7 +23,7 @@ TEST_CASE("machine_code_runs_within_its_major_version_on_the_same_or_a_newer_min
     CHECK(cubin("sm_80", "sm_89"));
     CHECK_FALSE(cubin("sm_86", "sm_80"));
     CHECK_FALSE(cubin("sm_80", "sm_90"));
-    CHECK_FALSE(cubin("sm_80", "sm_87"));  // Orin: compatible with nothing but itself
+    CHECK_FALSE(cubin("sm_80", "sm_87"));  // Orin: compatible only with itself
     CHECK_FALSE(cubin("sm_87", "sm_89"));
     CHECK(cubin("sm_87", "sm_87"));
 }

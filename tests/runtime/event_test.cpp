@@ -25,7 +25,7 @@ TEST_CASE("two_pooled_events_at_once_are_different") {
 
 TEST_CASE("a_thread_that_ends_gives_its_pooled_events_to_the_others") {
     const Device device(0);
-    const PooledEvent ours(device);  // this thread keeps none at hand
+    const PooledEvent ours(device);  // leaves no free event in this thread
     CUevent theirs = nullptr;
     std::thread([&] { theirs = PooledEvent(device).ref().native(); }).join();
     CUevent next = nullptr;
@@ -35,7 +35,7 @@ TEST_CASE("a_thread_that_ends_gives_its_pooled_events_to_the_others") {
 
 namespace {
 
-/// Made before a thread's first pooled event: destroyed after what that one left.
+/// Made before a thread's first pooled event, and therefore destroyed after the thread's pool.
 struct AtTheEnd {
     Device device{0};
     ~AtTheEnd() { const PooledEvent late(device); }

@@ -1,5 +1,4 @@
-// Rules 8 to 10 for everything that touches device memory: whichever call of the driver fails, nothing is
-// lost.
+// Rules 8 to 10 for everything that touches device memory: whichever driver call fails, nothing is lost.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -25,7 +24,7 @@ using namespace bascule::testing;
 namespace {
 
 constexpr std::size_t count = 64;
-constexpr float before = -7;  // what is in every destination before
+constexpr float before = -7;  // the contents of every destination before
 
 const Module& program() {
     static const auto* module = new TestModule(
@@ -35,8 +34,8 @@ const Module& program() {
     return module->module;
 }
 
-/// Two producers, and what they work on: x is read, z is written, y is read by launches only. What is written
-/// is where the host can look at any time, without asking the driver.
+/// Two producers, and their arrays: x is read, z is written, y is read by launches only. Results are in memory that the
+/// host can read at any time, without calling the driver.
 struct Scene {
     Device home;  // of x and its producer
     Device device;
@@ -61,7 +60,7 @@ struct Scene {
         return {{p.ref().handle(), 0, home == device ? -1 : home.ordinal()}};
     }
 
-    /// What other libraries do on streams of their own.
+    /// Work of other libraries on their own streams.
     static void set(const Stream& stream, const DeviceBuffer& buffer, float value) {
         const Kernel kernel = program().kernel("set");
         ArgumentPack args(kernel.signature(stream.ref().device()));
@@ -76,7 +75,7 @@ struct Scene {
         std::fill_n(static_cast<float*>(pinned.host()), count, before);
         pageable.assign(count, before);
     }
-    /// At once after an operation: what still reads or writes there, unordered, is a race.
+    /// Issued directly after an operation: anything that still reads or writes there, unordered, is a race.
     void go_on() const {
         set(p, x, 5000);
         const Kernel kernel = program().kernel("add");
@@ -93,8 +92,7 @@ struct Scene {
 using Work = std::function<void(Scene&, const Owners&)>;
 using Read = std::function<std::vector<float>(const Scene&)>;
 
-/// An operation that Bascule orders, and what it leaves behind: `result`, computed here from what x was set
-/// to.
+/// An operation that Bascule orders, and its expected `result`, computed from the value of x.
 struct Operation {
     std::string name;
     Work enqueue;
@@ -164,7 +162,7 @@ const std::vector<Operation>& operations() {
     return all;
 }
 
-/// Those that run kernels of the launch's device on x: x lies there.
+/// Operations whose kernels run on x's device, because x must be on the launch's device.
 const std::vector<Operation>& operations_on_one_device() {
     static const std::vector<Operation> all = {
         {"a copy of every second element",
@@ -245,7 +243,7 @@ bool is_untouched(const Scene& scene, const Operation& operation) {
     return true;
 }
 
-/// What an operation's owner finds when it is given up.
+/// Records the state when an operation's owner is released.
 struct Witness {
     const Scene& scene;
     const Operation& operation;
@@ -260,17 +258,17 @@ void give_up(void* const* objects, std::size_t) noexcept {
     witness.complete = is_complete(witness.scene, witness.operation, witness.value);
 }
 
-/// What an operation left behind when one call failed.
+/// The result of an operation in which one call failed.
 struct Outcome {
     std::string failed;
     std::string message;  // of the error, if there was one
-    std::string call;     // that the error names
+    std::string call;     // the call that the error names
     bool raised = false;
     bool enqueued = false;  // the operation itself
     bool context_changed = false;
 };
 
-/// What was captured has happened only when its graph is launched.
+/// Captured work counts only after its graph is launched.
 bool any_work(const std::vector<BasculeEmulatedOperation>& trace, StreamRef stream) {
     for (const BasculeEmulatedOperation& each : trace) {
         const bool works = each.kind == BASCULE_EMULATED_LAUNCH || each.kind == BASCULE_EMULATED_COPY ||
@@ -306,8 +304,8 @@ Outcome try_once(Scene& scene, const Operation& operation, const Owner& owner, i
     return outcome;
 }
 
-/// Every call of `operation` fails in turn. `owned`: the bytes that its owner holds; of so many, each
-/// operation records a marker.
+/// Makes every call of `operation` fail in turn. `owned` is the size in bytes of its owner; a large size makes each
+/// operation record a marker.
 void fail_every_call(Scene& scene, const Operation& operation, std::uint64_t owned = 0) {
     CAPTURE(operation.name);
     CAPTURE(owned);
@@ -348,7 +346,7 @@ void fail_every_call(Scene& scene, const Operation& operation, std::uint64_t own
         ++tried;
     }
     CHECK(tried >= 4);
-    // Nothing is left over: the same once more, with what there was.
+    // Nothing is leaked: repeats the operation with the existing objects.
     const std::uint64_t made = calls_of("cuEventCreate", [&] {
         do_it();
         scene.finish();
@@ -357,7 +355,7 @@ void fail_every_call(Scene& scene, const Operation& operation, std::uint64_t own
     CHECK(owners_held() == 0);
 }
 
-/// Looks for races, which the environment may not have asked for.
+/// Searches for races even if the environment does not request it.
 class Watched {
   public:
     Watched() : before_(look_for_races(true)) {}

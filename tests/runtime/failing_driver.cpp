@@ -8,9 +8,9 @@ namespace {
 DriverFunctions untouched;
 
 struct ThreadsCalls {
-    int turn = -1;             // which is to fail
-    std::string_view counted;  // the function whose calls are; empty: all
-    int number = 0;            // of those so far
+    int turn = -1;             // the number of the call that fails
+    std::string_view counted;  // the function whose calls are counted; empty: all
+    int number = 0;            // calls counted so far
     std::string failed;
     std::map<std::string_view, int> of;
 };
@@ -26,7 +26,7 @@ bool is_turn_of(std::string_view function) {
     return true;
 }
 
-/// For each entry of the table a function of its own, which knows its name.
+/// A separate function for each entry of the table, which knows its name.
 template <class Function>
 struct Entry;
 

@@ -1,4 +1,4 @@
-// The driver's table with every function in it counted, and one call failing when its turn comes.
+// The driver's table with every function counted, in which a selected call fails.
 #pragma once
 
 #include <string>
@@ -8,26 +8,26 @@
 
 namespace bascule::testing {
 
-/// While it lives, each thread's calls of the driver's functions are counted, and the one that the thread
-/// asked for answers CUDA_ERROR_ILLEGAL_STATE and does nothing. What only names errors is not counted. One at a
-/// time; made and destroyed while no other thread calls the driver.
+/// During its lifetime, the driver calls of each thread are counted, and the call that the thread selected does nothing
+/// and returns CUDA_ERROR_ILLEGAL_STATE. Functions that only name errors are not counted. Only one may exist; construct
+/// and destroy it while no other thread calls the driver.
 class FailingDriver {
   public:
     FailingDriver();
-    /// With fail(number) for the calling thread.
+    /// Also calls fail(number) for the calling thread.
     explicit FailingDriver(int number) : FailingDriver() { fail(number); }
     ~FailingDriver();
     FailingDriver(const FailingDriver&) = delete;
     FailingDriver& operator=(const FailingDriver&) = delete;
 
-    /// Of the calling thread's calls from now on, the one with this number (from 0) fails: of all functions,
-    /// or of the one that is named. A negative number: none.
+    /// Makes one of the calling thread's later calls fail: the call with this number (from 0) of all functions, or of
+    /// the named one. With a negative number no call fails.
     static void fail(int number, std::string_view function = {});
-    /// The function that failed in the calling thread; empty when there were not as many calls.
+    /// The function that failed in the calling thread; empty if there were too few calls.
     static const std::string& failed() noexcept;
     /// The calling thread's calls of a function since `fail`.
     static int calls_of(std::string_view function);
-    /// The driver as it is, for those who look on.
+    /// The unmodified driver, for observers.
     static const DriverFunctions& real() noexcept;
 };
 

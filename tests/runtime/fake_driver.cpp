@@ -1,5 +1,4 @@
-// A CUDA driver with nothing behind it. FAKE_DRIVER says how it disappoints: no_device, zero_devices, stub,
-// broken, old.
+// A CUDA driver without an implementation. FAKE_DRIVER says how it fails: no_device, zero_devices, stub, broken, old.
 #include <cstdlib>
 #include <cstring>
 

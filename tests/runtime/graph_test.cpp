@@ -1,4 +1,4 @@
-// bascule::Graph from C++: what is captured and launched. Rule 13 and what is kept: tests/python/graphs.
+// bascule::Graph from C++: captures and launches. For rule 13 and kept owners see tests/python/graphs.
 #include <doctest/doctest.h>
 
 #include <bascule/interface/errors/error.hpp>

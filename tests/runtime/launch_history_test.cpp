@@ -1,4 +1,4 @@
-// Which launches a fault is blamed on where the device does not tell, as on a GPU.
+// The blame for a fault on a device that does not report the launch, as on a GPU.
 #include <string>
 
 #include <doctest/doctest.h>

@@ -17,7 +17,7 @@ KernelImage kernel_called(const char* name, const char* lowered_name) {
     return kernel;
 }
 
-/// A program in PTX, as the compiler would have written it.
+/// A program in PTX, as if the compiler had written it.
 std::shared_ptr<Image> image_of(const std::string& body) {
     auto image = std::make_shared<Image>();
     image->arch = {.major = 8, .minor = 0, .suffix = '\0', .is_virtual = true};

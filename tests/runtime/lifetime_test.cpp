@@ -26,13 +26,13 @@ struct Counter {
     }
 };
 
-/// Nothing is kept from an earlier test.
+/// Releases what earlier tests have kept.
 void start_empty() {
     synchronize();
     REQUIRE(owners_held() == 0);
 }
 
-/// While it lives, one function of the driver is another.
+/// Replaces one function of the driver during its lifetime.
 template <auto member>
 class Replaced {
   public:
@@ -54,7 +54,7 @@ using EventQuery = Replaced<&DriverFunctions::cuEventQuery>;
 
 std::function<void()> meanwhile;
 
-/// In a thread of its own, which has ended when this returns; that thread calls the driver alone.
+/// Runs in a new thread, which has ended when this returns; only that thread calls the driver.
 void do_meanwhile() {
     static thread_local bool inside = false;
     if (inside) return;

@@ -21,7 +21,7 @@ using namespace bascule::testing;
 
 namespace {
 
-/// Which call of a function fails, counted from 0.
+/// The call of a function that fails, counted from 0.
 struct Failing {
     std::string_view function;
     int number = 0;
@@ -37,13 +37,13 @@ struct Fixture : Addition {
         kernel.launch(launch_stream, {.grid = {1}, .block = {64}}, args, owner);
     }
 
-    /// What a launch said and did when one call failed.
+    /// The error and the operations of a launch in which one call failed.
     struct Outcome {
         int host_waits = 0;
         std::string message;
     };
 
-    /// The caller has a FailingDriver.
+    /// Requires an existing FailingDriver.
     Outcome launch_failing(const Failing& which) {
         FailingDriver::fail(which.number, which.function);
         Outcome outcome;
@@ -57,7 +57,7 @@ struct Fixture : Addition {
         return outcome;
     }
 
-    /// Events and code are there, and nothing is kept.
+    /// Makes events and code available, and releases all owners.
     void warm() {
         launch_once();
         launch_stream.ref().synchronize();
@@ -67,7 +67,7 @@ struct Fixture : Addition {
 const std::string both_waits = "R(e1,p) W(e1,C) R(e1,q) W(e1,C)";
 const std::string launched = both_waits + " L(C)";
 
-/// What fails, and what reached the driver then.
+/// The failing call, and the operations that reached the driver then.
 const std::vector<std::pair<Failing, std::string>> before_the_launch{
     {{"cuEventRecord", 0}, ""},
     {{"cuStreamWaitEvent", 0}, "R(e1,p)"},
@@ -95,7 +95,7 @@ TEST_CASE("rule 8: a record or a wait that fails before the launch stops it") {
         CHECK(trace.spelled(f.names) == order);
         CHECK(outcome.host_waits == 0);
         CHECK(outcome.message.find("CUDA_ERROR_ILLEGAL_STATE") != std::string::npos);
-        // Which argument's stream it is: the first for 0, the second for 1.
+        // The argument whose stream it is: the first for 0, the second for 1.
         CHECK(outcome.message.find(failure.number == 0 ? "argument 1" : "argument 2") != std::string::npos);
     }
 }
@@ -142,11 +142,11 @@ TEST_CASE("rules 8 to 10: events are used again and owners are kept until the st
         });
         CHECK(made == 0);
         f.launch_stream.ref().synchronize();
-        CHECK(released == 2);  // of the launch that failed and of the one after
+        CHECK(released == 2);  // of the failed launch and of the one after
     }
 }
 
-// What one thread's launches issue is one thread's matter: its own streams, arrays and failures.
+// Each thread's launches concern only its own streams, arrays and failures.
 TEST_CASE("rules 8 to 10: eight threads whose calls fail at the same time") {
     constexpr std::size_t thread_count = 8;
     std::vector<std::unique_ptr<Fixture>> fixtures;

@@ -1,4 +1,4 @@
-// What a launch with producers asks of the driver, and rule 12; the other rules: tests/python/ordering.
+// The driver calls of a launch with producers, and rule 12; the other rules: tests/python/ordering.
 #include <doctest/doctest.h>
 
 #include <bascule/runtime/streams/ordering.hpp>

@@ -1,5 +1,4 @@
-// What several of these tests use: small programs, arrays on the device, and traces of the driver's
-// operations.
+// Shared by several of these tests: small programs, arrays on the device, and traces of the driver's operations.
 #pragma once
 
 #include <cstdint>
@@ -91,7 +90,7 @@ struct Addition {
     std::map<std::uint64_t, std::string> names{
         {launch_stream.ref().handle(), "C"}, {p.ref().handle(), "p"}, {q.ref().handle(), "q"}};
 
-    /// All arguments of the kernel, with the streams that the arrays name; 0 names none.
+    /// Sets all arguments of the kernel, with the streams that the arrays name; 0 names none.
     void set(ArgumentPack& args, std::uint64_t of_x, std::uint64_t of_y, std::uint64_t of_z) {
         args.set(0, floats(x, of_x));
         args.set(1, floats(y, of_y));
@@ -100,8 +99,8 @@ struct Addition {
     }
 };
 
-/// Records, waits and launches while it lives, spelled as in the rules: "R(e1,p) W(e1,C) L(C)". Streams get
-/// the names given, events are numbered by their first appearance.
+/// Records, waits and launches during its lifetime, spelled as in the rules: "R(e1,p) W(e1,C) L(C)". Streams have the
+/// given names, events are numbered by their first appearance.
 class OperationTrace {
   public:
     OperationTrace() : emulated_(*Driver::get().emulated_functions()) { emulated_.trace(1); }
@@ -112,7 +111,7 @@ class OperationTrace {
     std::string spelled(const std::map<std::uint64_t, std::string>& names) const {
         return spelled(names, [](std::uint64_t) { return true; });
     }
-    /// Only what is on these streams: a thread's own part.
+    /// Spells only operations on these streams: a thread's own part.
     std::string spelled_on(const std::map<std::uint64_t, std::string>& names) const {
         return spelled(names, [&](std::uint64_t stream) { return names.count(stream) != 0; });
     }
@@ -145,7 +144,7 @@ class OperationTrace {
     const EmulatedFunctions& emulated_;
 };
 
-/// How many calls of a driver function an action makes.
+/// Counts the calls of a driver function that an action makes.
 template <typename Action>
 std::uint64_t calls_of(const char* function, Action&& action) {
     const EmulatedFunctions& emulated = *Driver::get().emulated_functions();

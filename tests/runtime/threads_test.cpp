@@ -1,6 +1,5 @@
-// Sixty-four threads at once on everything that is shared: modules, the cache, streams, events, owners. Every
-// result is checked. BASCULE_THREADS_SECONDS says for how long (default 2); meant for ThreadSanitizer above
-// all.
+// Sixty-four threads use everything that is shared at once: modules, the cache, streams, events, owners. Every result
+// is checked. BASCULE_THREADS_SECONDS is the duration (default 2); intended mainly for ThreadSanitizer.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -42,7 +41,7 @@ std::chrono::duration<double> duration() {
     return std::chrono::duration<double>(value == nullptr ? 2.0 : std::atof(value));
 }
 
-/// What all threads use together.
+/// Shared by all threads.
 struct Shared {
     TestModule program{threads_text};
     Kernel increment = program.module.kernel("increment");
@@ -71,7 +70,7 @@ ArrayView longs(const DeviceBuffer& buffer) {
     return validate(raw);
 }
 
-/// One thread: its own stream and array, whose expected values it knows.
+/// One thread with its own stream and array, whose expected values it knows.
 class Worker {
   public:
     Worker(Shared& shared, unsigned number)
@@ -106,7 +105,7 @@ class Worker {
         expected_ += 1;
     }
 
-    /// On a stream that is destroyed while its work may be pending.
+    /// Launches on a stream that is destroyed while its work may be pending.
     void launch_elsewhere() {
         const Stream stream;
         launch(stream);
@@ -145,7 +144,7 @@ class Worker {
         expected_ += static_cast<float>(which + 1);
     }
 
-    /// The same text as a module of its own: a hit of the cache, a library that is loaded and unloaded.
+    /// Compiles the same text as a new module: a hit of the cache, a library that is loaded and unloaded.
     void compile_again() {
         if (random_() % 8 != 0) return;
         TestModule program(threads_text);

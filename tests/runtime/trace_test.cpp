@@ -1,4 +1,4 @@
-// Traces from C++: the times of operations, by events as on a GPU and as the emulated device tells them; launch hooks.
+// Traces from C++: times of operations, by events as on a GPU and as the emulated device reports them; launch hooks.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
 // Every integer and float type in plain C++ arithmetic, and every conversion between them.
-// compiled by NVRTC 13.0 with -arch=compute_80 -lineinfo into the .ptx beside this file
+// Compiled by NVRTC 13.0 with -arch=compute_80 -lineinfo into the .ptx file of the same name.
 #define ARITHMETIC(T, NAME)                                                                     \
     extern "C" __global__ void arithmetic_##NAME(const T* a, const T* b, T* out, int n) {       \
         for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) { \

@@ -1,5 +1,5 @@
 // Mathematical functions, directed roundings, halves.
-// compiled by NVRTC 13.0 with -arch=compute_80 -lineinfo into the .ptx beside this file
+// Compiled by NVRTC 13.0 with -arch=compute_80 -lineinfo into the .ptx file of the same name.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -1,5 +1,5 @@
-// Whole kernels: control flow, shared and local memory, calls, what lanes and blocks do together, faults.
-// compiled by NVRTC 13.0 with -arch=compute_80 -lineinfo into the .ptx beside this file
+// Whole kernels: control flow, shared and local memory, calls, operations among lanes and blocks, faults.
+// Compiled by NVRTC 13.0 with -arch=compute_80 -lineinfo into the .ptx file of the same name.
 extern "C" __global__ void saxpy(int n, float a, const float* x, float* y) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] += a * x[i];
 }

@@ -1,4 +1,4 @@
-// Bit counting, fields, permutations, shifts and logic, bit by bit as the PTX ISA's own pseudocode has them.
+// Bit counting, fields, permutations, shifts and logic, bit by bit as in the pseudocode of the PTX ISA.
 #include <string_view>
 
 #include "reference/evaluate.hpp"
@@ -57,7 +57,7 @@ void bfi(const Call& call, Answers& out) {
     }
     out.add(call.type(), made);
 }
-// Ones from bit a on, b of them.
+// b ones, from bit a on.
 void bmsk(const Call& call, Answers& out) {
     const bool wraps = call.has(Flag::wrap);
     const Bits start = wraps ? call[0] & 31 : call[0], length = wraps ? call[1] & 31 : call[1];
@@ -65,7 +65,7 @@ void bmsk(const Call& call, Answers& out) {
     for (Bits k = 0; k < 32; ++k) made |= Bits{k >= start && k < start + length} << k;
     out.add(Type::b32, made);
 }
-// The lowest bits of a, as many as b says, extended.
+// The lowest b bits of a, extended.
 void szext(const Call& call, Answers& out) {
     const Bits length = call.has(Flag::wrap) ? call[1] & 31 : call[1];
     const bool sign = emulated::ptx::is_signed(call.type()) && length != 0 && length < 32 &&
@@ -92,8 +92,7 @@ void fns(const Call& call, Answers& out) {
     out.add(Type::b32, found);
 }
 
-// Which of the eight bytes b:a each byte of the result is, the upper one first, for each value of c's low two
-// bits.
+// Selects for each result byte one of the eight bytes b:a, the upper one first, for each value of c's low two bits.
 struct PermuteMode {
     Flag flag;
     std::string_view bytes[4];

@@ -6,7 +6,7 @@
 namespace reference {
 namespace {
 
-// How two values stand to each other. Floats may be unordered.
+// The order of two values. Floats may be unordered.
 enum class Order { less, equal, greater, unordered };
 
 Order order_of(Type type, Bits a, Bits b, bool flush) {
@@ -63,7 +63,7 @@ void setp(const Call& call, Answers& out) {
     out.add(Type::pred, combined(!truth));
 }
 
-// Of packed halves: p of the lower ones, q of the upper ones.
+// For packed halves: p for the lower ones, q for the upper ones.
 void setp_packed(const Call& call, Answers& out) {
     const Type half = element_of(call.type());
     for (const unsigned at : {0u, 16u}) {
@@ -80,7 +80,7 @@ void setp_packed(const Call& call, Answers& out) {
 void set(const Call& call, Answers& out) {
     const bool packed = is_packed(call.opcode.second);
     const Type from = element_of(call.opcode.second);
-    // Of packed halves an integer has a result in each half too.
+    // An integer has a result in each half, if the source is packed halves.
     const Type to = packed && !emulated::ptx::is_float(call.type()) ? Type::u16 : element_of(call.type());
     const Bits yes = emulated::ptx::is_float(to) ? bits_of(to, 1.0) : mask_of(to);
     Bits made = 0;

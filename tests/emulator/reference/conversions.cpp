@@ -6,12 +6,11 @@
 namespace reference {
 namespace {
 
-// A float to the nearest integer in the direction asked for, as an integer: as far as 64 bits and a sign
-// reach.
+// Rounds a float to an integer in the requested direction; exact for 64 bits and a sign.
 Bits to_integer(const Call& call, Type to, Type from, Bits bits) {
     if (call.has(Flag::ftz)) bits = flushed(from, bits);
     if (is_nan(from, bits)) {
-        // PTX: zero, unless a double or 64 bits are involved; then the highest bit alone.
+        // PTX: zero, unless a double or 64 bits are involved; then only the highest bit is set.
         const bool wide = from == Type::f64 || bits_in(to) == 64;
         return wide ? Bits{1} << (bits_in(to) - 1) : 0;
     }
@@ -25,7 +24,7 @@ Bits to_integer(const Call& call, Type to, Type from, Bits bits) {
     mpfr_rint(whole, value, rounding);
     const bool negative = mpfr_sgn(whole) < 0;
     mpfr_abs(whole, whole, MPFR_RNDN);
-    // Anything beyond 64 bits is beyond every type.
+    // Anything beyond 64 bits is out of range for every type.
     const Wide magnitude = mpfr_fits_ulong_p(whole, MPFR_RNDN)
                                ? static_cast<Wide>(mpfr_get_ui(whole, MPFR_RNDN))
                                : Wide{1} << 64;
@@ -42,7 +41,7 @@ Bits to_float(const Call& call, Type to, Type from, Bits bits) {
                        [&](mpfr_ptr r, mpfr_rnd_t rounding) { return mpfr_set(r, value, rounding); });
     } else {
         const bool narrow_exponents = from == Type::f32 || (from == Type::bf16 && to == Type::f32);
-        // As GPUs: what becomes a half is not flushed before, whatever PTX says.
+        // A value is not flushed before it is converted to a half, whatever PTX says; GPUs do the same.
         if (call.has(Flag::ftz) && narrow_exponents && to != Type::f16) bits = flushed(from, bits);
         const Number value(value_of(from, bits));
         const bool to_whole =

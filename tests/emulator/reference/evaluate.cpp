@@ -1,4 +1,4 @@
-// Finds the family of an opcode, its operands, and compares what it should give with what was got.
+// Finds the family of an opcode and its operands, and compares the expected result with the actual one.
 #include "reference/evaluate.hpp"
 
 #include <stdexcept>
@@ -6,7 +6,7 @@
 namespace reference {
 namespace {
 
-// Families are told apart by name; add and its like have one family for integers and one for floats.
+// Families are distinguished by name; add and similar ones have one family for integers and one for floats.
 bool takes(const Family& family, const Opcode& opcode) {
     std::string_view name = family.name;
     const std::size_t colon = name.find(':');
@@ -30,7 +30,7 @@ bool takes(const Family& family, const Opcode& opcode) {
     return true;
 }
 
-// Where two floats of a format lie on the line of all floats.
+// The position of a float among all floats of its format, in order.
 Wide place_of(Type type, Bits bits) {
     const Wide magnitude = static_cast<Wide>(bits & ~sign_bit(type));
     return bits & sign_bit(type) ? -magnitude : magnitude;

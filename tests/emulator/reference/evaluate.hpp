@@ -1,6 +1,6 @@
-// What PTX says an instruction of one thread computes: bits in, bits out. Slow, obvious, and written from the
-// PTX ISA, but where a comment says that GPUs do otherwise; of the emulated device it knows the operation table's
-// names for types and modifiers.
+// The result of an instruction of one thread according to PTX: bits in, bits out. Slow, obvious, and written from the
+// PTX ISA, except where a comment says that GPUs differ; shares with the emulated device only the operation table's
+// names of types and modifiers.
 #pragma once
 
 #include <array>
@@ -16,13 +16,13 @@ using emulated::program::Flag;
 using emulated::program::FlagSet;
 using emulated::program::Opcode;
 
-/// One result. `tolerance`: how many units in the last place PTX leaves open (approximations: 1, because
-/// computing in double and rounding once may end beside a tie).
+/// One result. `tolerance` is the error, in units in the last place, that PTX allows (1 for approximations, because
+/// computing in double and rounding once may end next to a tie).
 struct Answer {
     Type type = Type::none;
     Bits bits = 0;
     int tolerance = 0;
-    bool unspecified = false;  ///< PTX does not say: division by zero
+    bool unspecified = false;  ///< PTX does not define it: division by zero
 };
 
 struct Answers {
@@ -34,10 +34,10 @@ struct Answers {
     }
 };
 
-/// Whether a machine that got `got` did what PTX says. NaNs are all the same.
+/// True if the result `got` agrees with PTX. All NaNs are equal.
 bool agrees(const Answer& expected, Bits got);
 
-/// What one evaluation sees.
+/// The inputs of one evaluation.
 struct Call {
     const Opcode& opcode;
     const Bits* source;
@@ -46,7 +46,7 @@ struct Call {
     Bits operator[](std::size_t i) const { return source[i]; }
 };
 
-/// A family of instructions. `results` and `sources` have a letter an operand:
+/// A family of instructions. `results` and `sources` have a letter per operand:
 ///   T the type   W an integer of twice its width   S the second type   u 32 bits   p predicate   i constant
 struct Family {
     std::string_view name;
@@ -54,9 +54,9 @@ struct Family {
     void (*evaluate)(const Call&, Answers&);
 };
 
-/// Null: no instruction of one thread alone.
+/// Null if it is not an instruction of a single thread.
 const Family* family_of(const Opcode& opcode);
-/// The operands, with what .wide, .cc and the combining operand of setp change.
+/// The operands, with the changes by .wide, .cc and the combining operand of setp.
 struct Signature {
     std::array<Type, 4> results{}, sources{};
     std::array<char, 4> source_letters{};
@@ -72,10 +72,10 @@ std::span<const Family> comparison_families();
 std::span<const Family> small_format_families();
 std::span<const Family> conversion_families();
 
-// What several files need of integers and floats.
+// Shared by the files for integers and floats.
 unsigned bits_in(Type type);
 Bits mask_of(Type type);
-Wide integer_of(Type type, Bits bits);  ///< with the type's sign
+Wide integer_of(Type type, Bits bits);  ///< Wide integer_of(Type type, Bits bits);  ///< with the type's sign
 Bits wrapped(Type type, Wide value);
 Wide least_of(Type type);
 Wide greatest_of(Type type);

@@ -1,4 +1,4 @@
-// Floating-point arithmetic: the exact result, rounded once. Packed halves are two of everything.
+// Floating-point arithmetic: the exact result, rounded once. Packed halves are computed separately.
 #include <cmath>
 
 #include "reference/evaluate.hpp"
@@ -6,7 +6,7 @@
 namespace reference {
 namespace {
 
-// f(element's sources) for each half of a packed type, or for the one value there is.
+// f(element's sources) for each half of a packed type, or for a single value.
 template <class Compute>
 void each_element(const Call& call, Answers& out, std::size_t sources, Compute&& compute) {
     const Type element = element_of(call.type());
@@ -22,7 +22,7 @@ void each_element(const Call& call, Answers& out, std::size_t sources, Compute&&
     }
 }
 
-// What the modifiers do to a result: .ftz, .sat, .relu.
+// Applies the modifiers to a result: .ftz, .sat, .relu.
 Bits finished(const Call& call, Type element, Bits bits) {
     if (call.has(Flag::ftz)) bits = flushed(element, bits);
     if (call.has(Flag::sat)) bits = saturated(element, bits);
@@ -42,8 +42,8 @@ void unary(const Call& call, Answers& out) {
                                 [&](mpfr_ptr r, auto rounding) { return Compute(r, a, rounding); }));
     });
 }
-// Approximations are rounded correctly on this device, but for what computing in double first costs. ex2 of halves is
-// rounded to zero, as on GPUs.
+// Approximations are correctly rounded, except for the first rounding to double; ex2 of halves rounds to zero, as on
+// GPUs.
 template <Unary Compute>
 void approximate(const Call& call, Answers& out) {
     unary<Compute>(call, out);
@@ -59,7 +59,7 @@ void binary(const Call& call, Answers& out) {
             rounded_or_flushed(call.has(Flag::ftz), element, rounding_of(call.opcode.flags), compute));
     });
 }
-// The NaN with which GPUs fill what lies outside of a tensor.
+// The NaN with which GPUs fill elements outside of a tensor.
 bool is_outside(Bits half) { return half == 0x7ff7 || half == 0xfff7; }
 
 void fma(const Call& call, Answers& out) {

@@ -1,4 +1,4 @@
-// PTX syntax, a line a variant, from the instruction pages of the PTX ISA; and its expansion.
+// PTX syntax, a line for each variant, from the instruction pages of the PTX ISA; and its expansion.
 #include "reference/grammar.hpp"
 
 #include <stdexcept>
@@ -154,8 +154,7 @@ constexpr Syntax scalar[] = {
     {"cvt.pack.sat(.u8|.s8).s32.b32"},
 };
 
-// The modifiers of loads and stores are exclusive groups: cache operator, eviction and prefetch hints, or an
-// order.
+// The modifiers of loads and stores are exclusive: a cache operator, eviction and prefetch hints, or a memory order.
 constexpr Syntax memory[] = {
     {"ld{.weak}{$space|.const|.param}{.ca|.cg|.cs|.lu|.cv}{.v2}($memory)"},
     {"ld{.weak}{$space|.const|.param}{.ca|.cg|.cs|.lu|.cv}.v4($upto32)"},
@@ -202,7 +201,7 @@ constexpr Syntax memory[] = {
     {"isspacep(.global|.const|.shared|.shared::cta|.shared::cluster|.local|.param|.param::entry)"},
 };
 
-// Their selectors are operands' matter.
+// Their selectors are part of the operands.
 constexpr Syntax video[] = {
     {"(vadd|vsub|vabsdiff|vmin|vmax)($word)($word)($word){.sat}{.add|.min|.max}"},
     {"(vshl|vshr)($word)($word).u32{.sat}(.clamp|.wrap){.add|.min|.max}"},
@@ -355,8 +354,9 @@ constexpr Syntax tensor[] = {
     {"movmatrix.sync.aligned.m8n8.trans.b16"},
 };
 
-// Without what the emulated device has not: .base, offsets, depth comparisons, samples, separate samplers, f16; and what
-// drivers of GPUs refuse: queries of a texture's format and coordinates, and of a surface's layers, format and layout.
+// This omits features that the emulated device lacks: .base, offsets, depth comparisons, samples, separate samplers,
+// f16; and those that GPU drivers refuse: queries of a texture's format and coordinates, and of a surface's layers,
+// format and layout.
 constexpr Syntax image[] = {
     {"tex($geometry|$cubes).v4($texel).f32"},
     {"tex($geometry).v4($texel).s32"},

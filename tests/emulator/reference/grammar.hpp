@@ -1,4 +1,4 @@
-// The opcodes PTX has, of the families that the operation table has: every legal spelling.
+// The opcodes of PTX, for the families in the operation table: every legal spelling.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct Syntax {
 std::span<const Syntax> scalar_syntax();  ///< instructions of one thread
 std::span<const Syntax> memory_syntax();  ///< ld, st, atom, red, prefetch, cvta, isspacep
 std::span<const Syntax> video_syntax();
-/// 128 bits, vectors of atomics, and what is about the L2 cache.
+/// 128 bits, vectors of atomics, and instructions for the L2 cache.
 std::span<const Syntax> wide_syntax();
 std::span<const Syntax> exchange_syntax();  ///< between the threads of a warp
 std::span<const Syntax> control_syntax();   ///< barriers, fences, branches
@@ -24,7 +24,7 @@ std::span<const Syntax> tensor_syntax();    ///< matrices of a warp
 std::span<const Syntax> async_syntax();     ///< asynchronous copies, barriers in shared memory, clusters
 std::span<const Syntax> image_syntax();     ///< textures and surfaces
 
-/// Every spelling a line stands for.
+/// Returns every spelling that a line stands for.
 std::vector<std::string> spellings_of(const Syntax& syntax);
 
 }  // namespace reference

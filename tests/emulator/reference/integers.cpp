@@ -1,4 +1,4 @@
-// Integer arithmetic: what PTX says, in 128 bits.
+// Integer arithmetic according to PTX, in 128 bits.
 #include "reference/evaluate.hpp"
 
 namespace reference {
@@ -10,7 +10,7 @@ void give(const Call& call, Answers& out, Wide value) { out.add(call.type(), wra
 // Bits [N, 2N) of a product.
 Wide upper_half(const Call& call, Wide product) { return product >> bits_in(call.type()); }
 Wide product_part(const Call& call) {
-    // Two unsigned numbers of 64 bits overflow a signed one of 128: only the bits count.
+    // The product of two unsigned 64-bit numbers overflows a signed one of 128 bits: only the bits matter.
     __extension__ typedef unsigned __int128 Unsigned;
     if (!emulated::ptx::is_signed(call.type())) {
         const Unsigned product =
@@ -49,8 +49,8 @@ void mad_wide(const Call& call, Answers& out) {
     out.add(wide, wrapped(wide, number(call, 0) * number(call, 1) + integer_of(wide, call[2])));
 }
 
-// The low 24 bits of each operand, as a number of the type's sign; 48 bits of product, of which .lo and .hi
-// are the lower and the upper 32.
+// The low 24 bits of each operand, as a number of the type's sign; the product has 48 bits, of which .lo and .hi are
+// the lower and the upper 32.
 Wide product24(const Call& call) {
     const auto low24 = [&](std::size_t i) {
         const Wide value = static_cast<Wide>(call[i] & 0xff'ffff);
@@ -101,8 +101,8 @@ void max(const Call& call, Answers& out) {
     give_extreme(call, out, number(call, 0) > number(call, 1) ? number(call, 0) : number(call, 1));
 }
 
-// The carry chain: CC.CF in is the last source, CC.CF out the second result. Instructions without .cc leave
-// the flag as it was; those not spelled ..c do not read it.
+// The carry chain: CC.CF in is the last source, CC.CF out the second result. Instructions without .cc do not change the
+// flag; those without the suffix c do not read it.
 bool reads_carry(const Call& call) {
     const auto name = call.opcode.row->name;
     return name == "addc" || name == "subc" || name == "madc";
@@ -125,7 +125,7 @@ void mad_carry(const Call& call, Answers& out) {
     give_with_carry(call, out, part + plain(call, 2) + (reads_carry(call) ? call[3] : 0), 3);
 }
 
-// Bytes or halves of a word, of the sign its type says.
+// Bytes or halves of a word, with the sign of the type.
 Wide part_of(Type word, Bits bits, unsigned width, unsigned index) {
     const Type part =
         width == 8 ? (word == Type::s32 ? Type::s8 : Type::u8) : (word == Type::s32 ? Type::s16 : Type::u16);
@@ -146,7 +146,7 @@ void dp2a(const Call& call, Answers& out) {
     }
     out.add(Type::b32, wrapped(Type::b32, sum));
 }
-// add, min and max of each half, and .relu of both halves and words: nothing is below 0.
+// add, min and max of each half, and .relu of both halves and words, which replaces negative results by 0.
 template <void (*Compute)(const Call&, Answers&)>
 void each_half(const Call& call, Answers& out) {
     Opcode half = call.opcode;

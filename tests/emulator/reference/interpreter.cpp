@@ -23,7 +23,7 @@ constexpr std::size_t most_steps = 1'000'000;
     throw std::runtime_error("line " + std::to_string(at.line) + ", " + std::string(at.opcode) + ": " + what);
 }
 
-// An instruction with all that can be known before it runs.
+// An instruction with everything that is known before it runs.
 struct Statement {
     const ptx::Instruction* text;
     Opcode opcode;
@@ -152,7 +152,7 @@ class Thread {
             case Kind::float_bits:
                 return operand.bits & mask;
             case Kind::floating:
-                // A constant of 64 bits keeps all of them, also a NaN's.
+                // A 64-bit constant keeps all bits, even those of a NaN.
                 return type == Type::f64 ? operand.bits : bits_of(type, std::bit_cast<double>(operand.bits));
             case Kind::special:
                 return special(operand.name);
@@ -180,7 +180,7 @@ class Thread {
         throw std::runtime_error("the register " + std::string(name) + " is not known here");
     }
 
-    // In a register wider than its type an integer is extended by its sign.
+    // An integer in a register wider than its type is sign- or zero-extended by its type.
     void write(const ptx::Operand& operand, Type type, Bits bits) {
         if (operand.kind == Kind::sink) return;
         const auto index = static_cast<std::size_t>(operand.index);

@@ -1,5 +1,5 @@
-// Runs a kernel one thread at a time, statement by statement as it was parsed: registers as 64 bits, one
-// value each. For kernels whose threads do not meet: no shared memory, no barriers, no atomics.
+// Runs a kernel one thread at a time, statement by statement as parsed; registers hold one 64-bit value each. For
+// kernels whose threads do not interact: no shared memory, no barriers, no atomics.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +20,15 @@ class Interpreter {
     struct Launch {
         std::uint32_t grid = 1, block = 1;
         std::span<const std::byte> parameters;  ///< as the kernel declares them, each at its alignment
-        std::vector<Region> memory;             ///< what global addresses mean
+        std::vector<Region> memory;             ///< the valid global addresses
     };
 
-    /// `text` must outlive this; its first .entry is the kernel. Throws: what the parser throws, and
-    /// std::runtime_error for what no single thread can run.
+    /// `text` must outlive this; its first .entry is the kernel. Throws: the parser's errors, and std::runtime_error
+    /// for instructions that a single thread cannot run.
     explicit Interpreter(std::string_view text);
     ~Interpreter();
 
-    /// One thread to its end. Throws: std::runtime_error for a wild address, an endless loop, or a result
-    /// that PTX leaves open.
+    /// Runs one thread. Throws: std::runtime_error for an invalid address, an endless loop, or an undefined result.
     void run(const Launch& launch, std::uint32_t block, std::uint32_t thread) const;
 
   private:

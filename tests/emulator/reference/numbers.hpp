@@ -14,7 +14,7 @@ using emulated::ptx::Type;
 using Bits = std::uint64_t;
 __extension__ typedef __int128 Wide;
 
-/// One of f16, bf16, f32, f64, as MPFR counts: values are 0.1xxx times two to the exponent.
+/// One of f16, bf16, f32, f64, with MPFR's convention: values are 0.1xxx times two to the exponent.
 struct Format {
     int precision;          ///< significant bits of a normal number
     int least_exponent;     ///< of the least subnormal
@@ -24,12 +24,12 @@ struct Format {
 };
 const Format& format_of(Type type);
 
-/// The half a packed type is made of; any other type is its own.
+/// The element type of a packed type; any other type is its own.
 Type element_of(Type type);
 bool is_packed(Type type);
 
 double value_of(Type type, Bits bits);  ///< exact: every format fits a double
-Bits bits_of(Type type, double value);  ///< `value` must be one of the format's
+Bits bits_of(Type type, double value);  ///< `value` must be representable
 bool is_nan(Type type, Bits bits);
 bool is_subnormal(Type type, Bits bits);
 Bits flushed(Type type, Bits bits);  ///< a subnormal becomes the zero of its sign
@@ -37,7 +37,7 @@ Bits sign_bit(Type type);
 /// The integer type that holds any product of two of these: mul.wide.
 Type twice_as_wide(Type type);
 
-/// A number with room for any operand: a double, or 64 bits of an integer.
+/// A number with the precision for any operand: a double, or a 64-bit integer.
 class Number {
   public:
     Number() { mpfr_init2(value_, 64); }
@@ -52,8 +52,8 @@ class Number {
     mpfr_t value_;
 };
 
-/// The bits of what `compute(result, rounding)` computes, rounded once into `type`: subnormals and overflow
-/// included. `compute` returns MPFR's ternary value.
+/// The bits of the result of `compute(result, rounding)`, rounded once into `type`, including subnormals and overflow.
+/// `compute` returns MPFR's ternary value.
 template <class Compute>
 Bits rounded(Type type, mpfr_rnd_t rounding, Compute&& compute) {
     const Format& format = format_of(type);
@@ -72,8 +72,9 @@ Bits rounded(Type type, mpfr_rnd_t rounding, Compute&& compute) {
     return bits_of(type, value);
 }
 
-/// With .ftz, zero where all the bits of a normal number would still be less than the least one: an H100 flushes before
-/// it would round a result as a subnormal number, up to the least normal one. PTX does not say which comes first.
+/// Like `rounded`; with .ftz, returns zero if the result, rounded to the precision of a normal number, is less than the
+/// least normal one: an H100 flushes before it would round a subnormal result up to the least normal one. PTX does not
+/// say which comes first.
 template <class Compute>
 Bits rounded_or_flushed(bool flushes, Type type, mpfr_rnd_t rounding, Compute&& compute) {
     const Bits bits = rounded(type, rounding, compute);

@@ -1,5 +1,4 @@
-// cvt into and from formats of eight bits and tf32, and cvt.pack. An eight-bit format has 256 values: the result is found
-// among them.
+// cvt into and from eight-bit formats and tf32, and cvt.pack. The result is searched among a format's 256 values.
 #include <cmath>
 
 #include "reference/evaluate.hpp"
@@ -7,7 +6,7 @@
 namespace reference {
 namespace {
 
-// Of E4M3 (no infinities) or E5M2.
+// `pair` is a type of E4M3 (no infinities) or E5M2.
 double value_of_byte(Type pair, Bits bits) {
     const int mantissa = pair == Type::e4m3x2 ? 3 : 2, bias = pair == Type::e4m3x2 ? 7 : 15;
     const Bits magnitude = bits & 0x7f, fraction = magnitude & ((Bits{1} << mantissa) - 1);
@@ -19,7 +18,7 @@ double value_of_byte(Type pair, Bits bits) {
     return bits & 0x80 ? -value : value;
 }
 
-// .rn.satfinite: the nearest of the finite values, of two the even one.
+// .rn.satfinite: the nearest of the finite values; of two equally near ones, the even one.
 Bits to_byte(const Call& call, Type pair, double value) {
     if (std::isnan(value)) return 0x7f;
     if (call.has(Flag::relu) && std::signbit(value)) return 0;
@@ -54,7 +53,7 @@ void from_bytes(const Call& call, Answers& out) {
     out.add(call.type(), half(call[0] >> 8 & 0xff) << 16 | half(call[0] & 0xff));
 }
 
-// In the bits of f32: the 13 lowest go.
+// In the format of f32: clears the 13 lowest bits.
 void to_tf32(const Call& call, Answers& out) {
     Bits magnitude = call[0] & 0x7fff'ffff;
     const Bits sign = call[0] & 0x8000'0000;

@@ -75,8 +75,7 @@ unsigned matrix_bits(Type type) {
 
 Place place_in_a(const Shape& shape, Type type, bool sparse, unsigned lane, unsigned i) {
     const unsigned g = lane >> 2, t = lane % 4, bits = matrix_bits(type);
-    // What is stored of a sparse A of 2 k columns is laid out as an A of k columns: "firstcol" of the manual
-    // is twice the column of it.
+    // A stored sparse A of 2 k columns is laid out as an A of k columns: the manual's "firstcol" is twice its column.
     const unsigned k = sparse ? shape.k / 2 : shape.k;
     const auto lower = [&](bool first) { return first ? g : g + 8; };
     if (shape.m == 8) {
@@ -193,7 +192,7 @@ Bits rounded_to(Type type, mpfr_rnd_t rounding, double value) {
     return rounded(type, rounding, [&](mpfr_t to, mpfr_rnd_t r) { return mpfr_set_d(to, value, r); });
 }
 
-// Products and sums as f32: a double holds either exactly enough that rounding it once more changes nothing.
+// Products and sums as f32: a double holds both exactly enough that rounding once more changes nothing.
 Bits float_sum(const Matrix& a, const Matrix& b, unsigned m, unsigned n, double first, Type d,
                const ProductRules& rules) {
     float sum = static_cast<float>(first);

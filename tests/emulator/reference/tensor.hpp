@@ -1,5 +1,5 @@
-// What the PTX manual says of matrices that a warp holds: which element of a lane's fragment is where in the
-// matrix, a shape and a type at a time, and what a product is. Nothing here is shared with the machine.
+// Matrices held by a warp according to the PTX manual: which element of a lane's fragment is where in the matrix, for
+// each shape and type, and how a product is computed. Nothing here is shared with the machine.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ namespace reference {
 struct Shape {
     unsigned m = 0, n = 0, k = 0;
 };
-/// Of ".m16n8k16" in an opcode.
+/// Parses ".m16n8k16" in an opcode.
 Shape shape_in(std::string_view spelling);
 /// The types that an opcode spells, in order.
 std::vector<Type> types_in(std::string_view spelling);
@@ -20,8 +20,7 @@ std::vector<Type> types_in(std::string_view spelling);
 struct Place {
     unsigned row = 0, column = 0;
 };
-/// Of element `i` of the fragment of `lane`, for mma. A of a product without half of its elements: the place
-/// in what is stored.
+/// The place of element `i` of the fragment of `lane`, for mma. For a sparse A, the place in the stored half.
 Place place_in_a(const Shape& shape, Type type, bool sparse, unsigned lane, unsigned i);
 Place place_in_b(const Shape& shape, Type type, bool sparse, unsigned lane, unsigned i);
 Place place_in_c(const Shape& shape, unsigned lane, unsigned i);
@@ -50,12 +49,11 @@ struct ProductRules {
     bool saturates = false;
     bool exclusive_or = false;  ///< of single bits
     mpfr_rnd_t rounding = MPFR_RNDN;
-    /// Whether A has an element there: one that is left out is not multiplied by an infinity.
+    /// True if A has an element there: an omitted element is not multiplied by an infinity.
     std::vector<bool> stored;
 };
 
-/// D = A B + C, added in order of k: this device rounds products and sums of small floats to f32
-/// (EMULATOR.md).
+/// D = A B + C, added in order of k: this device rounds products and sums of small floats to f32 (EMULATOR.md).
 Matrix product(const Matrix& a, const Matrix& b, const Matrix& c, Type d, const ProductRules& rules);
 
 }  // namespace reference

@@ -1,6 +1,6 @@
 // Written from the pages of the video instructions in the PTX ISA: partSelectSignExtend, optSaturate, optSecondaryOp,
-// optMerge, and the loops over two or four parts. Of the scalar ones an H100 answers otherwise where a comment says so:
-// those are its results, and the machine code that ptxas makes for it.
+// optMerge, and the loops over two or four parts. For scalar ones, an H100 differs where a comment says so: those are
+// its results, and those of the machine code that ptxas makes for it.
 #include "reference/video.hpp"
 
 #include <array>
@@ -33,14 +33,14 @@ Wide clamped_to(Wide value, unsigned width, bool with_sign) {
     return value < least ? least : value > most ? most : value;
 }
 
-// The low bits of a value alone.
+// Keeps only the low bits of a value.
 Wide wrapped(Wide value, unsigned width, bool with_sign) {
     const Wide all = Wide{1} << width, low = value & (all - 1);
     return with_sign && low >= all / 2 ? low - all : low;
 }
 
-// PTX: clamped_to. An H100 clamps a shift as if 34 bits were all it had, and as if it were to fill a word. Of other
-// values it gives the greatest part for a negative one, and does not clamp an unsigned word from above.
+// PTX: clamped_to. An H100 clamps a shift as if it had 34 bits, and as if its destination were a word. For other
+// negative values it gives the greatest part, and it does not clamp an unsigned word from above.
 Wide saturated_to(Wide value, unsigned width, bool with_sign, bool shifts) {
     if (shifts) return clamped_to(wrapped(value, 34, true), 32, with_sign);
     if (width < 32) return clamped_to(value < 0 ? Wide{1} << 32 : value, width, with_sign);
@@ -86,7 +86,7 @@ Bits multiply_add(const Opcode& opcode, const Selectors& by, Bits a, Bits b, Bit
     const Types types = types_of(opcode);
     const bool negates = by.negate_a != by.negate_b;
     const bool signed_final = has_sign(types.a) || has_sign(types.b) || negates || by.negate_c;
-    // An H100 multiplies and adds whole words with their signs, though they be .u32.
+    // An H100 multiplies and adds whole words as signed, even if they are .u32.
     const auto factor = [](Bits word, Type type, const std::string& selector) {
         return selected(word, selector.empty() ? Type::s32 : type, selector);
     };
@@ -104,7 +104,7 @@ Bits multiply_add(const Opcode& opcode, const Selectors& by, Bits a, Bits b, Bit
     }
     Wide result = product + addend + lsb;
     const bool scales = opcode.flags.has(Flag::shr7) || opcode.flags.has(Flag::shr15);
-    if (scales && !signed_final && result < 0) result += Wide{1} << 64;  // zeros come in from above
+    if (scales && !signed_final && result < 0) result += Wide{1} << 64;  // zeros are shifted in
     if (scales) result >>= opcode.flags.has(Flag::shr7) ? 7 : 15;
     if (opcode.flags.has(Flag::sat)) result = clamped_to(result, 32, signed_final);
     return static_cast<Bits>(result) & 0xffff'ffff;

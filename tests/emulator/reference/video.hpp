@@ -1,4 +1,4 @@
-// What PTX says a video instruction computes, from its own words: opcode, selectors, three words.
+// The result of a video instruction according to PTX: opcode, selectors, three words.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace reference {
 
-/// How the operands are written, each with its dot or empty: ".b0", ".h31".
+/// The selectors of the operands, each with its dot or empty: ".b0", ".h31".
 struct Selectors {
     std::string d, a, b;
     bool negate_a = false, negate_b = false, negate_c = false;
 };
 
-/// `third` is c, whether or not the instruction has it.
+/// `c` is ignored if the instruction does not have it.
 Bits video(const Opcode& opcode, const Selectors& selectors, Bits a, Bits b, Bits c);
 
 }  // namespace reference

@@ -1,5 +1,4 @@
-// Compiles for a named architecture, on a machine that need not have a driver, and tells which libraries were
-// opened.
+// Compiles for a named architecture, on a machine that need not have a driver, and prints which libraries were opened.
 #include <cstdio>
 #include <fstream>
 #include <set>

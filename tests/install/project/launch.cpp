@@ -1,4 +1,4 @@
-// Launches on whatever device there is, and tells which driver that was.
+// Launches on the available device, and prints which driver that was.
 #include <cstdint>
 #include <cstdio>
 #include <fstream>

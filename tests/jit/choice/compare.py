@@ -2,10 +2,10 @@
 
     python tests/jit/choice/compare.py [--sets N] [--seed S]
 
-Each set is one to four overloads and templates of one name, and one list of arguments. Left out is what the
-documentation states as ours ("Templates, overloads, name expressions"): numbers that a launch refuses where C++
-truncates, template parameters that arguments of different strength name, and more than one type of its kind for a
-Python number. So are sets in which NVRTC orders fewer functions with packs than g++, or more with constraints.
+Each set is one to four overloads and templates of one name, and one list of arguments. Excluded are the documented
+differences ("Templates, overloads, name expressions"): numbers that a launch refuses where C++ truncates, template
+parameters that arguments of different strength name, and more than one type of its kind for a Python number. Also
+excluded are sets in which NVRTC orders fewer functions with packs than g++, or more with constraints.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FLOATING = ["float", "double"]
 
 @dataclass(frozen=True)
 class Argument:
-    """What is passed: an array, perhaps read-only, a NumPy scalar, or a Python number."""
+    """A passed value: an array, perhaps read-only, a NumPy scalar, or a Python number."""
 
     kind: str
     dtype: str
@@ -193,7 +193,7 @@ def chosen_by_bascule(arguments: list[Argument], functions: list[Function]) -> t
     except (
         ValueError,
         bascule.CompileError,
-    ) as error:  # a read-only array or a constraint, of a kernel of one function
+    ) as error:  # for a read-only array or a constraint, of a kernel of one function
         return REFUSED, str(error)
     return int(which.copy_to_host()[0]), ""
 

@@ -1,4 +1,4 @@
-"""`bascule.set_allocator`: allocators shaped as RMM's, CuPy's and cuda.core's, which count what they give and get."""
+"""`bascule.set_allocator`: allocators shaped as RMM's, CuPy's and cuda.core's, which count allocations and frees."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def allocator_restored() -> Iterator[None]:
 
 
 class Memory:
-    """Where all of them take it from: arrays of Bascule's own, made without the allocator."""
+    """The source of all their memory: Bascule's own arrays, made without the allocator."""
 
     def __init__(self):
         self.live: dict[int, bascule.DeviceArray] = {}
@@ -68,7 +68,7 @@ class RmmResource:
 
 
 class CudaCoreResource:
-    """cuda.core.MemoryResource: allocate(size, *, stream) -> Buffer, which close(stream) gives back."""
+    """cuda.core.MemoryResource: allocate(size, *, stream) -> Buffer, which close(stream) frees."""
 
     class Buffer:
         def __init__(self, resource, address):
@@ -88,7 +88,7 @@ class CudaCoreResource:
 
 
 class CupyPool:
-    """cupy.cuda.MemoryPool: malloc(nbytes) -> MemoryPointer, given back by its end, by the current stream."""
+    """cupy.cuda.MemoryPool: malloc(nbytes) -> MemoryPointer; its destruction frees the memory on the current stream."""
 
     class MemoryPointer:
         def __init__(self, pool, nbytes):
@@ -135,7 +135,7 @@ class Functions:
 
 @pytest.fixture(params=["rmm", "cuda.core", "cupy", "functions"])
 def counting(request, monkeypatch) -> Memory:
-    """An allocator of each shape, set; the library's own stream classes stand in as far as they are asked for."""
+    """Sets an allocator of each kind; stand-ins replace the library's stream classes as far as needed."""
     if request.param == "rmm":
         monkeypatch.setattr(RmmResource, "__module__", "rmm.pylibrmm.memory_resource")
         module = types.ModuleType("rmm.pylibrmm.stream")
@@ -191,7 +191,7 @@ def test_every_array_comes_from_it_and_goes_back(counting, rng):
 
 
 def test_memory_goes_back_after_the_last_kernel_that_uses_it(counting, scale):
-    stream = bascule.stream()  # of its own: on another one this launch may be the 64th, which looks what is done
+    stream = bascule.stream()  # a new one: on another one this launch may be the 64th, which checks what is complete
     x = bascule.to_device(np.ones(64, "f4"), stream=stream)
     bascule.synchronize()
     scale[1, 64](x, 2, 64)

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of arrays do what they show."""
+"""The examples in the docstrings of arrays work as shown."""
 
 from __future__ import annotations
 

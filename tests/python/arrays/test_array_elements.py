@@ -1,4 +1,4 @@
-"""What the device does to elements: astype, copy, fill, assignment and transfers, compared with NumPy."""
+"""Operations on elements on the device: astype, copy, fill, assignment and transfers, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STRUCT = np.dtype([("a", "u1"), ("b", "<f4"), ("c", "<i8", 3)])  # 29 bytes, pac
 
 
 def random_values(dtype: str, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Of the whole range: every bit pattern for integers, all magnitudes and the special ones for floats."""
+    """Values of the whole range: every bit pattern for integers, all magnitudes and special values for floats."""
     kind = np.dtype(dtype)
     if kind.kind == "b":
         return rng.integers(0, 2, count).astype("b1")
@@ -31,7 +31,7 @@ def random_values(dtype: str, count: int, rng: np.random.Generator) -> np.ndarra
 
 
 def in_range(source: str, target: str, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Floats whose integer part the target has: of the others C says nothing, and NumPy warns."""
+    """Floats whose integer part the target can represent: for others C defines no result, and NumPy warns."""
     info = np.iinfo(target)
     limit = min(float(info.max), float(np.finfo(source).max)) * 0.49
     low = 0.0 if info.min == 0 else -limit

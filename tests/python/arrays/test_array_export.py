@@ -1,4 +1,4 @@
-"""What arrays tell others: every version of the interface, the stream's life, the opt-outs, and who is asked what."""
+"""What arrays export: every version of the interface, the stream's lifetime, opt-outs, and the attributes read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conftest import ForeignArray, traced
 
 import bascule
 
-# Required and optional entries by the version's text; ours leave out `mask` where there is none.
+# Required and optional entries by the version's text; Bascule's dicts omit `mask` for arrays without one.
 ENTRIES = {
     0: {"shape", "typestr", "data", "version", "strides"},
     1: {"shape", "typestr", "data", "version", "strides"},
@@ -32,7 +32,7 @@ def test_each_version_has_its_own_entries(version):
     assert fields["shape"] == (3, 4)
     assert fields["typestr"] == "<f4"
     assert fields["data"] == x.__cuda_array_interface__["data"]
-    # Versions 0 and 1 do not say what no strides mean.
+    # Versions 0 and 1 do not define missing strides.
     assert fields["strides"] == ((16, 4) if version < 2 else None)
     assert x[:, ::2].export(version=version).__cuda_array_interface__["strides"] == (16, 8)
     assert x[3:].export(version=version).__cuda_array_interface__["data"] == (0, False)
@@ -79,7 +79,7 @@ def test_the_exported_stream_outlives_its_exporter(derive, scale):
         gc.collect()
         fields = x.__cuda_array_interface__
         assert fields["stream"] == handle
-        borrowed = bascule.external_stream(handle)  # a consumer that has the dict alone
+        borrowed = bascule.external_stream(handle)  # a consumer that has only the dict
         scale[1, 64, borrowed](x, 3, 63)
         borrowed.synchronize()
     assert handle not in [o.stream for o in operations if o.kind == "destroy"]
@@ -143,7 +143,7 @@ def test_foreign_streams_can_be_ignored_by_setting_or_environment(value, emulate
     assert printed.splitlines() == [str(value != "0"), default, ordered, ignored]
 
 
-# --- Who is an array
+# --- What counts as an array
 
 
 class Raises:
@@ -185,7 +185,7 @@ def test_pointer_attributes_tell_kind_addresses_and_extent():
         array = make(1000, "f4")
         found = bascule.pointer_attributes(array)
         assert found.kind == kind
-        assert found.context or kind == "managed"  # memory of a pool has none
+        assert found.context or kind == "managed"  # pool memory has no context
         assert found.host_address == np.asarray(array).ctypes.data
         assert bascule.pointer_attributes(np.asarray(array)[5:]).device_address == found.device_address + 20
 

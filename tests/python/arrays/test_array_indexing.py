@@ -1,4 +1,4 @@
-"""Indexing and shapes of DeviceArray beside NumPy: the same shape, strides, place and values, the same errors."""
+"""Indexing and shapes of DeviceArray compared with NumPy: same shape, strides, offset and values, same errors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_an_index_names_what_it_names_in_numpy(shape, index):
             device[index]
         return
     got = device[index]
-    if not isinstance(expected, np.ndarray):  # a number there, a view of no dimensions here
+    if not isinstance(expected, np.ndarray):  # NumPy returns a number, Bascule a 0-d view
         assert got.shape == ()
         assert got.copy_to_host() == expected
         return
@@ -153,7 +153,10 @@ def test_reshape_is_numpys_view_or_an_error(shape, index, transposed, target):
     host, device = pair(shape)
     if len(index) > len(shape):
         index = index[: len(shape)]
-    host_view, device_view = host[(*index, ...)], device[index]  # the ellipsis: an array, not a number
+    host_view, device_view = (
+        host[(*index, ...)],
+        device[index],
+    )  # the ellipsis: an array, not a number
     if transposed:
         host_view, device_view = host_view.T, device_view.T
     try:

@@ -1,4 +1,4 @@
-"""`repr` of arrays: NumPy's words for the values, and no exception whatever happens."""
+"""`repr` of arrays: formats values as NumPy does, and never raises."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_they_are_freed_after_their_last_use(make, scale):
     x = make(64, "f4")
     np.asarray(x)[:] = 1
     gc.collect()
-    bascule.synchronize()  # what earlier tests have left is freed here
+    bascule.synchronize()  # frees what earlier tests have left
     with traced() as operations:
         scale[1, 64](x, 2, 64)
         del x
@@ -121,7 +121,7 @@ def test_device_memory_does_not_become_a_numpy_array_by_itself():
             convert(x)
 
 
-# --- What an array does not do
+# --- Unsupported operations
 
 
 def test_iteration_and_truth_name_copy_to_host():

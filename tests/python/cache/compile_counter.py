@@ -1,4 +1,4 @@
-"""A library to preload that counts calls of NVRTC from outside."""
+"""A library to preload that counts the calls of NVRTC."""
 
 SOURCE = r"""
 /* Counts real calls of nvrtcCompileProgram from all libraries: preloaded, it hands out its own function for that

@@ -1,9 +1,9 @@
-"""Compiles under faults, in a process of its own that has file_faults.so preloaded: faults.py starts it.
+"""Compiles under faults, in a separate process that faults.py starts with file_faults.so preloaded.
 
     python fault_worker.py CHECK ROOT QUICK
 
-ROOT is an empty directory; the cache is ROOT/cache. Prints counts as JSON, and what went wrong as sentences: a program
-that is not the one asked for, more than one compile more than without the fault, an entry that does not verify.
+ROOT is an empty directory; the cache is ROOT/cache. Prints counts as JSON, and a sentence for each failure: a program
+that is not the requested one, more than one additional compile, an entry that does not verify.
 """
 
 import contextlib
@@ -37,12 +37,12 @@ YEARS = 10 * 365 * 86400
 ANOTHER_USER, NOBODY = 12345, 65534
 EVERY_LATER = 1 << 40
 
-# As in file_faults.c.
+# The values of `enum fault` in file_faults.c.
 FAIL, RETURN_ZERO, KILL_BEFORE, KILL_AFTER, WRITE_HALF_AND_KILL, WAIT = range(1, 7)
 
 counts: Counter[str] = Counter()
 wrong: list[str] = []
-expected: dict[int, str] = {}  # the PTX with each VALUE
+expected: dict[int, str] = {}  # the PTX for each VALUE
 
 faults = ctypes.CDLL(None)
 faults.faults_name.restype = ctypes.c_char_p
@@ -54,14 +54,14 @@ def arm(at: int, fault: int = 0, error: int = 0, count: int = 1) -> None:
 
 
 def disarm() -> int:
-    """How many calls there were since the faults were armed."""
+    """Returns the number of calls since the faults were armed."""
     calls = faults.faults_calls()
     arm(-1)
     return calls
 
 
 def call_name(at: int) -> str:
-    """The function that the call of this number was made of, since the faults were armed."""
+    """Returns the name of the function that call number `at` called, counted since the faults were armed."""
     return (faults.faults_name(ctypes.c_long(at)) or b"").decode()
 
 
@@ -71,7 +71,7 @@ def define(value: int) -> None:
 
 
 def compiled(value: int, what: str, text: str = TEXT) -> int:
-    """Looks the program up as a new process would, with `value` in its header; how often it was compiled."""
+    """Looks the program up as a new process would, with `value` in its header. Returns how often it was compiled."""
     bascule.cache.clear()
     before = bascule.cache.stats().compiled
     ptx = bascule.compile(text, options=OPTIONS).k.ptx
@@ -86,7 +86,7 @@ def _body(ptx: str) -> str:
 
 
 def check_recovery(value: int, allowed: int, spent: int, what: str) -> None:
-    """After a fault: the next lookup is right, the one after it is a hit, and all three compiled once more at most."""
+    """Checks the cache after a fault: the next lookup is right, the one after is a hit, at most one compile more."""
     spent += compiled(value, f"{what}, then without it")
     if spent > allowed + 1:
         wrong.append(f"{what}: compiled {spent} times, {allowed} without the fault")
@@ -97,7 +97,7 @@ def check_recovery(value: int, allowed: int, spent: int, what: str) -> None:
         wrong.append(f"{what}: {entry.name} is {entry.problem}")
 
 
-# --- what a cache does, each from the same state: prepares, and returns the VALUE that must be found ---
+# --- situations of a cache; each starts from the same state, prepares, and returns the VALUE that must be found ---
 
 
 def _empty() -> None:
@@ -137,7 +137,7 @@ def damaged_entry() -> int:
 
 
 def sweep() -> int:
-    """The store finds a full directory and an abandoned temporary file, an hour after the last sweep."""
+    """The store finds a full directory and an abandoned temporary file, a day after the last sweep."""
     _empty()
     compiled(1, "preparation", OTHER)
     (DIRECTORY / ("tmp-1-" + 16 * "0")).write_bytes(b"abandoned")
@@ -151,7 +151,7 @@ def _make_old(paths: Iterator[Path]) -> None:
         os.utime(path, (time.time() - 86400,) * 2)
 
 
-SITUATIONS: dict[Callable[[], int], int] = {  # with the compiles that each takes without a fault
+SITUATIONS: dict[Callable[[], int], int] = {  # and how many compiles each takes without a fault
     store: 1,
     hit: 0,
     hit_after_a_day: 0,
@@ -165,7 +165,7 @@ SITUATIONS: dict[Callable[[], int], int] = {  # with the compiles that each take
 
 
 def file_calls() -> None:
-    """Every file call fails in every way; reads and writes also return 0. Once, and from then on."""
+    """Each file call fails in each way, once and then permanently; reads and writes also return 0."""
     for situation, allowed in SITUATIONS.items():
         if QUICK and situation not in (hit_after_a_day, sweep):
             continue
@@ -192,14 +192,14 @@ def _one_fault(situation: Callable[[], int], allowed: int, at: int, error: int, 
     spent = compiled(value, what)
     name = call_name(at)
     if disarm() <= at:
-        return  # a header has become old enough meanwhile to be believed without being read
+        return  # the header is by now old enough to be trusted without being read
     counts["faults"] += 1
     counts[f"{name} gives {kind}"] += 1
     check_recovery(value, allowed, spent, f"{what} ({name})")
 
 
 def killed() -> None:
-    """kill -9 before and after every file call of a publish, and in the middle of its write."""
+    """Sends kill -9 before and after every file call of a publish, and in the middle of its write."""
     for situation in [store] if QUICK else [store, damaged_entry, sweep]:
         for fault in [WRITE_HALF_AND_KILL] if QUICK else [KILL_BEFORE, KILL_AFTER, WRITE_HALF_AND_KILL]:
             at = 0
@@ -220,7 +220,7 @@ def killed() -> None:
 
 
 def in_child(action: Callable[[], object], user: int | None = None) -> int:
-    """Runs `action` in a forked child, as another user on request; its wait status, in which 1 is a failure."""
+    """Runs `action` in a forked child, as `user` if given. Returns the wait status; 1 means failure."""
     child = os.fork()
     if child == 0:
         signal.alarm(120)
@@ -245,7 +245,7 @@ def _expect_success(status: int, what: str) -> None:
 
 
 def full_disk() -> None:
-    """Programs are compiled until the disk, or what a file may have, is full, and on; then room is made."""
+    """Compiles programs until the disk (or the file size limit) is exceeded, and some more; then frees space."""
     limited = "file size limit" in os.environ.get("FAULT_DISK", "")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     if limited:
@@ -271,7 +271,7 @@ def full_disk() -> None:
 
 
 def another_user() -> None:
-    """A directory of another user is refused; one of root's serves, and nobody's attempt to write to it harms."""
+    """A directory of another user is refused. One that root owns is used, and failing to write to it does no harm."""
     hit()
     for path in (ROOT, DIRECTORY, HEADERS):
         path.chmod(0o755)
@@ -307,7 +307,7 @@ def another_user() -> None:
 
 
 def clocks() -> None:
-    """Stores, hits, edits and sweeps, each at a clock that is right or ten years off."""
+    """Stores, hits, edits and sweeps, each with a correct clock and with one that is ten years off."""
     offsets = (-YEARS, 0, YEARS)
     for stored in offsets:
         for used in offsets:
@@ -316,7 +316,7 @@ def clocks() -> None:
             faults.faults_set_clock(ctypes.c_long(stored))
             spent = compiled(1, what)
             faults.faults_set_clock(ctypes.c_long(used))
-            compiled(1, what, OTHER)  # sweeps if that is due
+            compiled(1, what, OTHER)  # sweeps if a sweep is due
             spent += compiled(1, what)
             define(2)
             spent += compiled(2, f"{what}, header edited")
@@ -326,7 +326,7 @@ def clocks() -> None:
 
 
 def processes() -> None:
-    """16 processes ask for one program again and again while the directory is deleted under them."""
+    """16 processes repeatedly ask for one program while its directory is deleted."""
     define(1)
     rounds = 3 if QUICK else 20
 

@@ -1,9 +1,9 @@
-"""What a file system can do to the cache: every fault costs one compile at most, and no program is ever another one.
+"""Injects file system faults into the cache: each may cost one more compile, and must never return another program.
 
     python tests/python/cache/faults.py [--all] [CHECK...]
 
-`--all` takes minutes: every error at every file call, every place of a kill and of a fork. Prints what was counted, and
-exits with 1 if anything went wrong.
+`--all` takes minutes: it tries every error at every file call, and every point of a kill and of a fork. Prints counts,
+and exits with 1 if anything went wrong.
 """
 
 import argparse
@@ -23,7 +23,7 @@ CHECKS = ("file_calls", "killed", "full_disk", "another_user", "clocks", "proces
 
 @dataclass
 class Outcome:
-    """What one check counted, and sentences about what went wrong."""
+    """Counts of one check, and a sentence for each failure."""
 
     counts: dict[str, int]
     wrong: list[str]
@@ -31,7 +31,7 @@ class Outcome:
 
 
 def skip_reason(check: str) -> str:
-    """Why a check cannot run here; empty if it can."""
+    """Returns why a check cannot run here, or an empty string."""
     if not LIBRARY.exists():
         return "the fault library is not built (ninja -C build/dev file_faults)"
     if check == "another_user" and os.geteuid() != 0:
@@ -40,7 +40,7 @@ def skip_reason(check: str) -> str:
 
 
 def run(check: str, quick: bool = True) -> Outcome:
-    """Run one check in a process of its own, on an empty directory."""
+    """Runs one check in a separate process, on an empty directory."""
     root = Path(tempfile.mkdtemp(prefix="bascule-faults-"))
     library = Path(f"{root}.so")  # LD_PRELOAD splits at spaces, which the clone's path may have
     library.symlink_to(LIBRARY)

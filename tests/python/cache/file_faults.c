@@ -1,8 +1,8 @@
-/* Makes one of the file calls of Bascule's extension module fail, end the process or wait: preloaded into the worker of
-   faults.py, which controls it with ctypes. What ships is tested, without a hook in it.
+/* Makes one of the file calls of Bascule's extension module fail, end the process or wait. Preloaded into the worker
+   of faults.py, which controls it with ctypes, so that the shipped module is tested without a hook in it.
 
-   A call counts when the module itself makes it, on a path that begins with the watched prefix or on a descriptor that
-   such a call opened; others go through untouched. Calls are numbered from 0 since `faults_arm`. */
+   A call counts if the module itself makes it, on a path that begins with the watched prefix or on a descriptor that
+   such a call opened; others are passed through. Calls are numbered from 0 since `faults_arm`. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ static sem_t reached, released;
 
 void faults_watch(const char* prefix) { snprintf(watched, sizeof watched, "%s", prefix); }
 
-/* The call numbered `at`, and the later ones of the same name until `count` have been met, do what `fault` says. */
+/* `fault` applies to the call numbered `at`, and to later ones of the same name until it has occurred `count` times. */
 void faults_arm(long at, int fault, int error, long count) {
     armed = NOTHING;
     calls = 0;
@@ -46,13 +46,13 @@ void faults_arm(long at, int fault, int error, long count) {
 }
 long faults_calls(void) { return calls; }
 const char* faults_name(long call) { return call < calls && call < MOST_CALLS ? names[call] : NULL; }
-/* Until a call waits that was armed with WAIT, or `reached` is said; and lets the call go on. */
+/* Waits until a call that was armed with WAIT is reached, or `reached` is set; and lets the call continue. */
 void faults_wait(void) {
     while (sem_wait(&reached) != 0) continue;
 }
 void faults_reached(void) { sem_post(&reached); }
 void faults_release(void) { sem_post(&released); }
-/* Seconds that the module's clock is ahead. */
+/* Sets by how many seconds the module's clock is ahead. */
 void faults_set_clock(long seconds) { clock_offset = seconds; }
 
 static bool is_ours(void* caller) {
@@ -70,7 +70,7 @@ static int track(int file) {
     return file;
 }
 
-/* What this call has to do. Kills at once where the call itself has no part in it. */
+/* Returns what this call must do. Kills at once if the call itself is not needed for that. */
 static enum fault next(const char* name) {
     const long call = __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
     if (call < MOST_CALLS) names[call] = name;
@@ -122,7 +122,7 @@ REPLACE(unlinkat, (int directory, const char* path, int flags), (directory, path
 REPLACE(utimensat, (int directory, const char* path, const struct timespec times[2], int flags),
         (directory, path, times, flags), is_tracked(directory))
 
-/* A close that fails has closed. */
+/* A close that fails has still closed the descriptor. */
 int close(int file) {
     const bool counts = is_tracked(file) && is_ours(__builtin_return_address(0));
     if (is_tracked(file)) tracked[file] = false;

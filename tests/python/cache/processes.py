@@ -1,4 +1,4 @@
-"""Programs that a test runs in processes of their own, with a cache directory of their own."""
+"""Programs that a test runs in separate processes, each with its own cache directory."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 TEXT = "__global__ void fill(float* x, int n) { for (int i = threadIdx.x; i < n; i += blockDim.x) x[i] = VALUE * i; }"
 
-# Compiles, launches, and prints what came of it.
+# Compiles, launches and prints the results.
 PROGRAM = r"""
 import json, sys, warnings
 import numpy as np
@@ -41,7 +41,7 @@ print(json.dumps({
 
 @dataclass
 class Outcome:
-    """What a process printed."""
+    """The printed results of a process."""
 
     values: list[list[float]]
     origin: str
@@ -63,12 +63,12 @@ class Outcome:
 
 
 def entries(directory: Path) -> list[Path]:
-    """The compiled programs in a cache directory; beside them is the file that has the time of the last sweep."""
+    """The compiled programs in a cache directory, without the file that stores the time of the last sweep."""
     return sorted(directory.glob("*.[0-7]"))
 
 
 def start(directory: Path | None, *texts: str, environment: dict[str, str | None] | None = None, **request):
-    """A process that compiles `texts` one after the other; `environment` is added, None removes."""
+    """Starts a process that compiles `texts` one after the other. `environment` adds variables; None removes one."""
     changed = dict(os.environ)
     if directory is not None:
         changed["BASCULE_CACHE_DIR"] = str(directory)

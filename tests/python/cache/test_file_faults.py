@@ -1,11 +1,11 @@
-"""A file system that fails costs one compile at most and gives no wrong program; `faults.py --all` tries everything."""
+"""A failing file system costs one compile at most and gives no wrong program; `faults.py --all` tries everything."""
 
 import faults
 import pytest
 
 pytestmark = pytest.mark.slow
 
-# What each check must at least have met: a check that meets nothing shows nothing.
+# The least counts of each check, because a check that met nothing shows nothing.
 LEAST = {
     "file_calls": {"faults": 60, "write gives 0": 1, "renameat gives EIO": 1, "utimensat gives EIO": 1},
     "killed": {"kills": 40, "temporary files left": 2},

@@ -1,4 +1,4 @@
-"""A header that changes is never missed, in memory and on disk; one that is as it was is a hit."""
+"""A header that changes is always noticed, in memory and on disk; an unchanged one is a hit."""
 
 import os
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def define(path: Path, value: int) -> None:
 
 @pytest.fixture
 def ask(tmp_path: Path) -> Callable[..., tuple[float, str]]:
-    """Runs a text in a new process; returns the VALUE that its kernel had, and where its code came from."""
+    """Runs a text in a new process; returns the VALUE of its kernel, and where its code came from."""
 
     def ask(*include_paths: Path, text: str = TEXT) -> tuple[float, str]:
         outcome = run(tmp_path / "cache", text, include_paths=[str(path) for path in include_paths])
@@ -78,7 +78,7 @@ def test_failures_are_not_kept() -> None:
 
 
 def test_a_header_in_a_directory_of_the_configuration_is_watched(tmp_path: Path) -> None:
-    (tmp_path / "cuda_fp16.h").write_text("")  # a user's directory, whatever it looks like
+    (tmp_path / "cuda_fp16.h").write_text("")  # a user's directory, although it has the name of a CUDA header
     text = "#include <watched.h>" + KERNEL
     before = list(bascule.config.include_paths)
     bascule.config.include_paths = [str(tmp_path)]

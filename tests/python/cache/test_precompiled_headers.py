@@ -1,4 +1,4 @@
-"""Precompiled headers change how long a compile takes: not its result, and they leave nothing behind."""
+"""Precompiled headers change how long a compile takes, but not its result, and they leave no files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import bascule
 
 pytestmark = pytest.mark.slow  # NVRTC writes files
 
-# Compiles kernels with the same headers, each of which gives its own number; says what is in TMPDIR meanwhile.
+# Compiles kernels with the same headers, each with a different number; prints the files in TMPDIR meanwhile.
 PROGRAM = """
 import os, sys, glob
 import numpy as np
@@ -46,7 +46,7 @@ def _needs_nvrtc_12_8() -> None:
 
 @pytest.fixture
 def temporary(tmp_path: Path) -> Path:
-    """TMPDIR, with as many headers beside it as are precompiled; many.h includes them."""
+    """TMPDIR, next to as many headers as are needed for precompiling; many.h includes them."""
     (tmp_path / "tmp").mkdir()
     parts = range(120)
     for i in parts:
@@ -82,7 +82,7 @@ def test_the_second_compile_of_a_header_writes_it_and_the_end_of_the_process_rem
 
 def test_what_a_killed_process_left_is_removed_by_the_next_and_what_a_living_one_uses_is_not(temporary: Path) -> None:
     wait = "assert value(N, pch=True) == N and files() >= 1\nprint('ready', flush=True)\nsys.stdin.readline()\n"
-    # Of one program only one of them would be compiled, and so one header.
+    # If the programs were equal, only one would be compiled, and so one header.
     killed, living = (start(temporary, wait.replace("N", number)) for number in "12")
     for process in (killed, living):
         assert process.stdout.readline() == "ready\n"

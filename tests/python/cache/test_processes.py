@@ -1,4 +1,4 @@
-"""What one process compiled, the next one finds; whatever is wrong with the cache costs a compile at most."""
+"""The next process finds what one compiled; any damage to the cache costs one compile at most."""
 
 import os
 import shutil
@@ -46,7 +46,7 @@ def test_the_count_of_nvrtc_calls_is_what_nvrtc_sees(directory: Path, tmp_path: 
 
 
 def test_another_build_of_nvrtc_is_another_compiler(directory: Path, tmp_path: Path) -> None:
-    """The same library with another time is not believed to be the same."""
+    """The same library with another modification time counts as another compiler."""
     import bascule
 
     info = bascule._bascule._nvrtc_info()
@@ -78,7 +78,7 @@ def test_a_read_only_directory_still_gives_what_it_has(directory: Path) -> None:
     run(directory, defines=DEFINES)
     directory.chmod(0o500)
     try:
-        if os.geteuid() == 0:  # root may write anywhere: a file in the directory's place stands for it
+        if os.geteuid() == 0:  # root may write anywhere, so a file takes the directory's place
             nowhere = directory / "not_a_directory"
             nowhere.write_text("")
         else:

@@ -1,4 +1,4 @@
-"""A text that was compiled before gives its module again only where no variable could have changed meanwhile."""
+"""Compiling the same text again returns the same module only if no variable can have changed in between."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is asked of the compiler about an image is answered from that image's headers, or refused with the reason."""
+"""Questions to the compiler about an image are answered from that image's headers, or refused with the reason."""
 
 import pickle
 from pathlib import Path
@@ -16,7 +16,7 @@ __device__ number variable[2];
 __global__ void fields(S s, float* out) { out[0] = s.a; out[1] = s.b; variable[0] = COUNT; }
 __global__ void elements(const S* s, float* out) { out[0] = s->a; out[1] = s->b; }
 """
-# What it reads cannot be proven.
+# The cache cannot prove which headers this text reads.
 DOUBTFUL = TEXT.replace('#include "s.h"', '#define HEADER "s.h"\n#include HEADER')
 HAS_CHANGED = "has changed since .* was compiled"
 
@@ -31,7 +31,7 @@ def header(tmp_path: Path) -> Path:
 
 
 def compiled(header: Path, text: str) -> bascule.Module:
-    # A comment for each test: the caches of the process know no other's text.
+    # A unique comment for each test, so that no cache of the process has the text.
     text = f"// {header}\n{text}"
     module = bascule.compile(text, options=bascule.CompileOptions(include_paths=[header.parent]))
     assert module.fields.ptx

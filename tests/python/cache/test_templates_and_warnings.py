@@ -1,4 +1,4 @@
-"""What belongs to an image is on disk with it: instances, what was asked of the compiler, layouts, and warnings."""
+"""The disk cache also stores what belongs to an image: instances, answers of the compiler, layouts, and warnings."""
 
 import json
 import textwrap

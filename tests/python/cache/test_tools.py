@@ -1,4 +1,4 @@
-"""The cache on disk is listed, verified, bounded, cleared, exported and imported, from Python and by command."""
+"""The disk cache is listed, verified, bounded, cleared, exported and imported, from Python and by command."""
 
 import gzip
 import hmac
@@ -30,7 +30,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def python(directory: Path, program: str, *arguments: object, limit: str | None = None) -> subprocess.CompletedProcess:
-    """A program that has `bascule`, `sys` and the function `origin_of(text)`, in a process with this cache."""
+    """Runs a program that has `bascule`, `sys` and the function `origin_of(text)`, in a process with this cache."""
     beginning = "import sys, bascule\ndef origin_of(text): return bascule.compile(text).fill.origin\n"
     settings = {} if limit is None else {"BASCULE_CACHE_LIMIT": limit}
     return run_python("-c", beginning + program, *arguments, BASCULE_CACHE_DIR=str(directory), **settings)
@@ -167,7 +167,7 @@ IMPORT = "print(bascule.cache.import_(sys.argv[1], key=bytes(range(32))))"
 
 @pytest.fixture
 def archive(directory: Path, tmp_path: Path) -> Path:
-    """Of three programs and one damaged entry, which stays at home."""
+    """An archive of three programs; a fourth entry is damaged and not included."""
     run(directory, *TEXTS, TEXT, defines={"VALUE": "6"})
     _entry_of(directory, 5).write_bytes(b"damaged")
     assert printed(directory, EXPORT, tmp_path / "archive") == "3"
@@ -263,7 +263,7 @@ def test_an_archive_without_entries_and_with_folders_imports_nothing(tmp_path: P
 
 
 def test_an_archive_with_one_entry_that_is_damaged_places_none(directory: Path, tmp_path: Path) -> None:
-    """Signed all the same: who has the key may be wrong about what is in it."""
+    """The archive is correctly signed: even the owner of the key may export damaged contents."""
     run(directory, *TEXTS[:2])
     program = """
 from bascule import _bascule

@@ -1,4 +1,4 @@
-"""Random headers under random changes, in a process of their own."""
+"""Random headers under random changes, in a separate process."""
 
 import os
 import re

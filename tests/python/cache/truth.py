@@ -43,7 +43,7 @@ DIRECTORIES = ("source", "first", "other", "second", "second/deep")  # `first` i
 AT_ONCE = 100  # sequences that take turns
 
 PASTE = "#define CAT_(a, b) a##b\n#define CAT(a, b) CAT_(a, b)\n"
-# Ways in which a text asks for a header NAME; a proof cannot follow those in DOUBTFUL.
+# Ways in which a text includes a header NAME. The cache cannot prove anything about headers included as in DOUBTFUL.
 PLAIN = (
     '#if __has_include("NAME")\n#include "NAME"\n#endif\n',
     "#if __has_include(<NAME>)\n#include <NAME>\n#endif\n",
@@ -86,7 +86,7 @@ SYMBOLS = "".join(
     f"#ifdef PROBED_{i}\n#define SEEN_{i} 1\n#else\n#define SEEN_{i} 0\n#endif\n"
     for i in range(HEADERS)
 )
-# Of the same size, so that an edit from one to the other changes nothing but the content.
+# All have the same size, so that an edit changes nothing but the content.
 LAYOUTS = (
     "struct S { float a; int b; }; typedef float number;",
     "struct S { int b; float a; }; typedef int   number;",
@@ -108,9 +108,9 @@ class Sequence:
         self.chance = random.Random(f"{seed}:{number}")
         self.number = number
         self.root = root
-        self.changes: list[str] = []  # their names
+        self.changes: list[str] = []  # names of the changes so far
         self.forms = self.chance.choice((PLAIN, COMPUTED, PLAIN + COMPUTED))
-        self.doubtful = self.chance.choice((0.0, 0.0, 0.2, 1.0))  # how often another form is
+        self.doubtful = self.chance.choice((0.0, 0.0, 0.2, 1.0))  # probability of a form from DOUBTFUL
         for directory in ("real", *DIRECTORIES):
             if directory != "first":
                 (root / directory).mkdir(parents=True, exist_ok=True)
@@ -124,9 +124,9 @@ class Sequence:
         if self.chance.random() < 0.3:
             self.file = root / "source" / "text.cu"
             self.file.write_text(self.text)
-        self.kept: dict[str, str] = {}  # contents that were overwritten
+        self.kept: dict[str, str] = {}  # contents before they were overwritten
         self.steps = self.chance.randint(4, 8)
-        self.module: bascule.Module | None = None  # that was compiled at some step
+        self.module: bascule.Module | None = None  # compiled at an earlier step
         self.pickled: bytes | None = None
 
     def some_path(self) -> Path:
@@ -139,7 +139,7 @@ class Sequence:
         value = (
             f"#ifdef VALUE_{number}\n#define TWICE_{number} 1\n#else\n#define VALUE_{number} {self.digit()}\n#endif\n"
         )
-        # Only of higher numbers: every tree of includes ends.
+        # A header includes only headers of higher numbers, which prevents cycles.
         if self.chance.random() < 0.4:
             value += f"#ifndef LAYOUT\n#define LAYOUT 1\n{self.chance.choice(LAYOUTS)}\n#endif\n"
         others = range(number + 1, HEADERS)
@@ -154,7 +154,7 @@ class Sequence:
         return self.chance.randrange(1, 10)
 
     def compile(self) -> tuple[str, str]:
-        """The PTX, and where it came from."""
+        """Returns the PTX and its origin."""
         try:
             kernel = self.compiled().k
             return kernel.ptx, kernel.origin
@@ -165,7 +165,7 @@ class Sequence:
         options = bascule.CompileOptions(
             include_paths=[self.root / "first", self.root / "second"],
             arch="compute_80",
-            extra=["-minimal"],  # without what the texts do not use, NVRTC takes three quarters of the time
+            extra=["-minimal"],  # without features that the texts do not use, NVRTC takes three quarters of the time
         )
         if self.file is None:
             return bascule.compile(self.text, options=options)
@@ -182,11 +182,11 @@ class Sequence:
             self.module = None
 
     def ask(self) -> str:
-        """What the module that was kept says of its own structs and variables: "right", "refused" or "wrong"."""
+        """Asks the kept module for its own structs and variables. Returns "right", "refused" or "wrong"."""
         question = self.chance.choice(("scalar", "tuple", "variable"))
         kernel, p = self.module.f, bascule.zeros(2, "f4")
         fields = {"a": (1.5, "f4"), "b": (7, "i4")}
-        # The image says itself in which order the kernel reads them.
+        # The kept image itself shows in which order the kernel reads the members.
         order = "ab" if re.search(r"ld\.param\.f32\s+%f\d+, \[f_param_0\];", kernel.ptx) else "ba"
         value = tuple(fields[name][0] for name in order)
         if question == "scalar":
@@ -202,14 +202,14 @@ class Sequence:
             return "refused" if "Compile the text again" in str(error) else f"wrong: {error}"
 
     def unpickled(self) -> str:
-        """The PTX of the kernel that was pickled before."""
+        """The PTX of the kernel that was pickled earlier, after unpickling."""
         try:
             return str(pickle.loads(self.pickled).ptx)
         except bascule.CompileError:
             return "does not compile"
 
     def compile_disturbed(self) -> None:
-        """A compile while something changes and changes back."""
+        """Compiles while another thread makes a change and undoes it."""
         disturb = self.chance.choice(
             (self.edit_and_restore, self.exchange_link, self.exchange_directories, self.appear)
         )
@@ -223,7 +223,7 @@ class Sequence:
             except OSError:
                 pass
 
-        self.text = f"{self.text}//\n"  # new to all caches
+        self.text = f"{self.text}//\n"  # a text that no cache has seen
         if self.file is not None:
             self.file.write_text(self.text)
         thread = threading.Thread(target=run)
@@ -263,7 +263,7 @@ class Sequence:
         path.unlink()
 
     def change(self) -> None:
-        """One change of the tree."""
+        """Makes one change to the tree."""
         changes: list[Callable[[], None]] = [self.edit, self.edit_quietly, self.replace, self.map, self.restore]
         changes += [self.write, self.write, self.delete, self.rename, self.link, self.hard_link, self.directory]
         changes += [self.permit, self.touch, self.leave, self.relink, self.reorder, self.reorder]
@@ -276,12 +276,12 @@ class Sequence:
             self.changes[-1] += " (refused)"  # a directory or a broken link is in the way
 
     def existing(self) -> Path:
-        """A header that is there, if there is one."""
+        """Returns an existing header, if there is one."""
         found = sorted(self.root.rglob("h?.h"))
         return self.chance.choice(found) if found else self.some_path()
 
     def edited(self, path: Path) -> str:
-        """Its content with another digit: of the same size."""
+        """Returns the file's content with another digit, of the same size."""
         text = path.read_text()
         self.kept[str(path)] = text
         at = text.find("#define VALUE_") + len("#define VALUE_0 ")
@@ -321,7 +321,7 @@ class Sequence:
             Path(path).write_text(text)
 
     def reorder(self) -> None:
-        """The other order of the struct's members, and the other type of the variable."""
+        """Swaps the struct's members and changes the variable's type."""
         found = [path for path in sorted(self.root.rglob("h?.h")) if "LAYOUT" in path.read_text()]
         if not found:
             return
@@ -369,7 +369,7 @@ class Sequence:
 
 
 class Oracle:
-    """Runs sequences and counts what came of them."""
+    """Runs sequences and counts the results."""
 
     def __init__(self, seed: int, root: Path) -> None:
         self.seed = seed
@@ -378,7 +378,7 @@ class Oracle:
         self.stale: list[str] = []
 
     def run(self, numbers: range) -> None:
-        """These sequences, taking turns."""
+        """Runs these sequences in turns."""
         running = [Sequence(self.seed, number, self.root / str(number)) for number in numbers]
         while running:
             true = [self.compile_through_memory(sequence) for sequence in running]
@@ -399,7 +399,7 @@ class Oracle:
         bascule.cache.clear(disk=True)
 
     def compile_through_memory(self, sequence: Sequence) -> str:
-        """The PTX that is true now."""
+        """Returns the PTX that is correct now."""
         got, origin = sequence.compile()
         self.counts["steps"] += 1
         self.counts[origin] += 1

@@ -1,1 +1,1 @@
-"""What the command line does: run, compile, info, cache, and what they have in common."""
+"""Tests of the command line: run, compile, info, cache, and what they share."""

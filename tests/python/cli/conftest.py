@@ -1,4 +1,4 @@
-"""Runs `bascule` as a shell does."""
+"""Runs `bascule` as from a shell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Command = Callable[..., subprocess.CompletedProcess]
 
 @pytest.fixture
 def bascule_command(tmp_path: Path) -> Command:
-    """`bascule ARGUMENTS...` in an empty directory; variables of the environment by keyword, None removes one."""
+    """Runs `bascule ARGUMENTS...` in an empty directory. Keywords set environment variables; None removes one."""
 
     def call(*arguments: object, **variables: str | None) -> subprocess.CompletedProcess:
         return run_python("-m", "bascule", *arguments, cwd=tmp_path, **variables)

@@ -1,4 +1,4 @@
-"""Where the samples of the command line are."""
+"""Paths of the samples for the command line."""
 
 from pathlib import Path
 

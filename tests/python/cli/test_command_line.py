@@ -1,4 +1,4 @@
-"""What all commands have in common: help, versions, exit status, signals, closed pipes, completion, start time."""
+"""Shared by all commands: help, versions, exit status, signals, closed pipes, completion, start time."""
 
 import json
 import os
@@ -88,7 +88,7 @@ def test_help_and_the_version_import_neither_numpy_nor_a_driver(tmp_path):
 def test_pip_and_the_set_up_make_the_command(tmp_path):
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"bascule": "bascule.__main__:main"}
-    # In a directory of its own: the real one is in use.
+    # In a separate directory, because the real one is in use.
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "setup.sh").write_text((ROOT / "tests" / "setup.sh").read_text())
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
@@ -184,7 +184,7 @@ PRINTING = [
 
 
 def run_with_streams(words, *, buffered=True, **streams):
-    """`bascule WORDS...` with these streams, as a shell starts it or as PYTHONUNBUFFERED=1 does."""
+    """Runs `bascule WORDS...` with these streams, buffered as from a shell, or as with PYTHONUNBUFFERED=1."""
     return subprocess.run(
         [sys.executable, "-m", "bascule", *map(str, words)],
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
@@ -254,7 +254,7 @@ def test_ctrl_c_ends_an_endless_kernel_quietly(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "BASCULE_DEVICE": "emulated", "BASCULE_EMULATED_TIMEOUT": "inf"},
-        # A shell ignores it for what runs in its background, and children inherit that.
+        # A shell ignores SIGINT for background jobs, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
@@ -286,7 +286,7 @@ def test_the_commands_in_the_samples_and_in_the_readme_work(bascule_command, lin
 
 
 def completions(line: str, directory: Path) -> list[str]:
-    """What a shell that asks argcomplete gets for the line."""
+    """The completions that a shell with argcomplete gets for the line."""
     answer = directory / "answer"
     environment = {
         "_ARGCOMPLETE": "1",
@@ -315,7 +315,7 @@ def test_shells_complete_commands_options_files_and_kernels(tmp_path):
 
 
 def test_no_planted_link_is_followed(tmp_path):
-    """Files that appear in a directory of the user's choice are new ones."""
+    """New files in a directory of the user's choice never follow existing links."""
     from bascule._new_file import replacing
 
     victim, path = tmp_path / "victim", tmp_path / "k.sm_80.ptx"

@@ -1,4 +1,4 @@
-"""`bascule precompile`: kernels of modules and scripts are in the cache before they are launched."""
+"""`bascule precompile`: compiles kernels of modules and scripts into the cache before they are launched."""
 
 import json
 import os
@@ -137,7 +137,7 @@ def test_what_is_wrong_is_said_in_a_sentence(bascule_command, directory, cache, 
     done = bascule_command("precompile", *words, **cache)
     assert done.returncode == status, done.stdout + done.stderr
     assert said in done.stderr
-    assert "_command" not in done.stderr  # of a program's own error its frames alone
+    assert "_command" not in done.stderr  # a program's own error shows only its own frames
     assert "<frozen" not in done.stderr
     if "raises.py" in words:
         assert "in read" in done.stderr

@@ -1,4 +1,4 @@
-"""`bascule run`: one launch, its arguments, what it prints and what it saves."""
+"""`bascule run`: one launch, its arguments, its output and the files that it saves."""
 
 import re
 
@@ -24,7 +24,7 @@ def test_a_launch_prints_the_kernel_the_device_and_the_array_that_it_wrote(bascu
     assert "4 blocks of 256 threads" in printed
     assert "float32 (1000,), 999 of 1,000 elements changed, min 0, max 1998" in printed
     assert "0.  2.  4.  6." in printed
-    assert not re.search("^x ", printed, re.MULTILINE)  # const: it is as it was
+    assert not re.search("^x ", printed, re.MULTILINE)  # const, therefore not printed
 
 
 def test_an_array_of_pointers_to_const_is_printed_because_the_kernel_may_write_it(bascule_command, tmp_path):
@@ -66,7 +66,7 @@ def test_a_kernel_runs_as_often_as_asked(bascule_command):
 
 def test_times_come_after_the_result_and_say_what_they_mean(bascule_command):
     printed = succeeded(bascule_command("run", SAXPY, *LAUNCH, *ARGUMENTS, "--time", "--repeat", 3))
-    assert "max 1998" in printed  # of one launch
+    assert "max 1998" in printed  # for one launch
     assert re.search(r"^time .* median, .* 3 launches", printed, re.MULTILINE)
     if bascule.current_device().emulated:
         assert "these times say nothing about a GPU" in printed

@@ -1,1 +1,1 @@
-"""Other libraries' programs and Bascule on one emulated device, in one process."""
+"""Programs of other libraries and Bascule on one emulated device, in one process."""

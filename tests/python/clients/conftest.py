@@ -1,4 +1,4 @@
-"""The emulated device as this process's CUDA driver, before a library of others is imported."""
+"""Makes the emulated device this process's CUDA driver, before another library is imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import bascule
 
-# With NVVM numba-cuda compiles where there is no toolkit. It is not in .venv, where other tests import Numba.
+# numba-cuda needs NVVM to compile without a toolkit. It is not in .venv, where other tests import Numba.
 NEEDED = ("cuda-core", "numba-cuda", "numba-cuda-mlir", "nvidia-nvvm")
 
 
@@ -27,7 +27,7 @@ def other_libraries() -> None:
 
 @pytest.fixture
 def compared(other_libraries: None) -> Iterator[None]:
-    """A test whose operations were not compared shows nothing about their order."""
+    """Fails if no operations were compared: such a test shows nothing about their order."""
     before = bascule.emulated.race_statistics().bytes
     with bascule.emulated.checks(races=True):
         yield

@@ -1,4 +1,4 @@
-"""numba-cuda and cuda.core by the few operations that the tests need, each with the library's own means."""
+"""One interface to numba-cuda and cuda.core with the few operations that the tests need, by each library's own API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import bascule
 
 BLOCK = 128
 
-# y[i] = 3 y[i] + x[i]: the order of two such updates shows in the result.
+# y[i] = 3 y[i] + x[i]: the order of two such updates changes the result.
 UPDATE = """
 extern "C" __global__ void update(const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -32,7 +32,7 @@ def address_of(array: Any) -> int:
 
 
 class NumbaCuda:
-    """Arrays of Numba name their stream."""
+    """numba-cuda, whose arrays name their stream."""
 
     name = "numba-cuda"
 
@@ -64,14 +64,14 @@ class NumbaCuda:
         return host
 
     def wait_for(self, stream: Any, ours: bascule.Stream) -> None:
-        """By an event of Numba's."""
+        """Makes `stream` wait for `ours`, with an event of Numba's."""
         event = self.cuda.event(timing=False)
         event.record(self.cuda.external_stream(ours.handle))
         event.wait(stream)
 
 
 class Typed:
-    """A buffer of cuda.core as an array that names its stream, which a buffer does not."""
+    """A buffer of cuda.core as an array that names its stream, which a buffer itself does not."""
 
     def __init__(self, buffer: Any, count: int, stream: Any) -> None:
         self.buffer = buffer
@@ -128,7 +128,7 @@ class CudaCore:
         return elements.copy()
 
     def wait_for(self, stream: Any, ours: bascule.Stream) -> None:
-        """By an event of cuda.core's, which it records on any object with `__cuda_stream__`."""
+        """Makes `stream` wait for `ours`, with an event that cuda.core records on any object with `__cuda_stream__`."""
         stream.wait(ours)
 
 

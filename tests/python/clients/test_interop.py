@@ -1,4 +1,4 @@
-"""Arrays and streams of numba-cuda and cuda.core in Bascule's kernels, and Bascule's in theirs; races are sought."""
+"""Arrays and streams of numba-cuda and cuda.core in Bascule's kernels, and vice versa; with the search for races."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def launch(update: bascule.Kernel, stream: bascule.Stream, x: object, y: object)
 
 
 def test_arrays_that_name_their_stream_need_no_events(library, update, hosts):
-    """Their stream, ours, theirs, ours: each kernel reads what the one before it wrote, and the host never waits."""
+    """Alternates their stream and Bascule's: each kernel reads the previous result, and the host never waits."""
     x, y = hosts
     theirs, ours = library.stream(), bascule.stream()
     their_x, their_y = library.to_device(x, theirs), library.to_device(y, theirs)
@@ -52,7 +52,7 @@ def test_arrays_on_two_of_their_streams_meet_in_one_launch(library, update, host
     first, second, ours = library.stream(), library.stream(), bascule.stream()
     their_x, their_y = library.to_device(x, first), library.to_device(y, second)
     launch(update, ours, their_x, their_y)
-    library.update(second, their_y, their_y)  # what is enqueued there now comes after our kernel
+    library.update(second, their_y, their_y)  # work enqueued there from now on comes after our kernel
     expected = updated(x, y)
     np.testing.assert_allclose(library.to_host(their_y, second), updated(expected, expected), rtol=1e-6)
 
@@ -64,9 +64,9 @@ def test_arrays_of_bascule_are_ordered_by_events_of_both_libraries(library, upda
     expected = y
     for _ in range(2):
         launch(update, ours, our_x, our_y)
-        library.wait_for(theirs, ours)  # an event of theirs
+        library.wait_for(theirs, ours)  # with an event of the other library
         library.update(theirs, our_x, our_y)
-        event = bascule.event(timing=False)  # and one of ours
+        event = bascule.event(timing=False)  # and with one of Bascule
         event.record(theirs)
         ours.wait(event)
         expected = updated(x, updated(x, expected))
@@ -111,5 +111,5 @@ def test_their_stream_can_be_the_one_of_our_launches(library, update, hosts):
     their_x, their_y = library.to_device(x, theirs), library.to_device(y, theirs)
     with bascule.emulated.trace() as operations:
         update[grid_of(COUNT), BLOCK, theirs](their_x, their_y, COUNT)
-    assert [each.kind for each in operations] == ["launch"]  # nothing has to wait
+    assert [each.kind for each in operations] == ["launch"]  # no wait is needed
     np.testing.assert_allclose(library.to_host(their_y, theirs), updated(x, y), rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Numba's arrays, which a launch reads without calling the property that describes them, are what it says."""
+"""A launch that reads Numba's arrays without their property gets what the property returns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WHERE = "".join(
 
 
 class Described:
-    """An array that says once what another's property says now."""
+    """An array whose descriptor is a snapshot of another object's property."""
 
     def __init__(self, array: Any) -> None:
         self.__cuda_array_interface__ = dict(array.__cuda_array_interface__)
@@ -50,7 +50,7 @@ def kernels(other_libraries: None) -> bascule.Module:
 
 @pytest.fixture
 def seen(kernels: bascule.Module) -> Callable[..., tuple[int, list[tuple[str, int]]]]:
-    """The address that a kernel gets for an array, and what the launch does beside."""
+    """Returns the address that a kernel gets for an array, and the other operations of the launch."""
     out = bascule.zeros(1, "u8")
     stream = bascule.stream()
     out = bascule.as_cuda_array(out, sync=False)
@@ -68,7 +68,7 @@ def seen(kernels: bascule.Module) -> Callable[..., tuple[int, list[tuple[str, in
 
 @contextmanager
 def property_reads() -> Iterator[list[object]]:
-    """The objects whose `__cuda_array_interface__` was read by a call of Python code."""
+    """Records the objects whose `__cuda_array_interface__` was read by a call of Python code."""
     reads: list[object] = []
 
     def note(frame: Any, event: str, _: object) -> None:
@@ -88,7 +88,7 @@ def address(array: Any) -> int:
 
 def test_a_launch_reads_an_array_without_its_property(cuda, seen):
     array = cuda.to_device(np.zeros(8, "f4"))
-    seen(array)  # learns what Numba's class is
+    seen(array)  # learns the layout of Numba's class
     with property_reads() as reads:
         where, operations = seen(array)
     assert reads == []
@@ -97,7 +97,7 @@ def test_a_launch_reads_an_array_without_its_property(cuda, seen):
 
 
 def outcome(seen: Callable[..., Any], array: Any, name: str) -> Any:
-    """What a launch does, or why it is refused: the interface has no stream 0."""
+    """The result of a launch, or why it is refused: the interface has no stream 0."""
     try:
         return seen(array, name)
     except ValueError as error:
@@ -178,7 +178,7 @@ def devicearray(cuda: Any) -> Any:
 
 
 def moved(array: Any) -> dict[str, Any]:
-    """Eight elements further on."""
+    """The descriptor moved by eight elements."""
     address = array.gpu_data.device_ctypes_pointer.value + 32
     return {"shape": (8,), "typestr": "<f4", "data": (address, False), "version": 3}
 

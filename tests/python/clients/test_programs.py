@@ -1,4 +1,4 @@
-"""Whole programs of others by `bascule emulate`: faults and races of kernels that Bascule has not launched.
+"""Whole programs of other libraries under `bascule emulate`: faults and races of kernels that Bascule did not launch.
 
 numba-cuda-mlir shares names with numba-cuda, and is therefore not imported into the tests' own process.
 """

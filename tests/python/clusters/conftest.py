@@ -1,4 +1,4 @@
-"""The tests of clusters need compute capability 9.0; `test_as_sm_90` runs them on an emulated device that has it."""
+"""Cluster tests need compute capability 9.0; `test_as_sm_90` runs them on an emulated device that has it."""
 
 from __future__ import annotations
 

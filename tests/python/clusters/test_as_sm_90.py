@@ -1,5 +1,4 @@
-"""The tests of clusters and programmatic launches on an emulated device of compute capability 9.0, and what differs
-between architectures."""
+"""Clusters and programmatic launches on an emulated device of compute capability 9.0, and other architectures."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ import bascule
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
 
-# The CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": threads and blocks of a
-# multiprocessor, KB of shared memory of a multiprocessor and of a block.
+# The CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": threads and blocks per
+# multiprocessor, KB of shared memory per multiprocessor and per block.
 SPECIFICATIONS = {
     75: (1024, 16, 64, 64),
     80: (2048, 32, 164, 163),

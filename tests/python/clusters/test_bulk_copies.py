@@ -157,7 +157,7 @@ except bascule.CudaError as error:
 
 
 def test_blocks_that_are_no_cluster_cannot_copy_to_one():
-    """On a GPU the instruction is an illegal one then."""
+    """On a GPU the instruction is then an illegal one."""
     ended = run_python("-c", ALONE, input=KERNELS)
     assert ended.stdout.startswith("715 "), ended.stdout + ended.stderr
     assert "'handed_on'" in ended.stdout

@@ -1,4 +1,4 @@
-"""Clusters: cluster_group, distributed shared memory, dimensions that kernel or launch give, and what goes wrong."""
+"""Clusters: cluster_group, distributed shared memory, dimensions given by kernel or launch, and errors."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ __global__ void whole_grid(const int* in, int* out) {
 
 
 def address_of(array: bascule.DeviceArray) -> object:
-    """For parameters whose elements are structs."""
+    """Returns the address, for parameters whose elements are structs."""
     return bascule.raw_pointer(array.__cuda_array_interface__["data"][0])
 
 
@@ -178,7 +178,7 @@ def test_an_address_tells_its_block():
 
 
 def test_sixteen_blocks_need_nothing_but_the_size(emulated):
-    """More than eight are an attribute of the kernel that launches set themselves."""
+    """More than eight blocks require a kernel attribute, which launches set themselves."""
     out = bascule.to_device(np.zeros(32, "u4"))
     kernels().ranks.launch(32, 32, (out,), cluster=16)
     np.testing.assert_array_equal(out.copy_to_host() >> 16, np.tile(np.arange(16, dtype="u4"), 2))

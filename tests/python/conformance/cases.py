@@ -1,8 +1,8 @@
-"""The table: row of interface/CONFORMANCE.md -> what the producer gives -> what comes of it.
+"""The table of cases: row of interface/CONFORMANCE.md, the producer's descriptor, the expected result.
 
 A case starts from a good descriptor of eight elements and changes some fields. `At`, `Stream`, `Host`, `Freed` and
-`Missing` stand for what is only known when it runs. `says` are the parts of the message, beside "argument 1 'p'", that
-a person needs.
+`Missing` stand for values that are known only when it runs. `says` are the parts of the message, besides
+"argument 1 'p'", that a person needs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OWN = "the producer's own"
 
 EVERY = (0, 1, 2, 3)
 SILENT = (0, 1, 2)  # the versions without streams
-NONE = (None,)  # where the version itself is what is given
+NONE = (None,)  # for cases about the version itself
 
 
 MASKED = "bascule::masked_view<float>"
@@ -36,12 +36,12 @@ MISALIGNED = {"shape": (8,), "typestr": "<i2", "strides": (3,)}
 
 
 class Missing:
-    """The key is left out."""
+    """The key is omitted."""
 
 
 @dataclass(frozen=True)
 class At:
-    """`data`: so many bytes behind where the arrays begin, or behind the start of the allocation."""
+    """`data`: an offset in bytes from the start of the arrays, or from the start of the allocation."""
 
     offset: int = 0
     readonly: object = False
@@ -59,7 +59,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Mask:
-    """`mask`: these values in device memory, behind an interface of their own with some fields changed."""
+    """`mask`: these values in device memory, exposed by a separate interface with some fields changed."""
 
     values: Any
     fields: dict[str, Any] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Host:
 
 
 class Freed:
-    """`data`: memory that was freed behind Bascule's back, after a launch on its neighbour."""
+    """`data`: memory that was freed without Bascule's knowledge, after a launch on the memory next to it."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ class Case:
     to: str = "float*"
     says: tuple[str, ...] = ()
     versions: tuple[int | None, ...] = EVERY
-    make: Callable[[dict[str, Any]], object] | None = None  # the object, from the good descriptor
-    error: type[BaseException] | None = None  # of OWN
+    make: Callable[[dict[str, Any]], object] | None = None  # makes the object from the good descriptor
+    error: type[BaseException] | None = None  # one of OWN
     means: tuple[tuple[int, ...], tuple[int, ...] | None] | None = None  # (shape, strides) of what the kernel touches
     memory: str = "device"
-    settings: dict[str, Any] = field(default_factory=dict)  # of bascule.config
-    valid: tuple[bool, ...] = ()  # which of the elements the kernel changes; () for all of them
-    runs: bool = True  # False: bound and checked, and not launched
-    placed: tuple[int, ...] = ()  # the devices of three arrays: in a process of its own, two_devices.py
+    settings: dict[str, Any] = field(default_factory=dict)  # for bascule.config
+    valid: tuple[bool, ...] = ()  # which elements the kernel changes; () for all
+    runs: bool = True  # False: bound and checked, but not launched
+    placed: tuple[int, ...] = ()  # the devices of three arrays; the case runs in a separate process, two_devices.py
     launched_on: int | None = None  # the device of the stream of that launch
 
     @property

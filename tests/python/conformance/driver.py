@@ -1,4 +1,4 @@
-"""Memory as other libraries get it: straight from the driver that kernels run on, without Bascule's knowledge."""
+"""Memory as other libraries get it: from the driver that kernels run on, without Bascule's knowledge."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def driver() -> ctypes.CDLL:
 
 @functools.cache
 def context_of(device: int) -> ctypes.c_void_p:
-    """The primary context, which Bascule uses too."""
+    """Returns the primary context, which Bascule uses too."""
     context = ctypes.c_void_p()
     check(driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
     return context
@@ -55,9 +55,9 @@ class Memory:
             if kind == "device":
                 check(driver().cuMemAlloc_v2(out, size))
             elif kind == "pinned":
-                check(driver().cuMemHostAlloc(out, size, 2))  # mapped
+                check(driver().cuMemHostAlloc(out, size, 2))  # CU_MEMHOSTALLOC_DEVICEMAP
             elif kind == "managed":
-                check(driver().cuMemAllocManaged(out, size, 1))  # for every stream
+                check(driver().cuMemAllocManaged(out, size, 1))  # CU_MEM_ATTACH_GLOBAL
             else:
                 check(driver().cuMemAllocAsync(out, size, None))
         self.address = address.value

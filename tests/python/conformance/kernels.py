@@ -1,4 +1,4 @@
-"""The parameters that descriptors are bound to: each kernel adds one to every element it is given, or copies them."""
+"""The parameters that descriptors are bound to. Each kernel adds one to every element, or copies them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_one(values: np.ndarray) -> np.ndarray:
 
 def add_one_to_bfloat16(values: np.ndarray) -> np.ndarray:
     numbers = (values.astype("u4") << 16).view("f4") + np.float32(1)
-    return (numbers.view("u4") >> 16).astype("u2")  # exact for the small integers that are used
+    return (numbers.view("u4") >> 16).astype("u2")  # exact for the small integers used here
 
 
 def add_one_to(field: str) -> Callable[[np.ndarray], np.ndarray]:
@@ -51,8 +51,8 @@ def add_one_to(field: str) -> Callable[[np.ndarray], np.ndarray]:
 class Parameter:
     """A declared array, the statement that its kernel runs for the element `i`, and the same in NumPy.
 
-    dtype : how NumPy sees the elements, and what the descriptor says of them unless a case says otherwise.
-    copies : the elements are const, and go to a second array of floats.
+    dtype : the elements' dtype in NumPy and, unless a case says otherwise, in the descriptor.
+    copies : the elements are const, and are copied to a second array of floats.
     """
 
     declaration: str
@@ -120,12 +120,12 @@ def needs_headers(declaration: str) -> bool:
 
 @functools.cache
 def module(headers: bool) -> bascule.Module:
-    """Two texts: structures are compared with what the compiler says, which compiles their text once more."""
+    """Compiles one of two texts. Structures are in the one without headers, because it is compiled twice."""
     chosen = [entry.source for entry in PARAMETERS.values() if needs_headers(entry.declaration) == headers]
     return bascule.compile((HEADERS if headers else STRUCTURES) + "".join(chosen))
 
 
 @functools.cache
 def kernel_of(parameter: Parameter) -> bascule.Kernel:
-    """Loaded: what is left to do is the launch."""
+    """Returns the loaded kernel, so that only the launch remains."""
     return getattr(module(needs_headers(parameter.declaration)), parameter.name).prepare()

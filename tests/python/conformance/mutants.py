@@ -1,7 +1,7 @@
-"""Every check that a descriptor has to pass: where it stands in the sources, and what stands there without it.
+"""A table of every check of a descriptor: its place in the sources, and the code without it.
 
-A check is removed in a copy of the sources (mutation.py); the row of CONFORMANCE.md that it is for must then fail.
-What a source lets through without its check must still be safe to carry on with: the copies run.
+A check is removed in a copy of the sources (mutation.py); its row of CONFORMANCE.md must then fail. The copies run, so
+what a source accepts without its check must still be safe to continue with.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MEMORY = "runtime/driver/home_device.cpp"
 class Mutant:
     """One check removed from one file.
 
-    `text` stands in the file once; a space stands for any white space. It has an expression between « and », in whose
-    place the mutant has `without`; or «» before a statement, before which the mutant executes `without`, or which it
-    leaves out when that is empty.
+    `text` occurs once in the file; a space in it matches any white space. The mutant replaces the expression
+    between « and » by `without`. If «» stands before a statement, the mutant executes `without` before the statement,
+    or skips the statement if `without` is empty.
     """
 
     check: str
@@ -204,7 +204,7 @@ MUTANTS = [
     ),
 ]
 
-# Executed by each copied file: whether the program runs as this mutant.
+# Copied into each file: true if the program runs as this mutant.
 IS_MUTANT = """\
 #ifndef BASCULE_IS_MUTANT
 #define BASCULE_IS_MUTANT
@@ -221,7 +221,7 @@ inline bool is_mutant(std::string_view check) {
 
 
 def mutated(file: str, source: str) -> str:
-    """The source with its checks removed as soon as BASCULE_MUTANT names them. ValueError when one is not there."""
+    """Returns the source with each check disabled when BASCULE_MUTANT names it; ValueError if a check is missing."""
     inserted: dict[tuple[int, int], list[Mutant]] = {}
     for mutant in (mutant for mutant in MUTANTS if mutant.file == file):
         pattern = re.escape(mutant.text).replace(r"\ ", r"\s+").replace("«", "(").replace("»", ")")

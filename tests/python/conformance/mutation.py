@@ -1,10 +1,10 @@
-"""Removes every check that a descriptor has to pass, one at a time, and sees its row of CONFORMANCE.md fail.
+"""Removes every check of a descriptor, one at a time, and requires that its row of CONFORMANCE.md fails.
 
     python -m conformance.mutation [CHECK...]        (in tests/python)
 
-The sources are copied to build/mutants, where a variable of the environment removes a check (mutants.py), and built
-there once. A check fails its row when one of the row's cases no longer ends as the table says; of the cases of the C++
-tests, every one must be refused by the check that it names. Exits with 1 when a check can be removed unnoticed.
+The sources are copied to build/mutants, where an environment variable removes a check (mutants.py), and built once. A
+check fails its row if one of the row's cases no longer ends as the table says. In the C++ tests, every case must be
+refused by the check that it names. Exits with 1 if a check can be removed unnoticed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CPP_TEST = "what is refused is refused by the check of its row*"
 
 
 def copy_sources() -> None:
-    """Writes what differs alone: the rest is not compiled again."""
+    """Writes only files that differ, so that the others are not compiled again."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     changed = {mutant.file for mutant in MUTANTS}
     for name in filter(None, listed.split("\0")):
@@ -50,13 +50,13 @@ def copy_sources() -> None:
 
 
 def build() -> None:
-    # Without -e: `build` asks how much there is to do, and nothing is no failure.
+    # Without -e, because `build` asks how much there is to do, and "nothing" must not count as a failure.
     steps = ". tests/setup.sh && configure dev -DBASCULE_TESTS=ON && build dev bascule_python interface_tests"
     subprocess.run(["bash", "-uc", steps], cwd=COPY, check=True)
 
 
 def fails_its_row(check: str) -> bool:
-    """Whether a case of the check's row ends otherwise than the table says. The mutant is in this process."""
+    """Returns whether a case of the check's row ends otherwise than the table says. This process runs the mutant."""
     if check == "memory_device":
         ended = outcomes()
         return any(ended[case.gives][str(version)][0] != case.outcome for case in PLACED for version in case.versions)
@@ -73,7 +73,7 @@ def holds(run: Run) -> bool:
 
 
 def passes_cpp_tests(check: str) -> bool:
-    """Whether every C++ case that names this check is let through."""
+    """Returns whether every C++ case that names this check is accepted."""
     tests = BUILD / "tests" / "interface" / "interface_tests"
     run = subprocess.run([tests, f"--test-case={CPP_TEST}"], capture_output=True, text=True, check=False)
     if run.returncode != 0:
@@ -82,7 +82,7 @@ def passes_cpp_tests(check: str) -> bool:
 
 
 def judge(check: str) -> str:
-    """What is wrong with the check or its row; nothing when the row fails without the check, and only then."""
+    """Returns what is wrong with the check or its row; empty if the row fails exactly when the check is removed."""
     os.environ.pop("BASCULE_MUTANT", None)
     outcomes.cache_clear()
     if fails_its_row(check):

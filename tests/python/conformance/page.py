@@ -1,4 +1,4 @@
-"""The tables of interface/CONFORMANCE.md, read; and written out from the cases, for pasting into the page."""
+"""Reads the tables of interface/CONFORMANCE.md, and writes them from the cases, for pasting into the page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ERRORS = {
     LATER: "ArgumentNotImplementedError",
 }
 
-Entry = tuple[int, str, "int | None", str, str]  # row, what the producer gives, version, outcome, error class
+Entry = tuple[int, str, "int | None", str, str]  # row, descriptor, version, outcome, error class
 
 
 def error_class(case: Case) -> str:
@@ -30,7 +30,7 @@ def entries_of(cases: Iterable[Case]) -> list[Entry]:
 
 
 def versions_of(text: str) -> list[int | None]:
-    """'0-3', '3', '0-2', '-' (where the version is what is given)."""
+    """Parses '0-3', '3', '0-2', or '-' (the case gives its own version)."""
     if text == "-":
         return [None]
     first, _, last = text.partition("-")
@@ -42,7 +42,7 @@ def cells_of(line: str) -> list[str]:
 
 
 def parse(text: str) -> list[Entry]:
-    """Every table line whose first cell is a number."""
+    """Returns every table line whose first cell is a number."""
     entries: list[Entry] = []
     for line in text.splitlines():
         if not line.startswith("|"):

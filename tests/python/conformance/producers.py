@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Producer:
-    """Exposes what `read` returns, and counts how often it is asked."""
+    """Exposes what `read` returns, and counts how often it is read."""
 
     def __init__(self, read: Callable[[], object]) -> None:
         self.read = read
@@ -45,11 +45,11 @@ def as_mapping(kind: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, 
 
 
 class Subclass(dict):
-    """A dict that is not exactly one."""
+    """A subclass of dict."""
 
 
 class DictLike(Mapping[str, Any]):
-    """The least that a Mapping can be."""
+    """A minimal Mapping."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self.fields = fields
@@ -83,13 +83,13 @@ def class_with_property(_good: dict[str, Any]) -> object:
 
 
 def changing(good: dict[str, Any]) -> object:
-    """Another dict at each read, of which only the first is right."""
+    """Returns a different dict at each read; only the first is right."""
     answers = [good, {**good, "shape": (-1,)}, {}]
     return Producer(lambda: answers.pop(0))
 
 
 class Index:
-    """An integer by `__index__` alone, which first does something."""
+    """An integer that has only `__index__`, which first runs an action."""
 
     def __init__(self, value: int, does: Callable[[], object] = lambda: None) -> None:
         self.value = value
@@ -119,7 +119,7 @@ def shrinking(good: dict[str, Any]) -> object:
 
 
 def getting(good: dict[str, Any]) -> object:
-    """A Mapping whose `__getitem__` takes away what was not read yet."""
+    """A Mapping whose `__getitem__` removes what has not been read yet."""
 
     class Forgetful(DictLike):
         def __getitem__(self, key: str) -> Any:
@@ -139,14 +139,14 @@ def failing_index(good: dict[str, Any]) -> object:
 
 
 class Liar(tuple):
-    """A tuple that says it is longer."""
+    """A tuple whose `len` is too large."""
 
     def __len__(self) -> int:
         return 9
 
 
 class Sequence:
-    """Has a length and elements, and is neither tuple nor list."""
+    """Has a length and elements, but is neither tuple nor list."""
 
     def __len__(self) -> int:
         return 1
@@ -156,7 +156,7 @@ class Sequence:
 
 
 class WithDlpack(Producer):
-    """Offers DLPack too, without an exchange table; using that would fail."""
+    """Offers DLPack too, without an exchange table; using it would fail."""
 
     def __dlpack__(self, **_options: object) -> object:
         raise AssertionError("the interface comes first")

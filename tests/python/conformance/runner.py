@@ -1,4 +1,4 @@
-"""Runs one case: what the descriptor is, which way it goes to the device, and what must come of it."""
+"""Runs one case: builds the descriptor, gives it to the device in one of several ways, and checks the result."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Run:
         return value
 
     def mask(self, mask: Mask) -> Producer:
-        """Kept by the descriptor, as an array of a library would be."""
+        """Returns an array with a mask; the descriptor keeps it, as a library's array would."""
         values = bascule.to_device(mask.array())
         self.kept.append(values)
         fields = {"shape": mask.array().shape, "typestr": mask.array().dtype.str, "version": 3}
@@ -99,7 +99,7 @@ class Run:
         return Producer(lambda: dict(fields))
 
     def freed_address(self) -> int:
-        """A launch on the neighbour has proven the block of addresses to be device memory."""
+        """Returns a freed address. A launch on memory next to it has proven the block to be device memory."""
         memory, neighbour = Memory(), Memory()
         fields = {"shape": (8,), "typestr": "<f4", "data": (neighbour.address, False), "version": 3}
         self.kernel().prepare(Producer(lambda: fields), 8)
@@ -107,7 +107,7 @@ class Run:
         memory.free()
         return memory.address
 
-    # --- what must come of it
+    # --- the expected result
 
     def arguments(self) -> tuple[object, ...]:
         if not self.parameter.copies:
@@ -134,7 +134,7 @@ class Run:
         return kernel_of(self.parameter)
 
     def check(self) -> None:
-        """Raises AssertionError when something else comes of it than the table says."""
+        """Raises AssertionError if the result is not the one in the table."""
         with configured(self.case.settings):
             if self.case.outcome == ACCEPTED:
                 self.check_accepted()
@@ -142,7 +142,7 @@ class Run:
                 self.check_refused()
 
     def check_binds(self) -> None:
-        """The same without a launch: for a mutant, whatever it lets through."""
+        """Checks the same without a launch, because a mutant might accept anything."""
         with configured(self.case.settings):
             arguments = self.arguments()
             if self.case.outcome == ACCEPTED:
@@ -197,7 +197,7 @@ class Run:
         self.check_elements(before)
 
     def check_order(self, operations: list[emulated.Operation]) -> None:
-        """A lone producer's stream is where the launch goes."""
+        """Checks that the launch runs on the stream of a lone producer."""
         given = self.case.fields.get("stream")
         expected = self.stream.handle if self.stream is not None else given if isinstance(given, int) else 1
         launches = [o for o in operations if o.kind == "launch"]
@@ -216,7 +216,7 @@ class Run:
         return values
 
     def logical(self, contents: np.ndarray) -> np.ndarray:
-        """The elements that the descriptor names, as a view of these bytes; made by NumPy."""
+        """Returns the elements that the descriptor describes, as a NumPy view of these bytes."""
         shape, strides = self.layout
         data = contents.view("u1")
         if 0 in shape:

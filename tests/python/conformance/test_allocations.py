@@ -1,4 +1,4 @@
-"""Parsing asks nothing of the heap, counted by a library that is preloaded into a process of its own."""
+"""Parsing allocates nothing, counted by a library that is preloaded into a separate process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from child_process import printed_by
 
 COUNTER = Path(__file__).resolve().parents[3] / "build" / "dev" / "tests" / "bench" / "count_allocations.so"
 
-# A thousand parses more must not be one allocation more. A structure's layout does allocate: the counter counts.
+# A thousand more parses must allocate nothing more. A structure's layout allocates, so the counter works.
 PROGRAM = """
 import ctypes
 from bascule._bascule import _parse

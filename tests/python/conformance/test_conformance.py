@@ -1,4 +1,4 @@
-"""Every row of interface/CONFORMANCE.md: what is accepted goes through a kernel, what is refused has issued nothing."""
+"""Every row of interface/CONFORMANCE.md: accepted arguments run through a kernel, refused ones issue no operation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RUNS = [pytest.param(case, version, id=f"{case.id}-{version}") for case in HERE 
 
 @pytest.fixture(autouse=True, scope="module")
 def without_garbage() -> Iterator[None]:
-    """Nothing of earlier tests is freed while a trace runs."""
+    """Prevents frees of earlier tests' objects during a trace."""
     gc.collect()
     gc.disable()
     yield

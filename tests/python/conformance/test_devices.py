@@ -1,4 +1,4 @@
-"""Row 60: a launch goes where its arrays are, in a process that has two devices."""
+"""Row 60: a launch goes to the device of its arrays, in a process that has two devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that do their worst while they are read: an answer or an error, never a crash, never half of each."""
+"""Objects that change while they are read: the result is a consistent descriptor or an error, never a crash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ parse = bascule._bascule._parse
 
 
 def described(size: int) -> dict[str, Any]:
-    """Descriptors of which each field tells to which size it belongs."""
+    """Descriptors in which each field shows to which size it belongs."""
     return {
         "shape": (size, size),
         "typestr": "<f4" if size % 2 else "<f8",
@@ -33,7 +33,7 @@ EXPECTED = {parse(described(size)) for size in range(1, 9)}
 
 @pytest.fixture
 def busy_interpreter():
-    """Threads take turns as often as they can."""
+    """Makes threads take turns as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -78,7 +78,7 @@ def test_a_dict_that_another_thread_rewrites_is_read_as_it_was_at_one_moment() -
 
 
 class Mutating:
-    """An integer that changes something of what it is part of, each time otherwise."""
+    """An integer that modifies its container when it is read, in a different way each time."""
 
     def __init__(self, value: int, generator: random.Random, victims: list[Any]) -> None:
         self.value = value
@@ -130,7 +130,7 @@ def test_integers_that_mutate_the_dict_and_its_lists_never_crash() -> None:
 
 
 class Unprintable:
-    """Its repr fails, as does all else of it."""
+    """Its repr and all other methods raise."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error

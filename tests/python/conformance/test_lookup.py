@@ -1,4 +1,4 @@
-"""The interface is found as Python finds the attribute, and its own code may change it, or launch, meanwhile."""
+"""The interface is found as Python finds the attribute; its own code may change it, or launch, meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def x():
 
 
 class AnswersWithAProperty:
-    """What `getattr(type, name)` returns is a property that nobody keeps; the object's attribute is the dict."""
+    """`getattr(type, name)` returns a temporary property; the object's attribute is the dict."""
 
     def __init__(self, array: bascule.DeviceArray) -> None:
         self.array = array
@@ -68,7 +68,7 @@ def test_an_instances_own_attribute_comes_before_a_plain_one_of_the_class_and_be
 
 @pytest.mark.parametrize("kernel", ["increment", "twice"])
 def test_a_getter_that_raises_attribute_error_is_read_once_and_heard(kernels, x, kernel):
-    reads, has = [], [True]  # not the class's: it must stay as it was
+    reads, has = [], [True]  # not the class's, which must stay unchanged
 
     class Moody:
         @property
@@ -108,11 +108,11 @@ def test_assignment_and_zeros_like_read_it_once(x):
     assert source.reads == 2
 
 
-# --- Changed meanwhile ------------------------------------------------------------------------------------------------
+# --- Changes during the read ------------------------------------------------------------------------------------------
 
 
 def test_a_getter_that_is_replaced_while_the_old_one_is_released_may_launch(kernels, x):
-    """The old one's last words are said before Python knows that the type has changed."""
+    """The old getter's finalizer runs before Python marks the type as changed."""
     launched = []
 
     class Farewell:
@@ -132,7 +132,7 @@ def test_a_getter_that_is_replaced_while_the_old_one_is_released_may_launch(kern
     Producer.__cuda_array_interface__ = make(None)
     kernels.increment[1, 4](Producer())
     gc.collect()
-    for i in range(300):  # until another type takes its place in the table
+    for i in range(300):  # until another type replaces it in the table
         other = type(f"Other{i}", (), {"__cuda_array_interface__": property(lambda _: x.__cuda_array_interface__)})
         for _ in range(3):
             kernels.increment[1, 4](other())
@@ -185,7 +185,7 @@ def test_a_finalizer_that_empties_the_class_during_a_launch_harms_nothing(kernel
             kernels.increment[1, 4](producer)
 
 
-# --- Launches inside --------------------------------------------------------------------------------------------------
+# --- Launches during the read -----------------------------------------------------------------------------------------
 
 
 def in_a_thread(call):
@@ -240,7 +240,7 @@ def test_an_array_that_uses_itself_while_it_is_read_is_a_recursion_error(kernels
 
 
 class Computed(dict):
-    """A dict whose values are computed when they are asked for, as a library that allocates late would do it."""
+    """A dict whose values are computed on request, as by a library that allocates late."""
 
     def __init__(self, stored: dict[str, object], **computed: object) -> None:
         super().__init__(stored)
@@ -258,7 +258,7 @@ class Missing(Computed):
 
 
 class Lacking(dict):
-    """Knows its address by `__missing__` alone."""
+    """Provides its address only by `__missing__`."""
 
     def __missing__(self, key: str) -> object:
         return self["_data"] if key == "data" else dict.__getitem__({}, key)

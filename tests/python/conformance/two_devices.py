@@ -1,4 +1,4 @@
-"""Row 60, in a process that has two devices: prints the outcome of each of its cases as JSON."""
+"""Runs the cases of row 60 in a process that has two devices, and prints each outcome as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COUNT = 32
 def outcome_of(
     case: Case, version: int, kernel: bascule.Kernel, memories: dict[tuple[int, int], Memory], launches: bool
 ) -> Any:
-    """[outcome, message, operations], where the sum is right for what was accepted and launched."""
+    """Returns [outcome, message, operations]; checks the sum if the arguments were accepted and launched."""
     chosen = [memories[device, place] for place, device in enumerate(case.placed)]
     for number, memory in enumerate(chosen):
         memory.write(np.full(COUNT, number + 1, "f4"))
@@ -54,7 +54,7 @@ def outcome_of(
 
 
 def main() -> None:
-    launches = "BASCULE_MUTANT" not in os.environ  # what a missing check lets through is not run
+    launches = "BASCULE_MUTANT" not in os.environ  # what a missing check accepts is not run
     memories = {(device, place): Memory("device", device) for device in (0, 1) for place in range(3)}
     kernel = bascule.compile(KERNEL).add.prepare()
     cases = [case for case in CASES if case.placed]

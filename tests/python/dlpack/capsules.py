@@ -1,4 +1,4 @@
-"""DLPack as its text has it, in ctypes: structures, capsules with poison, and producers of every kind.
+"""DLPack in ctypes, as specified: structures, capsules with wrong contents, and producers of every kind.
 
 Written from the specification and independent of Bascule's own layout. A test compares both with a real dlpack.h.
 """
@@ -71,7 +71,7 @@ python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 python.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
 python.PyCapsule_IsValid.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
 
-# What capsules point to lives as long as the process: names, destructors, and tensors whose deleters count only.
+# The targets of capsules live as long as the process: names, destructors, and tensors whose deleters only count calls.
 NAMES = {False: ctypes.create_string_buffer(b"dltensor"), True: ctypes.create_string_buffer(b"dltensor_versioned")}
 USED = {
     False: ctypes.create_string_buffer(b"used_dltensor"),
@@ -86,7 +86,7 @@ def name_of(capsule: object) -> str | None:
 
 
 def read(capsule: object) -> Managed | ManagedVersioned:
-    """The tensor inside a fresh capsule, which still owns it and is kept by what this returns."""
+    """Returns the tensor inside a fresh capsule. The result keeps the capsule, which still owns the tensor."""
     name = python.PyCapsule_GetName(capsule)
     form = ManagedVersioned if b"versioned" in name else Managed
     managed = form.from_address(python.PyCapsule_GetPointer(capsule, name))
@@ -95,7 +95,7 @@ def read(capsule: object) -> Managed | ManagedVersioned:
 
 
 def consume(capsule: object) -> Managed | ManagedVersioned:
-    """As a consumer does: the capsule is renamed, and the caller calls the deleter."""
+    """Consumes a capsule: renames it; the caller must call the deleter."""
     managed = read(capsule)
     del managed.capsule
     python.PyCapsule_SetName(capsule, USED[isinstance(managed, ManagedVersioned)])
@@ -113,7 +113,7 @@ def extents(managed: Managed | ManagedVersioned) -> tuple[tuple[int, ...], tuple
 
 
 def _destroy(address: int) -> None:
-    """A producer's own destructor: the deleter is called unless the capsule was renamed."""
+    """A producer's own destructor: calls the deleter unless the capsule was renamed."""
     for versioned, name in NAMES.items():
         if python.PyCapsule_IsValid(address, name):
             form = ManagedVersioned if versioned else Managed
@@ -122,7 +122,7 @@ def _destroy(address: int) -> None:
                 delete(managed)
 
 
-# A dying capsule has no references left: it must not become a Python object again.
+# A capsule that is being destroyed has no references left: it must not become a Python object again.
 _pointer_in = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", python))
 _Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _destructor = _Destructor(_destroy)
@@ -131,7 +131,7 @@ _destructor = _Destructor(_destroy)
 class Exporter:
     """Capsules of one device array, as another library would make them; `deleted` counts calls of deleters.
 
-    `poison` changes the managed tensor before it goes out.
+    `poison` changes the managed tensor before it is exported.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class Exporter:
 
 
 class Producer(Exporter):
-    """An array of a library that speaks DLPack alone, of today or of before 1.0; keeps what it was asked."""
+    """An array of a library with DLPack only, in its current form or that before 1.0; records the requests."""
 
     device = (CUDA, 0)
 
@@ -193,7 +193,7 @@ class Producer(Exporter):
 
 
 def native() -> ModuleType:
-    """The extension module of exchange_native.c, built beside the package under test or packed with the tests."""
+    """Returns the extension module of exchange_native.c, built with the package under test or packed with the tests."""
     builds = [Path(_bascule.__file__).resolve().parents[2], Path(__file__).resolve().parents[3] / "build" / "dev"]
     for build, suffix in itertools.product(builds, importlib.machinery.EXTENSION_SUFFIXES):
         path = build / "tests" / "python" / "dlpack" / f"exchange_native{suffix}"

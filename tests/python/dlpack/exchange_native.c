@@ -1,5 +1,5 @@
-/* Both ends of DLPack's exchange table in plain C: functions that use the table of any type, and a type of
- * its own that offers one. Knows nothing of Bascule but the layout. */
+/* Both ends of DLPack's exchange table in plain C: functions that use the table of any type, and a type that offers
+ * one. Knows nothing of Bascule except the layout. */
 #define PY_SSIZE_T_CLEAN
 #include <pthread.h>
 
@@ -212,7 +212,7 @@ static PyObject* describe(const BasculeDLTensor* tensor) {
         "strides", extents(tensor->strides, tensor->ndim));
 }
 
-/* borrow(object): the fields of the tensor that its type's table lends. */
+/* borrow(object): the fields of the tensor that the table of its type lends. */
 static PyObject* borrow(PyObject* module, PyObject* object) {
     (void)module;
     const BasculeDLExchange* table = table_of((PyObject*)Py_TYPE(object));
@@ -221,7 +221,7 @@ static PyObject* borrow(PyObject* module, PyObject* object) {
     return describe(&tensor);
 }
 
-/* borrow_wrongly(object, type): by the table of another type. */
+/* borrow_wrongly(object, type): borrows with the table of another type. */
 static PyObject* borrow_wrongly(PyObject* module, PyObject* arguments) {
     PyObject *object, *type;
     BasculeDLTensor tensor;
@@ -245,7 +245,7 @@ static PyObject* take(PyObject* module, PyObject* object) {
     return result;
 }
 
-/* round_trip(object): a managed tensor of it, made into an object by the same table. */
+/* round_trip(object): converts a managed tensor of it to an object with the same table. */
 static PyObject* round_trip(PyObject* module, PyObject* object) {
     (void)module;
     const BasculeDLExchange* table = table_of((PyObject*)Py_TYPE(object));
@@ -259,7 +259,7 @@ static PyObject* round_trip(PyObject* module, PyObject* object) {
     return result;
 }
 
-/* hand_over(object, type): a managed tensor of the object, made into an object by another type's table. */
+/* hand_over(object, type): converts a managed tensor of the object to an object with another type's table. */
 static PyObject* hand_over(PyObject* module, PyObject* arguments) {
     PyObject *object, *type;
     (void)module;
@@ -304,7 +304,7 @@ static void delete_kept(void) {
     puts(Py_IsInitialized() ? "deleted too early" : "deleted after Python");
 }
 
-/* delete_at_exit(object): its managed tensor is deleted when the interpreter is gone. */
+/* delete_at_exit(object): its managed tensor is deleted after the interpreter was finalized. */
 static PyObject* delete_at_exit(PyObject* module, PyObject* object) {
     (void)module;
     const BasculeDLExchange* table = table_of((PyObject*)Py_TYPE(object));
@@ -349,7 +349,7 @@ static PyObject* allocate_by(PyObject* module, PyObject* arguments) {
     return result;
 }
 
-/* current_stream(type, device_type, device_id): of the type's table. */
+/* current_stream(type, device_type, device_id): the current stream of the type's table. */
 static PyObject* current_stream(PyObject* module, PyObject* arguments) {
     PyObject* type;
     int device_type, device_id;
@@ -361,7 +361,7 @@ static PyObject* current_stream(PyObject* module, PyObject* arguments) {
     return PyLong_FromVoidPtr(stream);
 }
 
-/* version(type): (major, minor) of its table. */
+/* version(type): the (major, minor) version of its table. */
 static PyObject* version(PyObject* module, PyObject* type) {
     (void)module;
     const BasculeDLExchange* table = table_of(type);

@@ -1,4 +1,4 @@
-"""What the tests of the exchange table share: kernels, tensors of exchange_native.c, and counting its calls."""
+"""Shared by the tests of the exchange table: kernels, tensors of exchange_native.c, and counters of its calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOST = np.arange(8, dtype="f4")
 
 
 class Owner:
-    """Something that can be watched."""
+    """An object that a weak reference can watch."""
 
 
 def address(array: bascule.DeviceArray) -> int:
@@ -32,12 +32,12 @@ def address(array: bascule.DeviceArray) -> int:
 
 
 def tensor(array: bascule.DeviceArray, kind: type = exchange_native.Tensor, **options: object):
-    """The array as a tensor of another library, whose type has an exchange table."""
+    """Returns the array as a tensor of another library, whose type has an exchange table."""
     return kind(address(array), array.shape, owner=array, **options)
 
 
 def counted(action: Callable[[], object]) -> dict[str, int]:
-    """How often the action called each function of that library's table."""
+    """Returns how often the action called each function of that library's table."""
     before = exchange_native.count()
     action()
     return {name: value - before[name] for name, value in exchange_native.count().items()}

@@ -1,4 +1,4 @@
-"""Pinned and managed memory from the driver itself, so that these tests need nothing of Bascule's own."""
+"""Pinned and managed memory from the driver itself, so that these tests need no allocator of Bascule."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def _check(code: int, call: str) -> None:
 
 
 class HostMemory:
-    """`values` of the host, which the device reads too: pinned, or managed."""
+    """`values` in host memory that the device can read: pinned or managed."""
 
     def __init__(self, values: np.ndarray, *, managed: bool = False) -> None:
         driver = _driver()
-        bascule.device_array(1, "f4")  # leaves the device's context current in this thread
+        bascule.device_array(1, "f4")  # makes the device's context current in this thread
         address = ctypes.c_uint64()
         size = ctypes.c_size_t(max(1, values.nbytes))
         if managed:
@@ -44,7 +44,7 @@ class HostMemory:
         self.address = address.value
 
     def array(self, *, stream: bascule.Stream | None = None, readonly: bool = False) -> bascule.DeviceArray:
-        """A DeviceArray of this memory, bound to the stream."""
+        """Returns a DeviceArray of this memory, bound to the stream."""
         descriptor = {
             "shape": self.host.shape,
             "typestr": self.host.dtype.str,

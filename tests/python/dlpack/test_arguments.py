@@ -1,4 +1,4 @@
-"""What has `__dlpack__` alone, as an argument of a launch."""
+"""Objects that have only `__dlpack__`, as arguments of a launch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_launch_takes_what_has_dlpack_alone(emulated, module, array, versioned
     producer, result = Producer(array, versioned=versioned), out()
     stream = bascule.stream()
     module.copy[1, 8, stream](producer, result)
-    assert producer.asked[-1]["stream"] == stream.handle  # the producer is asked to be ready for the launch's stream
+    assert producer.asked[-1]["stream"] == stream.handle  # the producer must order its work before the launch's stream
     np.testing.assert_array_equal(result.copy_to_host(), HOST)
     bascule.synchronize()
     gc.collect()

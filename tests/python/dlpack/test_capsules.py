@@ -1,4 +1,4 @@
-"""`from_dlpack`: capsules of every kind and state, and who deletes what when."""
+"""`from_dlpack`: capsules of every kind and state, and when each is deleted, and by whom."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_poisoned_tensor_is_refused_and_deleted_once(array, versioned, poison,
     with traced() as operations, pytest.raises(error, match=words):
         bascule.from_dlpack(capsule)
     assert [o for o in operations if o.kind in ("record", "wait", "copy", "launch", "synchronize")] == []
-    assert not name_of(capsule).startswith("used")  # it is still the capsule's
+    assert not name_of(capsule).startswith("used")  # the capsule still owns the tensor
     assert exporter.deleted == 0
     del capsule
     gc.collect()
@@ -170,7 +170,7 @@ EXTENTS = st.one_of(st.integers(0, 5), st.integers(-(2**63), 2**63 - 1))
     versioned=st.booleans(),
 )
 def test_any_tensor_is_taken_or_refused_and_deleted_once(shape, strides, strided, offset, dtype, flags, versioned):
-    """What is taken has an address, extents and strides that Python's own integers give too."""
+    """An accepted tensor has the address, extents and strides that Python's unbounded integers give."""
 
     def poison(managed):
         tensor = managed.tensor

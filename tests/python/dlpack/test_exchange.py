@@ -1,4 +1,4 @@
-"""Other libraries' exchange tables, used by launches: exchange_native.c has a type that offers one."""
+"""Launches that use other libraries' exchange tables; exchange_native.c has a type that offers one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_templates_are_chosen_by_the_tensors_dtype(module):
 
 
 class WithInterface(exchange_native.Tensor):
-    """Offers both, as torch does; counts reads, and says what `changes` say."""
+    """Offers both, as torch does; counts reads, and returns the fields in `changes`."""
 
     reads = 0
     changes: ClassVar[dict[str, object]] = {}
@@ -132,7 +132,7 @@ def test_where_the_kernel_writes_and_there_is_no_interface_the_flags_say_whether
     assert counted(lambda: module.copy[1, 8](array, writable)) == {
         "borrowed": 0, "made": 1, "deleted": 0, "streams": 1,
     }  # fmt: skip
-    np.testing.assert_array_equal(result.copy_to_host(), HOST)  # waits, so the launch lets its owners go
+    np.testing.assert_array_equal(result.copy_to_host(), HOST)  # waits, so the launch releases its owners
     bascule.synchronize()
     count = exchange_native.count()
     assert count["made"] == count["deleted"]
@@ -143,7 +143,7 @@ def test_where_the_kernel_writes_and_there_is_no_interface_the_flags_say_whether
             module.copy[1, 8](array, frozen)
 
     assert counted(refused) == {"borrowed": 0, "made": 1, "deleted": 1, "streams": 1}
-    module.copy[1, 8](frozen, result)  # const: welcome
+    module.copy[1, 8](frozen, result)  # const: accepted
 
 
 def test_types_that_have_no_read_only_objects_are_borrowed_always(module, array):
@@ -171,7 +171,7 @@ def test_the_object_is_kept_until_the_kernel_is_done(emulated, module, array):
     assert reference() is None
 
 
-# --- Tables that are not what they should be
+# --- Invalid tables
 
 
 def with_table(name: str, base: type = exchange_native.Tensor) -> type:
@@ -225,7 +225,7 @@ def test_an_attribute_of_the_object_alone_does_not_count(module, array):
 def test_a_changed_type_is_looked_up_again(module, array):
     kind = with_table("whole")
     foreign = tensor(array, kind)
-    result = out()  # what is freed makes the next launch ask again what lies near it
+    result = out()  # after a free, the next launch queries addresses near it again
     for _ in range(3):
         assert counted(lambda: module.copy[1, 8](foreign, result))["borrowed"] == 1
     kind.__dlpack_c_exchange_api__ = exchange_native.table("managed_only")
@@ -234,7 +234,7 @@ def test_a_changed_type_is_looked_up_again(module, array):
     for _ in range(3):
         with pytest.raises(TypeError, match="argument 1 'in'"):
             module.copy[1, 8](foreign, result)
-    del kind.__dlpack_c_exchange_api__  # the base's is seen again
+    del kind.__dlpack_c_exchange_api__  # the base's table is visible again
     assert counted(lambda: module.copy[1, 8](foreign, result))["borrowed"] == 1
 
 
@@ -301,7 +301,7 @@ def test_memory_that_no_driver_knows_is_refused(module):
 
 
 def test_threads_launch_with_types_that_change(module, array):
-    """Each thread has a type of its own that it changes; the cache of types is everybody's."""
+    """Each thread changes its own type, while all threads share the cache of types."""
     failures: list[BaseException] = []
 
     def work(seed: int) -> None:

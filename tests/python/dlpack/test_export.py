@@ -1,4 +1,4 @@
-"""`DeviceArray.__dlpack__`: streams, versions, devices, copies, and the life of a capsule."""
+"""`DeviceArray.__dlpack__`: streams, versions, devices, copies, and the lifetime of a capsule."""
 
 from __future__ import annotations
 
@@ -268,11 +268,11 @@ def test_a_read_only_array_is_copied_for_old_consumers(array):
     assert name_of(frozen.__dlpack__(copy=True)) == "dltensor"
 
 
-# --- The life of a capsule
+# --- The lifetime of a capsule
 
 
 class Owner:
-    """Something that can be watched."""
+    """An object that a weak reference can watch."""
 
 
 @pytest.mark.parametrize("max_version", [None, (1, 0)])
@@ -313,7 +313,7 @@ def test_the_deleter_runs_on_any_thread(array):
     reference = weakref.ref(owner)
     managed = consume(bascule.from_cuda_array_interface(array.__cuda_array_interface__, owner).__dlpack__())
     del owner
-    thread = threading.Thread(target=delete, args=(managed,))  # ctypes gives up the GIL for the call
+    thread = threading.Thread(target=delete, args=(managed,))  # ctypes releases the GIL for the call
     thread.start()
     thread.join()
     gc.collect()

@@ -1,4 +1,4 @@
-"""Pinned and managed arrays: NumPy reads them through DLPack, and a host reader is what `stream=None` means there."""
+"""Pinned and managed arrays: NumPy reads them through DLPack; there, `stream=None` means a host reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our transcriptions of DLPack's layout, in C and in ctypes, beside the dlpack.h that apache-tvm-ffi brings."""
+"""Bascule's definitions of DLPack's layout, in C and in ctypes, compared with the dlpack.h of apache-tvm-ffi."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dlpack import capsules
 
 ROOT = Path(__file__).resolve().parents[3]
 
-# Ours -> theirs, and the members of each, ours -> theirs.
+# Bascule's name -> the name in dlpack.h, and the same for the members of each.
 STRUCTURES = {
     ("BasculeDLVersion", "DLPackVersion"): {"major": "major", "minor": "minor"},
     ("BasculeDLDevice", "DLDevice"): {"type": "device_type", "id": "device_id"},
@@ -51,7 +51,7 @@ CONSTANTS = {
 
 @pytest.fixture(scope="module")
 def compile_with_theirs(tmp_path_factory):
-    """Compiles C statements that may use both headers; the errors, empty when it is fine."""
+    """Compiles C statements that may use both headers; returns the errors, or an empty string."""
     libinfo = pytest.importorskip("tvm_ffi.libinfo")
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:

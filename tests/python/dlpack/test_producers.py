@@ -44,7 +44,7 @@ def test_copy_reaches_the_producer_or_is_done_here(array, versioned):
     taken = bascule.from_dlpack(producer, copy=True)
     assert producer.asked[0]["copy"] is True
     shared = taken.__cuda_array_interface__["data"][0] == array.__cuda_array_interface__["data"][0]
-    assert shared == versioned  # a producer that takes `copy` is believed; this one lies
+    assert shared == versioned  # the argument `copy` of a producer is trusted; this one lies
     np.testing.assert_array_equal(taken.copy_to_host(), HOST)
     assert bascule.from_dlpack(producer, copy=False).shape == (2, 3)
 
@@ -96,7 +96,7 @@ def test_a_producers_own_exception_passes_unchanged(error):
 
 
 class Odd:
-    """A producer that answers wrongly."""
+    """A producer that returns wrong values."""
 
     def __init__(self, capsule: object, device: object = (CUDA, 0)) -> None:
         self.answers = capsule, device
@@ -156,7 +156,7 @@ def test_the_tensor_is_kept_until_the_kernels_that_use_it_are_done(emulated, arr
     exporter = Exporter(array)
     kernel = bascule.compile("__global__ void add_one(float* p) { p[threadIdx.x] += 1; }").add_one
     stream = bascule.stream()
-    bascule.synchronize()  # a capsule comes without a stream
+    bascule.synchronize()  # a capsule names no stream
     taken = bascule.from_dlpack(exporter.capsule(), stream=stream)
     kernel[1, 6, stream](taken)
     del taken

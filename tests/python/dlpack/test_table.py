@@ -1,4 +1,4 @@
-"""The exchange table of DeviceArray, used from C alone: exchange_native.c knows the layout and nothing else of us."""
+"""The exchange table of DeviceArray, used from C: exchange_native.c knows only its layout."""
 
 from __future__ import annotations
 

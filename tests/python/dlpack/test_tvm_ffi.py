@@ -1,4 +1,4 @@
-"""Arrays handed to apache-tvm-ffi and taken back: by our table, by `__dlpack__`, through one of its functions."""
+"""Arrays passed to apache-tvm-ffi and back: by Bascule's table, by `__dlpack__`, through one of its functions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def address(array: bascule.DeviceArray) -> int:
 
 
 class WithoutTable:
-    """The array by `__dlpack__` alone."""
+    """The array with only `__dlpack__`."""
 
     def __init__(self, array: bascule.DeviceArray) -> None:
         self.__dlpack__ = array.__dlpack__
@@ -72,7 +72,7 @@ def test_a_function_of_tvm_ffi_takes_our_arrays(array):
 
 
 def test_what_a_function_of_tvm_ffi_returns_is_an_array_of_ours(array):
-    """It makes the tensor an object of the library that its arguments came from: by our table."""
+    """tvm_ffi converts the tensor with the table of its arguments' library, which is Bascule's."""
     same = tvm_ffi.convert(lambda tensor: tensor)
     back = same(array)
     assert type(back) is bascule.DeviceArray
@@ -98,7 +98,7 @@ def test_a_tensor_on_the_host_is_refused_with_a_hint():
 
 
 def test_a_read_only_array_keeps_its_flag():
-    """A tensor of tvm_ffi cannot say that it is read-only, and takes the array anyway: that is its to decide."""
+    """A tensor of tvm_ffi cannot express that it is read-only; tvm_ffi accepts the array anyway, by its own choice."""
     array = bascule.to_device(HOST)
     frozen = bascule.from_cuda_array_interface(
         {**array.__cuda_array_interface__, "data": (address(array), True)}, array
@@ -108,7 +108,7 @@ def test_a_read_only_array_keeps_its_flag():
 
 
 def test_a_type_of_tvm_ffi_that_has_a_table_goes_into_a_launch(array):
-    """Where the kernel reads and where it writes."""
+    """The kernel reads it in one argument and writes it in another."""
     wrapper = getattr(tvm_ffi.core, "DLTensorTestWrapper", None)
     if wrapper is None:
         pytest.skip("this apache-tvm-ffi has no type with an exchange table")

@@ -1,17 +1,17 @@
-"""The code blocks of the documentation's pages: read with MyST's own parser, run, and compared with their output.
+"""Reads the code blocks of the documentation's pages with MyST's parser, runs them, and compares their output.
 
     python tests/python/docs/pages.py --write PAGE...
 
-`--write` puts what the blocks print into the ```text blocks behind them; where a shown line has `...` and still fits,
-the block stays as it is.
+`--write` puts the output of each block into the ```text block that follows it. A block whose shown lines have `...`
+and still match stays as it is.
 
-What a page's blocks mean:
+What the blocks of a page mean:
 
 - ```python: all of a page run in one process, from top to bottom, on the emulated device.
-- ```console: each line that begins with `$ ` is a command; the other lines are what it prints.
+- ```console: each line that begins with `$ ` is a command; the other lines are its output.
 - ```cpp: kernels, compiled by bascule.compile; a text with `int main` is a program, compiled and run by a test.
-- ```text directly behind a block is what the block prints, an exception's last line included; `...` is any text.
-- `% not run: REASON` in front of a block: it cannot run here.
+- ```text directly after a block is the block's output, including an exception's last line; `...` matches any text.
+- `% not run: REASON` before a block: it cannot run here.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ SEPARATOR = "\x1e"  # between the outputs of a page's blocks
 
 @dataclass
 class Block:
-    """A fenced block of a page, with the text behind it that says what it prints."""
+    """A fenced block of a page, with the expected output that follows it."""
 
     page: Path
-    line: int  # of the fence, from 1
+    line: int  # of the fence, counted from 1
     language: str
     text: str
     not_run: str = ""
     expected: str | None = None
-    expected_lines: tuple[int, int] = (0, 0)  # of the output, from 0, without its fences
+    expected_lines: tuple[int, int] = (0, 0)  # of the output without its fences, counted from 0
 
     @property
     def place(self) -> str:
@@ -60,7 +60,7 @@ class Block:
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """The blocks of a page; those of other directives, such as {include}, are left to Sphinx."""
+    """Returns the blocks of a page; those of other directives, such as {include}, are left to Sphinx."""
     from myst_parser.mdit_to_docutils.base import DocutilsRenderer
 
     tokens = create_md_parser(MdParserConfig(), DocutilsRenderer).parse(page.read_text())
@@ -87,7 +87,7 @@ def matches(expected: str, printed: str) -> bool:
 
 
 def environment(directory: Path) -> dict[str, str]:
-    """A reader's environment: the emulated device as it is by default, but with the search for races."""
+    """A reader's environment: the emulated device with its defaults, and with the search for races."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("BASCULE_EMULATED_")}
     paths = [os.path.dirname(sys.executable), kept.get("PATH", "")]
     return kept | {
@@ -98,12 +98,12 @@ def environment(directory: Path) -> dict[str, str]:
         "NO_COLOR": "1",
         "PATH": os.pathsep.join(filter(None, paths)),
         "TMPDIR": str(directory),
-        "VIRTUAL_ENV": sys.prefix,  # programs in C++ find NVRTC in the environment that is active
+        "VIRTUAL_ENV": sys.prefix,  # C++ programs find NVRTC in the active environment
     }
 
 
 def run_python(blocks: list[Block], directory: Path) -> list[str]:
-    """What each block prints, run one after another in one process with `directory` as its working directory."""
+    """Returns the output of each block, run one after another in one process with `directory` as working directory."""
     program = SEPARATOR.join(block.text for block in blocks)
     done = subprocess.run(
         [sys.executable, RUNNER], input=program, text=True, capture_output=True, timeout=300, cwd=directory,
@@ -134,7 +134,7 @@ def failures_of_python(page: Path, directory: Path) -> list[str]:
 
 
 def commands_of(block: Block) -> list[tuple[str, str]]:
-    """(command, expected output) of a console block."""
+    """Returns (command, expected output) pairs of a console block."""
     parts = re.split(r"^\$ ", block.text, flags=re.MULTILINE)
     return [(part.split("\n", 1)[0], part.split("\n", 1)[1]) for part in parts[1:]]
 
@@ -173,7 +173,7 @@ def failures_of_program(block: Block, directory: Path, build: Path) -> list[str]
 
 
 def write(page: Path) -> None:
-    """Puts what the page's Python blocks print where the page shows output."""
+    """Writes the output of the page's Python blocks where the page shows output."""
     with tempfile.TemporaryDirectory() as directory:
         blocks = python_blocks(page)
         outputs = run_python(blocks, Path(directory).resolve())

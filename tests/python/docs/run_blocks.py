@@ -1,4 +1,4 @@
-"""Runs blocks of Python, read from stdin, in one namespace: prints a separator and then what each block prints."""
+"""Runs blocks of Python, read from stdin, in one namespace: prints a separator and then the output of each block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def show_warning(message: Warning | str, category: type[Warning], *_place: objec
 
 def main() -> None:
     warnings.showwarning = show_warning
-    path = Path("example.py").resolve()  # what messages and source lines are read from
+    path = Path("example.py").resolve()  # the file that messages and source lines refer to
     names: dict[str, object] = {"__name__": "__main__", "__file__": str(path)}
     program = ""
     for block in sys.stdin.read().split(SEPARATOR):
@@ -32,7 +32,7 @@ def main() -> None:
             sys.stdout.flush()
             print("Traceback: " + "".join(traceback.format_exception_only(error)), end="")
         sys.stdout.flush()
-        LIBC.fflush(None)  # what kernels print
+        LIBC.fflush(None)  # flushes the output of kernels
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Sphinx builds the pages without a warning, and nothing public is absent from the reference."""
+"""Sphinx builds the pages without a warning, and the reference has everything public."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_no_page_scrolls_sideways_on_a_laptop_and_cpp_in_strings_has_colours(sit
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("needs chromium")
-    for page in ("tutorial", "reference"):  # programs, and examples behind prompts
+    for page in ("tutorial", "reference"):  # programs, and examples with prompts
         assert re.search(r'<span class="k\w*">__global__</span>', (site / f"{page}.html").read_text())
     pages = sorted(page.as_uri() for page in site.rglob("*.html"))
     (tmp_path / "widths.html").write_text(WIDTHS.replace("PAGES", json.dumps(pages)))

@@ -1,4 +1,4 @@
-"""Every block of code of the documentation runs and prints what the page shows, or says why it cannot run here."""
+"""Every code block of the documentation runs and prints what the page shows, or says why it cannot run here."""
 
 from __future__ import annotations
 

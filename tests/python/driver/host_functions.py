@@ -1,6 +1,6 @@
-"""A pytest plugin: beside each test a host function of Python is in flight on a stream of its own.
+"""A pytest plugin: during each test, a host function written in Python is in flight on another stream.
 
-It waits for the GIL under the lock of the emulated driver (schedule `threads`), again and again: a test in which
+It repeatedly waits for the GIL while it holds the lock of the emulated driver (schedule `threads`), so a test in which
 a thread calls the driver with the GIL never ends. Then the stacks of all threads are written, and the run ends.
 """
 
@@ -18,15 +18,15 @@ import bascule
 
 SECONDS_OF_A_TEST = 100
 
-stacks = os.fdopen(os.dup(2), "w")  # pytest captures the file that it finds later
+stacks = os.fdopen(os.dup(2), "w")  # pytest redirects the original descriptor later
 
 
 class HostFunctions:
-    """Issues the next host function when one has returned, in a thread."""
+    """A thread that issues the next host function when one has returned."""
 
     def __init__(self) -> None:
         bascule.current_device()
-        self.driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])  # releases the GIL
+        self.driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])  # calls through it release the GIL
         self.called = 0
         self.returned = threading.Event()
         self.function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.call)
@@ -39,14 +39,14 @@ class HostFunctions:
         self.returned.set()
 
     def issue(self) -> None:
-        self.driver.bascule_emulated_bookkeeping(1)  # in no trace
+        self.driver.bascule_emulated_bookkeeping(1)  # keeps the calls out of traces
         device_context, stream = ctypes.c_void_p(), ctypes.c_void_p()
         assert self.driver.cuDevicePrimaryCtxRetain(ctypes.byref(device_context), 0) == 0
         assert self.driver.cuCtxSetCurrent(device_context) == 0
         assert self.driver.cuStreamCreate(ctypes.byref(stream), 1) == 0
         while not self.over:
             self.returned.clear()
-            issued = self.driver.cuLaunchHostFunc(stream, self.function, None) == 0  # not after a fault
+            issued = self.driver.cuLaunchHostFunc(stream, self.function, None) == 0  # fails after a fault
             self.returned.wait(1 if issued else 0.01)
 
     def end(self) -> None:
@@ -69,7 +69,7 @@ def in_flight(host_functions: HostFunctions) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Work does not wait here until something forces it."""
+    """Skips tests that need a schedule in which work does not run until something waits for it."""
     lazy = [item for item in items if item.get_closest_marker("lazy")]
     config.hook.pytest_deselected(items=lazy)
     items[:] = [item for item in items if item not in lazy]

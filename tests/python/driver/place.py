@@ -1,7 +1,7 @@
-"""Programs for which the emulated device is the CUDA driver: Bascule takes it for a GPU's, and is as careful.
+"""Runs programs with the emulated device in place of the CUDA driver, so that Bascule takes it for a GPU's.
 
-With BASCULE_TEST_DRIVER=real, as tests/gpu/run.sh sets it, the driver of this machine takes its place in every program
-that needs nothing that only the emulated one has.
+With BASCULE_TEST_DRIVER=real, as tests/gpu/run.sh sets it, this machine's own driver is used in every program that
+needs no feature of the emulated device.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ def check_contexts():
 """
 
 
-# On another driver Bascule counts its own calls, which are the ones that tests ask for.
+# On another driver Bascule counts its own calls, which tests ask for.
 COUNTING = """
 bascule._bascule._driver_calls("cuInit")
 driver.bascule_emulated_call_count = lambda name: bascule._bascule._driver_calls(name.decode())
 """
 
-# What only the emulated device has: its own functions, a second device on every machine, options, and its name.
+# Features of the emulated device only: its own functions, a second device on every machine, options, and its name.
 ONLY_EMULATED = re.compile(
     r"bascule_emulated_(?!call_count)|[Ee]mulated device|device\(1\)|[dD]evice 1\b"
     r"|(PrimaryCtxRetain|CtxCreate(_v2)?)\(.*\b1\)"
 )
-# Options that choose among what a real driver may do, too.
+# Options that select behaviour that a real driver may show, too.
 ANY_DRIVER = {"BASCULE_EMULATED_SCHEDULE", "BASCULE_EMULATED_CHECKS", "BASCULE_EMULATED_TIMEOUT"}
 
 
@@ -89,7 +89,7 @@ def runs_on_the_real_driver(
 
 
 def environment_of_the_driver(**changes: str) -> dict[str, str]:
-    """The environment of a process whose libcuda.so.1 is this machine's."""
+    """The environment of a process that uses this machine's libcuda.so.1."""
     found = Path(bascule._bascule._driver_info()["path"]).parent
     paths = os.pathsep.join(filter(None, [str(found), os.environ.get("LD_LIBRARY_PATH", "")]))
     return {**os.environ, "LD_LIBRARY_PATH": paths, "BASCULE_DEVICE": "cuda", **changes}
@@ -107,10 +107,10 @@ def environment_of(directory: Path, **changes: str) -> dict[str, str]:
 def run_on_driver(
     program: str, *, timeout: float = 60, uses: tuple[int, ...] = (0,), only_emulated: str = "", **changes: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program behind OPENING, in a process of its own, on a machine with two devices.
+    """Runs OPENING and the program in a separate process, on a machine with two devices.
 
-    It says so on stderr when a device has a context in the end that the program does not use. `only_emulated` is why a
-    real driver must not take the emulated one's place.
+    It reports on stderr if a device ends with a context that the program does not use. `only_emulated` is the reason
+    why a real driver must not be used instead of the emulated one.
     """
     with tempfile.TemporaryDirectory() as directory:
         opening = OPENING
@@ -126,7 +126,7 @@ def run_on_driver(
 def prints(
     program: str, *, timeout: float = 60, uses: tuple[int, ...] = (0,), only_emulated: str = "", **changes: str
 ) -> str:
-    """What the program printed; it must end well and write nothing to stderr."""
+    """Returns the output of the program, which must exit with 0 and write nothing to stderr."""
     ended = run_on_driver(program, timeout=timeout, uses=uses, only_emulated=only_emulated, **changes)
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout + ended.stderr
     return ended.stdout

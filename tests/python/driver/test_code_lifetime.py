@@ -1,4 +1,4 @@
-"""Graphs and pending launches keep the code that they run; a driver's unload keeps none."""
+"""Graphs and pending launches keep the code that they run; a driver's unload does not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from .place import prints, run_on_driver
 
-# Each module is compiled in a function, so that nothing but what is tested keeps it.
+# Each module is compiled in a function, so that only the tested objects keep it alive.
 KERNELS = """
 def unloads():
     return driver.bascule_emulated_call_count(b"cuLibraryUnload")
@@ -165,7 +165,7 @@ print(unloads())
 
 
 def test_a_launch_whose_code_was_unloaded_is_a_fault_that_says_so():
-    """What the others rely on: the emulated driver is as strict as a real one may be."""
+    """The other tests rely on this: the emulated driver is as strict as a real one may be."""
     ended = run_on_driver(
         KERNELS
         + """

@@ -1,4 +1,4 @@
-"""Events are asked with their own device's context current, whichever thread asks."""
+"""Events are queried with their own device's context current, in every thread."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ print("done")
 
 
 def test_a_real_driver_refuses_an_event_of_another_context_and_calls_without_one():
-    """What the others rely on: the emulated driver refuses both."""
+    """The other tests rely on this: the emulated driver refuses both."""
     printed = outcome("""
 event = recorded_on(second)[1]
 # The handle as repr has it: nothing else gives it out.

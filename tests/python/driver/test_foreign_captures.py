@@ -1,6 +1,6 @@
-"""What another library captures keeps its arrays, however the host waited before: no call tells Bascule.
+"""Another library's capture keeps its arrays, however the host waited before: no call tells Bascule of captures.
 
-All waits and captures are calls of the driver, as those of CuPy and PyTorch are.
+All waits and captures are driver calls, as those of CuPy and PyTorch are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Point 7: memory and streams of a context that is not primary are out of reach of Bascule's kernels."""
+"""Point 7: Bascule's kernels cannot use memory and streams of a context that is not primary."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from .place import prints, run_on_driver
 
-# As pycuda.autoinit: a context of its own, which stays current.
+# Like pycuda.autoinit: creates a context, which stays current.
 PYCUDA = """
 context, address, stream = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_void_p()
 driver.cuInit(0)
@@ -112,7 +112,7 @@ def test_a_context_of_device_1_is_told_from_its_primary_one():
     assert told[2] == "[]"
 
 
-# Memory that every context reaches, with a stream named by number: which context's, nobody says.
+# Memory that every context can access, with a stream given by number: it is not known in which context.
 NAMED_BY_NUMBER = """
 def named_by(number):
     return Foreign(new(driver.cuMemHostAlloc, 2).__cuda_array_interface__["data"][0], stream=number)

@@ -1,7 +1,7 @@
-"""Every member of the function table has the type of the version that it asks for, by cuda.h's own declarations.
+"""Every member of the function table has the type of the version that it asks for, as declared by cuda.h.
 
-A function that is asked for by one version and called by the signature of another one destroys the stack on a GPU and
-nowhere else. The headers are those of CUDA 12.0, the oldest that the table is for, of 13.0, and the newest wheel's.
+If a function is requested by one version and called with the signature of another one, it corrupts the stack, but only
+on a GPU. The headers are those of CUDA 12.0, the oldest that the table is for, of 13.0, and the newest wheel's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROW = re.compile(r"FUNCTION\((cu\w+), (\d+)\)")
 
 
 def directories() -> Iterator[Path]:
-    """Of CUDA's headers: the wheels, those that tests/nvrtc_versions.py has installed, and the toolkit."""
+    """Directories of CUDA headers: the wheels, those that tests/nvrtc_versions.py has installed, and the toolkit."""
     for packages in site.getsitepackages():
         yield from Path(packages).glob("nvidia/*/include")
     yield from (ROOT / "build" / "nvrtc").glob("*/nvidia/*/include")
@@ -31,7 +31,7 @@ def directories() -> Iterator[Path]:
 
 
 def version_of(include: Path) -> int:
-    """12000 for CUDA 12.0; 0 where there is no cuda.h."""
+    """Returns 12000 for CUDA 12.0, or 0 if there is no cuda.h."""
     header = include / "cuda.h"
     text = header.read_text() if (include / "cudaTypedefs.h").is_file() and header.is_file() else ""
     found = re.search(r"#define CUDA_VERSION (\d+)", text)
@@ -55,7 +55,7 @@ def symbols(include: Path, rows: list[tuple[str, str]]) -> dict[str, str]:
     for name, version in rows:
         versions = sorted({int(each) for each in re.findall(rf"\bPFN_{name}_v(\d+)\)", typedefs)})
         if int(version) not in versions:
-            continue  # of newer headers: the table leaves such rows out
+            continue  # from newer headers: the table leaves such rows out
         place = versions.index(int(version))
         found[name] = name if place == 0 else f"{name}_v{place + 1}"
     return found

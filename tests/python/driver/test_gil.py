@@ -1,7 +1,7 @@
-"""No function of the driver is called with the GIL.
+"""No driver function is called with the GIL.
 
-The driver runs host functions under a lock that all its functions take, and functions that wait for work wait for host
-functions too. One of Python needs the GIL: who calls the driver with it may wait for ever.
+The driver runs host functions under a lock that all its functions take, and functions that wait for work also wait for
+host functions. A host function in Python needs the GIL, so a thread that calls the driver with it may wait for ever.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 THREADS = {"BASCULE_EMULATED_SCHEDULE": "threads"}
 CHECK = {"BASCULE_TEST_GIL": "1"}
 
-# A host function of Python that is called at some time, and what it needs.
+# A host function in Python that is called at some time, and its setup.
 HOST_FUNCTION = """
 call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 source = "__global__ void k(float* p) { p[threadIdx.x] += 1; }"
@@ -62,7 +62,7 @@ def test_a_call_waits_for_the_host_function_that_runs() -> None:
 
 
 def test_others_call_the_driver_while_a_thread_waits_for_a_stream() -> None:
-    """A wait that kept the lock would keep the host function from running that it waits for."""
+    """If a wait held the lock, it would prevent the host function that it waits for from running."""
     printed = prints(
         host_function("""
             stream, event = bascule.stream(), bascule.event()
@@ -117,7 +117,7 @@ def test_who_issues_more_operations_than_the_queue_holds_waits() -> None:
     assert printed == "1023\n1100\n"
 
 
-# With the GIL, by ctypes.PyDLL: what such a program does is never seen to end.
+# Calls with the GIL, by ctypes.PyDLL: such a program never ends.
 @pytest.mark.parametrize(
     "function",
     [
@@ -335,7 +335,7 @@ def test_a_launch_lets_a_host_function_take_the_gil() -> None:
     ],
 )
 def test_an_object_that_goes_waits_for_a_host_function_without_the_gil(last: str) -> None:
-    """Reproduced on the emulated device before: a free of device or pinned memory and an unload never returned."""
+    """A regression on the emulated device: a free of device or pinned memory and an unload never returned."""
     program = f"""
 stream, calls = bascule.stream(), []
 function = call(calls.append)
@@ -349,7 +349,7 @@ print(len(calls))
     assert prints(host_function(program), **THREADS) == "1\n"
 
 
-# --- The suite, with a host function in flight at any time
+# --- The suite, with a host function in flight all the time
 
 SOME = ["graphs/test_graph.py", "lifetime/test_owners.py"]
 MORE = ["launches", "graphs", "arrays", "lifetime/test_owners.py", "lifetime/test_reset.py"]

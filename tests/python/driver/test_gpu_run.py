@@ -1,4 +1,4 @@
-"""A run on a GPU (tests/gpu) loses nothing to a test that ends its process, hangs or faults, nor to being stopped."""
+"""A GPU run (tests/gpu) loses no results if a test ends its process, hangs or faults, or if the run is stopped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow  # installs and runs tests in environments of their own
+pytestmark = pytest.mark.slow  # installs and runs tests in new environments
 
 ROOT = Path(__file__).resolve().parents[3]
 TESTS = """
@@ -101,7 +101,7 @@ def test_a_run_that_is_stopped_has_what_had_ended_and_goes_on_there(pieces, tmp_
 
 
 def test_the_results_name_no_directory_of_the_machine(pieces, tmp_path):
-    """Beside the words stand the rest of the paths, in JSON's texts and keys too."""
+    """Words replace the directories and the rest of each path stays, in JSON's texts and keys too."""
     text = f"E   no {ROOT}/tests/a.cu\n{tmp_path}/b.cu, -I{tmp_path / 'c'} {Path.home()}/d"
     pieces.collect.add_outcome(pieces.LOGS / "some.jsonl", "test_some.py::test", "failed", text)
     (pieces.LOGS / "some.rc").write_text("1")

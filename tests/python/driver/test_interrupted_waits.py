@@ -1,4 +1,4 @@
-"""Point 18: Ctrl-C ends a wait for a GPU, and nothing else: the work goes on, and can be waited for again."""
+"""Point 18: Ctrl-C ends a wait for a GPU, but not the work, which can be waited for again."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_handler_that_raises_nothing_does_not_end_the_wait():
 
 
 def test_other_threads_wait_in_the_driver():
-    """Python runs signal handlers in its main thread alone."""
+    """Python runs signal handlers only in its main thread."""
     program = """
     driver.bascule_emulated_call_count.restype = ctypes.c_uint64
     x = bascule.to_device(np.zeros(4))
@@ -87,7 +87,7 @@ def test_other_threads_wait_in_the_driver():
 def test_a_copy_to_the_host_waits_once():
     """A driver waits inside a copy to pageable memory, where no signal can end it, so the copy comes after the wait.
 
-    What follows the copy finds the stream idle.
+    The copy finds the stream idle.
     """
     program = """
     x = bascule.zeros(4, "u1", stream=bascule.stream())
@@ -103,7 +103,7 @@ def test_a_copy_to_the_host_waits_once():
 
 @pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
 def test_a_wait_for_an_idle_device_needs_no_other_thread(policy):
-    """An event of the whole context tells the end, where the driver has such events (CUDA 12.5)."""
+    """An event of the whole context marks the end, if the driver has such events (CUDA 12.5)."""
     program = """
     calls = bascule._bascule._driver_calls
     foreign = ctypes.c_void_p()

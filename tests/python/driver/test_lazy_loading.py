@@ -1,4 +1,4 @@
-"""Nothing is loaded during a capture, with lazy loading as with eager, in captures of other libraries too."""
+"""Nothing is loaded during a capture, with lazy and with eager loading, in other libraries' captures too."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ QUESTIONS = {
 @pytest.mark.parametrize("prepared", ["", "module.look_up.prepare()"], ids=["unprepared", "prepared"])
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_what_one_thread_loads_and_asks_breaks_no_capture_of_another(question, prepared):
-    """A global capture forbids unsafe calls to every thread, which another thread cannot know."""
+    """A global capture forbids unsafe calls in every thread, and other threads do not know of it."""
     printed = outcome(f"""
 {prepared}
 mine = bascule.stream()

@@ -1,4 +1,4 @@
-"""Point 12: after hours, a trace has times as fine as at its beginning."""
+"""Point 12: after hours, a trace's times are as precise as at its beginning."""
 
 from __future__ import annotations
 

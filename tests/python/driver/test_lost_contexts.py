@@ -1,4 +1,4 @@
-"""The errors after which a context is lost: all later calls return them, and the process must be started again."""
+"""The errors that destroy a context: all later calls return them, and the process must be restarted."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import bascule
 
 from .wrapped import prints_wrapped
 
-# Of cuda.h: "the process must be terminated and relaunched", or "the context cannot be used anymore".
+# From cuda.h: "the process must be terminated and relaunched", or "the context cannot be used anymore".
 OF_KERNELS = (700, 702, 710, 714, 715, 716, 717, 718, 719, 721)
 OF_CUDA_H = (*OF_KERNELS, 226, 810, 911)
-IN_PRACTICE = (214, 220, 999)  # cuda.h does not say so
+IN_PRACTICE = (214, 220, 999)  # not documented in cuda.h
 
 PROGRAM = """
 driver.wrapped_lose.argtypes = [ctypes.c_int]

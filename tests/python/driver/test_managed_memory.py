@@ -1,4 +1,4 @@
-"""Point 18: where host and kernels may not use managed memory at once (WSL, old GPUs), nothing of Bascule does."""
+"""Point 18: if host and kernels may not use managed memory at the same time (WSL, old GPUs), Bascule does not do so."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_emulated_driver_reports_a_use_by_the_host_while_a_kernel_may_run():
     assert ended.returncode == -signal.SIGSEGV
     assert "the host used managed memory while a kernel may run" in ended.stderr
     assert "bascule.synchronize()" in ended.stderr
-    assert 'File "<string>"' in ended.stderr  # Python's own handler tells the line
+    assert 'File "<string>"' in ended.stderr  # printed by Python's own handler
 
 
 @pytest.mark.parametrize("wait", ["bascule.synchronize()", "stream.synchronize()", "event.synchronize()"])

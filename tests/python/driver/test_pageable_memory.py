@@ -1,4 +1,4 @@
-"""Points 8 and 13: where kernels reach all memory of the host (HMM, Grace), and copies read it when they run."""
+"""Points 8 and 13: kernels that can access all host memory (HMM, Grace), and copies that read it when they run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_without_pageable_access_host_memory_is_refused_as_ever():
 
 
 def test_an_array_that_says_it_is_the_hosts_is_still_refused():
-    """A NumPy array is not meant for kernels: its user is told of to_device, as on every other machine."""
+    """A NumPy array is not meant for kernels: the error names to_device, as on every other machine."""
     program = """
     print(refusal(lambda: kernel[4, 256](np.zeros(1024, "f4"))))
     print(refusal(lambda: bascule.from_dlpack(np.zeros(1024, "f4"))))

@@ -1,4 +1,4 @@
-"""Point 10: arrays are made of stream-ordered memory of a pool of Bascule's own, and serialise with nothing."""
+"""Point 10: arrays use stream-ordered memory of Bascule's own pool, and do not serialise other work."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def reserved(step, count):
 @pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
 @pytest.mark.parametrize("bound", ["None", "bascule.stream()"])
 def test_a_loop_of_temporaries_reserves_what_lives_at_once(policy, bound):
-    """Of results that are dropped at once two are alive: the one that is made and the one that it replaces."""
+    """If each result is dropped at once, two are alive: the new one and the one that it replaces."""
     program = f"""
     x = bascule.to_device(np.arange(1 << 20, dtype="f4"), stream={bound})
     kernel = bascule.compile("__global__ void k(const float* x, float* y) {{ y[threadIdx.x] = x[threadIdx.x]; }}").k
@@ -146,7 +146,7 @@ def test_a_device_without_pools_has_arrays_all_the_same():
 def test_memory_that_others_have_the_address_of_is_freed_behind_their_work(policy, waits):
     """The consumer works on a blocking stream or on one that it names, and drops the array as soon as that is enqueued.
 
-    Whether cuMemFree waits is the driver's affair.
+    Whether cuMemFree waits is up to the driver.
     """
     program = """
     blocking = ctypes.c_void_p()
@@ -221,7 +221,7 @@ def test_an_array_may_outlive_a_stream_that_another_library_destroys(policy):
 
 
 def test_owners_of_a_destroyed_stream_outlive_work_on_the_next_one_with_its_handle():
-    """An H100's driver gives most handles again. What the earlier stream runs is not done when the later one is."""
+    """An H100's driver reuses most handles. The old stream's work may be pending when the new one's is done."""
     program = """
     import weakref
     flag = bascule.pinned_array(1, "i4"); seen = np.asarray(flag); seen[0] = 0
@@ -268,7 +268,7 @@ def test_owners_of_a_destroyed_stream_outlive_work_on_the_next_one_with_its_hand
 @pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
 @pytest.mark.parametrize("busy", [False, True])
 def test_nothing_asks_about_a_stream_that_another_library_has_destroyed(policy, busy):
-    """On an H100 that is a segmentation fault. What is kept for its work is released by events, or with the device."""
+    """On an H100 that is a segmentation fault. Owners kept for its work are released by events, or with the device."""
     program = f"""
     kernel = bascule.compile("__global__ void k(float* p) {{ p[threadIdx.x] += 1; }}").k
     x = bascule.zeros(32, "f4")
@@ -303,7 +303,7 @@ def test_nothing_asks_about_a_stream_that_another_library_has_destroyed(policy, 
 
 @pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
 def test_another_thread_frees_what_a_per_thread_default_stream_uses(policy):
-    """Handle 2 is another stream there, which comes after nothing."""
+    """In the other thread handle 2 is another stream, which is not ordered with the first."""
     program = """
     kept, results = [], []
     def work():
@@ -386,7 +386,7 @@ def test_arrays_at_the_end_of_the_program_and_in_a_forked_child_are_no_error():
 
 
 def test_copies_behind_a_busy_kernel_wait_for_nothing_and_return_their_pinned_memory():
-    """The kernel ends only once the host has made all its copies, so a copy that waits would hang."""
+    """The kernel ends only after the host has made all its copies, so a copy that waits would hang."""
     program = """
     kernel = bascule.compile("__global__ void k(volatile int* flag) { while (*flag == 0) {} }").k
     flag = bascule.pinned_array(1, "i4")
@@ -416,7 +416,7 @@ def test_copies_behind_a_busy_kernel_wait_for_nothing_and_return_their_pinned_me
 
 
 def test_a_shareable_array_can_be_opened_by_other_processes_and_one_of_the_pool_cannot():
-    """As on an H100: cuIpcGetMemHandle returns CUDA_ERROR_INVALID_VALUE for memory of every pool."""
+    """An H100 returns CUDA_ERROR_INVALID_VALUE from cuIpcGetMemHandle for memory of every pool, too."""
     program = """
     handle = (ctypes.c_char * 64)()
     for options in ({}, {"shareable": True}):

@@ -1,4 +1,4 @@
-"""Point 15: what Bascule remembers of memory survives the frees of other libraries, which nobody tells it of."""
+"""Point 15: what Bascule remembers of memory stays correct when other libraries free memory without telling it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from .place import prints
 
-# Another library: memory in the primary context of a device, freed and allocated anew by the driver's functions.
+# Another library: memory in the primary context of a device, freed and allocated again by the driver's functions.
 OTHER = """
 driver.cuInit(0)
 primary = []
@@ -58,7 +58,7 @@ def test_other_memory_of_a_proven_block_is_not_asked_about():
 
 
 def test_many_blocks_at_a_regular_distance_do_not_drive_each_other_out():
-    """By a remainder, blocks that are a multiple of 1,024 blocks apart would share one entry."""
+    """Blocks at a distance of a multiple of 1,024 blocks would share one entry if it were chosen by a plain modulus."""
     program = """
     from ctypes import c_uint64
     bases = [allocate(driver.cuMemAlloc_v2, 0, bytes=64 << 20) for _ in range(24)]
@@ -79,7 +79,7 @@ def test_with_several_devices_an_array_that_names_none_is_asked_about_each_time(
 
 
 def test_memory_that_is_another_devices_now_is_not_taken_for_the_first_ones():
-    """The same address on both devices: what a driver may do with addresses that are free."""
+    """Both devices use the same address: a driver may reuse free addresses."""
     program = """
     near, far = allocate(driver.cuMemAlloc_v2, 0), allocate(driver.cuMemAlloc_v2, 1)
     launch(Foreign(near))

@@ -1,4 +1,4 @@
-"""What calls of a GPU's driver did to captures (tests/gpu/captures.py), and that a difference would be noticed."""
+"""The recorded effects of a GPU driver's calls on captures (tests/gpu/captures.py); a difference would be noticed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECORDS = sorted((GPU / "results").glob("*/captures.json"))
 
 
 def compared(file: Path) -> subprocess.CompletedProcess[str]:
-    """In a process of its own: some of what is made is never freed."""
+    """Runs in a separate process, because some objects are never freed."""
     return run_python(GPU / "captures.py", "--compare", file)
 
 
@@ -35,8 +35,8 @@ def test_a_call_that_would_invalidate_a_capture_is_noticed(tmp_path):
     assert done.returncode == 1
 
 
-# Functions of the table that no capture minds: they look things up, or belong to captures themselves. cuCtxSynchronize
-# and cuCtxRecordEvent end a capture in every mode, so callers see to it.
+# Functions of the table that do not affect a capture: they look things up, or belong to captures themselves.
+# cuCtxSynchronize and cuCtxRecordEvent end a capture in every mode, so their callers prevent that.
 HARMLESS = {
     *("cuInit", "cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuDeviceGet", "cuDeviceGetCount"),
     *("cuDeviceGetName", "cuDeviceGetAttribute", "cuDevicePrimaryCtxGetState", "cuCtxSetCurrent", "cuCtxGetDevice"),

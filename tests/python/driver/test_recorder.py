@@ -1,4 +1,4 @@
-"""Bascule records on any driver what it asks of it, in the form of the emulated device's trace.
+"""Bascule records its driver calls on any driver, in the form of the emulated device's trace.
 
 So the tests of order, of conformance and of graphs run on a GPU too.
 """
@@ -11,7 +11,7 @@ from child_process import printed_by
 
 from .place import OPENING, prints
 
-# Of everything that is an operation one; numbers for handles, in the order in which they appear.
+# One operation of each kind; handles are numbered in the order in which they appear.
 EVERYTHING = """
 bascule.stream()  # the context is there
 with bascule.emulated.trace():

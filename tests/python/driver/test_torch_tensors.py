@@ -1,4 +1,4 @@
-"""Point 9: what PyTorch's exchange table does not tell of a tensor is asked, and refused with PyTorch's own cure."""
+"""Point 9: Bascule asks for what PyTorch's exchange table does not tell of a tensor; errors name PyTorch's remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CODES = {"i4": (0, 32), "f2": (2, 16), "f4": (2, 32), "f8": (2, 64), "c8": (5, 6
 
 
 class Tensor(exchange_native.Tensor):
-    """As torch.Tensor: one attribute, two methods, and a table that looks at none of them (2.10: toDLPackNonOwning)."""
+    """Like torch.Tensor: one attribute, two methods, and a table that reads none of them (2.10: toDLPackNonOwning)."""
 
     __module__ = "torch"
     grad = conjugated = negated = False
@@ -55,7 +55,7 @@ def module() -> bascule.Module:
 
 
 def refused(action: Callable[[], Any], *parts: str) -> None:
-    for _ in range(3):  # what is remembered of the type changes nothing
+    for _ in range(3):  # also when the type is already known
         with pytest.raises(bascule.ArgumentError) as error:
             action()
         for part in ("argument 1 'x'", *parts):

@@ -1,7 +1,7 @@
-"""Drivers and NVRTCs of different versions: which code is compiled by what, what is loaded, and what an error says.
+"""Drivers and NVRTCs of different versions: the choice of the compiler, the loaded code, and error messages.
 
-The emulated driver behaves like the version that BASCULE_EMULATED_DRIVER names. It runs no machine code: where a GPU
-would, a wrapped driver loads PTX of the same kernel in its place.
+The emulated driver behaves like the version in BASCULE_EMULATED_DRIVER. It runs no machine code: where a GPU
+would, a wrapped driver loads PTX of the same kernel instead.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def run(options: str = "None", text: str = RUN) -> str:
 
 @pytest.fixture
 def ptx_of_80(tmp_path: Path) -> str:
-    """A file with KERNEL for sm_80, by an NVRTC whose PTX every driver reads where there is one."""
+    """A file with KERNEL for sm_80, by an NVRTC whose PTX every driver reads, if there is one."""
     path = tmp_path / "k.ptx"
     program = f"""
     import bascule
@@ -63,7 +63,7 @@ def ptx_of_80(tmp_path: Path) -> str:
     return str(path)
 
 
-# --- The emulated driver of a version
+# --- An emulated driver of a given version
 
 DRIVER = """
 def find(name, version):
@@ -118,7 +118,7 @@ def test_the_emulated_driver_refuses_what_is_newer_by_the_codes_of_a_driver():
     disabled = prints(program, BASCULE_EMULATED_DRIVER="13.0", CUDA_DISABLE_PTX_JIT="1")
     assert disabled == "223 223 223 223\n209 209 209\n"
     said = prints(program, only_emulated="an H100 is not of the architecture that the emulated device has")
-    assert said == "0 0 0 218\n209 209 209\n"  # no version is named: all PTX is read
+    assert said == "0 0 0 218\n209 209 209\n"  # no version is given: all PTX is accepted
 
 
 @pytest.mark.parametrize("arch", ["75", "86", "89", "90"])
@@ -129,7 +129,7 @@ def test_a_device_of_another_architecture_runs_what_bascule_compiles_for_it(arch
     assert emulated == f"compute_{arch}\nTrue\n"
 
 
-# --- NVRTC is chosen by the driver
+# --- The driver selects NVRTC
 
 ASK = """
 info = bascule._bascule._nvrtc_info()
@@ -174,7 +174,7 @@ def test_its_headers_are_of_the_same_version():
 @pytest.mark.skipif("LONG_TESTS" not in os.environ, reason="takes 20 seconds: .ci/run --long")
 @needs_nvrtc_12
 def test_kernels_of_every_kind_compile_and_run_on_a_driver_of_cuda_12():
-    """Overloads, templates, structures, variables: what the newest NVRTC does in all other tests."""
+    """Overloads, templates, structures, variables, which all other tests run with the newest NVRTC."""
     chosen = ["jit/test_instantiation.py", "variables/test_globals.py", "jit/test_structures.py", "test_end_to_end.py"]
     command = [*PYTEST, "-m", "not slow", *(f"tests/python/{name}" for name in chosen)]
     printed_by(*command, cwd=ROOT, timeout=600, BASCULE_DEVICE="emulated", BASCULE_EMULATED_DRIVER="12.4")
@@ -235,7 +235,7 @@ def test_a_driver_that_cannot_compile_ptx_names_what_it_needs(code: str, part: s
 
 
 def test_a_log_of_warnings_is_no_refusal(ptx_of_80: str):
-    """Drivers write warnings to the error log too; what else stands there of a load that succeeds is a lazy refusal."""
+    """Drivers also write warnings to the error log; other text after a successful load means a lazy refusal."""
     warning = "ptxas warning : Stack size for entry function 'k' cannot be statically determined"
     loads = {"WRAPPED_CUBIN": ptx_of_80}
     assert prints_wrapped(run('{"arch": "sm_80"}'), WRAPPED_LOG=warning, **loads) == "True\n"
@@ -253,7 +253,7 @@ def test_a_log_of_warnings_is_no_refusal(ptx_of_80: str):
 
 
 def test_code_of_a_newer_cuda_than_the_driver_says_what_to_install():
-    """An NVRTC that the program names itself is taken, whatever the driver is."""
+    """An NVRTC that the program names itself is used, whatever the driver is."""
     named = f"bascule.config.nvrtc_library = {bascule._bascule._nvrtc_info()['path']!r}\n"
     said = prints(named + run(text=FAIL), BASCULE_EMULATED_DRIVER="12.4")
     assert said.startswith("200\n")
@@ -276,7 +276,7 @@ def test_parameters_of_more_than_4_kb_name_the_driver_that_takes_them(ptx_of_80:
 
 @pytest.mark.parametrize(("driver", "questions"), [("13.0", 2), ("13.5", 1)])
 def test_no_call_is_refused_where_the_driver_counts_parameters(ptx_of_80: str, driver: str, questions: int):
-    """From CUDA 13.2 on; before, the question past the last parameter is, which compute-sanitizer reports."""
+    """From CUDA 13.2 on. Older drivers refuse the query after the last parameter, which compute-sanitizer reports."""
     program = f"""
     calls = bascule._bascule._driver_calls
     calls("cuKernelGetParamInfo")  # counts from now on
@@ -331,7 +331,7 @@ for number in range(2):
     assert prints_wrapped(program, WRAPPED_SAYS="1", WRAPPED_CUBIN=ptx_of_80, **devices).splitlines() == loads
 
 
-# --- The suite as other drivers
+# --- The suite with other drivers
 
 
 def nvrtc_versions():
@@ -347,7 +347,7 @@ LONG = "LONG_TESTS" in os.environ
 whole = pytest.mark.skipif(not LONG, reason="takes a minute a version: .ci/run --long")
 # Messages of older compilers have other words and columns than those that test_diagnostics.py expects.
 JIT = ["tests/python/jit", "--ignore=tests/python/jit/test_diagnostics.py"]
-# What asks NVRTC most: the types of parameters, templates, variables and options.
+# The tests that use NVRTC most: types of parameters, templates, variables and options.
 TELLING = [
     f"tests/python/jit/test_{each}.py" for each in ("signatures", "instantiation", "globals", "options", "structures")
 ]
@@ -362,7 +362,7 @@ def test_launches_and_the_jit_work_on_a_driver_of_this_version_with_its_own_nvrt
     environment = {
         "BASCULE_DEVICE": "emulated",
         "BASCULE_EMULATED_DRIVER": version,
-        # Where the wheels are: the driver chooses among them, those of the environment, and the toolkits.
+        # The directories of the wheels: the driver selects among them, those of the environment, and the toolkits.
         "PYTHONPATH": os.pathsep.join(filter(None, [str(nvrtc.library.parents[3]), os.environ.get("PYTHONPATH", "")])),
     }
     command = [*PYTEST, "-m", "not slow", f"--junitxml={report}", "tests/python/launches", *(JIT if LONG else TELLING)]

@@ -1,4 +1,4 @@
-"""Programs whose libcuda.so.1 is wrapped_driver.c around the emulated device."""
+"""Runs programs whose libcuda.so.1 is wrapped_driver.c around the emulated device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import bascule
 from .place import OPENING
 
 EMULATOR = Path(bascule.__file__).with_name("libbascule_emulator.so").resolve()
-# Beside the package under test, or packed with the tests.
+# In the build directory of the package under test, or packed with the tests.
 BUILDS = [Path(bascule._bascule.__file__).resolve().parents[2], Path(__file__).resolve().parents[3] / "build" / "dev"]
 
 
@@ -28,7 +28,7 @@ def library() -> Path:
 
 
 def prints_wrapped(program: str, *, timeout: float = 60, **changes: str) -> str:
-    """What a program behind OPENING printed, whose `driver` is the wrapped one; it must end well."""
+    """Returns the output of OPENING and the program, in which `driver` is the wrapped one; it must exit with 0."""
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "libcuda.so.1").symlink_to(library())
         paths = [directory, str(EMULATOR.parent), os.environ.get("LD_LIBRARY_PATH", "")]

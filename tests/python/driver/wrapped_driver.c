@@ -1,12 +1,12 @@
-/* A libcuda.so.1 between Bascule and the emulated device, which has what only GPUs' drivers have: errors of the device,
- * machine code that loads, and eyes for what it is given. Programs meet its own functions through ctypes.
+/* A libcuda.so.1 between Bascule and the emulated device, which adds what only GPU drivers have: device errors,
+ * machine code that loads, and checks of its arguments. Programs call its own functions through ctypes.
  *
- * WRAPPED_CUBIN   what becomes of machine code: a CUresult, or the path of a PTX file that is loaded in its place
- * WRAPPED_PTX     the same of PTX
+ * WRAPPED_CUBIN   the result for machine code: a CUresult, or the path of a PTX file that is loaded instead
+ * WRAPPED_PTX     the same for PTX
  * WRAPPED_ARCHS   compute capabilities of the devices: "80,103"
  * WRAPPED_LOG     what each load writes to the error log, if it was given one
- * WRAPPED_SAYS    each load is told on standard output: "cubin 0"
- */
+ * WRAPPED_SAYS    each load is reported on standard output: "cubin 0"
+ * */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +20,9 @@ typedef CUresult (*Find)(const char*, void**, int, cuuint64_t, CUdriverProcAddre
 static int lost_with = 0;
 static int wrong_attributes = 0;
 
-/* From now on the context is lost with this code. */
+/* From now on all calls return this code, as if the context were lost. */
 void wrapped_lose(int code) { lost_with = code; }
-/* Launches whose attributes are null without being none, or the other way round. */
+/* Returns the number of launches whose attributes are null although their count is not 0, or the other way round. */
 int wrapped_wrong_attributes(void) { return wrong_attributes; }
 
 #define EACH_WRAPPED(F)                               \
@@ -52,7 +52,7 @@ static void** values_of_load;
 static CUjit_option first_option;
 static void* first_value;
 
-/* Whether the options of the last load are where they were, with what they held: a driver that compiles lazily looks again. */
+/* Returns whether the last load's options have kept their places and values: lazy drivers read them again. */
 int wrapped_options_live(void) {
     return options_of_load[0] == first_option && values_of_load[0] == first_value;
 }

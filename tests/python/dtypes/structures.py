@@ -1,6 +1,6 @@
 """Random structured dtypes, and kernels that read and write every field of them.
 
-The CUDA C++ types are this file's own table: what `bascule.struct` writes must agree with it.
+The CUDA C++ types are in this file's own table: what `bascule.struct` writes must agree with it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ HEADERS = """
 class Leaf:
     dtype: np.dtype
     cpp: str
-    change: str  # a C++ expression of v
+    change: str  # a C++ expression in v
 
     def changed(self, values: np.ndarray) -> np.ndarray:
-        """The same on NumPy values, by their bits where NumPy has no arithmetic for them."""
+        """The same change on NumPy values, on their bits if NumPy has no arithmetic for them."""
         if self.change == "-v":
             return -values
         if self.change == "!v":
@@ -94,7 +94,7 @@ def structured_dtypes(draw: st.DrawFn, depth: int = 2) -> np.dtype:
 
 
 def statements(dtype: np.dtype, source: str, target: str, depth: int = 0) -> Iterator[str]:
-    """C++ that writes each field of `target`, changed, from that of `source`."""
+    """Yields C++ that assigns each field of `source`, changed, to that of `target`."""
     for name in dtype.names:
         field = dtype.fields[name][0]
         element, shape = field.subdtype or (field, ())
@@ -115,7 +115,7 @@ def statements(dtype: np.dtype, source: str, target: str, depth: int = 0) -> Ite
 
 
 def change_fields(values: np.ndarray, out: np.ndarray) -> None:
-    """The same in NumPy: `out`'s fields from those of `values`; what lies between them is left alone."""
+    """The same in NumPy: sets `out`'s fields from those of `values`; bytes between fields stay unchanged."""
     for name in values.dtype.names:
         field = values[name]
         if field.dtype.names is not None:
@@ -129,7 +129,7 @@ def change_fields(values: np.ndarray, out: np.ndarray) -> None:
 
 
 def fill(values: np.ndarray, rng: np.random.Generator) -> None:
-    """Small numbers, all different from zero, that every type has."""
+    """Fills with small non-zero numbers that every type can represent."""
     for name in values.dtype.names:
         field = values[name]
         if field.dtype.names is not None:
@@ -145,5 +145,5 @@ def fill(values: np.ndarray, rng: np.random.Generator) -> None:
 
 
 def poisoned(count: int, dtype: np.dtype) -> np.ndarray:
-    """Every byte 0xA5, gaps included: NumPy's own copies leave anything there."""
+    """Returns an array in which every byte is 0xA5, gaps included; NumPy's own copies leave gaps undefined."""
     return np.frombuffer(bytearray(b"\xa5" * (count * dtype.itemsize)), dtype)

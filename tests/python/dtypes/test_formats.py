@@ -60,12 +60,12 @@ REAL = [each for each in SMALL if each != E8M0]
 
 
 def forms(dtype):
-    """The typestrs that producers write for it."""
+    """The typestrs that producers write for a dtype."""
     text = dtype.str
     order, rest = text[0], text[1:]
     if dtype.itemsize == 1:
         yield from (f"{sign}{rest}" for sign in "|<>=")
-        if dtype == E5M2:  # NumPy gives a letter to this one of the formats
+        if dtype == E5M2:  # the only one of the formats to which NumPy gives a letter
             yield from ("|V1", "<V1")
     else:
         yield from (f"{sign}{rest}" for sign in "<=")
@@ -84,7 +84,7 @@ def kernels():
             "{ for (int i = 0; i < n; ++i) y[i] = x[n - 1 - i]; }"
         )
     for number, dtype in enumerate(SMALL):
-        # ml_dtypes' numbers beside the bits that a format of less than a byte has are not looked at.
+        # In ml_dtypes' formats of less than a byte, the other bits are ignored.
         text.append(f"""
 __global__ void widen_{number}(const {CPP[dtype]}* x, float* y, int n) {{
     for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = static_cast<float>(x[i]);
@@ -128,10 +128,10 @@ def test_every_value_of_a_small_format_means_the_same_on_the_device(kernels, dty
 
 
 def nearest(value, dtype):
-    """By looking at all values of the format, ties to the even pattern; None beyond the largest."""
+    """Searches all values of the format; ties go to the even pattern. None beyond the largest."""
     bits = {BFLOAT16: 16, E2M3: 6, E3M2: 6, E2M1: 4}.get(dtype, 8)
     patterns = np.arange(2 ** (bits - 1), dtype=f"u{dtype.itemsize}")
-    with np.errstate(invalid="ignore"):  # of signalling NaNs
+    with np.errstate(invalid="ignore"):  # for signalling NaNs
         numbers = patterns.view(dtype).astype("f8")
     patterns, numbers = patterns[np.isfinite(numbers)], numbers[np.isfinite(numbers)]
     beyond = numbers[-1] + (numbers[-1] - numbers[-2]) / 2
@@ -147,7 +147,7 @@ def nearest(value, dtype):
 @pytest.mark.parametrize("dtype", REAL, ids=str)
 def test_a_number_by_value_becomes_the_nearest_of_the_format_ties_to_even(kernels, dtype, rng):
     bits = {BFLOAT16: 16, E2M3: 6, E3M2: 6, E2M1: 4}.get(dtype, 8)
-    with np.errstate(invalid="ignore"):  # of signalling NaNs
+    with np.errstate(invalid="ignore"):  # for signalling NaNs
         every = np.arange(2 ** (bits - 1), dtype=f"u{dtype.itemsize}").view(dtype).astype("f8")
     every = every[np.isfinite(every)]
     middles = (every[1:] + every[:-1]) / 2
@@ -213,7 +213,7 @@ def test_vectors_of_small_numbers_are_tuples_and_a_last_axis(kernels):
 
 
 def test_a_template_takes_its_type_from_an_array_that_says_which_format_it_is():
-    # A text of its own: each instance compiles all of it.
+    # A separate text, because each instance compiles all of it.
     twice = bascule.compile("""
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>

@@ -1,1 +1,1 @@
-"""bascule.Graph, and launches onto streams that another library captures."""
+"""Tests of bascule.Graph, and of launches onto streams that another library captures."""

@@ -1,4 +1,4 @@
-"""Kernels that are loaded before anything is captured, and a capture that is not ours."""
+"""Kernels that are loaded before anything is captured, and a capture begun by another library."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def kernels() -> bascule.Module:
 
 
 class Capture:
-    """A capture that another library has begun: by the driver itself."""
+    """A capture that another library has begun, through the driver itself."""
 
     def __init__(self, stream: bascule.Stream, mode: int = 0) -> None:
         self.driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
@@ -96,10 +96,10 @@ def captured_by_others(stream: bascule.Stream, mode: int = 0) -> Iterator[Captur
 
 
 def comes_true(condition: Callable[[], bool], again: Callable[[], object]) -> bool:
-    """Whether it is so once a graph of others is gone, and with it what its user object holds.
+    """Returns whether the condition becomes true after another library's graph and its user object are destroyed.
 
-    A GPU's driver calls the destructors of user objects in a thread of its own, some time later. `again` is the call of
-    Bascule's that has released what they gave back.
+    A GPU's driver calls the destructors of user objects in its own thread, some time later. `again` is a call of
+    Bascule's that releases the owners that they returned.
     """
     until = time.monotonic() + (0 if bascule.current_device().emulated else 10)
     while not condition() and time.monotonic() < until:
@@ -109,7 +109,7 @@ def comes_true(condition: Callable[[], bool], again: Callable[[], object]) -> bo
 
 
 def operations(work) -> list[tuple[str, int]]:
-    """What `work` asked of the device, without what it made and forgot on the host's side."""
+    """The operations of `work`, without creating and destroying objects and without allocations."""
     with traced() as found:
         work()
     return [(o.kind, o.stream) for o in found if o.kind not in ("create", "destroy", "allocate", "free")]

@@ -1,4 +1,4 @@
-"""Graphs in graphs: what is launched while another graph is captured becomes one of its operations."""
+"""Graphs in graphs: a graph that is launched while another graph is captured becomes one of its operations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_child_runs_in_its_place_among_the_operations_of_its_parent(kernels, r
         parent.launch()
         expected = (((expected * two + one) * three + one) + one) * three
     np.testing.assert_array_equal(x.copy_to_host(), expected)
-    child.launch()  # on its own, it is a graph as before
+    child.launch()  # launched alone, it is a graph as before
     np.testing.assert_array_equal(x.copy_to_host(), (expected + one) * three)
 
 
@@ -173,7 +173,7 @@ def test_a_graph_becomes_a_child_of_another_librarys_graph(kernels, rng):
     del x
     bascule.synchronize()
     gc.collect()
-    bascule.to_device(host)  # a call of ours releases what the graph gave back
+    bascule.to_device(host)  # a call of Bascule releases the graph's owners
     assert comes_true(lambda: kept() is None, lambda: bascule.to_device(host))
 
 

@@ -1,6 +1,6 @@
-"""No public operation ends a graph capture that other code has begun: a table of them all, with every mode and thread.
+"""No public operation ends a graph capture that other code has begun: a table of all, for every mode and thread.
 
-An operation works, or it raises an error that says that something is being captured; the capture goes on either way. A
+An operation works, or it raises an error that says that a capture is in progress; the capture continues either way. A
 public name without a row fails, so a new operation needs one.
 """
 
@@ -33,7 +33,7 @@ MODES = {"global": 0, "thread-local": 1, "relaxed": 2}
 
 
 class World:
-    """What operations are tried on. All of it was used before: only the operation itself is new to the driver."""
+    """The objects of the operations. All were used before, so that only the operation itself is new to the driver."""
 
     def __init__(self) -> None:
         self.stream, self.event, self.end = bascule.stream(), bascule.event(), bascule.event()
@@ -56,7 +56,7 @@ class World:
         self.end.record(self.stream)
         self.pool = bascule.memory_pool()
         self.numbers = itertools.count()
-        self.ptx_only = bascule.CompileOptions(arch="compute_80")  # which every device links
+        self.ptx_only = bascule.CompileOptions(arch="compute_80")  # every device links it
         self.bits = bascule.to_device(np.ma.MaskedArray(self.host, self.host > 3))
         bascule.synchronize()
 
@@ -69,7 +69,7 @@ class World:
 
 
 def dropped(make: Callable[[], object]) -> None:
-    """Made, and dropped at once."""
+    """Makes an object and drops it at once."""
     make()
 
 
@@ -83,7 +83,7 @@ def captured_in_a_graph(w: World) -> None:
         w.launcher(w.x)
 
 
-# Each row: a public name, with what else is said of it behind a colon, and what is done.
+# Each row: a public name, with a description after a colon, and the action.
 OPERATIONS: dict[str, Callable[[World], Any]] = {
     "as_cuda_array": lambda w: bascule.as_cuda_array(ForeignArray(w.x)),
     "benchmark": lambda w: bascule.benchmark(w.launcher, w.x, repeat=2),
@@ -196,7 +196,7 @@ OPERATIONS: dict[str, Callable[[World], Any]] = {
     "Stream.wait": lambda w: w.stream.wait(w.event),
     "Stream.wait_event": lambda w: w.stream.wait_event(w.event),
 }
-# Public names that ask nothing of the driver: values, settings, and what is known without it.
+# Public names that use no driver: values, settings, and what is known without it.
 HOST_ONLY = {
     *("__version__", "add_launch_hook", "cache", "config", "debug", "emulated", "plot_timeline", "raw_bytes"),
     *("register_producer", "require_gpu", "struct"),
@@ -209,7 +209,7 @@ HOST_ONLY = {
     *("Kernel.source", "LaunchRule.instantiate", "LaunchRule.kernel", "LaunchRule.overload", "Module.kernels"),
     *("Module.source", "Stream.handle", "Stream.priority"),
 }
-VALUES = {  # properties of these names only read a value, whatever has them
+VALUES = {  # properties with these names only read a value, in every class
     *("array", "c_contiguous", "channels", "cube", "device", "dtype", "f_contiguous", "handle", "host_accessible"),
     *("itemsize", "layered", "nbytes", "ndim", "readonly", "shape", "size", "stream", "strides"),
 }
@@ -331,7 +331,7 @@ def test_a_wait_for_the_device_is_refused_while_a_library_captures(name: str, mo
 
 
 def test_memory_that_runs_out_during_a_capture_of_others_ends_no_capture() -> None:
-    """What was dropped and waits for its stream is freed for the next allocation, without a wait for the device."""
+    """Dropped memory that waits for its stream is freed for the next allocation, without a wait for the device."""
     program = """
 import ctypes, threading
 import bascule

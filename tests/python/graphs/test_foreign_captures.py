@@ -1,4 +1,4 @@
-"""Rule 13 on streams that another library is capturing: what goes into its graph, what is kept, what is refused."""
+"""Rule 13 on streams that another library captures: the contents of its graph, kept owners, and refusals."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def test_arrays_of_captured_launches_are_kept_until_the_graph_is_gone(kernels):
     with captured_by_others(c) as capture:
         kernels.shift[1, 32](x)
         del x
-        for _ in range(100):  # past a marker of another stream, and its synchronisation
+        for _ in range(100):  # more than until a marker of another stream, and its synchronisation
             kernels.shift[1, 32](y)
         other.synchronize()
         assert is_alive(alive)
         quiet = bascule.as_cuda_array(y, sync=False)
-        for _ in range(100):  # and past where a marker of this one would be
+        for _ in range(100):  # and more than until a marker of this one
             kernels.shift[1, 32, c](quiet)
         assert is_alive(alive)
         assert capture.intact
@@ -70,7 +70,7 @@ def test_arrays_are_kept_for_as_long_as_an_executable_of_their_graph_can_be_laun
         executable = capture.instantiate()
         del x, out
         c.synchronize()
-        spoiled = [array_on(c, -1.0) for _ in range(4)]  # takes the memory of what was freed
+        spoiled = [array_on(c, -1.0) for _ in range(4)]  # reuses the freed memory
         for _ in range(2):
             np.asarray(pinned)[:] = np.nan
             assert capture.driver.cuGraphLaunch(executable, capture.stream) == 0
@@ -81,7 +81,7 @@ def test_arrays_are_kept_for_as_long_as_an_executable_of_their_graph_can_be_laun
         c.synchronize()
         assert all(map(is_alive, alive))
         assert capture.driver.cuGraphLaunch(executable, capture.stream) == 0
-        assert capture.driver.cuGraphExecDestroy(executable) == 0  # what runs goes on
+        assert capture.driver.cuGraphExecDestroy(executable) == 0  # running work continues
         c.synchronize()
         np.testing.assert_array_equal(np.asarray(pinned), np.full(32, 6, "f4"))
     kernels.shift[1, 32](spoiled[0])
@@ -126,7 +126,7 @@ def test_a_capture_needs_no_waiting_before_it(kernels):
     with captured_by_others(c):
         kernels.shift[1, 32](x)
     alive = weakref.ref(y)
-    kernels.shift[1, 32](x)  # something is kept for the stream while the second capture begins
+    kernels.shift[1, 32](x)  # an owner is kept for the stream when the second capture begins
     with captured_by_others(c) as capture:
         kernels.shift[1, 32](y)
         assert capture.end() == 0
@@ -225,7 +225,7 @@ def test_a_capture_that_is_given_up_leaves_nothing_behind(kernels):
     assert is_released(alive, c.synchronize)
     assert bascule._bascule._owners_held() == 0
     fresh = array_on(c)
-    kernels.shift[1, 32](fresh)  # the stream is as it was
+    kernels.shift[1, 32](fresh)  # the stream is unchanged
     assert fresh.array.copy_to_host()[0] == 2
 
 
@@ -314,12 +314,12 @@ def test_a_capture_that_was_invalidated_is_told_and_ends():
             x.fill(1, stream=c)
         assert caught.value.code == 901
         assert capture.end() == 901
-    x.fill(2, stream=c)  # ended, it is a stream like any other
+    x.fill(2, stream=c)  # after the capture it is a usual stream
     assert (x.copy_to_host() == 2).all()
 
 
 def test_nobody_asks_or_records_anything_on_a_stream_that_others_capture(kernels):
-    """Owners are looked after elsewhere meanwhile; the driver says of its own calls whether they are allowed."""
+    """Owners are released elsewhere meanwhile; the driver itself reports whether its calls are allowed."""
     c = bascule.stream()
     x = array_on(c)
     with captured_by_others(c) as capture:

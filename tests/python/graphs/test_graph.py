@@ -1,4 +1,4 @@
-"""`with bascule.Graph() as graph:` against NumPy, and what is recorded meanwhile."""
+"""`with bascule.Graph() as graph:` compared with NumPy, and what is recorded in the block."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_copies_fills_conversions_and_events_are_captured(kernels, rng):
     host = rng.random(64, dtype="f4")
     x, y, z = device_copy(host), device_copy(host), device_copy(np.zeros(64, "f8"))
     source, target = np.asarray(bascule.pinned_array(64, "f4")), bascule.pinned_array(64, "f8")
-    x.astype("f8")  # loads what it launches
+    x.astype("f8")  # loads its kernel
     bascule.synchronize()
     source[:] = host
     event = bascule.event()
@@ -97,7 +97,7 @@ def test_another_stream_joins_by_events_and_must_be_joined(kernels, rng):
 
     with pytest.raises(bascule.CudaError, match="did not wait for that stream"):
         forget_to_join()
-    kernels.shift[1, 32, side](quiet[1])  # the stream is out of the capture
+    kernels.shift[1, 32, side](quiet[1])  # the stream is no longer captured
     side.synchronize()
 
 

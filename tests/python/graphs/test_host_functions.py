@@ -1,4 +1,4 @@
-"""Functions of the host among a stream's work, and as nodes of a graph."""
+"""Host functions among a stream's work, and as nodes of a graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rule 13: what captures mean for the order of launches. runtime/streams/ORDER.md numbers them."""
+"""Rule 13: the effect of captures on the order of launches. runtime/streams/ORDER.md numbers the rules."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_rule_13_a_launch_is_not_drawn_into_a_capture_by_a_producer(kernels):
 
         assert operations(refused) == []
         assert capture.intact
-        kernels.add[1, 32, c](out, out, out)  # c is where it was
+        kernels.add[1, 32, c](out, out, out)  # the refused launch left c unchanged
         c.synchronize()
 
 
@@ -171,7 +171,7 @@ def test_rule_13_nothing_waits_and_nothing_is_loaded_in_another_librarys_capture
         with pytest.raises(bascule.CudaError, match=r"'fresh' is not loaded yet"):
             fresh[1, 1, c](x)
         assert capture.intact
-        del elsewhere  # freeing is no part of what is captured, nor is allocating
+        del elsewhere  # neither freeing nor allocating is captured
         made = bascule.device_array(4, "f4", stream=c)
         assert made.shape == (4,)
         assert capture.intact

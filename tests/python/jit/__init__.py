@@ -1,1 +1,1 @@
-"""What the compiler side of the package does: signatures, diagnostics, options."""
+"""Tests of the package's compiler side: signatures, diagnostics, options."""

@@ -1,4 +1,4 @@
-"""Another NVRTC than the newest, for tests/nvrtc_versions.py."""
+"""Selects another NVRTC than the newest, for tests/nvrtc_versions.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Kernels, one a row: what a parameter is declared as, what is passed for it, and what must come of it.
+"""A table of kernels: how a parameter is declared, what is passed for it, and the expected result.
 
-A row that succeeds is launched; its kernel writes down what it received, and that is compared with bytes that NumPy or
+A row that succeeds is launched; its kernel stores what it received, and that is compared with bytes that NumPy or
 `struct` made. Rows come from the tables and rules of the design, not from the code.
 """
 
@@ -20,9 +20,9 @@ RNG = np.random.default_rng(20261121)
 
 @dataclass(frozen=True)
 class Row:
-    """`k` is the kernel; its last parameter is `unsigned char* out` where `received` is given.
+    """`k` is the kernel; its last parameter is `unsigned char* out` if `received` is given.
 
-    Rows that need the same `types` are compiled in one text, so that a header is read once.
+    Rows with equal `types` are compiled in one text, so that a header is read once.
     """
 
     claim: str
@@ -31,7 +31,7 @@ class Row:
     arguments: Callable[[], tuple[Any, ...]]
     signature: str | None = None
     received: bytes | None = None
-    padding: frozenset[int] = frozenset()  # bytes of `received` that a copy in C++ may leave out
+    padding: frozenset[int] = frozenset()  # bytes of `received` that a copy in C++ may omit
     error: type[Exception] | None = None
     says: tuple[str, ...] = ()
 
@@ -63,7 +63,7 @@ def fill(array: np.ndarray) -> None:
 
 
 def value(claim, declared, argument, received, *, spelled=None, shown=None, types="", struct=None):
-    """The kernel gets exactly these bytes for a parameter passed by value; `struct` tells what is padding."""
+    """The kernel receives exactly these bytes for a parameter passed by value; `struct` determines what is padding."""
     source = f"__global__ void k({declared} value, unsigned char* out) {{ write(out, value); }}"
     signature = f"void k({shown or f'{spelled or declared} value'}, unsigned char* out)"
     padding = frozenset() if struct is None else padding_of(struct)
@@ -87,12 +87,12 @@ def pointer(claim, declared, host, *, spelled=None, types="", name=None, count=N
 
 
 def kernel(claim, source, signature, arguments, received, types=""):
-    """A kernel of its own form."""
+    """A kernel whose full source is given."""
     ROWS.append(Row(claim, types, source, arguments, signature, bytes(received)))
 
 
 def refused(claim, declared, argument, error, *says, types=""):
-    """The launch is refused with an error that says all of this."""
+    """The launch is refused with an error whose message contains each of `says`."""
     source = f"__global__ void k({declared} p) {{}}"
     arguments = lambda: (argument() if callable(argument) else argument,)  # noqa: E731
     ROWS.append(Row(claim, types, source, arguments, error=error, says=says))
@@ -108,7 +108,7 @@ def zeros(dtype: Any, shape: Any = 8) -> Callable[[], bascule.DeviceArray]:
 
 
 class Foreign:
-    """An array of another library, with a descriptor that says something else in places."""
+    """An array of another library, with a descriptor in which some fields are changed."""
 
     def __init__(self, array: bascule.DeviceArray, **changes: Any) -> None:
         self.array = array
@@ -196,7 +196,7 @@ value("a float becomes a bfloat16, to nearest", "__nv_bfloat16", 1.01, b"\x81\x3
 value("an int of more than 64 bits becomes a bfloat16", "__nv_bfloat16", 2**100, b"\x80\x71", types=BFLOAT)
 refused("a number beyond bfloat16 overflows", "__nv_bfloat16", 2**128, OverflowError, "`__nv_bfloat16`", types=BFLOAT)
 
-# One text, which takes seconds to compile.
+# These share one text, which takes seconds to compile.
 CUDA_STD = "".join(f"#include <cuda/std/{name}>\n" for name in ("array", "complex", "mdspan", "span"))
 value(
     "a complex arrives in single precision",
@@ -429,13 +429,13 @@ BODY = np.dtype([("at", POINT), ("tags", "u1", (3,)), ("v", "f4", (2, 3)), ("id"
 
 
 def structures(dtype: Any, count: int = 3) -> np.ndarray:
-    """Random bytes in every field; padding too."""
+    """Random bytes in every field, and in the padding."""
     bytes_ = RNG.integers(0, 2, count * np.dtype(dtype).itemsize).astype("u1")
     return bytes_.view(dtype)
 
 
 def in_table(claim: str, declared: str, dtype: Any, struct: Any = None) -> None:
-    """By value and by pointer; `struct` where the dtype names fewer fields."""
+    """Adds rows by value and by pointer; `struct` if the dtype names fewer fields."""
     host = structures(dtype)
     value(f"{claim}, by value", declared, host[0], host[0].tobytes(), types=STRUCTS, struct=struct or dtype)
     pointer(f"{claim}, by pointer", f"const {declared}*", host, types=STRUCTS)
@@ -625,7 +625,7 @@ refused("None is no struct", "Point", None, TypeError, "None", types=STRUCTS)
 
 
 def view(claim, declared, array, received, body, *, spelled=None, types=""):
-    """Elements in logical order, whatever the strides: `body` writes them down."""
+    """Elements in logical order, whatever the strides: `body` stores them."""
     kernel(
         claim,
         f"__global__ void k({declared} v, unsigned char* out) {{ {body} }}",

@@ -31,7 +31,7 @@ def calls():
 
 
 def python(code, *arguments, cache=None, **keywords):
-    """A process of its own."""
+    """Runs code in a separate process."""
     if cache is not None:
         keywords["BASCULE_CACHE_DIR"] = str(cache)
     return run_python("-c", code, *arguments, timeout=300, **keywords)

@@ -7,7 +7,7 @@ import pytest
 
 import bascule
 
-# Each kernel tells the block that it was launched with.
+# Each kernel stores the block size that it was launched with.
 FEW = """
 __global__ void few(float* x, int n, int* block) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -15,7 +15,7 @@ __global__ void few(float* x, int n, int* block) {
     if (i == 0) *block = blockDim.x;
 }
 """
-# Some 200 values are alive at once: all are read before the first is combined.
+# Some 200 values are live at once: all are read before the first is combined.
 MANY = """
 __global__ void many(float* x, int n, int* block) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -31,8 +31,8 @@ __global__ void many(float* x, int n, int* block) {
     if (i == 0) *block = blockDim.x;
 }
 """
-# Shared memory alone never makes the best block smaller: of the blocks that keep as many threads the largest is taken,
-# and fewer of them need less. Together with 40 registers it is another block than either.
+# Shared memory alone never makes the best block smaller: among the blocks with the most threads the largest is taken,
+# and fewer of them need less. Together with 40 registers the result differs from that of each alone.
 SHARED = """
 __global__ void shared(float* x, int n, int* block) {
     __shared__ float room[10240];
@@ -54,10 +54,10 @@ TEXTS = {"few": FEW, "many": MANY, "shared": SHARED, "bounded": BOUNDED}
 
 
 def best_block(registers, shared_bytes, largest):
-    """The largest block that keeps most threads on a multiprocessor of compute capability 8.0.
+    """The largest block with the most resident threads on a multiprocessor of compute capability 8.0.
 
-    The rules of NVIDIA's occupancy calculator: 64 K registers in four files, given out by 256 to a warp; 164 KB of
-    shared memory, by 128 bytes and 1 KB more for each block; 2048 threads, 32 blocks.
+    The rules of NVIDIA's occupancy calculator: 64 K registers in four files, given to warps by 256; 164 KB of shared
+    memory, in units of 128 bytes and 1 KB more for each block; 2048 threads, 32 blocks.
     """
     best = (0, 0)
     for block in {*range(32, largest + 1, 32), largest}:
@@ -95,7 +95,7 @@ def test_kernels_of_different_needs_get_different_blocks(kernels):
     for name, block in blocks.items():
         sizes = range(32, kernels[name].attributes.max_threads_per_block + 1, 32)
         assert kernels[name].occupancy(block).ratio == max(kernels[name].occupancy(size).ratio for size in sizes)
-    assert kernels["many"].attributes.registers > 64  # of 64 K at most: a block of 1024 threads cannot have them
+    assert kernels["many"].attributes.registers > 64  # of 64 K at most, so that a block of 1024 threads does not fit
     assert blocks["bounded"] <= 96 < blocks["many"] < blocks["few"]
 
 

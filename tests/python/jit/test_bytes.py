@@ -1,4 +1,4 @@
-"""Only a kernel's own text is UTF-8: lines of headers, names of files, and variables may have any bytes."""
+"""Only a kernel's own text must be UTF-8: lines of headers, names of files, and variables may have any bytes."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Of several functions of a name, a launch takes the one that C++ calls."""
+"""A launch takes the function that C++ calls, among several of a name."""
 
 import shutil
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_the_best_conversion_of_an_array_and_then_the_more_specialized_template_
         (["float x", "double x"], np.float32(1), 0),
         (["float x", "double x"], np.float16(1), 0),
         (["int n", "double x"], np.True_, 0),
-        (["long long n", "double x"], 3, 0),  # a Python number stays of its kind
+        (["long long n", "double x"], 3, 0),  # a Python number keeps its kind
         (["int n", T + "T n"], np.int64(3), 1),
     ],
 )
@@ -106,7 +106,7 @@ def test_const_before_a_template_parameter_that_is_a_pointer_belongs_to_the_poin
 
 
 def test_templates_that_no_name_tells_apart_compete_all_the_same():
-    """With T = const double, and with T = int, both templates have a function of the type that is asked for."""
+    """Both templates have a function of the requested type, with T = const double and with T = int."""
     array = read_only(bascule.zeros(4, "f8"))
     with pytest.raises(TypeError, match="several overloads of kernel 'f'"):
         chosen(T + "const double* p, T x", T + "T* p, double x", arguments=[array, np.float64(1)])
@@ -118,7 +118,7 @@ def test_templates_that_no_name_tells_apart_compete_all_the_same():
 
 
 def test_a_template_that_the_arguments_do_not_call_does_not_make_others_ambiguous():
-    """The third has a function of the type that the first two have, for arguments of one type."""
+    """The third has a function of the same type as the first two, for arguments of one type."""
     array = bascule.zeros(4, "u1")
     one, two = "template <class U>|", "template <class T, class U>|"
     functions = [one + "const unsigned char* p, U* q", two + "const T* p, U* const q", one + "const U p, const U q"]

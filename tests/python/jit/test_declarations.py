@@ -1,4 +1,4 @@
-"""Which kernels a text declares is the compiler's to say: #if, macros, overloads, namespaces."""
+"""The compiler decides which kernels a text declares: #if, macros, overloads, namespaces."""
 
 import shutil
 from pathlib import Path
@@ -163,7 +163,7 @@ def test_a_kernel_may_share_its_name_with_functions_of_the_device(text, name):
     assert kernel.name == name
 
 
-# --- What macros make
+# --- Kernels made by macros
 
 MADE = {
     "template head": (f"#define TEMPLATE template <class T>\nTEMPLATE __global__ void k(T* x) {DOUBLE}", "k<float>"),

@@ -1,4 +1,4 @@
-"""Texts that nest deeper than the stack of a usual thread lets a compiler go."""
+"""Texts that nest too deeply for a compiler on a thread's usual stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compile errors: structured, and at the line of the file in which the person wrote the text."""
+"""Compile errors: structured, and with the line of the user's file in which the text was written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def error_of(action) -> bascule.CompileError:
 
 
 def line_here(mark: str) -> int:
-    """The one line of this file that holds `mark`, found by other means than the code under test."""
+    """The only line of this file that contains `mark`, found independently of the code under test."""
     lines = Path(__file__).read_text().splitlines()
     others = ("line_here", "assert", "next(")
     (found,) = [n for n, line in enumerate(lines, 1) if mark in line and not any(word in line for word in others)]
@@ -255,7 +255,7 @@ def stderr_of(program: str, terminal: bool, **environment: str) -> str:
         while piece := os.read(ours, 4096):
             read += piece
     except OSError:
-        pass  # Linux ends a pty so
+        pass  # on Linux this is the end of a pty
     os.close(ours)
     process.wait(timeout=120)
     return read.decode()
@@ -273,7 +273,7 @@ def test_an_uncaught_error_is_coloured_in_a_terminal_and_nowhere_else():
 
 
 def test_no_color_and_force_color_are_respected():
-    # The line that tells of a long compile moves the cursor.
+    # The line that shows a long compile moves the cursor.
     assert not re.search(r"\x1b\[[0-9;]*m", stderr_of(UNCAUGHT, terminal=True, NO_COLOR="1"))
     assert not re.search(r"\x1b\[[0-9;]*m", stderr_of(UNCAUGHT, terminal=True, TERM="dumb"))
     assert "\x1b[31merror:" in stderr_of(UNCAUGHT, terminal=False, FORCE_COLOR="1")

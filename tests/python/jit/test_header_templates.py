@@ -1,4 +1,4 @@
-"""Templates of included headers are kernels of the module, as those of its text are."""
+"""Templates of included headers are kernels of the module, like those of its text."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Instances that are asked for together are compiled in one run, share an image, and are what launches then find."""
+"""Instances requested together are compiled in one run, share an image, and are found by later launches."""
 
 from __future__ import annotations
 

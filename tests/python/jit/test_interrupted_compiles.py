@@ -1,4 +1,4 @@
-"""Ctrl-C while NVRTC compiles: the wait ends at once, the compile goes on, and its image is in the cache."""
+"""Ctrl-C while NVRTC compiles: the wait ends at once, the compile continues, and its image is in the cache."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def new_text() -> str:
 
 
 class Hold:
-    """NVRTC waits before it begins, until the test calls this."""
+    """Makes NVRTC wait before it begins, until the test calls this."""
 
     def __init__(self) -> None:
-        bascule.compile(new_text())  # NVRTC is loaded
+        bascule.compile(new_text())  # loads NVRTC
         self.holds = True
         bascule._bascule._hold_compiles(True)
 
@@ -50,9 +50,9 @@ def held() -> Iterator[Hold]:
 
 @pytest.fixture
 def ctrl_c(held: Hold, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Ctrl-C is pressed as soon as a held compile is shown, which is when the main thread has waited for half a second.
+    """Sends Ctrl-C as soon as a held compile is shown, which is when the main thread has waited for half a second.
 
-    Not in another compile that takes as long on a busy machine: nobody would expect its KeyboardInterrupt.
+    Not in another compile that takes as long on a busy machine, where KeyboardInterrupt would be unexpected.
     """
 
     def show(what: str, seconds: float) -> None:
@@ -72,7 +72,7 @@ def test_the_wait_ends_and_the_image_is_kept(held: Hold, ctrl_c: None) -> None:
         bascule.compile(text)
     assert "goes on; its image will be in the cache" in "".join(caught.value.__notes__)
     held()
-    (name,) = bascule.compile(text).kernels  # waits for the compile that goes on
+    (name,) = bascule.compile(text).kernels  # waits for the compile that continues
     assert name.startswith("number_")
     after = bascule.cache.stats()
     assert (after.nvrtc_calls - before.nvrtc_calls, after.compiled - before.compiled) == (1, 1)
@@ -217,7 +217,7 @@ def test_the_image_of_an_interrupted_compile_is_on_disk_after_the_program(tmp_pa
 
 
 def on_a_terminal(program: str, directory: Path, **environment: str) -> str:
-    """What a program writes to a terminal."""
+    """The output of a program on a terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM + textwrap.dedent(program)],

@@ -1,4 +1,4 @@
-"""`keep_sources`: the text is a file, and the lines of the image name that file."""
+"""`keep_sources`: the text is a file, and the line table of the image names that file."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ except bascule.CudaError as error:
 """
     (tmp_path / "program.py").write_text(program)
     run = run_python(tmp_path / "program.py", timeout=300)
-    # A GPU does not tell the line: there the launch is named.
+    # A GPU does not report the line: the error names the launch.
     expected = "program.py:3: __global__ void k" if bascule.current_device().emulated else "program.py:5: kernel[1, 1]"
     assert expected in run.stdout, run.stdout + run.stderr
 
 
 def test_a_header_beside_the_file_is_noticed(tmp_path):
-    """NVRTC looks beside the program's name first."""
+    """NVRTC looks first in the directory of the program's name."""
     (tmp_path / "value.h").write_text("#define VALUE 3\n")
     text = '#include "value.h"\n__global__ void k(int* p) { *p = VALUE; }\n'
     x = bascule.zeros(1, "i4")

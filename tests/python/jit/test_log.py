@@ -1,4 +1,4 @@
-"""What the loggers "bascule.cache" and "bascule.jit" say: what was compiled, and why it was not found."""
+"""Messages of the loggers "bascule.cache" and "bascule.jit": what was compiled, and why it was not found."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ assert 4 <= compiled < 200, compiled
 
 
 def ends_well(program, directory):
-    """In a process of its own, with an empty cache in `directory`, and without a word on stderr."""
+    """Runs in a separate process, with an empty cache in `directory`, without output on stderr."""
     ended = run_python("-c", program, BASCULE_CACHE_DIR=str(directory))
     assert (ended.returncode, ended.stderr) == (0, "")
 
@@ -278,7 +278,7 @@ def test_a_handler_that_compiles_for_each_message_ends(text, threads, tmp_path):
 
 
 def test_a_handler_that_waits_for_another_threads_compile_ends(tmp_path):
-    """It holds its own lock meanwhile, which the other thread's messages need."""
+    """Meanwhile it holds its own lock, which the other thread's messages need."""
     program = """
 import logging, threading
 import bascule

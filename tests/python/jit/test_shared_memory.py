@@ -1,4 +1,4 @@
-"""Dynamic shared memory: what is above 48 KB is opted in, and what no block can have is refused with the numbers."""
+"""Dynamic shared memory: more than 48 KB is opted in, and more than a block can have is refused with the numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 import bascule
 
-# Every thread writes a word, and reads the one that the thread at the other end wrote.
+# Every thread writes a word, and reads the one of the thread at the other end.
 REVERSE = """
 extern __shared__ int room[];
 __global__ void reverse(int* out, int words) {

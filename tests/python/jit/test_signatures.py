@@ -1,4 +1,4 @@
-"""Every row of the table of signatures, compiled by NVRTC, launched, and compared with what NumPy says."""
+"""Every row of the table of signatures, compiled by NVRTC, launched, and compared with NumPy's values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ for _row in ROWS:
 
 
 def kernel_of(row: Row) -> bascule.Kernel:
-    """The row's kernel, which has its number for a name."""
+    """The row's kernel, whose name has the row's number."""
     rows = SHARED[row.types]
     kernels = [each.source.replace("void k(", f"void k{number}(") for number, each in enumerate(rows)]
     return bascule.compile("\n".join([row.types + COPY, *kernels]))[f"k{rows.index(row)}"]

@@ -1,4 +1,4 @@
-"""Structured dtypes: what `descr` may say, what a DeviceArray keeps of it, and how often the compiler is asked."""
+"""Structured dtypes: valid values of `descr`, what a DeviceArray keeps of it, and how often the compiler is asked."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def particles(count=5):
     host = np.zeros(count, PARTICLE)
     host["kind"] = rng.integers(0, 255, count)
     host["at"]["y"] = rng.integers(-8, 8, (count, 2))
-    host["mass"] = rng.integers(0, 99, count) / 4  # exact, whatever is fused
+    host["mass"] = rng.integers(0, 99, count) / 4  # exact, also with fused operations
     host["id"] = rng.integers(-99, 99, (count, 3))
     return host
 
 
 class Described:
-    """A foreign array whose descriptor says what the test wants."""
+    """A foreign array whose descriptor is given by the test."""
 
     def __init__(self, array, **changes):
         self.array = array

@@ -1,4 +1,4 @@
-"""Where NVRTC and the CUDA headers are looked for."""
+"""The places that are searched for NVRTC and the CUDA headers."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""NVRTC's warnings of a compile that succeeds: Python's, at the user's line, once a process."""
+"""NVRTC's warnings of a successful compile: Python warnings, at the user's line, once per process."""
 
 from __future__ import annotations
 

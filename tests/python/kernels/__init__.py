@@ -1,1 +1,1 @@
-"""The corpus: every kernel of tests/kernels through the whole bridge, compared with NumPy."""
+"""Runs every kernel of tests/kernels through all of Bascule and compares the results with NumPy."""

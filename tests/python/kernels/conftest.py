@@ -1,4 +1,4 @@
-"""What the tests of the kernel corpus share: kernels by name, arrays between poisoned margins, comparisons."""
+"""Shared by the tests of the kernel corpus: kernels by name, arrays between poisoned margins, comparisons."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 import bascule
 from bascule import _bascule
 
-# Another NVRTC than the newest (tests/nvrtc_versions.py). Here, because processes that tests start import this too.
+# Selects another NVRTC (tests/nvrtc_versions.py). Here, because processes that tests start import this too.
 if "BASCULE_TEST_NVRTC" in os.environ:
     bascule.config.nvrtc_library = os.environ["BASCULE_TEST_NVRTC"]
     bascule.config.include_paths = os.environ["BASCULE_TEST_INCLUDE"].split(os.pathsep)
 
 CORPUS = Path(__file__).resolve().parents[2] / "kernels"
-MARGIN = 256  # bytes on each side; keeps the alignment that vector types ask for
+MARGIN = 256  # bytes on each side; keeps the alignment that vector types need
 
 SIZES = [1, 31, 33, 257, 1000, 4099]
 BLOCKS = [32, 33, 97, 256]
@@ -30,7 +30,7 @@ Array = np.ndarray[Any, Any]
 
 
 def poison(dtype: Any) -> Array:
-    """One element that no result should be: a NaN with a payload, or 0xA5 in every byte."""
+    """One element that is never a valid result: a NaN with a payload, or 0xA5 in every byte."""
     dtype = np.dtype(dtype)
     if dtype.kind in "fc":
         part = dtype.itemsize // (2 if dtype.kind == "c" else 1)
@@ -40,7 +40,7 @@ def poison(dtype: Any) -> Array:
 
 
 class Guarded:
-    """An array on the device with poison before and behind it, which `read` finds untouched or fails."""
+    """An array on the device with poison before and after it; `read` fails if the poison was changed."""
 
     def __init__(self, host: Array) -> None:
         self.shape, self.dtype = host.shape, host.dtype
@@ -60,11 +60,11 @@ class Guarded:
 
     @property
     def pointer(self) -> Any:
-        """For parameters whose elements are structs, which the bridge takes as addresses only. Keep the array."""
+        """The address, for parameters with struct elements, which Bascule accepts only so. Keep the array alive."""
         return bascule.raw_pointer(self.__cuda_array_interface__["data"][0])
 
     def read(self) -> Array:
-        """The contents; the margins must be what they were."""
+        """Returns the contents; checks that the margins are unchanged."""
         raw = self._array.copy_to_host()
         assert raw[:MARGIN].tobytes() == self._before, "written before the first element"
         assert raw[-MARGIN:].tobytes() == self._before, "written behind the last element"
@@ -77,7 +77,7 @@ def given(host: Any, dtype: Any = None) -> Guarded:
 
 
 def wanted(shape: int | tuple[int, ...], dtype: Any) -> Guarded:
-    """An array that the kernel must fill: poisoned inside as well."""
+    """An array that the kernel must fill: its elements are poisoned too."""
     shape = (shape,) if isinstance(shape, int) else shape
     return Guarded(np.resize(poison(dtype), shape))
 
@@ -87,7 +87,7 @@ def blocks_for(work: int, block: int) -> int:
 
 
 def assert_within_ulps(result: Array, exact: Any, ulps: float, what: str = "") -> None:
-    """`result` is at most so many units in the last place of its own type away from `exact` (of a wider type)."""
+    """Checks that `result` is within `ulps` units in the last place, of its own type, of `exact` (of a wider type)."""
     exact = np.asarray(exact)
     unit = np.spacing(np.abs(exact).astype(result.dtype)).astype(exact.dtype)
     away = np.abs(result.astype(exact.dtype) - exact) / unit
@@ -97,7 +97,7 @@ def assert_within_ulps(result: Array, exact: Any, ulps: float, what: str = "") -
 
 
 def kernels_of(file: Path) -> dict[str, int]:
-    """The kernels of a file, in order, and the __CUDA_ARCH__ that the #if around each asks for; 0 without one."""
+    """The kernels of a file in order, each with the __CUDA_ARCH__ that the #if around it requires, or 0."""
     text = re.sub(r"//.*", "", file.read_text())
     kernels: dict[str, int] = {}
     needed = [0]
@@ -125,8 +125,9 @@ def has_architecture(needed: int) -> bool:
 
 
 def find_kernel(name: str) -> bascule.Kernel:
-    """`find_kernel("map.saxpy")`: the kernel saxpy of tests/kernels/map.cu, compiled once a process, with the kernels
-    that kernels_of tells of and no others. The test is skipped if the kernel is for a newer architecture."""
+    """Returns a kernel: `find_kernel("map.saxpy")` is saxpy of tests/kernels/map.cu. A file is compiled once per
+    process, with exactly the kernels that kernels_of returns. Skips the test if the kernel is for a newer
+    architecture."""
     file, _, function = name.partition(".")
     kernels = _needed.setdefault(file, kernels_of(CORPUS / f"{file}.cu"))
     needed = kernels[function.rpartition("::")[2]]
@@ -140,7 +141,7 @@ def find_kernel(name: str) -> bascule.Kernel:
 
 
 def runs_newer() -> bool:
-    """Whether the files named *_newer are for the current device. They have no #if, because the emulated device runs
+    """True if the files named *_newer are for the current device. They have no #if, because the emulated device runs
     instructions of sm_90 whatever architecture it compiles for."""
     return bascule.current_device().emulated or has_architecture(900)
 
@@ -162,14 +163,14 @@ def kernel() -> Callable[[str], bascule.Kernel]:
 
 @pytest.fixture(scope="session", autouse=True)
 def what_compiled(record_testsuite_property: Callable[[str, object], None]) -> Iterator[None]:
-    """The report says which NVRTC the corpus was really compiled with, and how many kernels of it."""
+    """Records in the report with which NVRTC the corpus was compiled, and how many of its kernels."""
     yield
     record_testsuite_property("nvrtc", _bascule._nvrtc_info()["version"])
     record_testsuite_property("kernels", sum(len(module.kernels) for module in _modules.values()))
 
 
 def in_a_child(function: Callable[..., None], *arguments: Any) -> None:
-    """For kernels that may cost their process its context: `function`, of a test module, is called in another one."""
+    """Calls `function`, of a test module, in a child process, because such kernels may destroy the context."""
     child = multiprocessing.get_context("spawn").Process(target=function, args=arguments)
     child.start()
     child.join()

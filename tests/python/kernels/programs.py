@@ -1,15 +1,15 @@
-"""Random programs that mean the same as CUDA C++ and as C++ for the host: no undefined behaviour, no fused products.
+"""Random programs with the same meaning in CUDA C++ and in C++ for the host: no undefined behaviour, no fused products.
 
 A program reads a few words of input, computes with integers and floats of 32 and 64 bits, branches, loops, indexes a
-local array, calls a function that is not inlined, and leaves all its variables.
+local array, calls a function that is not inlined, and stores all its variables.
 """
 
 from __future__ import annotations
 
 import random
 
-WORDS = 4  # of input for each thread
-RESULTS = 8 + 4 + 4 + 4 + 8  # what a thread leaves, 64 bits each
+WORDS = 4  # words of input for each thread
+RESULTS = 8 + 4 + 4 + 4 + 8  # 64-bit results of a thread
 
 PREAMBLE = """
 #ifdef __CUDACC__
@@ -72,7 +72,7 @@ class Writer:
     # --- expressions, `depth` operations deep at most
 
     def u(self, depth: int) -> str:
-        """Of type unsigned."""
+        """An expression of type unsigned."""
         r, u = self.random, lambda: self.u(depth - 1)
         if depth <= 0:
             edge = r.choice([0, 1, 2, 31, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, r.getrandbits(32), r.getrandbits(8)])
@@ -102,7 +102,7 @@ class Writer:
         )
 
     def w(self, depth: int) -> str:
-        """Of 64 bits."""
+        """A 64-bit integer expression."""
         r, w = self.random, lambda: self.w(depth - 1)
         if depth <= 0:
             edge = r.choice([0, 1, 2**31, 2**32, 2**63 - 1, 2**63, 2**64 - 1, r.getrandbits(64)])
@@ -123,7 +123,7 @@ class Writer:
         )
 
     def real(self, depth: int, own, letter: str, suffix: str) -> str:
-        """What float and double have in common."""
+        """A floating-point expression; float and double share this."""
         r = self.random
         if depth <= 0:
             number = r.choice(["0.0", "1.0", "1.5", "0.1", "1e-38", "3e37", str(r.uniform(0, 100))])
@@ -228,7 +228,7 @@ class Writer:
         self.counters += 1
         self.loops += 1
         limit = self.random.choice([f"{self.random.randint(1, 9)}u", f"(u{self.random.randrange(8)} & 15u)"])
-        self.line(indent, "#pragma unroll 1")  # NVRTC may take minutes over what it unrolls
+        self.line(indent, "#pragma unroll 1")  # NVRTC may take minutes for the unrolled code
         self.line(
             indent, f"for (unsigned {counter} = 0, end{counter} = {limit}; {counter} < end{counter}; ++{counter}) {{"
         )
@@ -275,7 +275,7 @@ class Writer:
 
 
 def write_programs(seeds: range) -> tuple[str, str]:
-    """The same programs for the device, as kernels p0, p1, ..., and for the host, as functions of the same names."""
+    """Returns the same programs for the device (kernels p0, p1, ...) and for the host (functions of the same names)."""
     device = host = PREAMBLE
     for seed in seeds:
         text = Writer(seed, f"f{seed}").write()

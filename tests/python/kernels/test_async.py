@@ -1,4 +1,4 @@
-"""Copies in the background, and barriers at which threads arrive before they wait."""
+"""Asynchronous copies, and barriers at which threads arrive before they wait."""
 
 from __future__ import annotations
 

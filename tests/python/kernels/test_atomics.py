@@ -1,4 +1,4 @@
-"""Atomics: what every thread did must be in the result, in whatever order it happened."""
+"""Atomics: the result has the operation of every thread, in any order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_unsigned_operations_wrap_and_hand_out_every_ticket_once(kernel, rng, si
     values = rng.integers(0, 2**32, size, dtype="u4")
     cells, tickets = given([2**32 - 1, 0, 0, 4, 0], "u4"), wanted(size, "u4")
     kernel("atomics.atomics_unsigned")[3, block](given(values), cells, tickets, size)
-    # Inc goes 0..6 and around; dec goes 4, 3, 2, 1, 0, 10, 9, ...
+    # inc counts 0..6 and starts again; dec counts 4, 3, 2, 1, 0, 10, 9, ...
     np.testing.assert_array_equal(cells.read(), [values.min(), values.max(), size % 7, (4 - size) % 11, size])
     np.testing.assert_array_equal(np.sort(tickets.read()), np.arange(size))
 

@@ -1,4 +1,4 @@
-"""Normalised rows, rotated positions and attention, against NumPy in double precision."""
+"""Normalised rows, rotated positions and attention, compared with NumPy in double precision."""
 
 from __future__ import annotations
 

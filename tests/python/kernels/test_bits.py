@@ -1,4 +1,4 @@
-"""Integers, against Python's own, which have no end, and against zlib and hashlib."""
+"""Integers, compared with Python's unbounded ones, and with zlib and hashlib."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORD = 2**32 - 1
 
 
 def with_edges(rng, size, bits):
-    """Random words, half of them with few bits set, and edges in front."""
+    """Random words, half of them with few bits set, and edge values first."""
     values = rng.integers(0, 2**bits, size, dtype=f"u{bits // 8}")
     values[::2] &= rng.integers(0, 2**bits, len(values[::2]), dtype=values.dtype)
     edges = np.array(EDGES if bits == 32 else [*EDGES, 2**63 - 1, 2**63, 2**64 - 1], values.dtype)
@@ -32,7 +32,7 @@ def signed(x, bits):
 
 
 def quotient(a, b):
-    """C's division, towards zero."""
+    """C's division, which rounds toward zero."""
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 

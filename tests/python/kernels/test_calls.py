@@ -1,4 +1,4 @@
-"""Calls that are not inlined: with structs, through pointers, and of functions that call themselves."""
+"""Calls that are not inlined: with structs, through pointers, and of recursive functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways through a program: switches, printing, assertions, and places of threads."""
+"""Control flow: switches, printing, assertions, and thread indices."""
 
 from __future__ import annotations
 

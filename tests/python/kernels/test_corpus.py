@@ -1,4 +1,4 @@
-"""The corpus itself: no kernel lies in tests/kernels that no test launches."""
+"""The corpus itself: a test launches every kernel in tests/kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILES = sorted(CORPUS.glob("*.cu"))
 @functools.cache
 def named_in_tests() -> set[str]:
     """The strings "file.kernel" in every module of this directory but this one, without namespaces. When find_kernel
-    compiles a file, it sees that kernels_of knows all of its kernels."""
+    compiles a file, it checks that kernels_of returns all of its kernels."""
     names = set()
     for module in Path(__file__).parent.glob("test_*.py"):
         if module.name != Path(__file__).name:
@@ -38,7 +38,7 @@ def test_every_kernel_of_the_file_is_launched_by_a_test(file):
 @pytest.mark.filterwarnings("ignore::bascule.CompileWarning")
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_file_becomes_machine_code(file):
-    """A GPU runs no PTX that ptxas refuses, and it may refuse what the emulated device takes."""
+    """A GPU runs no PTX that ptxas refuses, and ptxas may refuse what the emulated device accepts."""
     for arch in ["sm_90"] if file.stem.endswith("_newer") else ["sm_80", "sm_90"]:
         module = bascule.compile(file=file, options={"arch": arch})
         assert module[module.kernels[0]].cubin.startswith(b"\x7fELF")

@@ -1,4 +1,4 @@
-"""Dynamic programming: whole numbers, compared with the textbook's loops."""
+"""Dynamic programming: integers, compared with the textbook's loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that never end: the emulated device finds them, and a signal ends them in every state of the program."""
+"""Kernels that never end: the emulated device detects them, and a signal ends them in every state of the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 POLICIES = ["eager", "lazy", "threads", "random:3"]
 
-# Every kernel says that it runs, in host memory, before it begins to run for ever. A thread passes that on.
+# Every kernel sets a flag in host memory before its endless loop. A thread prints that.
 OPENING = """
 import faulthandler, os, signal, sys, threading, time
 import numpy as np
@@ -61,7 +61,7 @@ threading.Thread(target=announce, daemon=True).start()
 
 
 def start(program: str, **environment: str) -> subprocess.Popen[str]:
-    """Without a time limit of its own: nothing but the test ends the kernel."""
+    """Starts the program without a time limit, so that only the test ends the kernel."""
     return subprocess.Popen(
         [sys.executable, "-c", OPENING + textwrap.dedent(program)],
         env={**os.environ, "BASCULE_DEVICE": "emulated", "BASCULE_EMULATED_TIMEOUT": "inf", **environment},
@@ -72,8 +72,8 @@ def start(program: str, **environment: str) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str], again: int | None = None) -> tuple[str, str]:
-    """What the process wrote until its end. The signal `again` is sent now and then until it ends: for a program that
-    may not wait yet when the first one comes."""
+    """Returns the output of the process until its end. Repeats the signal `again` until then, because a program may not
+    wait yet when the first one arrives."""
     try:
         for _ in range(10 if again else 0):
             try:
@@ -90,7 +90,7 @@ def finish(process: subprocess.Popen[str], again: int | None = None) -> tuple[st
 
 
 def stacks_of(pid: int) -> str:
-    """Every thread's calls by name, where a debugger is installed."""
+    """Every thread's stack with function names, if a debugger is installed."""
     if shutil.which("gdb") is None:
         return "(no gdb, which would tell its threads' calls)"
     command = ["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt 24"]
@@ -109,8 +109,8 @@ def interrupt(program: str, number: int = signal.SIGINT, **environment: str) -> 
 
 
 def ended(program: str, attempts: int = 4, **environment: str) -> tuple[int, str, str]:
-    """Of some hundred such programs one did not end, on machines of CI alone, and nobody knows why: it is told with its
-    threads' calls, and the next attempt decides."""
+    """Runs the program. On CI machines, one of about a hundred such programs did not end, for an unknown reason: then
+    its threads' stacks are printed, and the next attempt decides."""
     process = interrupt(program, **environment)
     try:
         output, errors = process.communicate(timeout=15)
@@ -125,7 +125,7 @@ def ended(program: str, attempts: int = 4, **environment: str) -> tuple[int, str
     return process.returncode, output, errors
 
 
-# What the main thread does while the endless kernel runs. The kernel is launched by the first statement.
+# Waits of the main thread while the endless kernel runs. The first statement launches the kernel.
 WAITS = {
     "the launch": "",
     "synchronize": "bascule.synchronize()",
@@ -137,7 +137,7 @@ WAITS = {
 }
 
 
-# Only `eager` runs a kernel in its launch. Where threads or chance decide what runs, half of the waits each.
+# A kernel runs in its launch only under `eager`. The other policies are divided among the waits.
 WAYS = [
     *(("eager", wait) for wait in WAITS),
     *(("lazy", wait) for wait in list(WAITS)[1:]),
@@ -185,7 +185,7 @@ def test_ctrl_c_ends_every_kernel_and_the_session_goes_on(kernel: str) -> None:
 
 
 def test_work_that_was_dropped_is_never_taken_for_done() -> None:
-    """Under `lazy` one wait stands for many launches: after Ctrl-C it is not known which of them were done."""
+    """Under `lazy` one wait runs many launches: after Ctrl-C it is not known which of them are complete."""
     process = interrupt(
         """
         x, y = array(), array()
@@ -272,7 +272,7 @@ def test_a_second_ctrl_c_ends_a_program_whose_other_thread_runs_an_endless_kerne
     assert process.stdout is not None
     assert process.stdout.readline() == "once\n"
     process.send_signal(signal.SIGINT)
-    finish(process, again=signal.SIGINT)  # print() may not have returned yet when the second one comes
+    finish(process, again=signal.SIGINT)  # print() may not have returned yet when the second one arrives
     assert process.returncode is not None
 
 
@@ -293,7 +293,7 @@ def test_sigterm_ends_the_process(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_handlers_of_signals_run_while_a_kernel_runs(policy: str) -> None:
-    """One that raises nothing lets the kernel run on; what another one raises ends it."""
+    """If the handler raises nothing, the kernel continues; an exception ends it."""
     process = interrupt(
         """
         x = array()
@@ -317,7 +317,7 @@ def test_handlers_of_signals_run_while_a_kernel_runs(policy: str) -> None:
 
 
 def test_a_thread_that_holds_the_gil_while_it_waits_lets_the_signal_through() -> None:
-    """The last reference to an array goes in a thread, and freeing its memory waits for the main thread's kernel."""
+    """A thread drops the last reference to an array, and freeing its memory waits for the main thread's kernel."""
     process = interrupt(
         """
         x = array()

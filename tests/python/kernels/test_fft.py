@@ -1,4 +1,4 @@
-"""Fourier transforms of batches of rows, against NumPy's in double precision."""
+"""Fourier transforms of batches of rows, compared with NumPy's in double precision."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_transforms_are_numpys_and_go_back(kernel, rng, name, n, block):
     there, back = wanted((3, 2 * n), "f4"), wanted((3, 2 * n), "f4")
     kernel(name)[3, block](given(rows.view("f4")), there, n, -1)
     spectrum = there.read().view("c8")
-    # A few roundings of 2^-24 for each of the log2 n stages, of the size of the whole row.
+    # A few roundings of 2^-24 for each of the log2 n stages, relative to the whole row.
     most = 8 * np.log2(n) * 2.0**-24
     exact = np.fft.fft(rows.astype("c16"), axis=1)
     assert np.abs(spectrum - exact).max() <= most * np.abs(exact).max()

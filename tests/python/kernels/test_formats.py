@@ -1,4 +1,4 @@
-"""Small formats, bytes and halves side by side, and hints about caches, compared with NumPy."""
+"""Small formats, packed bytes and halves, and cache hints, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .conftest import blocks_for, given, wanted
 
 
 def values_of(mantissa, bias, infinite):
-    """The value of each of the 256 codes of a format of eight bits."""
+    """The value of each of the 256 codes of an eight-bit format."""
     codes = np.arange(256)
     exponent, fraction = (codes & 127) >> mantissa, codes & ((1 << mantissa) - 1)
     magnitude = np.where(
@@ -33,7 +33,7 @@ E4M3, E5M2 = values_of(3, 7, False), values_of(2, 15, True)
 
 
 def nearest(x, values):
-    """Codes of the nearest finite values, of two equally near ones the even code; NaN is the last code but the sign."""
+    """Codes of the nearest finite values; ties go to the even code. NaN is the last code without the sign."""
     codes = np.flatnonzero(np.isfinite(values[:128]))
     finite = values[codes]
     middles = (finite[1:] + finite[:-1]) / 2
@@ -154,7 +154,7 @@ def test_scratch_memory_that_is_discarded(kernel):
     scratch, out = bascule.zeros(32 * 40, "f4"), wanted(40, "f4")
     kernel("formats.discards_its_scratch")[1, 40](scratch, out)
     np.testing.assert_array_equal(out.read(), np.arange(40) * np.arange(32).sum())
-    if bascule.current_device().emulated:  # it holds what fresh memory holds
+    if bascule.current_device().emulated:  # it contains what fresh memory contains
         assert (scratch.copy_to_host().view("u1") == 0xCB).all()
 
 
@@ -172,6 +172,6 @@ def test_a_thread_sleeps_no_longer_than_the_kernel_runs(kernel, nanoseconds):
     begin = time.perf_counter()
     kernel("formats.naps")[1, 32](out, nanoseconds)
     slept = out.read()
-    if bascule.current_device().emulated:  # a GPU sleeps from nothing to twice as long (PTX ISA, nanosleep)
+    if bascule.current_device().emulated:  # a GPU sleeps for 0 to 2 times the duration (PTX ISA, nanosleep)
         assert (slept >= nanoseconds // 2).all()
     assert (slept * 1e-9 <= time.perf_counter() - begin).all()

@@ -59,6 +59,7 @@ def test_bodies_attract_each_other(kernel, rng, size, block):
     away = at[None] - at[:, None]
     inverse = 1 / np.sqrt((away**2).sum(axis=2) + np.float64(softening))
     terms = np.concatenate([away * (mass * inverse**3)[..., None], (mass * inverse)[..., None]], axis=2)
-    # A term has some ten roundings, rsqrtf is off by 2 units at most and enters three times; a sum adds one a body.
+    # A term has some ten roundings, rsqrtf has an error of 2 units at most and enters three times; a sum adds one
+    # rounding for each body.
     bound = (20 + size) * 2.0**-24 * np.abs(terms).sum(axis=1)
     assert (np.abs(out.read() - terms.sum(axis=1)) <= bound).all()

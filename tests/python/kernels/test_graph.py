@@ -1,4 +1,4 @@
-"""Sparse products and graphs, with rows of very different lengths, empty ones among them."""
+"""Sparse products and graphs, with rows of very different lengths, including empty ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ blocks = pytest.mark.parametrize("block", BLOCKS)
 
 
 def random_rows(rng, rows):
-    """Starts and columns: most rows short, some long, some empty."""
+    """Row starts and columns: most rows short, some long, some empty."""
     lengths = np.minimum(rng.geometric(0.2, rows) - 1, rows)
     lengths[rng.integers(0, rows)] = rows
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype("i4")

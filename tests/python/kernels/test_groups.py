@@ -1,4 +1,4 @@
-"""Threads that work as groups."""
+"""Cooperative groups of threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def warps(size, block):
 
 
 def by_warps(values, block, function):
-    """What `function` makes of each warp's values, at every one of its threads."""
+    """The result of `function` on each warp's values, for every one of its threads."""
     return np.concatenate([np.broadcast_to(function(values[w]), len(values[w])) for w in warps(len(values), block)])
 
 
@@ -129,7 +129,7 @@ def test_more_blocks_than_are_resident_at_once_are_refused():
     smooth(1009, 1, 1024)
     with pytest.raises(ValueError, match="needs all of its .* blocks"):
         smooth(33, 1 << 16, 1024)
-    if bascule.current_device().emulated:  # eight multiprocessors, each with room for so many threads
+    if bascule.current_device().emulated:  # eight multiprocessors, each with this many resident threads
         threads = {750: 1024, 800: 2048, 860: 1536, 890: 1536, 900: 2048}[architecture()]
         resident = 8 * (threads // 1024)
         smooth(33, resident, 1024)

@@ -1,4 +1,4 @@
-"""Half precision against NumPy's float16; bfloat16 against float rounded by integer arithmetic."""
+"""Half precision compared with NumPy's float16; bfloat16 with floats rounded by integer arithmetic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ blocks = pytest.mark.parametrize("block", BLOCKS)
 
 
 def bfloat(values):
-    """Rounded to the nearest bfloat16, ties to even, as its 16 bits. No NaN."""
+    """Rounds to the nearest bfloat16, ties to even, and returns its 16 bits. Not for NaN."""
     bits = np.ascontiguousarray(values, "f4").view("u4").astype("u8")
     return ((bits + 0x7FFF + (bits >> np.uint64(16) & np.uint64(1))) >> np.uint64(16)).astype("u2")
 
@@ -61,7 +61,7 @@ def test_conversions_round_in_every_direction(kernel, rng, size, block):
     nearest, down, up, to_zero, back, whole = (array.read() for array in arrays)
     expected = values.astype("f2")
     np.testing.assert_array_equal(nearest.view("u2"), expected.view("u2"))
-    with np.errstate(over="ignore"):  # above the largest half comes infinity
+    with np.errstate(over="ignore"):  # values above the largest half become infinity
         lower, upper = np.nextafter(expected, np.float16(-np.inf)), np.nextafter(expected, np.float16(np.inf))
     below = np.where(expected.astype("f8") > values, lower, expected)
     above = np.where(expected.astype("f8") < values, upper, expected)

@@ -1,4 +1,4 @@
-"""Hash tables with open addressing, against a dict."""
+"""Hash tables with open addressing, compared with a dict."""
 
 from __future__ import annotations
 

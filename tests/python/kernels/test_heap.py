@@ -1,4 +1,4 @@
-"""Memory that kernels allocate: what they build on the heap and on their stacks, compared with NumPy."""
+"""Memory that kernels allocate: data structures on the heap and on their stacks, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_addresses_are_aligned_and_apart(kernel, bytes, alignment):
 
 @pytest.fixture
 def large_stack() -> Iterator[None]:
-    """The default of 1024 bytes a thread is too little for these."""
+    """The default of 1024 bytes per thread is too little for these."""
     device = bascule.current_device()
     before = device.stack_bytes
     device.stack_bytes = 1 << 16

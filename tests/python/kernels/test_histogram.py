@@ -1,4 +1,4 @@
-"""Histograms: every count must be right, however many threads meet at one counter."""
+"""Histograms: every count must be right, however many threads update one counter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.parametrize("block", BLOCKS), pytest.mark.parametrize(
 @pytest.mark.parametrize("bins", [1, 7, 257])
 def test_atomics_in_global_memory_count_every_value(kernel, rng, size, block, bins):
     values = rng.integers(0, 2**32, size, dtype="u4")
-    counts = given(np.full(bins, 100), "u4")  # added to what is there
+    counts = given(np.full(bins, 100), "u4")  # the kernel adds to these counts
     kernel("histogram.histogram_global")[3, block](given(values), counts, size, bins)
     np.testing.assert_array_equal(counts.read(), np.bincount(values % bins, minlength=bins) + 100)
 

@@ -69,8 +69,8 @@ def test_a_bilateral_filter_keeps_edges(kernel, rng, shape, block):
     j, i = np.mgrid[-2:3, -2:3]
     weights = np.exp(-(i * i + j * j) * 0.25 - (around - image[..., None, None]) ** 2 * 2)
     expected = (weights * around).sum(axis=(2, 3)) / weights.sum(axis=(2, 3))
-    # __expf is ex2 of a product: its argument, up to 10 here, is rounded, so a weight is good to 2**-20; all are
-    # positive, and so are the pixels, so that the mean is as good.
+    # __expf is ex2 of a product: its argument, up to 10 here, is rounded, so a weight is accurate to 2**-20; all are
+    # positive, and so are the pixels, so that the mean is equally accurate.
     np.testing.assert_allclose(out.read(), expected, rtol=2.0**-18)
 
 

@@ -1,4 +1,4 @@
-"""Lattices that change one colour at a time, and small systems of equations."""
+"""Lattices that update one colour at a time, and small systems of equations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people include."""
+"""Common libraries that people include."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small matrices, one a thread: what was computed must solve what was asked, with residuals near rounding."""
+"""Small matrices, one per thread: the results must solve the equations, with residuals close to rounding errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def stacked(flat, n):
 @blocks
 def test_inverses_with_pivots(kernel, rng, count, block):
     matrices = rng.standard_normal((count, 4, 4))
-    matrices[::5, :, 2] = 0  # singular ones are told, and not written
+    matrices[::5, :, 2] = 0  # singular ones are reported, and not written
     out, singular = wanted((16, count), "f8"), wanted(count, "u1")
     kernel("linear.invert")[blocks_for(count, block), block](given(planes(matrices)), out, singular, count)
     np.testing.assert_array_equal(singular.read(), np.arange(count) % 5 == 0)

@@ -31,7 +31,7 @@ def test_axpby_covers_strided_views_with_a_grid_of_three_blocks(kernel, rng, siz
     out = given(y)
     every_other = ForeignArray(base, shape=(size,), strides=(16,))
     kernel("map.axpby")[3, block](2.5, every_other, -4, out)
-    np.testing.assert_array_equal(out.read(), 2.5 * x[::2] - 4 * y)  # whole and half numbers: exact
+    np.testing.assert_array_equal(out.read(), 2.5 * x[::2] - 4 * y)  # integers and halves: exact
 
 
 @pytest.mark.parametrize("block", BLOCKS)

@@ -1,4 +1,4 @@
-"""Products of matrices. Small whole numbers make every sum exact, whatever its order; real ones are bounded."""
+"""Products of matrices. Small integers make every sum exact, in any order; real numbers are bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where data can lie."""
+"""The state spaces of data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ blocks = pytest.mark.parametrize("block", BLOCKS)
 
 
 def wrapped(value):
-    """Python's whole number in 64 bits."""
+    """Python's integer as a signed 64-bit one."""
     return (value + 2**63) % 2**64 - 2**63
 
 
@@ -30,7 +30,7 @@ def test_generic_pointers_reach_every_space(kernel, rng, size, block):
     sources = [lambda i: values, lambda i: 10 * np.arange(16) + i // block, lambda i: i - np.arange(7)]
     sources.append(lambda i: [3, -1, 4, 1, -5])
     np.testing.assert_array_equal(out.read(), [weighted(sources[i % 4](i)) for i in range(size)])
-    # A generic address of constant memory is one of global memory too on some devices: look at the others alone.
+    # On some devices a generic address of constant memory is also one of global memory: checks only the others.
     np.testing.assert_array_equal(
         where.read()[np.arange(size) % 4 != 3] & 7, [1 << i % 4 for i in range(size) if i % 4 < 3]
     )

@@ -1,4 +1,4 @@
-"""Layers of neural networks. Whole numbers make convolutions exact; the others are bounded from double precision."""
+"""Layers of neural networks. Integers make convolutions exact; the others are bounded from double precision."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_softmax_in_one_pass_sums_to_one(kernel, rng, shape, block):
     kernel("neural.softmax_online")[rows, block](given(logits), out, columns)
     shares = np.exp(logits.astype("f8") - logits.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)
-    # expf is good to 2 units, and a term is rescaled at most once a step and a join: some 60 roundings at most here.
+    # expf is accurate to 2 units, and a term is rescaled at most once per step and join: at most some 60 roundings.
     np.testing.assert_allclose(out.read(), shares, rtol=60 * 2.0**-24, atol=1e-38)
     np.testing.assert_allclose(out.read().sum(axis=1, dtype="f8"), 1, rtol=1e-5)
 
@@ -33,7 +33,7 @@ def test_layer_norm_of_views(kernel, rng, shape, block):
     wide = values.astype("f8")
     normal = (wide - wide.mean(axis=1, keepdims=True)) / np.sqrt(wide.var(axis=1, keepdims=True) + np.float32(1e-5))
     expected = normal * gain + bias
-    # The mean and the variance gather at most `columns` / block + log2(block) roundings each.
+    # The mean and the variance have at most `columns` / block + log2(block) roundings each.
     bound = 40 * 2.0**-24 * (np.abs(normal * gain) + np.abs(bias) + np.abs(gain))
     assert (np.abs(out.read() - expected) <= bound).all()
 
@@ -50,7 +50,7 @@ def test_cross_entropy_leaves_out_labels_below_zero(kernel, rng, shape, block):
     logarithm = np.log(np.exp(logits - greatest[:, None]).sum(axis=1))
     expected = logarithm + greatest - logits[np.arange(rows), labels]
     expected[labels < 0] = 0
-    # exp and log are good to a unit or two on both sides; a sum has `classes` roundings.
+    # exp and log are accurate to a unit or two on both sides; a sum has `classes` roundings.
     np.testing.assert_allclose(loss.read(), expected, rtol=0, atol=(classes + 10) * 2.0**-52 * 100)
     assert (loss.read()[labels < 0] == 0).all()
 

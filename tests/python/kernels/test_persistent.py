@@ -1,4 +1,4 @@
-"""Blocks that stay: queues, warps that work for others, and sums that come from earlier blocks."""
+"""Persistent blocks: queues, warps that work for others, and sums that come from earlier blocks."""
 
 from __future__ import annotations
 

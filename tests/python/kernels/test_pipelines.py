@@ -15,7 +15,7 @@ def test_a_thread_may_leave_a_barrier(kernel, rng, block):
     kernel("pipelines.barrier_rounds")[3, block](given(values), out, 4)
     mine, shared = values.copy(), values.copy()
     for step in range(4):
-        shared[:, 1:] = mine[:, 1:]  # thread 0 leaves its first number where its neighbour reads it
+        shared[:, 1:] = mine[:, 1:]  # thread 0 keeps its first number where its neighbour reads it
         after = np.roll(shared, -1, axis=1) + 2 * mine
         if step > 0:
             after[:, 0] = mine[:, 0]

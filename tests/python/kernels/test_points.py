@@ -1,4 +1,4 @@
-"""Clusters of points, contours of fields, and rays, against NumPy."""
+"""Clusters of points, contours of fields, and rays, compared with NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random programs mean the same to the device and to the host's own compiler."""
+"""Random programs have the same results on the device and with the host's own compiler."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_random_programs_give_what_the_host_computes(rng, tmp_path, first):
     device, host = write_programs(seeds)
     source, library = tmp_path / "programs.cpp", tmp_path / "programs.so"
     source.write_text(host)
-    # -frounding-math: else g++ takes 0.0f - (float)i for -(float)i, which is -0 for no i at all.
+    # g++ takes 0.0f - (float)i for -(float)i without -frounding-math, although the former is never -0.
     exact = ["-O1", "-frounding-math", "-fwrapv", "-ffp-contract=off", "-fno-builtin-fma", "-w", "-shared", "-fPIC"]
     subprocess.run([COMPILER, *exact, source, "-o", library], check=True)
     functions = ctypes.CDLL(str(library))

@@ -1,4 +1,4 @@
-"""What GPUs answered to each instruction (tests/gpu/record.py), and that a difference would be noticed."""
+"""The results of each instruction recorded on GPUs (tests/gpu/record.py); a difference would be noticed."""
 
 from __future__ import annotations
 

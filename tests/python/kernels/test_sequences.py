@@ -1,4 +1,4 @@
-"""Sequences sorted, merged and aligned."""
+"""Sequences that are sorted, merged and aligned."""
 
 from __future__ import annotations
 

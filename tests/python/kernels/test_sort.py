@@ -1,4 +1,4 @@
-"""Sorting, merging and searching: exact by nature."""
+"""Sorting, merging and searching, whose results are exact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse products and triangular systems, against SciPy."""
+"""Sparse products and triangular systems, compared with SciPy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """The mathematical library. The bounds are those that the CUDA C++ Programming Guide states for each function, in units
-in the last place: of floats from the correctly rounded result, and with a unit more for the reference of doubles."""
+in the last place: for floats, from the correctly rounded result; for doubles, with one more unit for the error of
+the reference."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from .conftest import BLOCKS, assert_within_ulps, blocks_for, given, wanted
 
 
 def wide(name):
-    """A function of the C library in long double: Python's own gamma functions lose digits near 1 and 2."""
+    """A function of the C library in long double, because Python's own gamma functions lose digits near 1 and 2."""
     function = getattr(ctypes.CDLL(ctypes.util.find_library("m")), name)
     function.argtypes, function.restype = [ctypes.c_longdouble], ctypes.c_longdouble
     return function
@@ -62,7 +63,7 @@ def test_functions_are_within_the_stated_units(kernel, rng, size, dtype, block):
         expected = np.array([reference(*pair) for pair in zip(x.tolist(), y.tolist(), strict=True)])
         if function == "lgamma":  # the stated bound is for arguments outside (-10, -2.2), where it has zeros
             result, expected = result[x > 0], expected[x > 0]
-        if dtype == "f4":  # rounded, and wide again to count in
+        if dtype == "f4":  # rounded to float, and converted back to count units
             expected = expected.astype("f4").astype("f8")
         ulps = single if dtype == "f4" else double + (1 if double else 0)
         assert_within_ulps(result, expected, ulps, function)

@@ -1,4 +1,4 @@
-"""Stencils: every element from its neighbours."""
+"""Stencils: every element is computed from its neighbours."""
 
 from __future__ import annotations
 

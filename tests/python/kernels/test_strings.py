@@ -1,4 +1,4 @@
-"""Searching texts, against Python's own strings."""
+"""Searches in texts, compared with Python's own strings."""
 
 from __future__ import annotations
 

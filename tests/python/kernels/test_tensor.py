@@ -1,6 +1,6 @@
 """Products of tiles by whole warps: nvcuda::wmma, and the instructions themselves.
 
-Sums of floats are compared with exact sums of products, of which each addition may round; whole numbers are equal.
+Sums of floats are compared with exact sums of products, of which each addition may round; integers are equal.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ Array = np.ndarray[Any, Any]
 
 
 def assert_product(result: Array, a: Array, b: Array, unit: float = 2.0**-24) -> None:
-    """`result` is a @ b in any order of additions, each of which loses `unit` of the sum of magnitudes at most.
-    Tensor cores cut what they add at another place than a float does: four times that is allowed."""
+    """Checks that `result` is a @ b for some order of additions, each of which loses at most `unit` of the sum of
+    magnitudes. Tensor cores truncate differently from float additions: four times that error is allowed."""
     a, b = a.astype("f8"), b.astype("f8")
     allowed = 4 * (a.shape[1] + 1) * unit * (np.abs(a) @ np.abs(b))
     assert (np.abs(result - a @ b) <= allowed).all()
 
 
 def bfloat16(values: Array) -> tuple[Array, Array]:
-    """The bits, cut, and the values that they are."""
+    """The bits, truncated, and the values that they represent."""
     bits = (values.astype("f4").view("u4") >> 16).astype("u2")
     return bits, (bits.astype("u4") << 16).view("f4")
 
@@ -36,7 +36,7 @@ def tf32(values: Array) -> Array:
 
 
 def nibbles(values: Array) -> Array:
-    """Eight numbers of 4 bits a word, the first in its lowest bits."""
+    """Eight 4-bit numbers per word, the first in the lowest bits."""
     parts = (values.astype("i8") & 15).reshape(*values.shape[:-1], -1, 8)
     return (parts << (4 * np.arange(8))).sum(axis=-1).astype("u4")
 
@@ -46,7 +46,7 @@ def bits(values: Array) -> Array:
 
 
 def float8(codes: Array, mantissa: int) -> Array:
-    """What e4m3 and e5m2 stand for, by their definition."""
+    """The values of e4m3 and e5m2 by their definition."""
     bias = (1 << (6 - mantissa)) - 1
     exponent, fraction = (codes & 0x7F).astype("i4") >> mantissa, (codes & ((1 << mantissa) - 1)) / 2.0**mantissa
     magnitude = np.where(exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * 2.0 ** (exponent - bias))
@@ -212,11 +212,11 @@ def test_tiles_are_turned_in_registers(kernel, rng, tiles):
     np.testing.assert_array_equal(out.read().view("u2").reshape(tiles, 8, 8), values.transpose(0, 2, 1))
 
 
-# --- half of A is not stored ----------------------------------------------------------------------------------------
+# --- sparse A ---------------------------------------------------------------------------------------------------------
 
 
 def sparse(rng: np.random.Generator, k: int) -> tuple[Array, Array]:
-    """The places of the stored elements of a 16 x k matrix, two of each four, and the four bits that say which."""
+    """The indices of the stored elements of a 16 x k matrix, two of each four, and the four bits of metadata."""
     pairs = np.array([(first, second) for second in range(4) for first in range(second)])
     chosen = pairs[rng.integers(0, len(pairs), (16, k // 4))]
     places = (chosen + 4 * np.arange(k // 4)[:, None]).reshape(16, k // 2)
@@ -224,7 +224,7 @@ def sparse(rng: np.random.Generator, k: int) -> tuple[Array, Array]:
 
 
 def words_of(codes: Array) -> Array:
-    """Rows of four bits as numbers."""
+    """Packs rows of four-bit values into words."""
     return (codes << (4 * np.arange(codes.shape[-1], dtype="u4"))).sum(axis=-1).astype("u4")
 
 
@@ -250,7 +250,7 @@ def test_sparse_product_of_bytes(kernel, rng, k):
     stored, b = rng.integers(-128, 128, (16, k // 2), "i1"), rng.integers(-128, 128, (8, k), "i1")
     a = np.zeros((16, k), "i4")
     np.put_along_axis(a, places, stored.astype("i4"), axis=1)
-    # Lanes 4 g and 4 g + 2 have 32 columns each of row g, and the lanes behind them those of row g + 8.
+    # Lanes 4 g and 4 g + 2 have 32 columns each of row g, and each next lane those of row g + 8.
     metadata = words_of(codes.reshape(2, 8, k // 64, 2, 8)).transpose(2, 1, 3, 0).copy()
     c = wanted((16, 8), "i4")
     run = kernel("tensor_sparse.sparse_product_of_bytes")[1, 32]
@@ -267,7 +267,7 @@ def test_products_of_float8(kernel, rng, newer_device, words):
     a[(a & 0x7F) > 0x7B], b[(b & 0x7F) == 0x7F] = 0x3A, 0xC1  # no infinities and NaNs of either format
     e4m3, mixed = wanted((16, 8), "f4"), wanted((16, 8), "f4")
     kernel("tensor_newer.product_of_float8")[1, 32](given(a.view("u4")), given(b.view("u4")), e4m3, mixed, words)
-    # These sums have fewer bits than floats have, on a GPU.
+    # On a GPU these sums have fewer bits than floats.
     unit = 2.0**-24 if bascule.current_device().emulated else 2.0**-13
     assert_product(e4m3.read(), float8(a, 3), float8(b, 3).T, unit)
     assert_product(mixed.read(), float8(a, 2), float8(b, 3).T, unit)

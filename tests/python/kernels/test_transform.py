@@ -27,7 +27,7 @@ def test_a_plain_fourier_transform_of_any_length(kernel, rng, size, block):
     signal = rng.standard_normal(size)
     out = wanted(size, "c16")
     kernel("transform.dft")[blocks_for(size, block), block](given(signal), out.pointer, size)
-    # A product and a sum a term, each within a unit or two of the terms' magnitudes.
+    # A product and a sum for each term, each within a unit or two of the terms' magnitudes.
     np.testing.assert_allclose(out.read(), np.fft.fft(signal), rtol=0, atol=4 * size * 2.0**-53 * np.abs(signal).sum())
 
 

@@ -1,4 +1,4 @@
-"""Elements change places: transposed, and exchanged inside a block."""
+"""Elements that are moved: transposed, and exchanged inside a block."""
 
 from __future__ import annotations
 

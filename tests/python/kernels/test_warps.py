@@ -1,4 +1,4 @@
-"""Lanes that part ways and meet again."""
+"""Lanes that diverge and converge."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_narrow_shuffles_stay_in_their_segment(kernel, rng, grid, block):
     i = np.arange(size)
     lane = i % 32
 
-    def inside(source, width):  # a lane that would be outside gives its own value
+    def inside(source, width):  # a lane whose source is outside returns its own value
         return np.where(source // width == i // width, values[np.clip(source, 0, size - 1)], values)
 
     expected = [values[i - i % 8 + 3], values[i - i % 8 + 13 % 8], inside(i - 3, 16), inside(i + 5, 16)]
@@ -59,7 +59,7 @@ def test_lanes_with_different_numbers_of_rounds_meet_again(kernel, rng, size, bl
 
     expected = np.array([collatz(x) for x in numbers.tolist()])
     np.testing.assert_array_equal(rounds.read(), expected)
-    # Which lanes are together after a loop is not promised: at least the lane itself, at most its whole warp.
+    # Which lanes are converged after a loop is unspecified: at least the lane itself, at most its whole warp.
     result = votes.read()
     for start in range(0, size, block):
         for first in range(start, min(start + block, size), 32):

@@ -1,4 +1,4 @@
-"""Whole numbers wider than any register, against Python's."""
+"""Integers wider than any register, compared with Python's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ blocks = pytest.mark.parametrize("block", BLOCKS)
 
 
 def random_words(rng, size):
-    """Eight words a number; many are zeros or ones throughout, so that carries travel far."""
+    """Eight words for each number; many are all zeros or all ones, so that carries propagate far."""
     values = rng.integers(0, 2**32, (size, 8), dtype="u4")
     values[rng.random((size, 8)) < 0.3] = 2**32 - 1
     values[rng.random((size, 8)) < 0.2] = 0

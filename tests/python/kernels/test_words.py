@@ -1,4 +1,4 @@
-"""Several small numbers in one word, and what floats are made of."""
+"""Several small numbers in one word, and the components of floats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launch attributes: what reaches the driver, and what is refused before it, with what to do instead."""
+"""Launch attributes: the values that reach the driver, and refusals with the remedy."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_more_threads_than_the_text_declares_are_refused_with_the_declaration(ke
 
 
 def test_more_threads_than_registers_serve_are_refused_with_the_registers():
-    """Two hundred registers a thread, and 65,536 a block: 1,024 threads do not fit."""
+    """Two hundred registers per thread, and 65,536 per block: 1,024 threads do not fit."""
     names = ", ".join(f"v{i} = p[{i} * 1024 + threadIdx.x]" for i in range(220))
     uses = " + ".join(f"v{i} * q[v{(i * 7) % 220} & 1 ? {i} : 0]" for i in range(220))
     many = bascule.compile(
@@ -164,7 +164,7 @@ def test_attributes_are_what_the_text_says_and_do_not_change(kernels):
 
 @pytest.mark.parametrize(("block", "shared_bytes"), [(32, 0), (256, 0), ((16, 16), 0), (1024, 0), (128, 40000)])
 def test_occupancy_is_what_threads_blocks_and_shared_memory_allow(kernels, emulated, block, shared_bytes):
-    """Of compute capability 8.0: 2,048 threads, 32 blocks, 164 KiB of shared memory; few registers are used."""
+    """On compute capability 8.0: 2,048 threads, 32 blocks, 164 KiB of shared memory; few registers are used."""
     threads = int(np.prod(block))
     occupancy = kernels.add.occupancy(block, shared_bytes)
     by_shared = 164 * 1024 // (shared_bytes + 1024)
@@ -201,7 +201,7 @@ def test_the_best_block_where_shared_memory_depends_on_it(kernels, limit):
     """A block of more than 256 threads takes all the shared memory of a multiprocessor, so that one fits on it."""
     most = ctypes.c_int()
     driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
-    assert driver.cuDeviceGetAttribute(ctypes.byref(most), 97, 0) == 0  # of one block that asks for it
+    assert driver.cuDeviceGetAttribute(ctypes.byref(most), 97, 0) == 0  # of one block that opts in
 
     def shared_bytes(threads):
         return 1_000 if threads <= 256 else most.value
@@ -232,7 +232,7 @@ def test_a_limit_of_no_threads_is_refused(kernels):
 
 @pytest.mark.parametrize(("blocks", "block"), [(1, 64), (2, 256), (7, (16, 8)), (32, 64)])
 def test_the_most_shared_memory_with_which_so_many_blocks_run_at_once(kernels, emulated, blocks, block):
-    """Of compute capability 8.0: 164 KiB, of which a block has 1 KiB more than it asks for, and at most 163."""
+    """On compute capability 8.0: 164 KiB, of which a block takes 1 KiB more than requested, and at most 163."""
     most = kernels.add.shared_bytes_for(blocks, block)
     assert most == min(164 * 1024 // blocks // 128 * 128 - 1024, kernels.add.attributes.max_dynamic_shared_bytes)
     assert kernels.add.occupancy(block, most).blocks >= blocks
@@ -270,7 +270,7 @@ def test_attributes_of_clusters_and_caches(kernels):
 
 
 def test_where_parameters_lie():
-    """By the rules of C++ for the members of a struct, as NumPy lays them out with align=True."""
+    """Parameter offsets follow the C++ rules for the members of a struct, as in NumPy with align=True."""
     kernel = bascule.compile(
         "struct P { double a; char b; };\n"
         "__global__ void k(char a, double b, short c, int* d, char e, float4 f, P p, bool g) {}"
@@ -310,7 +310,7 @@ def test_another_number_of_bytes_is_refused_with_the_number_needed(kernels, size
 
 
 def test_a_parameter_of_128_bytes_aligned_to_64_is_passed_where_it_belongs(kernels, rng):
-    """As a CUtensorMap is: 128 bytes, aligned to 64, passed as a grid constant."""
+    """Like a CUtensorMap: 128 bytes, aligned to 64, passed as a grid constant."""
     words = rng.integers(0, 1 << 60, 16, dtype="u8")
     out = bascule.to_device(np.zeros(16, "u8"))
     kernels.take_wide[1, 16](3, bascule.raw_bytes(words), out)

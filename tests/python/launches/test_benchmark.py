@@ -1,4 +1,4 @@
-"""bascule.benchmark measures the launches that it is told to, on the stream that they go to."""
+"""bascule.benchmark measures the launches that it is given, on their stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of ctypes as arguments: each is of exactly its C type, as NumPy's scalars are of their dtypes."""
+"""Numbers of ctypes as arguments: each has exactly its C type, as NumPy's scalars have their dtypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kernel[grid, block](...)` in a loop: the launchers and the kernels that are known do what new ones would."""
+"""`kernel[grid, block](...)` in a loop: the known launchers and kernels behave like new ones."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def forall_at_one_place(kernel: bascule.Kernel, *arguments: Any, **named: Any) -
 
 
 def outcome(make: Callable[[], bascule.Launcher]) -> tuple[str, ...]:
-    """What a launcher is, or its error."""
+    """The launcher's description, or its error."""
     try:
         facts = bascule._bascule._launcher_facts(make())
     except Exception as error:
@@ -232,7 +232,7 @@ def test_a_known_launcher_keeps_no_stream_alive(module):
 
 @pytest.mark.parametrize("end", ["stream", "replaced", "kernel"])
 def test_a_launcher_that_the_caller_keeps_keeps_its_stream(end):
-    """Whichever goes first."""
+    """In either order of destruction."""
     kernel, x = bascule.compile(SOURCE)["add"], zeros()
     stream = bascule.stream()
     handle = stream.handle

@@ -1,4 +1,4 @@
-"""The stack of kernels that call themselves: how large it is, and what is said where it is too small."""
+"""The stack of recursive kernels: its size, and the error if it is too small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python programs in processes of their own, for what ends a process or needs one that nobody has used."""
+"""Runs Python programs in separate processes, for tests that end a process or need a fresh one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import textwrap
 
 from child_process import run_python
 
-# What every program begins with: a kernel, and something to launch it on.
+# The beginning of every program: a kernel, and an array to launch it on.
 OPENING = """
 import atexit, builtins, gc, os, sys, threading, time, warnings
 # Python 3.12 on warns of every fork of a process with threads; a driver has threads of its own.
@@ -31,11 +31,11 @@ kernel = module.increment
 
 
 def run(program: str, before_the_import: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs the program behind the opening; BASCULE_DEVICE and the schedule come from the tests' own environment."""
+    """Runs the opening and the program. BASCULE_DEVICE and the schedule come from the tests' own environment."""
     return run_python("-c", before_the_import + OPENING + textwrap.dedent(program), **environment)
 
 
 def ends_well(program: str, before_the_import: str = "", says: str = "", **environment: str) -> None:
-    """Runs the program as `run` does; it must end with status 0, and say this and nothing else."""
+    """Runs the program as `run` does; it must exit with status 0 and print exactly `says`."""
     ended = run(program, before_the_import, **environment)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, says, "")

@@ -1,6 +1,7 @@
-"""What holds for every type of the extension module, those that come later included.
+"""Tests of every type of the extension module, including future ones.
 
-Objects that were never initialised, pickles of every protocol, cycles."""
+They test objects that were never initialised, pickles of every protocol, and cycles.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def bits_of(owner: Any) -> Any:
     return bascule.from_cuda_array_interface(fields).mask
 
 
-# An object of each type, of which everything is known.
+# An object of each type, in a known state.
 OBJECTS = {
     "BitMask": lambda: bits_of(None),
     "BoundLaunch": lambda: kernel()[1, 32].bind(bascule.zeros(32, "f4")),
@@ -225,7 +226,7 @@ def with_attribute(make):
 
 
 def rebound():
-    """A cycle of our types alone."""
+    """A cycle of Bascule's types only."""
     producer = Producer()
     bound = kernel()[1, 32].bind(bascule.zeros(32, "f4"))
     fields = producer.__cuda_array_interface__
@@ -245,7 +246,7 @@ def graph_launched(producer: Producer) -> Any:
     return graph
 
 
-# Type by type, what may hold a reference that leads back to it.
+# For each type, references that may lead back to it.
 CYCLES = {
     "BitMask": [with_attribute(bits_of)],
     "BoundLaunch": [
@@ -300,7 +301,7 @@ def test_a_cycle_is_collected(name, number):
     begin = CYCLES[name][number]
     alive = [weakref.ref(begin()) for _ in range(20)]
     gc.collect()
-    bascule.synchronize()  # what launches keep
+    bascule.synchronize()  # releases what launches keep
     gc.collect()
     assert [each() for each in alive] == [None] * 20
 
@@ -319,7 +320,7 @@ def test_what_is_reached_from_outside_stays():
 
 
 def test_a_pending_launch_keeps_what_the_collector_would_take():
-    """The kernel has not run when the bound launch goes."""
+    """The kernel has not run when the bound launch is destroyed."""
     seen = bascule.zeros(32, "f4")
     source = "__global__ void add(const float* x, float* seen) { seen[threadIdx.x] += x[threadIdx.x]; }"
     add, stream = bascule.compile(source).add, bascule.stream()
@@ -327,7 +328,7 @@ def test_a_pending_launch_keeps_what_the_collector_would_take():
     def begin() -> weakref.ref[bascule.Event]:
         producer = Producer()
         producer._array.copy_from_host(np.full(32, 3, "f4"))
-        kept = bascule.event()  # which the collector does not know, so that it does not clear what refers to it
+        kept = bascule.event()  # unknown to the collector, so that it does not clear references to it
         fields = producer.__cuda_array_interface__
         view = bascule.from_cuda_array_interface(fields, owner=[producer, kept])
         producer.made = add[1, 32, stream].bind(view, seen)  # type: ignore[attr-defined]
@@ -346,7 +347,7 @@ def test_a_pending_launch_keeps_what_the_collector_would_take():
 
 
 def test_every_class_whose_value_names_a_python_object_is_collected():
-    """The struct behind each py::class_, as the sources define it."""
+    """The struct of each py::class_, as the sources define it."""
     sources = [*(ROOT / "python/bindings").rglob("*.?pp")]
     if not sources:
         pytest.skip("the sources are not here")
@@ -360,7 +361,7 @@ def test_every_class_whose_value_names_a_python_object_is_collected():
         r"^    (?:const )?(?:py|pybind11)::\w+ \w+(?:;| =|\{)|^    PyObject\* \w+;|<(?:CurrentStream|KnownObjects)>",
         re.M,
     )
-    # A holder of ours, the second in the brackets, holds what the value does not.
+    # Bascule's holder, the second template argument, holds what the value does not.
     bindings = r"(?:py::class_<(\w+)(?:, (\w+)<\w+>)?[^>]*>|ArrayClass) ?\w*\(\s*module, \"(\w+)\""
     bound = {(match[2] or match[1], match[3]) for text in texts for match in re.finditer(bindings, text)}
     not_pybind11s = {"BoundLaunch", "Launcher", "_DocumentationOfInstance", "function"}

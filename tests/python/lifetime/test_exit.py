@@ -1,4 +1,4 @@
-"""The interpreter's end, in every order: the process ends with status 0 and says nothing."""
+"""The interpreter's end, in every order: the process exits with status 0 and prints nothing."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ WAITING = {
 
 
 SCHEDULES = ["eager", "lazy", "threads", "random:7"]
-# Each schedule and each way to wait with both checks.
+# Each schedule and each way to wait, with each check.
 WAYS = [
     (schedule, wait, ["memory", "races"][(i + j) % 2])
     for i, schedule in enumerate(SCHEDULES)
@@ -265,7 +265,7 @@ def test_neither_does_work_of_the_main_thread(schedule: str, checks: str, emulat
 
 
 def test_what_an_exit_handler_waits_for_is_done(emulated: None) -> None:
-    """One that was registered before the import runs after everything of ours, and gets what it asks for."""
+    """A handler registered before the import runs after all of Bascule's handlers, and its requests still work."""
     program = """
         x = array()
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""A fault belongs to a launch: later errors name it, and `bascule.debug(sync=True)` raises from the launch itself."""
+"""Later errors name the launch that caused a fault, and with `bascule.debug(sync=True)` the launch itself raises."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ with bascule.debug(sync=True):
     assert (
         f"It was kernel 'past' on the legacy default stream, launched at <string>:{line_of(program, 'launch')}" in said
     )
-    # On a device that works by itself the fault may be there before the launch has made its last call.
+    # On an asynchronous device the fault may be reported before the launch has made its last call.
     assert schedule == "threads" or said.endswith("cuStreamSynchronize\n")
 
 

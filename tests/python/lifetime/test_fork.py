@@ -1,4 +1,4 @@
-"""Processes that fork: before the first use both sides work, after it the child is told what it lacks."""
+"""Processes that fork: before the first use both sides work, after it the child gets an error that explains why."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ assert (x.copy_to_host() == 4).all()
 
 
 def test_a_child_forked_while_other_threads_launch_does_not_hang() -> None:
-    """It takes no lock that one of them may have held."""
+    """It takes no lock that another thread may have held."""
     ends_well(
         USE
         + """
@@ -134,7 +134,7 @@ def test_a_child_forked_while_nvrtc_compiles_says_what_to_do_and_the_parent_comp
 others = [threading.Thread(target=bascule.compile, args=(text(1),), kwargs={"options": options})]
 others[0].start()
 """
-    if thread == "main":  # interrupted, so that the compile goes on without it
+    if thread == "main":  # interrupted, so that the compile continues without it
         begin = """
 others = []
 signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -213,7 +213,7 @@ def work(_):
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_multiprocessing_gives_answers_or_the_clear_error(tmp_path, method: str) -> None:
-    """'spawn' works always; 'fork' works until the parent itself has used the device."""
+    """'spawn' always works; 'fork' works until the parent itself has used the device."""
     (tmp_path / "spawned.py").write_text(SPAWNED)
     ended = run(
         f"""

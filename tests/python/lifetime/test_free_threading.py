@@ -1,5 +1,5 @@
-"""Threads at once in everything that remembers something: with a GIL they take turns at any instruction, without one
-they really meet."""
+"""Concurrent use of everything that has state: with a GIL, threads switch at any instruction; without one they run in
+parallel."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def kernels() -> bascule.Module:
 
 @pytest.fixture(autouse=True)
 def often_in_turn() -> Iterator[None]:
-    """With a GIL, threads change places a thousand times as often as usual."""
+    """Makes threads switch a thousand times as often as usual, if there is a GIL."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(5e-6)
     yield
@@ -52,7 +52,7 @@ def often_in_turn() -> Iterator[None]:
 
 
 def at_once(*works: Callable[[], object]) -> None:
-    """Each in a thread of its own, all starting together; raises the first thing that one of them raised."""
+    """Runs each in its own thread, all starting together; raises the first exception of any of them."""
     failures: list[BaseException] = []
     ready = threading.Barrier(len(works))
 
@@ -141,7 +141,7 @@ def test_a_text_that_all_threads_need_at_once_is_compiled_once(head: str) -> Non
 
 
 def test_a_bound_launch_that_threads_bind_anew_launches_what_some_thread_bound(kernels: bascule.Module) -> None:
-    """Which array a call increments is open; that it is one of them, and whole, is not."""
+    """The array that a call increments is undefined; but it must be exactly one of them."""
     arrays = [bascule.to_device(np.zeros(SIZE, "f4"), stream=bascule.stream()) for _ in range(THREADS)]
     bound = kernels.increment[1, SIZE].bind(arrays[0], SIZE)
     calls = [0] * THREADS
@@ -166,7 +166,7 @@ def test_one_bound_launch_may_be_called_by_all_threads_on_streams_of_their_own(k
     array = bascule.to_device(np.zeros(SIZE, "f4"), stream=bascule.stream())
     bound = kernels.increment[1, SIZE].bind(ForeignArray(array), SIZE)
     calls = [0] * THREADS
-    alone = threading.Lock()  # the launches are ordered with the array's stream one after another
+    alone = threading.Lock()  # orders the launches with the array's stream one after another
 
     def work(thread: int) -> None:
         with bascule.stream():
@@ -180,7 +180,7 @@ def test_one_bound_launch_may_be_called_by_all_threads_on_streams_of_their_own(k
 
 
 def test_a_descriptor_that_another_thread_changes_is_read_whole(kernels: bascule.Module) -> None:
-    """Some libraries hand out one dict. Its keys come and go, and it tells of one array or of the other."""
+    """Some libraries always return the same dict. Its keys come and go, and it describes one array or the other."""
     stream = bascule.stream()
     arrays = [bascule.to_device(np.zeros(SIZE, "f4"), stream=stream) for _ in range(2)]
     interfaces = [array.__cuda_array_interface__ for array in arrays]
@@ -243,7 +243,7 @@ def test_one_of_the_threads_that_want_a_capsule_gets_it() -> None:
 
 
 def test_c_code_of_all_threads_borrows_one_array_and_lends_its_own(kernels: bascule.Module) -> None:
-    """By DLPack's exchange table, in both directions: types that nobody has asked about, arrays not lent before."""
+    """Through DLPack's exchange table, in both directions: types not seen before, arrays not lent before."""
     exchange_native = native()
     streams = [bascule.stream() for _ in range(THREADS)]
     for number in rounds():
@@ -268,7 +268,7 @@ def test_c_code_of_all_threads_borrows_one_array_and_lends_its_own(kernels: basc
 
 
 def test_threads_find_the_launchers_that_a_kernel_knows(kernels: bascule.Module) -> None:
-    """By the same key, by keys that take each other's place, and by streams that are shared, own, or end at once."""
+    """They use the same key, keys that replace each other, and shared, separate and short-lived streams."""
     shared = bascule.stream()
     launched = [0] * THREADS
     arrays = [bascule.to_device(np.zeros(SIZE, "f4")) for _ in range(THREADS)]
@@ -315,7 +315,7 @@ def test_settings_may_change_while_others_launch(kernels: bascule.Module) -> Non
     addresses: dict[int, bascule.DeviceArray] = {}
 
     def allocate(size: int, stream: bascule.Stream) -> int:
-        array = bascule.pinned_array(max(size, 1), "u1")  # from the driver, whatever is set
+        array = bascule.pinned_array(max(size, 1), "u1")  # from the driver, whatever allocator is set
         address = array.__cuda_array_interface__["data"][0]
         addresses[address] = array
         return address
@@ -354,7 +354,7 @@ def test_settings_may_change_while_others_launch(kernels: bascule.Module) -> Non
 
 
 def test_an_allocator_may_be_set_and_asked_for_by_all_threads() -> None:
-    """None but the setting keeps them: who reads it while it changes reads what is gone."""
+    """Only the setting keeps them alive, so an unsafe reader would use a freed one."""
 
     def work(thread: int) -> None:
         for _ in rounds():
@@ -369,7 +369,7 @@ def test_an_allocator_may_be_set_and_asked_for_by_all_threads() -> None:
 
 
 def test_a_producer_may_be_registered_while_its_arrays_are_read() -> None:
-    """Two threads register, each time other functions; all of them name the right stream."""
+    """Two threads register different functions each time; all of them name the right stream."""
     stream = bascule.stream()
     array = bascule.to_device(np.zeros(SIZE, "f4"), stream=stream)
     fields = array.export(version=2).__cuda_array_interface__
@@ -391,7 +391,7 @@ def test_a_producer_may_be_registered_while_its_arrays_are_read() -> None:
 
 
 def test_the_last_references_may_go_on_other_threads(kernels: bascule.Module) -> None:
-    """Half of the threads launch and give everything they made away; the others drop it, or synchronise."""
+    """Half of the threads launch and pass on everything they made; the others drop it, or synchronise."""
     given: list[object] = []
     owners: list[weakref.ref] = []
     done = threading.Event()

@@ -1,7 +1,7 @@
-"""Python runs out of memory at each allocation of each operation in turn: the process goes on.
+"""Python runs out of memory at each allocation of each operation in turn: the process continues.
 
-Not here: `to_device`, because NumPy's `__array_interface__` crashes, and calls by keyword, because pybind11's search
-for a keyword does.
+Excluded: `to_device`, because NumPy's `__array_interface__` crashes, and calls by keyword, because pybind11's lookup
+of a keyword does.
 """
 
 from __future__ import annotations

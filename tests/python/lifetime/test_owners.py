@@ -1,4 +1,4 @@
-"""Rule 15: what a launch uses is kept until the launch is done, and no longer than the next synchronisation."""
+"""Rule 15: the owners that a launch uses are kept until it is complete, and at most until the next synchronisation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def kernels() -> bascule.Module:
 
 @pytest.fixture(autouse=True)
 def nothing_held() -> Iterator[None]:
-    """Every test begins and ends without held owners."""
+    """Every test begins and ends without kept owners."""
     bascule.synchronize()
     gc.collect()
     assert bascule._bascule._owners_held() == 0
@@ -45,7 +45,7 @@ def nothing_held() -> Iterator[None]:
 
 
 class Allocator:
-    """Tells which addresses are in use: of arrays that no weak reference can be made to."""
+    """Reports which addresses are in use, for arrays that do not support weak references."""
 
     def __init__(self) -> None:
         self.arrays: dict[int, bascule.DeviceArray] = {}
@@ -146,7 +146,7 @@ def test_an_owner_of_a_launch_whose_geometry_is_refused_is_not_lost(kernels):
 def test_an_owner_of_a_refused_argument_is_let_go_at_once(kernels):
     stream = bascule.stream()
     x = foreign(np.zeros(64, "f4"), stream)
-    stream.synchronize()  # of the copy nothing is kept
+    stream.synchronize()  # nothing is kept for the copy
     owner = weakref.ref(x)
     with pytest.raises(TypeError, match="parameter|argument"):
         kernels.increment[1, 64](x, "no number")
@@ -264,10 +264,10 @@ ASKS_ABOUT_A_STREAM = ("cuStreamIsCapturing", "cuStreamGetCaptureInfo", "cuEvent
 
 
 class StreamOfOthers:
-    """A stream of another library, which destroys it whenever it likes."""
+    """A stream of another library, which may destroy it at any time."""
 
     def __init__(self) -> None:
-        bascule.device_array(1, "f4")  # a context is current in this thread
+        bascule.device_array(1, "f4")  # makes a context current in this thread
         self.driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
         handle = ctypes.c_void_p()
         assert self.driver.cuStreamCreate(ctypes.byref(handle), 1) == 0
@@ -303,7 +303,7 @@ def launch_bound_on_the_current_stream(kernels, handle: int, array: ForeignArray
 
 
 def launch_bound_on_the_producers_stream(kernels, handle: int, array: ForeignArray):
-    bascule.synchronize()  # its values are there, whatever stream it names
+    bascule.synchronize()  # its values are ready, whatever stream it names
     array.changes["stream"] = handle
     bound = kernels.increment[1, 64].bind(array, 64)
     bound()
@@ -329,13 +329,13 @@ def launch_before_a_rebind(kernels, handle: int, array: ForeignArray):
 def test_a_binding_that_goes_asks_nothing_about_a_stream_that_others_may_have_destroyed(
     kernels: bascule.Module, emulated: None, launch: Callable
 ) -> None:
-    """A driver need not check handles: with that of a stream that is gone it may do anything."""
+    """A driver need not check handles: that of a destroyed stream is undefined behaviour."""
     stream = StreamOfOthers()
     x = foreign(np.zeros(64, "f4"))
     owner = weakref.ref(x)
     bound = launch(kernels, stream.handle, x)
     bascule.synchronize()
-    memory = x.array  # noqa: F841 - about the stream of what is freed the driver is asked
+    memory = x.array  # noqa: F841 - the driver is asked about the stream of what is freed
     del x
     stream.destroy()
     before = calls_about_streams()
@@ -354,7 +354,7 @@ def test_a_binding_keeps_its_arrays_while_a_stream_of_others_works(kernels, emul
     del x
     bound()
     bound()
-    del bound  # each launch has a marker here, and what is done is released at the next one
+    del bound  # each launch has a marker here, and the next one releases what is complete
     bascule.synchronize()
     assert alive([owner]) == [False]
     stream.destroy()
@@ -399,7 +399,7 @@ def spread(x: bascule.DeviceArray) -> bascule.DeviceArray:
 def test_temporaries_live_until_the_operations_on_them_ran(
     allocator: Allocator, emulated: None, rng, operation: Callable, expected: Callable
 ) -> None:
-    """Memory that goes back is overwritten in the stream's order, or at once: too early would show."""
+    """Returned memory is overwritten in the stream's order, or at once, so that an early return would show."""
     values = rng.integers(0, 100, (30, 30)).astype("f4")
     stream = bascule.stream()
     x = bascule.to_device(values, stream=stream)
@@ -447,7 +447,7 @@ def test_a_marker_stands_for_64_launches_or_for_64_mebibytes(kernels, emulated):
 
 
 def test_large_temporaries_go_back_without_any_synchronisation(kernels, emulated):
-    """512 MiB in all, and never much more than the bound is held once kernels have run."""
+    """512 MiB in all, and never much more than the bound is held after kernels have run."""
     stream = bascule.stream()
     owners = []
     for _ in range(32):
@@ -461,7 +461,7 @@ def test_large_temporaries_go_back_without_any_synchronisation(kernels, emulated
 
 
 def run_what_is_pending(stream: bascule.Stream) -> None:
-    """Forces the work as another library would that synchronises an event of its own: we are not told."""
+    """Forces the work as another library would that synchronises its own event, of which Bascule is not told."""
     event = bascule.event()
     event.record(stream)
     event.synchronize()
@@ -504,7 +504,7 @@ print(most, runs.copy_to_host()[0])
 
 
 def test_the_host_waits_for_the_oldest_launch_before_the_drivers_queue_is_full(emulated):
-    """The first kernel waits for the host, and the host for it, unless it lets go before the queue is full."""
+    """The first kernel waits for the host, and the host for it, unless it is released before the queue is full."""
     run = run_python("-c", HELD, BASCULE_EMULATED_SCHEDULE="threads", BASCULE_EMULATED_TIMEOUT="10")
     assert (run.returncode, run.stderr) == (0, "")
     most, runs = map(int, run.stdout.split())

@@ -1,4 +1,4 @@
-"""`bascule.emulated.reset()`: after a fault the emulated device goes on, without its arrays."""
+"""`bascule.emulated.reset()`: after a fault the emulated device is usable again, without its arrays."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_after_a_fault_new_arrays_work_with_the_same_kernels(module: bascule.Mod
     x = zeros()
     module.add[1, 64](x, 1)
     assert (x.copy_to_host() == 6).all()
-    fault(module)  # and so again
+    fault(module)  # and a second time
     bascule.emulated.reset()
     assert (zeros().copy_to_host() == 0).all()
 
@@ -209,7 +209,7 @@ def test_a_kernel_that_another_thread_runs_ends(module: bascule.Module) -> None:
 
 
 def test_dropped_arrays_give_their_memory_and_addresses_back() -> None:
-    """More memory than the device has, in all: arrays that are lost, and those dropped while the fault lasts."""
+    """In total more memory than the device has: arrays lost by the reset, and those dropped before it."""
     program = """
 import gc, bascule
 past = bascule.compile("__global__ void past(int* p) { p[-1] = 1; }").past

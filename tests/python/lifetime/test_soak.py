@@ -1,4 +1,4 @@
-"""Ten thousand launches with flat memory, reference counts and held owners; tests/python/soak.py does a million."""
+"""Ten thousand launches with constant memory, reference counts and kept owners; tests/python/soak.py runs a million."""
 
 from __future__ import annotations
 

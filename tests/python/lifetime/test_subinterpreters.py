@@ -1,4 +1,4 @@
-"""Subinterpreters: the import is an error there, at once, and the main interpreter works on."""
+"""Subinterpreters: the import raises at once there, and the main interpreter still works."""
 
 from __future__ import annotations
 

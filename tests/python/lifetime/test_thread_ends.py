@@ -1,4 +1,4 @@
-"""What a thread leaves behind on its default stream (handle 2), which the driver destroys when the thread ends."""
+"""Objects of a thread's default stream (handle 2), which the driver destroys when the thread ends."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ print(int(said[0]), owner_lives(), (memory.copy_to_host() == 3).all())
 
 
 def test_a_thread_that_gets_the_same_identifier_releases_nothing_of_the_ended_one() -> None:
-    """The kernel waits for the host: the end of the thread is held up for two seconds, and goes on then."""
+    """The kernel waits for the host: the end of the thread is delayed by two seconds, and then continues."""
     program = """
 first = in_thread(lambda: leave(module.hold))
 found = []

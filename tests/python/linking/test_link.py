@@ -267,7 +267,7 @@ def test_a_linked_program_is_found_on_disk_until_a_text_or_a_header_changes(tmp_
     file, header, cache = tmp_path / "n.cu", tmp_path / "n.cuh", tmp_path / "cache"
     header.write_text("#define N 3\n")
     file.write_text('#include "n.cuh"\n__device__ int n() { return N; }')
-    assert run(file, cache) == ["3", "3", "compiled"]  # two texts, and what is linked
+    assert run(file, cache) == ["3", "3", "compiled"]  # two texts, and the linked result
     assert run(file, cache) == ["3", "0", "disk"]
     header.write_text("#define N 44\n")
     assert run(file, cache) == ["44", "2", "compiled"]  # one text

@@ -1,4 +1,4 @@
-"""`bascule.load_module`: code that was compiled elsewhere, with the types that its names and its text tell."""
+"""`bascule.load_module`: code compiled elsewhere, with the parameter types of its mangled names and its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LTO-IR, which NVRTC writes with -dlto: nvJitLink makes code of it, for the emulated device PTX."""
+"""LTO-IR, which NVRTC writes with -dlto: nvJitLink compiles it, to PTX for the emulated device."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ template __global__ void scale<float>(float*, float);
 
 
 def libraries() -> tuple[str, str] | None:
-    """NVRTC and the nvJitLink that lies beside it."""
+    """NVRTC and the nvJitLink in the same directory."""
     places = [bascule._bascule._nvrtc_info()["path"], *bascule._bascule._toolkit_libraries()]
     for path in places:
         beside = glob.glob(f"{glob.escape(str(Path(path).parent))}/libnvJitLink.so.*")

@@ -1,9 +1,10 @@
-"""Prints every message that the tests of mistakes get, once, by the class of its error or warning: read them.
+"""Prints every message that the tests of mistakes get, once, by the class of its error or warning, for review.
 
     python tests/python/mistakes/catalogue.py [TESTS...]
 
-TESTS are what pytest takes; by default all tests whose subject is a message. Messages that differ in numbers, in quoted
-names or in what they got count as one. What a test's subprocess prints is not seen. The exit status is pytest's.
+TESTS are arguments of pytest; the default is all tests of messages. Messages that differ only in numbers, in quoted
+names or in the type of the argument count as one. Output of a test's subprocesses is not included. The exit status is
+pytest's.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ VARYING = re.compile(
 
 
 class Catalogue:
-    """A pytest plugin that remembers the first message of each kind, and the test that got it."""
+    """A pytest plugin that records the first message of each kind, and the test that got it."""
 
     def __init__(self) -> None:
         self._test = ""

@@ -1,4 +1,4 @@
-"""What a program prints of a fault: a fault ends its context, so each program has a process and a file of its own."""
+"""Runs programs that report a fault. A fault destroys its context, so each program has its own process and file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Report:
 
 
 def report_of(tmp_path: Path, program: str, **environment: str) -> Report:
-    """The program prints with its `report_of(action)` what an action raises."""
+    """Runs the program, which prints with its `report_of(action)` what an action raises."""
     path = tmp_path / "program.py"
     path.write_text(OPENING + program)
     done = run_python(path, BASCULE_DEVICE="emulated", **environment)

@@ -1,4 +1,4 @@
-"""Assignment converts by NumPy's casting rule 'same_kind', broadcasts, and never truncates without a word."""
+"""Assignment converts by NumPy's casting rule 'same_kind', broadcasts, and never truncates silently."""
 
 from __future__ import annotations
 

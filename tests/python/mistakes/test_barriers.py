@@ -1,4 +1,4 @@
-"""Which barriers the emulated device reports, and which it does not: as README says."""
+"""The emulated device reports some wrong barriers and not others, as the README says."""
 
 from __future__ import annotations
 

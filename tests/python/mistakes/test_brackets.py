@@ -1,4 +1,4 @@
-"""What people write between the brackets of a launch: Triton's one tuple, a function, shared bytes as the stream."""
+"""What people write in the brackets of a launch: Triton's one tuple, a function, shared bytes as the stream."""
 
 from __future__ import annotations
 

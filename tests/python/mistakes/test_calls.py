@@ -1,4 +1,4 @@
-"""Calls with arguments that a function does not take: the message names the function and the argument, and no C++."""
+"""Calls with invalid arguments: the message names the function and the argument, and no C++ types."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WRONG: list[tuple[Any, ...]] = [
     (1, 2, 3, 4, 5, 6, 7, 8, 9),
 ]
 
-# Called without arguments they do what they are for.
+# These are valid without arguments.
 LEFT_OUT = {"synchronize", "require_gpu", "clear", "reset"}
 
 

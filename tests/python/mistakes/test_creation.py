@@ -1,4 +1,4 @@
-"""Arrays that cannot be made: the message is about what was called, and not about the array interface."""
+"""Arrays that cannot be made: the message is about the called function, not about the array interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environment variables with values that mean nothing: an error says what they must be, and none is ignored."""
+"""Invalid values of environment variables: an error says what they must be, and none is ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first line of a fault says what the kernel did and where; the launch that did it is the only one named."""
+"""The first line of a fault says what the kernel did and where; only the launch that caused it is named."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .fault_reports import report_of
 
 pytestmark = pytest.mark.usefixtures("emulated")
 
-INTERNAL_NAME = re.compile(r"/bascule/[0-9a-f]+\.cu")  # of a program inside NVRTC
+INTERNAL_NAME = re.compile(r"/bascule/[0-9a-f]+\.cu")  # a program's name inside NVRTC
 
 PAST = '''
 module = bascule.compile("""

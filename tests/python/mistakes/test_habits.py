@@ -1,4 +1,4 @@
-"""What people type who know other libraries, and what they mistype: each message says what to write instead."""
+"""What users of other libraries type, and mistype: each message says what to write instead."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_methods_of_other_arrays_name_ours(name, cure, x):
     assert not hasattr(x, name)
     with pytest.raises(AttributeError) as refused:
         getattr(x, name)
-    if "NumPy" not in cure or x.device.emulated:  # on a GPU it is the library that is installed
+    if "NumPy" not in cure or x.device.emulated:  # on a GPU it is the installed library
         assert str(refused.value) == f"'bascule.DeviceArray' object has no attribute '{name}': {cure}."
     with pytest.raises(AttributeError, match="has no attribute 'nothing_like_it'$"):
         _ = x.nothing_like_it
@@ -361,7 +361,7 @@ def test_every_astype_that_is_advised_works(declared, given):
     except TypeError as error:
         message = str(error)
     else:
-        return  # taken as it is
+        return  # accepted as it is
     assert "use CuPy" not in message
     advised = re.search(r'((?:x\.view\("\w+"\))?)[^.]*\.astype\("(\w+)"\)', message)
     if advised:

@@ -1,4 +1,4 @@
-"""What a message advises is true and can be done: headers, names of other libraries, values in a wrong place."""
+"""The advice of messages is true and can be followed: headers, names of other libraries, misplaced values."""
 
 from __future__ import annotations
 

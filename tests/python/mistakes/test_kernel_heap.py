@@ -129,7 +129,7 @@ def test_memory_that_kernels_free_is_no_race_of_the_next_ones():
     x, y = bascule.zeros(300, "i4"), bascule.zeros(300, "i4")
     bascule.synchronize()
     with bascule.emulated.checks(races=True):
-        for _ in range(3):  # more than the freed memory that is kept apart
+        for _ in range(3):  # more than the quarantine of freed memory holds
             for array, stream in ((x, bascule.stream()), (y, bascule.stream())):
                 churn[300, 32, stream](array)
             bascule.synchronize()

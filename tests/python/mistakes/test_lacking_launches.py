@@ -1,4 +1,4 @@
-"""Launches without the shared memory or the cooperation that their kernel needs: the fault says how to give it."""
+"""Launches without the shared memory or the cooperation that their kernel needs: the fault names the remedy."""
 
 from __future__ import annotations
 

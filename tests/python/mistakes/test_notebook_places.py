@@ -8,7 +8,7 @@ from .fault_reports import report_of
 
 pytestmark = pytest.mark.usefixtures("emulated")
 
-# As ipykernel does: a cell has a file name of its own, whose lines are in linecache alone.
+# Each cell has a file name, whose lines are only in linecache, as in ipykernel.
 NOTEBOOK = r'''
 import linecache, types
 names = {}

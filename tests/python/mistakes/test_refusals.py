@@ -1,4 +1,4 @@
-"""What a DeviceArray refuses stays refused, and is not in its help."""
+"""Operations that a DeviceArray does not support raise, and are not in its help."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def test_operators_name_what_has_them_on_either_side_and_in_place(name, other, x
     if isinstance(other, str):
         other = bascule.ones(3, "f4")
     library = r"x\.copy_to_host\(\) and NumPy"
-    if not x.device.emulated:  # there the one that is installed
+    if not x.device.emulated:  # with a GPU the installed library
         library += r"|cupy\.asarray\(x\), which views .*|torch\.as_tensor\(x, device='cuda'\), which views .*"
     calls = [(getattr(operator, name), x, other), (getattr(operator, "i" + name.rstrip("_")), x, other)]
-    if not (isinstance(other, list) and name in ("add", "mul")):  # those ask the list first
+    if not (isinstance(other, list) and name in ("add", "mul")):  # those try the list's operator first
         calls.append((getattr(operator, name), other, x))
     for call, left, right in calls:
         with pytest.raises(TypeError, match=rf"no arithmetic \(.*: use ({library}), or write a kernel"):

@@ -1,4 +1,4 @@
-"""Code that a GPU's driver would not load is refused on the emulated device too, in C++'s words."""
+"""The emulated device also refuses code that a GPU's driver would not load, with an error in C++ terms."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_sizes_that_a_device_does_not_have_are_refused_when_the_code_is_loaded(t
 
 @emulated
 def test_three_floats_of_a_vector_are_read_from_twelve_bytes():
-    # New compilers read such a value by one load of four floats and mark the bytes that count.
+    # New compilers read such a value by one load of four floats with a mask of the bytes that count.
     text = "struct alignas(16) Three { float x, y, z; };\n" + kernel(
         "const Three t = *(const Three*)__builtin_assume_aligned(v, 16); x[threadIdx.x] = t.x + t.y + t.z;",
         "float* x, const float* v",

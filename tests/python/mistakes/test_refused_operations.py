@@ -1,4 +1,4 @@
-"""What the emulated device does not run is refused with the C++ function and line, before the line of PTX."""
+"""For unsupported operations, the emulated device names the C++ function and line before the line of PTX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of notebooks; the tests of a file share one, and the files share nothing."""
+"""Notebook kernels: the tests of one file share a kernel, different files do not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """A kernel with an empty cache."""
-    from .sessions import session  # here, because Jupyter may not be installed
+    from .sessions import session  # imported here, because Jupyter may not be installed
 
     with session(tmp_path_factory.mktemp("cache"), BASCULE_EMULATED_TIMEOUT="inf") as started:
         yield started

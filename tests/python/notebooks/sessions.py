@@ -13,24 +13,24 @@ from typing import Any
 from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 
-TIMEOUT = 60  # seconds, for what takes less than one
+TIMEOUT = 60  # seconds, for actions that take less than one
 
 
 def plain(text: str) -> str:
-    """Without colours."""
+    """Returns the text without colour codes."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 @dataclass
 class Cell:
-    """What a cell has put out: the messages of the kernel, in order."""
+    """The output of a cell: the kernel's messages, in order."""
 
     status: str = ""
     messages: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     @property
     def text(self) -> str:
-        """What was printed."""
+        """The printed text."""
         return "".join(content["text"] for kind, content in self.messages if kind == "stream")
 
     @property
@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def displays(self) -> list[str]:
-        """What was displayed, and what replaced it."""
+        """The displayed objects, and those that replaced them."""
         kinds = ("display_data", "update_display_data")
         return [plain(content["data"]["text/plain"]) for kind, content in self.messages if kind in kinds]
 
@@ -57,7 +57,7 @@ class Cell:
 
 
 def environment(cache: Path, **others: str) -> dict[str, str]:
-    """Kernels run as users have them, and not under the schedule of the tests."""
+    """The environment of a kernel: users' defaults, not the schedule of the tests."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("BASCULE_EMULATED")}
     return {**ours, "BASCULE_DEVICE": "emulated", "BASCULE_CACHE_DIR": str(cache), **others}
 
@@ -70,7 +70,7 @@ class Session:
         self.client = client
 
     def run(self, code: str, on_message: Callable[[str, dict[str, Any]], None] | None = None) -> Cell:
-        """Run a cell. `on_message` gets each message when it comes."""
+        """Runs a cell. Calls `on_message` for each message when it arrives."""
         cell = Cell()
 
         def keep(message: dict[str, Any]) -> None:
@@ -90,7 +90,7 @@ class Session:
         return cell.value
 
     def interrupt(self) -> None:
-        """The stop button."""
+        """Interrupts the kernel, like the stop button."""
         self.manager.interrupt_kernel()
 
 

@@ -1,4 +1,4 @@
-"""An unchanged cell compiles nothing, wherever it stands, and never sees an old header."""
+"""An unchanged cell compiles nothing, even after it was moved, and never uses an old header."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Completion, documentation and signatures: what an editor or IPython asks, without a compile."""
+"""Completion, documentation and signatures for editors and IPython, without a compile."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def module() -> bascule.Module:
 
 @pytest.fixture
 def shell(module):
-    shell = InteractiveShell()  # one of its own: nothing of it is left in the process
+    shell = InteractiveShell()  # a separate one, so that nothing of it stays in the process
     shell.user_ns["module"] = module
     yield shell
     shell.history_manager.end_session()
@@ -68,7 +68,7 @@ def completions(shell, text: str) -> set[str]:
 def test_dir_has_what_attributes_find(module):
     names = set(dir(module))
     assert {"scale", "fill", "same", "kernels", "instantiate", "source"} <= names
-    assert "several" not in names  # of two namespaces: only a qualified name says which
+    assert "several" not in names  # in two namespaces, so only a qualified name is unique
     assert not [name for name in names if not name.isidentifier()]
     assert isinstance(module.scale, bascule.Kernel)
 

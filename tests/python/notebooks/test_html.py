@@ -1,4 +1,4 @@
-"""What notebooks show: HTML without scripts, its plain-text twin, and no compile and no exception on the way."""
+"""Notebook displays: HTML without scripts, equivalent plain text, and no compile and no exception on the way."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def photograph(file: Path) -> Image.Image:
 
 
 def luminance(colour) -> float:
-    """Of an sRGB colour, as the Web Content Accessibility Guidelines define it."""
+    """The luminance of an sRGB colour, as the Web Content Accessibility Guidelines define it."""
     channels = [c / 255 for c in colour]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
@@ -129,12 +129,12 @@ def test_a_browser_shows_the_page_in_both_themes(theme, tmp_path):
     file = tmp_path / f"{theme}.html"
     file.write_text(page(theme, shown()), encoding="utf-8")
     photo = photograph(file)
-    for row, colour in enumerate(COLOURS):  # the guidelines ask for 4.5
+    for row, colour in enumerate(COLOURS):  # the guidelines require 4.5
         assert contrast(photo.getpixel((1090, 20 * row + 10)), photo.getpixel((0, 0))) >= 4.5, colour
     pixels = np.asarray(photo.convert("L")).astype(int)
     background = pixels[0, 0]
-    drawn = np.abs(pixels - background) > 90  # what can be told from the background
+    drawn = np.abs(pixels - background) > 90  # what differs from the background
     assert (background > 200) == (theme == "light")
     rows = drawn[:, 20:1080].any(axis=1)
-    assert rows[:3000].mean() > 0.4  # lines of text all the way down
+    assert rows[:3000].mean() > 0.4  # lines of text over the whole page
     assert 0.005 < drawn.mean() < 0.5

@@ -11,7 +11,7 @@ from .sessions import Session
 
 HOLD, RELEASE = "bascule._bascule._hold_compiles(True)", "bascule._bascule._hold_compiles(False)"
 
-# A compile that is shown goes on then.
+# A shown compile continues after this.
 SHOW_ONCE = """
 from bascule import _progress
 show = _progress.show
@@ -30,7 +30,7 @@ def compiles_go_on_afterwards(notebook: Session) -> Any:
 
 
 def when_shown(act: Callable[[], None]) -> Callable[[str, dict[str, Any]], None]:
-    """Acts once, when the first display comes, which is the compile's."""
+    """Acts once, at the first display, which is the compile's."""
     done: list[bool] = []
 
     def on_message(kind: str, content: dict[str, Any]) -> None:
@@ -54,16 +54,16 @@ def calls(notebook: Session) -> int:
 
 
 def test_a_compile_is_interrupted_and_its_image_is_kept(notebook: Session) -> None:
-    notebook.run(cell_of(0))  # NVRTC is loaded
+    notebook.run(cell_of(0))  # loads NVRTC
     before = calls(notebook)
     notebook.run(HOLD)
     cell = notebook.run(cell_of(1), on_message=when_shown(notebook.interrupt))
     assert cell.error_name == "KeyboardInterrupt"
     assert "goes on; its image will be in the cache" in cell.error
     assert "File " not in cell.error  # no frame of the magic
-    assert cell.displays[-1] == ""  # the display is gone
+    assert cell.displays[-1] == ""  # the display was removed
     notebook.run(RELEASE)
-    notebook.run(cell_of(1))  # waits for the compile that goes on
+    notebook.run(cell_of(1))  # waits for the compile that continues
     assert number(notebook) == "1"
     assert calls(notebook) - before == 1
 

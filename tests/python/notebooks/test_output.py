@@ -1,4 +1,4 @@
-"""What a kernel prints appears in the cell that launches it, in order with what the cell prints."""
+"""A kernel's output appears in the cell that launches it, in order with the cell's own output."""
 
 from __future__ import annotations
 

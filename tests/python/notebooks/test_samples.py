@@ -1,4 +1,4 @@
-"""The notebooks of `samples/notebooks`: they run, compile nothing the second time, and look like something."""
+"""The notebooks of `samples/notebooks`: they run, compile nothing the second time, and show pictures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 DIRECTORY = Path(__file__).parents[3] / "samples/notebooks"
 NOTEBOOKS = sorted(DIRECTORY.glob("*.ipynb"))
 COUNT = "print(bascule.cache.stats().nvrtc_calls)"
-# Cells whose error is their point: NVRTC is asked again, because failures are not kept.
+# Cells that demonstrate an error: NVRTC is called again, because failures are not cached.
 FAILING_COMPILES = {"first_steps": 1}
 
 
@@ -46,7 +46,7 @@ def cache(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def executed(sample: Path, cache: Path) -> nbformat.NotebookNode:
-    """From an empty cache."""
+    """The notebook executed with an empty cache."""
     notebook, calls = execute(sample, cache)
     assert calls > 2
     return notebook
@@ -108,6 +108,6 @@ def test_a_notebook_looks_like_something(sample: Path, executed: nbformat.Notebo
     )
     pixels = np.asarray(Image.open(picture).convert("L"))
     assert pixels.shape == (4800, 1000)
-    written = (pixels < 128).mean(axis=1) > 0.002  # lines of the picture with something dark on them
+    written = (pixels < 128).mean(axis=1) > 0.002  # lines of the picture with dark pixels
     assert written.sum() > 600
     assert picture.stat().st_size > 50_000

@@ -1,6 +1,6 @@
-"""Ways in which one stream's work comes before another's, and ways that only look like it: a row each.
+"""Ways to order work of one stream before work of another, and ways that only seem to: one row each.
 
-A row is a little program in which `first` and `then` stand for any two operations.
+A row is a short program in which `first` and `then` stand for any two operations.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def wait(event: str, stream: str) -> Step:
 
 
 def link(before: str, after: str) -> Step:
-    """An event of its own, from stream to stream."""
+    """A new event, recorded on one stream and waited for by the other."""
     return lambda run: run.scene.link(run.stream(before), run.stream(after))
 
 
@@ -100,7 +100,7 @@ def synchronize_device_of(stream: str) -> Step:
 
 
 def copy_to_host(stream: str) -> Step:
-    """Which waits until it has happened."""
+    """A copy to the host, which waits until it is complete."""
     return lambda run: run.scene.array(run.stream(stream)).copy_to_host()
 
 
@@ -120,8 +120,8 @@ def threads(*works: tuple[Step, ...]) -> Step:
 class Edge:
     steps: tuple[Step, ...]
     orders: bool
-    devices: tuple[int, ...] = (1, 2)  # how many it can be tried on
-    reported: tuple[str, ...] = ()  # what a report of the race says beside both operations
+    devices: tuple[int, ...] = (1, 2)  # numbers of devices that it can run on
+    reported: tuple[str, ...] = ()  # what a report of the race must name besides both operations
 
     def __call__(self, scene: Scene, first: Work, then: Work) -> None:
         run = Run(scene, first, then)
@@ -154,7 +154,7 @@ EDGES: dict[str, Edge] = {
         record(E, P),
         wait(E, C),
         record(E, Q),
-        then(C),  # the wait keeps what it waited for
+        then(C),  # the wait refers to the earlier record
     ),
     "an_event_recorded_elsewhere_before_the_wait": race(first(P), record(E, P), record(E, Q), wait(E, C), then(C)),
     "an_event_destroyed_after_the_wait": order(first(P), record(E, P), wait(E, C), destroy(E), then(C)),
@@ -168,7 +168,7 @@ EDGES: dict[str, Edge] = {
     "one_stream": order(first(P), then(P)),
     "a_stream_that_waits_for_itself": order(first(P), link(P, P), then(P)),
     "a_stream_destroyed_after_the_record": order(first(P), record(E, P), destroy(P), wait(E, C), then(C)),
-    "a_stream_destroyed": race(first(P), destroy(P), then(C)),  # waits for nothing
+    "a_stream_destroyed": race(first(P), destroy(P), then(C)),  # destroying a stream waits for nothing
     # Default streams
     "a_threads_default_stream_after_the_legacy_one": order(first(LEGACY), then(PER_THREAD)),
     "the_legacy_default_stream_after_a_threads": order(first(PER_THREAD), then(LEGACY)),

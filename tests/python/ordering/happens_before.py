@@ -1,9 +1,9 @@
-"""What comes before what, worked out from recorded operations: plain Python, independent of the emulated device.
+"""Computes the order of recorded operations in plain Python, independently of the emulated device.
 
-The reference that the race detector is compared with. Streams are first in, first out; a wait takes the newest record
-of its event; the host's synchronisations hold back what it issues later; the legacy default stream waits for every
-blocking stream of its device and holds it back, which of those used here are the per-thread default streams alone.
-Every device has default streams of its own.
+It is the reference for the race detector. Streams are first in, first out. A wait takes the newest record of its event.
+Work that the host issues after a synchronisation is ordered after it. The legacy default stream waits for all blocking
+streams of its device, and they wait for it; of the streams used here only the per-thread default streams are blocking.
+Every device has its own default streams.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import pairwise
 LEGACY = 1
 PER_THREAD = 2
 
-Key = tuple[int, int, int]  # of a stream: its handle, its device, and the thread where the handle does not say
+Key = tuple[int, int, int]  # of a stream: its handle, its device, and the thread if the handle does not identify it
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,16 @@ class Step:
 
 
 class Order:
-    """The order of the steps, less those that were dropped."""
+    """The order of the steps, without those that were dropped."""
 
     def __init__(self, steps: Sequence[Step], dropped: int | None = None) -> None:
         self.steps = steps
-        self.before: list[list[int]] = []  # the steps that each one directly comes after
-        self._ancestors: list[int] = []  # as bits
-        self._last: dict[Key, int] = {}  # of a stream
-        self._recorded: dict[int, int] = {}  # the newest record of an event
-        self._host: set[int] = set()  # what the host has waited for
-        self._told: dict[int, set[int]] = {}  # by the host alone: what it had waited for when it issued a step
+        self.before: list[list[int]] = []  # direct predecessors of each step
+        self._ancestors: list[int] = []  # as bit sets
+        self._last: dict[Key, int] = {}  # the last step of each stream
+        self._recorded: dict[int, int] = {}  # the newest record of each event
+        self._host: set[int] = set()  # the steps that the host has waited for
+        self._told: dict[int, set[int]] = {}  # the steps that the host had waited for when it issued each step
         for number, step in enumerate(steps):
             self._add(number, step, forgotten=number == dropped)
 
@@ -92,7 +92,7 @@ class Order:
         return bool(self._ancestors[later] >> earlier & 1)
 
     def by_the_host(self, earlier: int, later: int) -> bool:
-        """Whether it is the host's waiting that puts one directly before the other."""
+        """True if only the host's waiting puts one directly before the other."""
         return earlier in self._told.get(later, ())
 
     def path(self, earlier: int, later: int) -> list[int]:
@@ -111,7 +111,7 @@ class Order:
 
 
 def conflicts(steps: Sequence[Step]) -> list[tuple[int, int]]:
-    """Pairs of steps that touch the same byte, one of them writing it."""
+    """Pairs of steps that touch the same byte, where at least one writes it."""
     touching = [i for i, step in enumerate(steps) if step.reads or step.writes]
     return [
         (a, b)
@@ -122,12 +122,12 @@ def conflicts(steps: Sequence[Step]) -> list[tuple[int, int]]:
 
 
 def races(order: Order, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Those of the conflicting pairs that nothing orders."""
+    """The conflicting pairs that nothing orders."""
     return [(a, b) for a, b in pairs if not order.comes_before(a, b)]
 
 
 def why_nothing_is_lost(full: Order, mutant: Order, pairs: Sequence[tuple[int, int]], dropped: int) -> str:
-    """For a mutant without races: what makes the dropped step redundant."""
+    """Explains why the dropped step of a mutant without races is redundant."""
     through = [(a, b) for a, b in pairs if full.comes_before(a, dropped) and full.comes_before(dropped, b)]
     if not through:
         return "no operation before it and operation after it touch the same bytes"

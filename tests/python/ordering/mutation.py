@@ -1,9 +1,9 @@
-"""Leaves out every record and every wait of every scenario, one at a time: the race detector must notice.
+"""Omits every record and every wait of every scenario, one at a time: the race detector must notice.
 
-For each mutant a plain reference (happens_before.py) says whether operations that touch the same bytes are still
-ordered. The detector must report exactly those mutants in which they are not; the others are equivalent to the
-program as it was, and are listed with the path that makes the wait redundant. Exits with 1 when the two disagree,
-when more than one mutant in twenty is equivalent, when there are fewer than 50 scenarios or 500 mutants, or when
+For each mutant, a reference (happens_before.py) determines whether operations that touch the same bytes are still
+ordered. The detector must report exactly those mutants in which they are not. The others are equivalent to the
+original program, and are listed with the path that makes the wait redundant. Exits with 1 if the two disagree,
+if more than one mutant in twenty is equivalent, if there are fewer than 50 scenarios or 500 mutants, or if
 nothing was compared.
 
     python tests/python/ordering/mutation.py [SCENARIO ...]
@@ -29,30 +29,30 @@ from scene import Scene, kernels, release_owners
 
 import bascule
 
-Pairs = list[tuple[int, int]]  # of conflicting steps
+Pairs = list[tuple[int, int]]  # pairs of conflicting steps
 
-NOTHING = 2**64 - 1  # forgets no operation
+NOTHING = 2**64 - 1  # drops no operation
 ALL = {
     name if devices == 1 else f"{name}_on_two_devices": (scenario.run, devices)
     for name, scenario in SCENARIOS.items()
     for devices in scenario.devices
 }
-WORK = ("launch", "copy", "fill", "graph launch")  # what touches memory
+WORK = ("launch", "copy", "fill", "graph launch")  # operations that touch memory
 LEAST_SCENARIOS = 50
 LEAST_MUTANTS = 500
 MOST_EQUIVALENT = 0.05
 
 
 def drop_operation(number: int) -> None:
-    """From now on the emulated device forgets the record or wait of this number; see emulated_abi.h."""
+    """Makes the emulated device ignore the record or wait of this number; see emulated_abi.h."""
     emulator = ctypes.CDLL(str(Path(bascule.__file__).parent / "libbascule_emulator.so"))
     emulator.bascule_emulated_drop(ctypes.c_uint64(number))
 
 
 def run(name: str, dropped: int = NOTHING) -> tuple[list[str], list[Step]]:
-    """The races that the detector reports, and what was issued. The host has waited for everything then.
+    """Returns the races that the detector reports, and the issued operations, after waiting for all of them.
 
-    A mutant touches the bytes that the scenario touches: they are not worked out again.
+    A mutant touches the same bytes as its scenario: they are not computed again.
     """
     program, devices = ALL[name]
     scene = Scene(devices, notes_bytes=dropped == NOTHING)
@@ -73,7 +73,7 @@ def run(name: str, dropped: int = NOTHING) -> tuple[list[str], list[Step]]:
 def steps_of(operations: list[bascule.emulated.Operation], scene: Scene) -> list[Step]:
     threads = [0] * len(operations)
     touched = [(frozenset(), frozenset())] * len(operations)
-    for touch in reversed(scene.touches):  # what is noted of a part of a block comes before what is noted of the whole
+    for touch in reversed(scene.touches):  # a part of a block is noted before the whole block
         for number in range(touch.start, touch.end):
             threads[number] = touch.thread
             if operations[number].kind in WORK:
@@ -111,7 +111,7 @@ class Tally:
                 self.judge(mutant, found, same, number, pairs)
 
     def judge(self, name: str, reported: list[str], steps: list[Step], number: int, pairs: Pairs) -> None:
-        """Whether the mutant that lacks this step was reported exactly if something is not ordered any more."""
+        """Checks that the mutant without this step was reported exactly if conflicting operations became unordered."""
         full, mutant = Order(steps), Order(steps, dropped=number)
         missing = races(mutant, pairs)
         if reported and missing:
@@ -130,7 +130,7 @@ def main(names: list[str]) -> int:
     kernels()
     before = bascule.emulated.race_statistics()
     tally = Tally()
-    gc.disable()  # what a collection frees would stand in the trace
+    gc.disable()  # a collection's frees would be in the trace
     for name in names or ALL:
         tally.try_scenario(name)
     after = bascule.emulated.race_statistics()

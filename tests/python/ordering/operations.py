@@ -1,6 +1,6 @@
-"""The operations that the ordering tests put in order: one row says all about each.
+"""The operations that the ordering tests put in order: one row describes each.
 
-scenarios.py derives from a row the scenario that shows that Bascule orders the operation; race_programs.py derives the
+From a row, scenarios.py derives the scenario that shows that Bascule orders the operation; race_programs.py derives the
 programs in which the operation races with each other one, and those in which an event orders the two.
 """
 
@@ -19,19 +19,19 @@ import bascule
 
 @dataclass(frozen=True)
 class Operation:
-    """What `issue(scene, stream, x)` does to the array x. Where x names a stream of its own, Bascule orders it."""
+    """`issue(scene, stream, x)` issues it on the array x. If x names another stream, Bascule orders it."""
 
     issue: Callable[[Scene, Stream, bascule.DeviceArray], object]
     writes: bool
     kernel: str = ""  # its name in reports; copies and fills have none
-    memory: tuple[str, ...] = ("device",)  # the kinds of memory that x may be
+    memory: tuple[str, ...] = ("device",)  # the kinds of memory that x may have
     peer: bool = True  # x may be on another device than the stream
-    ordered: bool = True  # False: it is another library's, or orders x only before the operation
-    waits: bool = False  # the host waits until it is done
+    ordered: bool = True  # False: another library's operation, or orders x only before the operation
+    waits: bool = False  # the host waits until it is complete
     atomic: bool = False  # does not race with itself
 
     def unordered(self, x: bascule.DeviceArray) -> object:
-        """The same array, naming no stream; where the operation takes memory of the host, as NumPy's."""
+        """The same array without a stream; as a NumPy array if the operation takes host memory."""
         return np.asarray(x) if self.memory == ("pinned",) else unordered(x)
 
 
@@ -46,7 +46,7 @@ def assign(stream: Stream, to: bascule.DeviceArray, value: bascule.DeviceArray) 
 
 
 OPERATIONS: dict[str, Operation] = {
-    # By another library, or by the driver
+    # Operations of another library, or of the driver
     "write": foreign_writes(lambda s, c, x: s.produce(c, x), kernel="set", memory=ANY),
     "read": foreign_reads(lambda s, c, x: s.consume(c, x), kernel="read", memory=ANY),
     "driver_copy_from": foreign_reads(lambda s, c, x: peer_copy(s.array(c), x, c)),

@@ -1,4 +1,4 @@
-"""One launch, and what it issued: records, waits and the launch itself."""
+"""One launch, and the records, waits and launches that it issued."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def array_on(bound: object, **changes: object) -> ForeignArray:
 
 
 def rule_2(c: Stream, *producers: Stream, kind: str = "launch") -> Iterator[tuple[str, Stream]]:
-    """What one operation on c must issue whose arrays name the producers; only itself, if they name none."""
+    """The operations that rule 2 requires for one operation on c whose arrays name the producers, if any."""
     for p in producers:
         yield from (("record", p), ("wait", c))
     yield kind, c
@@ -63,7 +63,7 @@ def without_events(operations: Issued) -> list[tuple[str, int]]:
 
 
 def prepared(*arguments: object) -> None:
-    """Compiles, loads, and fills the pool of events; everything is done when it returns."""
-    bascule.synchronize()  # arrays that are to be launched unordered are there before
+    """Compiles, loads, and fills the pool of events; all work is complete when it returns."""
+    bascule.synchronize()  # arrays that are launched without ordering are ready
     add()[1, 32](*arguments)
     bascule.synchronize()

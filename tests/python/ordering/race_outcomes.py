@@ -1,4 +1,4 @@
-"""What the race detector finds in each program of race_programs.py; as a script in a process with two devices, as JSON.
+"""Runs the race detector on each program of race_programs.py. As a script: in a process with two devices, prints JSON.
 
 python tests/python/ordering/race_outcomes.py lethal | others
 """
@@ -21,12 +21,12 @@ def bytes_compared() -> int:
 
 
 def names(devices: int, *, lethal: bool = False) -> list[str]:
-    """The programs that run on as many devices."""
+    """The programs that run on this number of devices."""
     return [name for name, program in PROGRAMS.items() if devices in program.devices and program.lethal == lethal]
 
 
 def outcome(name: str, devices: int) -> dict[str, Any]:
-    """The reports of races, how many bytes were compared, and the error that the program ended with otherwise."""
+    """The reports of races, how many bytes were compared, and any other error that ended the program."""
     races: list[str] = []
     error = ""
     scene = Scene(devices, notes_bytes=False)
@@ -43,7 +43,7 @@ def outcome(name: str, devices: int) -> dict[str, Any]:
 
 
 def main(which: str) -> None:
-    # Those that are not lethal need no other process where they use one device.
+    # Programs on one device need no separate process unless they are lethal.
     lethal = which == "lethal"
     chosen = [(name, n) for n in ((1, 2) if lethal else (2,)) for name in names(n, lethal=lethal)]
     json.dump({f"{name} on {devices}": outcome(name, devices) for name, devices in chosen}, sys.stdout)

@@ -1,6 +1,6 @@
-"""Programs with a race between streams, and programs of unusual order without one: the first must be reported.
+"""Programs with a race between streams, which must be reported, and programs of unusual order without one.
 
-Most are written from the tables in operations.py and edges.py; what those cannot say follows by hand.
+Most are written from the tables in operations.py and edges.py; those that the tables cannot express follow by hand.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import bascule
 class Program:
     run: Callable[[Scene], object]
     races: bool
-    named: tuple[str, ...] = ()  # what the report of its race must name, beside the places of both operations
-    devices: tuple[int, ...] = (1, 2)  # how many it runs on
-    lethal: bool = False  # in another order than the one of issue, the operations are a fault that loses the context
+    named: tuple[str, ...] = ()  # what the report of its race must name besides the places of both operations
+    devices: tuple[int, ...] = (1, 2)  # numbers of devices that it runs on
+    lethal: bool = False  # in another order than the issued one, the operations cause a fault that destroys the context
 
 
 PROGRAMS: dict[str, Program] = {}
@@ -54,11 +54,11 @@ def race_free(*devices: int) -> Callable[[Run], Run]:
 
 
 def combination(first: str, edge: str, then: str, memory: str = "device") -> Program:
-    """Two operations on one array, unordered but for the edge between them."""
+    """Two operations on one array, ordered only by the edge between them."""
     a, b, between = OPERATIONS[first], OPERATIONS[then], EDGES[edge]
 
     def run(scene: Scene) -> None:
-        home = scene.default_stream(1) if b.peer else 1  # the first operation's device, where the second can reach it
+        home = scene.default_stream(1) if b.peer else 1  # the first operation's device, if the second can reach it
         x = scene.array(home, memory=memory)
         between(
             scene,
@@ -76,9 +76,9 @@ def combination(first: str, edge: str, then: str, memory: str = "device") -> Pro
 
 
 def combinations() -> Iterator[tuple[str, str, str, str]]:
-    """Each operation before each other one, and each edge between reads and writes.
+    """Pairs each operation with each other one, and each edge with reads and writes.
 
-    An event orders the operations that have a write for a partner, and those on memory of the host.
+    An event orders the operations that are paired with a write, and those on host memory.
     """
     for memory in ANY:
         names = [name for name, operation in OPERATIONS.items() if memory in operation.memory]
@@ -97,7 +97,7 @@ PROGRAMS |= {name: combination(*names) for name, names in COMBINATIONS.items()}
 for name, scenario in SCENARIOS.items():
     PROGRAMS[name] = Program(scenario.run, races=False, devices=scenario.devices)
 
-# Two parts of an array of 64 integers, each of which one stream writes; and how many bytes they share.
+# Two parts of an array of 64 integers, each written by one stream, and the number of bytes that they share.
 PARTS: dict[str, tuple[Callable, Callable, int]] = {
     "halves": (lambda x: x[:N], lambda x: x[N:], 0),
     "slices_that_overlap": (lambda x: x[:20], lambda x: x[19:], 4),
@@ -124,11 +124,11 @@ for name, (one, other, shared) in PARTS.items():
     PROGRAMS[name] = Program(two_parts(one, other), shared > 0, named=(f"both touch {shared} ",))
 
 
-# --- Arrays that do not say which stream they are on: (the array on p, another stream q) -> what is launched with
+# --- Arrays that name no stream: (the array on p, another stream q) -> the argument of the launch
 
 
 class Unordered:
-    """A producer that does not do what `__dlpack__` is asked for: it orders nothing."""
+    """A producer that ignores the stream passed to `__dlpack__`: it orders nothing."""
 
     def __init__(self, array: bascule.DeviceArray) -> None:
         self._array = array
@@ -178,7 +178,7 @@ def a_mask_that_names_no_stream(scene):
     scene.launcher("sum_valid", c)(x, scene.array(c))
 
 
-# --- Users beside those that a launch orders
+# --- Other users than those that a launch orders
 
 
 @race("sum1", "set")
@@ -338,7 +338,7 @@ def memory_of_a_pool_reused_on_one_stream(scene):
 
 
 def use_of_a_pool(scene: Scene, *, allocated: bool, freed: bool) -> None:
-    """Memory of p's pool that c uses: after it was `allocated`, and before it is `freed`, if that is ordered."""
+    """c uses memory of p's pool, ordered after it was `allocated` and before it is `freed`, if these are true."""
     p, c = scene.streams(2)
     x = PoolArray(N, p)
     if allocated:
@@ -376,7 +376,7 @@ def assignments_of_strided_views_from_device_to_device(scene):
 def a_graph_with_a_branch_on_the_other_device(scene):
     p, c = scene.streams(2)
     x, y = scene.array(p), scene.array(c)
-    for array in (x, y):  # the code is on both devices then
+    for array in (x, y):  # loads the code on both devices
         scene.bump(array.stream, array)
         array.stream.synchronize()
     with bascule.Graph() as graph:

@@ -12,7 +12,7 @@ import bascule
 
 @functools.cache
 def driver() -> ctypes.CDLL:
-    bascule.device_array(1, "f4")  # a context is current in this thread
+    bascule.device_array(1, "f4")  # makes a context current in this thread
     return ctypes.CDLL(bascule._bascule._driver_info()["path"])
 
 
@@ -22,7 +22,7 @@ def call(function: str, *arguments: object) -> None:
 
 
 class BlockingStream:
-    """A stream of the current device that the legacy default stream waits for, and that waits for it."""
+    """A stream of the current device that synchronizes with the legacy default stream."""
 
     def __init__(self) -> None:
         self._stream = ctypes.c_void_p()
@@ -37,7 +37,7 @@ class BlockingStream:
 
 @contextmanager
 def current(device: bascule.Device) -> Iterator[None]:
-    """The device's primary context is the thread's, as other libraries need it."""
+    """Makes the device's primary context current in the thread, as other libraries need it."""
     context = primary_context(device)
     call("cuCtxPushCurrent_v2", context)
     try:
@@ -54,7 +54,7 @@ def primary_context(device: bascule.Device) -> ctypes.c_void_p:
 
 
 def peer_copy(to: bascule.DeviceArray, array: bascule.DeviceArray, stream: bascule.Stream) -> None:
-    """From device to device, on a stream of either."""
+    """Copies from device to device, on a stream of either."""
     with current(stream.device):
         call(
             "cuMemcpyPeerAsync",
@@ -68,7 +68,7 @@ def peer_copy(to: bascule.DeviceArray, array: bascule.DeviceArray, stream: bascu
 
 
 class PoolArray:
-    """Memory allocated in the order of a stream; an array of another library that names no stream."""
+    """Memory allocated in stream order; an array of another library that names no stream."""
 
     def __init__(self, count: int, stream: bascule.Stream) -> None:
         self._address = ctypes.c_uint64()
@@ -78,7 +78,7 @@ class PoolArray:
 
     @staticmethod
     def _open_to_peers(device: int) -> None:
-        """Peer access does not open another library's pool: it does so itself."""
+        """Peer access does not cover another library's pool; the library grants access itself."""
         pool = ctypes.c_void_p()
         call("cuDeviceGetDefaultMemPool", ctypes.byref(pool), device)
         for peer in (0, 1):

@@ -1,6 +1,6 @@
-"""The rules of order on two devices; as two_devices.py, and run by test_devices.py too.
+"""The rules of order on two devices. Run by test_devices.py, like two_devices.py.
 
-Rules 8 to 10, where every call of the driver fails in turn: tests/runtime/every_call_fails_test.cpp.
+For rules 8 to 10 with every driver call failing in turn, see tests/runtime/every_call_fails_test.cpp.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from two_devices import (
 
 import bascule
 
-GONE = 0xDEAD0  # no stream
+GONE = 0xDEAD0  # not a stream
 
 
 def on_both() -> tuple[bascule.Stream, bascule.Stream]:
-    """A stream of the second device and one of the first; the kernel is there, and so are the events."""
+    """A stream of the second device and one of the first, with the kernel loaded and events in the pool."""
     p, c = stream_of(second), stream_of(first)
     x, out = ones(second, p), ones(first, c)
     kernel = module.add.prepare()
@@ -238,7 +238,7 @@ def rules_14_and_15_owners_are_kept_until_the_launchs_own_device_is_done() -> No
     module.add[1, COUNT, c].options(peer=True)(x, x, out)
     del x
     gc.collect()
-    p.synchronize()  # waits for the launch, too; what c keeps is given up when c was waited for
+    p.synchronize()  # also waits for the launch; the owners that c keeps are released when c was waited for
     with second:
         bascule.synchronize()
     gc.collect()

@@ -1,8 +1,8 @@
 """Programs in which every record and every wait that Bascule issues matters.
 
 Producers are other libraries, which order nothing themselves. They write the arrays before Bascule's operation; right
-after it they overwrite what it read and read what it wrote (`Scene.between`). So without any one of the records and
-waits there is a race. A program runs on one device and on two, unless it says otherwise.
+after it they overwrite what it read and read what it wrote (`Scene.between`). So there is a race if any of the records
+and waits is missing. A program runs on one device and on two, unless it says otherwise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import bascule
 @dataclass(frozen=True)
 class Scenario:
     run: Callable[[Scene], object]
-    devices: tuple[int, ...] = (1, 2)  # how many it runs on
+    devices: tuple[int, ...] = (1, 2)  # numbers of devices that it runs on
 
 
 SCENARIOS: dict[str, Scenario] = {}
@@ -66,7 +66,7 @@ def operation(scene, name):
         row.issue(scene, c, x)
 
 
-# Those whose streams and events stay: happens_before.py does not know handles that are used again, nor queries.
+# Edges without destroyed streams or events, and without queries: happens_before.py does not model reused handles.
 EDGES_OF_EVENTS = [
     "an_event",
     "an_event_recorded_elsewhere_after_the_wait",
@@ -85,7 +85,7 @@ def edge(scene, name):
     EDGES[name](scene, lambda stream: scene.produce(stream, x), lambda stream: scene.consume(stream, x))
 
 
-# --- What the array is, and which stream it names
+# --- The kind of array, and the stream that it names
 
 ARRAYS: dict[str, Callable[[Scene], object]] = {
     "of_another_library": lambda s: s.foreign(s.named(P)),
@@ -103,9 +103,9 @@ def launch(scene, access, kind):
         scene.bump(c, x) if access == "writing" else scene.sum(c, x)
 
 
-# --- Sequences of launches: each on a stream, the arrays that it adds, and the array that it writes
+# --- Sequences of launches: for each, the stream, the input arrays and the output array
 
-# An array is called as the stream that it names, with dashes where one stream has several.
+# An array is named after its stream, with dashes if one stream has several.
 Sequence = list[tuple[Stream | str | None, list[str], str]]
 
 SEQUENCES: dict[str, Sequence] = {

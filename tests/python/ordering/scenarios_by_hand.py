@@ -1,4 +1,4 @@
-"""Scenarios that the tables of scenarios.py cannot say."""
+"""Scenarios that the tables of scenarios.py cannot express."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scene import Foreign, N, in_a_thread
 
 import bascule
 
-__all__ = ["SCENARIOS"]  # with those of scenarios.py
+__all__ = ["SCENARIOS"]  # includes those of scenarios.py
 
 
 # --- One operation
@@ -246,7 +246,7 @@ def one_bound_launch_called_by_many_threads(scene):
         in_a_thread(work)
 
 
-# --- Where something makes waits redundant: the analysis has to say what
+# --- Redundant waits: the analysis must explain why
 
 
 @scenario(1)

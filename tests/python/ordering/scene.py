@@ -1,4 +1,4 @@
-"""The parts of the ordering tests' programs: streams, arrays of other libraries, and what touches which bytes."""
+"""Parts of the ordering tests' programs: streams, arrays of other libraries, and the bytes that operations touch."""
 
 from __future__ import annotations
 
@@ -96,34 +96,34 @@ def handle_of(stream: Stream) -> int:
 
 
 def device_of(stream: Stream) -> AbstractContextManager[object]:
-    """The stream's device, to be entered; the current device for streams that are known by number."""
+    """A context manager that enters the stream's device; the current device for streams given by handle."""
     return nullcontext() if isinstance(stream, int) else stream.device
 
 
 def unordered(array: bascule.DeviceArray | Foreign) -> bascule.DeviceArray:
-    """A view that names no stream: what another library's own work on the array looks like to Bascule."""
+    """A view that names no stream, as Bascule sees another library's own work on the array."""
     return bascule.as_cuda_array(array, sync=False)
 
 
 def searching_for_races() -> AbstractContextManager[None]:
-    """A race in the block is an error on the emulated device; a GPU runs the block and finds none."""
+    """Makes a race in the block an error on the emulated device. On a GPU no races are found."""
     return bascule.emulated.checks(races=True) if bascule.current_device().emulated else nullcontext()
 
 
 def release_owners(devices: int) -> None:
-    """Releases the arrays and streams that launches hold: each that stays makes the search for races slower."""
+    """Releases the arrays and streams that launches keep: each remaining one slows down the search for races."""
     for number in range(devices):
         with bascule.device(number):
             bascule.synchronize()
 
 
 def in_a_thread(work: Callable[[], object]) -> None:
-    """Runs `work` in a thread of its own, on the current device, and waits for it."""
+    """Runs `work` in a new thread, on the current device, and waits for it."""
     in_threads([work])
 
 
 def in_threads(works: Sequence[Callable[[], object]]) -> None:
-    """Runs each in a thread of its own, on the current device, all at once; raises what one of them raised."""
+    """Runs each in its own thread, on the current device, all at once; raises the first error."""
     failures: list[BaseException] = []
 
     def run(work: Callable[[], object]) -> None:
@@ -165,17 +165,17 @@ class Touch:
 
 @dataclass
 class Scene:
-    """One run of a program on one device or on two; beside the trace it notes which bytes each operation touches."""
+    """One run of a program on one device or on two; notes which bytes each operation of the trace touches."""
 
     devices: int = 1
-    notes_bytes: bool = True  # without them, only which thread issued what
+    notes_bytes: bool = True  # false: only which thread issued which operation
     names: dict[str, bascule.Stream] = field(default_factory=dict)
     touches: list[Touch] = field(default_factory=list)
     kept: list[object] = field(default_factory=list)
 
     @property
     def far(self) -> bascule.Device:
-        """The device of the first of several streams: not the current one, where there are two."""
+        """The device of the first of several streams; with two devices, not the current one."""
         return bascule.device(self.devices - 1)
 
     def stream(self) -> bascule.Stream:
@@ -183,9 +183,9 @@ class Scene:
         return self._stream_of(bascule.device(0))
 
     def named(self, name: Stream | str | None) -> Stream | None:
-        """The program's stream of that name, made when it is first named; handles are what they are.
+        """The program's stream of that name, made at first use; handles are returned as they are.
 
-        On two devices those whose name begins with a c or a d are the first one's, and all others the far one's.
+        On two devices, streams whose name begins with c or d are on the first one, all others on the far one.
         """
         if isinstance(name, str) and name not in self.names:
             with bascule.device(0) if name[0] in "cd" else self.far:
@@ -199,7 +199,7 @@ class Scene:
         return bascule.external_stream({"legacy": 1, "per-thread": 2}[kind]) if kind else bascule.stream()
 
     def streams(self, count: int) -> list[bascule.Stream]:
-        """On two devices they alternate, and the first is the far one's."""
+        """New streams. On two devices they alternate, beginning with the far one."""
         return [self._stream_of(self.far if k % 2 == 0 else bascule.device(0)) for k in range(count)]
 
     def _stream_of(self, device: bascule.Device) -> bascule.Stream:
@@ -208,12 +208,12 @@ class Scene:
         return self.kept[-1]
 
     def default_stream(self, handle: int) -> bascule.Stream:
-        """The far device's: 1 is the legacy default stream, 2 the calling thread's."""
+        """A default stream of the far device: 1 is the legacy default stream, 2 the calling thread's."""
         with self.far:
             return bascule.external_stream(handle)
 
     def link(self, before: bascule.Stream, after: bascule.Stream) -> None:
-        """What is issued on `after` from now on comes after everything on `before`."""
+        """Orders what is issued on `after` from now on after everything on `before`."""
         with before.device:
             event = bascule.event()
         event.record(before)
@@ -221,7 +221,7 @@ class Scene:
         self.kept.append(event)
 
     def array(self, stream: Stream, n: int = N, dtype: str = "i4", memory: str = "device") -> bascule.DeviceArray:
-        """An array of Bascule's, bound to `stream`; nothing is in it yet."""
+        """An array of Bascule's, bound to `stream`, uninitialized."""
         with device_of(stream):
             self.kept.append(MEMORY[memory](n, dtype, stream=stream))
         return self.kept[-1]
@@ -233,12 +233,12 @@ class Scene:
         return self.kept[-1]
 
     def launcher(self, kernel: str, stream: Stream | None) -> bascule.Launcher:
-        """For one block of N threads, which reaches the memory of both devices."""
+        """A launcher for one block of N threads, which can access the memory of both devices."""
         launcher = kernels()[kernel][1, N, stream]
         return launcher.options(peer=True) if self.devices > 1 else launcher
 
     def graph(self, stream: Stream, kernel: str, *arguments: object) -> bascule.Graph:
-        """One launch, captured for `stream`'s device; capturing it touches nothing."""
+        """One launch, captured for `stream`'s device; capturing it touches no memory."""
         with device_of(stream), self.touching():
             kernels()[kernel].prepare()
             with bascule.Graph() as graph:
@@ -248,7 +248,7 @@ class Scene:
 
     @contextmanager
     def touching(self, reads: Sequence[object] = (), writes: Sequence[object] = ()) -> Iterator[None]:
-        """What the block issues reads and writes these arrays."""
+        """Notes that the operations of the block read and write these arrays."""
         start = _bascule._trace_length()
         try:
             yield
@@ -263,7 +263,7 @@ class Scene:
                 )
             )
 
-    # --- What other libraries do on streams of their own, ordering nothing
+    # --- What other libraries do on their own streams, ordering nothing
 
     def produce(self, stream: Stream, *arrays: object) -> None:
         for array in arrays:
@@ -279,9 +279,9 @@ class Scene:
 
     @contextmanager
     def between(self, reads: Sequence[object] = (), writes: Sequence[object] = ()) -> Iterator[None]:
-        """What the block issues stands between what other libraries do on the arrays' streams.
+        """Puts the block's operations between operations of other libraries on the arrays' streams.
 
-        They write the arrays before, and afterwards at once overwrite what the block read and read what it wrote: each
+        Those write the arrays before the block, and right after it overwrite what it read and read what it wrote: each
         missing wait is a race.
         """
         for array in (*reads, *writes):
@@ -296,7 +296,7 @@ class Scene:
     # --- What Bascule orders
 
     def sum(self, stream: Stream | None, *arrays: object, out: object = None) -> None:
-        """out = the sum of the arrays, launched on `stream`; where no `out` is given, it is a new array on `stream`."""
+        """out = the sum of the arrays, launched on `stream`; `out` defaults to a new array on `stream`."""
         out = self.array(stream) if out is None else out
         with self.touching(reads=arrays, writes=[out]):
             self.launcher(f"sum{len(arrays)}", stream)(out, *arrays, N)

@@ -1,4 +1,4 @@
-"""Which stream an operation goes to: the one given, the current one, the one that every array names, the default."""
+"""The stream of an operation: the given one, the current one, the one that every array names, or the default."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def test_a_stream_protocol_of_another_version_or_form_is_refused(answer):
 
 def test_the_null_stream_of_another_library_is_the_legacy_default_stream(per_thread):
     assert bascule.external_stream(Protocol((0, 0))).handle == 1
-    assert bascule.external_stream(0).handle == 2  # our own word for the default stream
+    assert bascule.external_stream(0).handle == 2  # in Bascule 0 means its default stream
 
 
 def test_an_external_stream_keeps_its_owner_and_is_current_like_any_other(add):

@@ -1,6 +1,6 @@
 """Rule 12, the choice of device, and every rule on two devices: in processes that have them.
 
-two_devices.py and rules_two_devices.py say what is tried.
+The cases are in two_devices.py and rules_two_devices.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILES = ["two_devices.py", "rules_two_devices.py"]
 
 @functools.cache
 def outcomes(file: str) -> dict[str, str]:
-    """Why each case of the file failed; empty for those that did not."""
+    """Why each case of the file failed; empty for those that passed."""
     printed = printed_by(
         HERE / file, BASCULE_EMULATED_DEVICES="2", PYTHONPATH=os.pathsep.join([str(HERE.parent), *sys.path])
     )

@@ -1,4 +1,4 @@
-"""`explain` says what a launch would do, by the launch's own decisions, and does nothing."""
+"""`explain` tells what a launch would do, by the launch's own decisions, and does nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Rules 7 to 10 for what Python does with arrays besides launching, where a stream is gone: nothing is begun or lost.
+"""Rules 7 to 10 for operations on arrays other than launches, if a stream is gone: nothing is begun or lost.
 
-Where each call of the driver fails in turn: tests/runtime/every_call_fails_test.cpp.
+For each driver call failing in turn, see tests/runtime/every_call_fails_test.cpp.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from scene import unordered
 import bascule
 
 COUNT = 32
-GONE = 0xDEAD0  # no stream
+GONE = 0xDEAD0  # not a stream
 KINDS = ("record", "wait", "launch", "copy", "fill", "graph launch")
 
 Work = Callable[[bascule.DeviceArray, bascule.DeviceArray], object]
 
-# What is done with x, which another library computes on a stream that is gone, and y, which is there.
+# Operations on x, which another library computes on a destroyed stream, and y, which is ready.
 READS: dict[str, Work] = {
     "copy": lambda x, y: x.copy(stream=y.stream),
     "copy of every second element": lambda x, y: x[::2].copy(stream=y.stream),
@@ -58,7 +58,7 @@ def nothing_is_held() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def loaded() -> None:
-    """What the works need is compiled and loaded, and there are events."""
+    """Compiles and loads the kernels of the operations, and fills the pool of events."""
     stream = bascule.stream()
     x, y = (bascule.to_device(np.ones(COUNT, "f4"), stream=stream) for _ in range(2))
     for work in ALL.values():
@@ -97,7 +97,7 @@ def test_rule_8_an_array_whose_stream_is_gone_is_not_touched(what, y, rng):
     assert context() == before
     np.testing.assert_array_equal(unordered(x).copy_to_host(stream=y.stream), values)
     np.testing.assert_array_equal(y.copy_to_host(), np.zeros(COUNT, "f4"))
-    y.fill(3)  # its stream is as it was
+    y.fill(3)  # its stream is unchanged
     assert (y.copy_to_host() == 3).all()
 
 
@@ -146,8 +146,8 @@ def test_memory_that_a_failed_operation_made_is_given_back(what, y):
             with pytest.raises(bascule.CudaError):
                 ALL[what](x, y)
         bascule.synchronize()
-        gc.collect()  # what was raised holds frames
-        bascule.synchronize()  # memory of a stream that is not ours is freed by the next one
+        gc.collect()  # the exception holds frames
+        bascule.synchronize()  # the next one frees memory of another library's stream
     made = sum(o.kind == "allocate" for o in operations)
     given_back = sum(o.kind == "free" for o in operations)
     assert made == given_back

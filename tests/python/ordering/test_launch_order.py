@@ -1,6 +1,6 @@
 """Rules 1 to 9 and 11 of order, as operations that launches issue; runtime/streams/ORDER.md numbers them.
 
-Where every driver call of a launch fails in turn (rules 8 to 10): tests/runtime/ordering_failures_test.cpp.
+For every driver call of a launch failing in turn (rules 8 to 10), see tests/runtime/ordering_failures_test.cpp.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bascule import _bascule
 
 Launch = Callable[[object, tuple[object, ...]], Callable[[], object]]
 
-# Every way of launching: (stream, arguments) -> what launches. Preparing it issues nothing of order.
+# Every way of launching: (stream, arguments) -> the launching callable. Preparing it issues no ordering operations.
 WAYS: dict[str, Launch] = {
     "kernel[grid, block]": lambda stream, arguments: lambda: add()[1, 32, stream](*arguments),
     "launch": lambda stream, arguments: lambda: add().launch(1, 32, arguments, stream=stream),
@@ -35,7 +35,7 @@ def launch(request) -> Launch:
 
 
 def refused(action: Callable[[], object]) -> Callable[[], None]:
-    """The same action, which must raise one of our errors."""
+    """The same action, which must raise one of Bascule's errors."""
 
     def run() -> None:
         with pytest.raises(bascule.Error):
@@ -228,7 +228,7 @@ def test_rule_5_two_means_the_stream_of_the_thread_that_launches():
 
 def test_rule_5_nothing_is_remembered_by_a_streams_handle():
     c = bascule.stream()
-    for _ in range(3):  # handles may come again: each stream is waited for as the first was
+    for _ in range(3):  # handles may be reused: each stream is waited for as the first was
         p = bascule.stream()
         arrays = [array_on(p) for _ in range(3)]
         prepared(*arrays)
@@ -310,7 +310,7 @@ def test_rule_7_no_python_runs_between_the_first_and_the_last_operation():
     assert lengths == [0, 0, 0]
 
 
-# --- Rules 8 and 9, with streams that are gone
+# --- Rules 8 and 9, with destroyed streams
 
 
 def gone() -> int:
@@ -327,7 +327,7 @@ def test_rule_8_a_producer_that_is_gone_stops_the_launch_and_is_named():
     prepared(array_on(p), array_on(p), array_on(p))
     with pytest.raises(bascule.CudaError, match="argument 2") as caught:
         add()[1, 32, c](*arrays)
-    assert caught.value.call == "cuStreamIsCapturing"  # rule 13 asks before anything is issued
+    assert caught.value.call == "cuStreamIsCapturing"  # rule 13 checks before anything is issued
     assert issued(refused(lambda: add()[1, 32, c](*arrays))) == []
 
 
@@ -359,7 +359,7 @@ def test_rule_9_a_launch_that_fails_is_not_followed_by_a_fence():
     arrays = [array_on(None, stream=None) for _ in range(3)]
     prepared(*arrays)
     stream = bascule.stream()
-    launch = add()[1, 32, stream.handle]  # whose device is asked for here
+    launch = add()[1, 32, stream.handle]  # its device is queried here
     del stream
     with pytest.raises(bascule.CudaError) as caught:
         launch(*arrays)
@@ -394,7 +394,7 @@ def test_rule_11_an_event_is_never_shared_between_launches_in_flight():
         if kind == "record":
             newest[event] = stream
         elif kind == "wait":
-            # A launch's own record comes right before, whatever the other threads did meanwhile.
+            # A launch's own record comes directly before, whatever the other threads did meanwhile.
             assert newest[event] == partner[stream]
     counted = Counter(without_events(trace))
     for p, c in zip(producers, consumers, strict=True):

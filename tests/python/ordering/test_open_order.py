@@ -1,4 +1,4 @@
-"""Rule 10: control never returns while a producer could overtake. Rules 14 and 15: what is kept meanwhile."""
+"""Rule 10: control never returns while a producer could overtake. Rules 14 and 15: the owners kept meanwhile."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from plain_launches import add, array_on, prepared
 
 import bascule
 
-# The kernel runs inside of the launch call (eager) until another thread lets it go, which first destroys the stream
-# that should be held back: the fence behind the launch fails.
+# The kernel runs inside the launch call (eager) until another thread releases it, after destroying the stream that
+# should wait: the fence after the launch fails.
 PRODUCER_GOES = """
 import ctypes, threading
 import numpy as np
@@ -64,7 +64,7 @@ def test_rule_10_when_the_fence_fails_the_host_waits_before_the_error_is_raised(
 
 def test_rule_14_the_owner_of_a_producer_stream_is_kept_with_the_array():
     class Owner:
-        """Another library's stream: gone with its last owner."""
+        """Another library's stream, destroyed with its last owner."""
 
         def __init__(self):
             self.stream = bascule.stream()

@@ -1,5 +1,5 @@
-"""Arrays that name no stream: what each library is asked, and what happens where nobody knows. The libraries are
-imitated: types defined in modules of their names, with the attributes that they have."""
+"""Arrays that name no stream: what each library is asked, and the result if the stream is unknown. The libraries are
+imitated by types that are defined in modules with their names, and that have their attributes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def warnings_are_errors() -> Iterator[None]:
 
 
 class Silent:
-    """An array of a version that names no stream. Types are made of it anew: what is known of one is remembered."""
+    """An array of a version that names no stream. Tests make new types of it, because types are remembered."""
 
     def __init__(self, array: bascule.DeviceArray, version: int = 2, **changes: Any) -> None:
         self.array = array
@@ -59,7 +59,7 @@ def new_type(module: str, **members: Any) -> Any:
 
 @contextmanager
 def library(name: str, **members: Any) -> Iterator[types.ModuleType]:
-    """An imported library; a real one of the name is put back."""
+    """An imported library; a real one of that name is restored."""
     before = sys.modules.get(name)
     made = types.ModuleType(name)
     for key, value in members.items():
@@ -75,7 +75,7 @@ def library(name: str, **members: Any) -> Iterator[types.ModuleType]:
 
 
 def ones(stream: Any = None) -> bascule.DeviceArray:
-    """Values that are there: what the test orders, or does not, is what comes later."""
+    """An array whose values are ready: the test orders, or does not order, later work."""
     made = bascule.to_device(np.ones(32, "f4"), stream=stream)
     bascule.synchronize()
     return made
@@ -171,7 +171,7 @@ def test_jax_makes_the_stream_of_the_launch_wait(add, module):
     with p:
         ordering(lambda: add[1, 32](x, x, out))
     assert ready_for[2:] == [p.handle, p.handle]
-    # The launch goes where the arrays say: what was made to wait is waited for.
+    # The launch goes to the arrays' stream; the producer's stream is waited for.
     default = bascule.default_stream()
     assert ordering(lambda: add[1, 32](x, x, out)) == around("launch", default, c)
     assert ready_for[4:] == [default.handle] * 2
@@ -233,7 +233,7 @@ def test_a_registered_type_is_asked_for_its_stream(add):
             x.answer = answer
             expected = [("launch", c.handle)] if answer is None else around("launch", c, p)
             assert ordering(lambda x=x, out=out: add[1, 32, c](x, x, out)) == expected
-    bascule.register_producer(made, stream_of="spec")  # known already, and registered anew
+    bascule.register_producer(made, stream_of="spec")  # already known, and registered again
     assert ordering(lambda: add[1, 32, c](x, x, out)) == [("launch", c.handle)]
     x.answer = p
     bascule.register_producer(derived, stream_of=lambda array: array.answer)
@@ -283,7 +283,7 @@ def test_one_launch_names_the_streams_of_its_arrays(add):
     )
     everything = add[1, 32].options(streams={"a": p, "b": p.handle, "out": NativeStream(p)})
     assert ordering(lambda: everything(x, x, x)) == [("launch", p.handle)]
-    # An array that names one itself is ordered with both.
+    # An array that names a stream itself is ordered with both.
     both = ordering(lambda: add[1, 32, c].options(streams={"a": p})(ones(q), ones(q), out))
     assert [stream for kind, stream in both if kind == "record"] == [q.handle, p.handle, c.handle]
     with pytest.raises(ValueError, match=r"`streams` names 'z'.*add"):

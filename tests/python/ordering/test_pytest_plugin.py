@@ -1,4 +1,4 @@
-"""`--bascule-races` on a user's tests, and what a process says that ends with a race that was not reported."""
+"""`--bascule-races` on a user's tests, and the message of a process that ends with an unreported race."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a race is raised, and what its report says."""
+"""Where a race is raised, and the text of its report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("emulated")
 
 @contextmanager
 def reported() -> Iterator[list[str]]:
-    """The races of the block, of which there must be one at least."""
+    """The races of the block, which must have at least one."""
     races: list[str] = []
     with pytest.raises(bascule.RaceError) as caught, bascule.emulated.checks(races=True):
         yield races
@@ -56,7 +56,7 @@ def test_a_race_is_raised_by_the_next_call_that_waits(wait):
         }
         with pytest.raises(bascule.RaceError, match="^stream race"):
             calls[wait]()
-        bascule.synchronize()  # it was raised once
+        bascule.synchronize()  # it was raised only once
 
 
 def test_a_race_is_raised_at_the_latest_when_the_block_ends():

@@ -1,6 +1,6 @@
-"""Of the programs in race_programs.py exactly those with a race are reported, on one device and on two.
+"""The detector reports exactly those programs in race_programs.py that have a race, on one device and on two.
 
-A GPU finds no races: there the programs run, and each of their calls has to be one that the driver takes.
+A GPU finds no races: there the programs run, and the driver must accept each of their calls.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def outcomes_on_two_devices(which: str, schedule: str) -> dict[str, dict[str, An
 
 
 def complaint(name: str, devices: int) -> str:
-    """Why the detector is wrong about a program; empty where it is right."""
+    """Why the detector is wrong about a program; empty if it is right."""
     program = PROGRAMS[name]
     if not bascule.current_device().emulated:
         if program.lethal:
             pytest.skip("its race may be a fault, after which a GPU's process cannot go on")
         found = outcome(name, 1) if devices == 1 else outcomes_on_two_devices("others", "lazy")[f"{name} on 2"]
         return found["error"]
-    if program.lethal:  # in the order in which they are issued, the operations do no harm
+    if program.lethal:  # in the issued order, the operations are harmless
         found = outcomes_on_two_devices("lethal", "eager")[f"{name} on {devices}"]
     elif devices == 2:
         found = outcomes_on_two_devices("others", "lazy")[f"{name} on 2"]
@@ -60,7 +60,7 @@ def complaint(name: str, devices: int) -> str:
         return f"reported, without a race: {races}" if races else "" if found["bytes"] else "no byte was compared"
     if not any(all(word in race for word in program.named) for race in races):
         return f"no report names {program.named}: {races}"
-    # Both places are lines of the program's own files, whichever of Bascule's own lie between.
+    # Both places are lines of the program's own files, whichever of Bascule's files are between.
     return "" if any(race.count(".py:") >= 2 for race in races) else f"no report has two places: {races}"
 
 
@@ -126,5 +126,5 @@ print(sizes[-1] - sizes[9])
 @pytest.mark.usefixtures("emulated")
 def test_the_search_forgets_what_was_done_to_memory_that_is_freed():
     printed = printed_by("-c", MANY_ARRAYS, BASCULE_DEVICE="emulated", BASCULE_EMULATED_CHECKS="")
-    # In KiB. Kept, the accesses to 50 arrays of 4 MiB would take 100 MiB.
+    # In KiB. If they were kept, the accesses to 50 arrays of 4 MiB would take 100 MiB.
     assert int(printed) < 20_000

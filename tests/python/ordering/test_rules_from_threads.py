@@ -1,4 +1,4 @@
-"""The rules of order when eight threads launch at once: what each of them issues is what one alone would issue."""
+"""The rules of order when eight threads launch at once: each of them issues what it would issue alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Made = tuple[bascule.Stream, Callable[[], object], Steps, list[int]]
 
 
 def at_once(work: Callable[[int], None]) -> None:
-    """`work(number)` in as many threads, which begin together; raises what one of them raised."""
+    """Runs `work(number)` in several threads, which begin together; raises the first exception."""
     together = threading.Barrier(THREADS)
 
     def run(number: int) -> None:
@@ -32,10 +32,10 @@ def at_once(work: Callable[[int], None]) -> None:
     in_threads([lambda number=number: run(number) for number in range(THREADS)])
 
 
-GONE = 0xDEAD0  # no stream; the handle of one that was destroyed may be some other thread's new one
+GONE = 0xDEAD0  # not a stream; the handle of a destroyed one may be another thread's new one
 
 
-# --- A row a rule: what one thread does, with streams and arrays of its own, and what it must issue each time
+# --- A row for each rule: the action of one thread, with its own streams and arrays, and the expected operations
 
 
 def rule_1() -> Made:
@@ -151,7 +151,7 @@ def test_each_of_many_threads_issues_what_the_rule_says(rule, request):
         request.getfixturevalue("stale_handles")
     prepared(*(array_on(None) for _ in range(3)))
     made = [RULES[rule]() for _ in range(THREADS)]
-    bascule.synchronize()  # arrays that name no stream are there before
+    bascule.synchronize()  # arrays that name no stream are ready before
 
     def work(number: int) -> None:
         for _ in range(LAUNCHES):
@@ -264,7 +264,7 @@ def test_rules_14_and_15_owners_of_every_thread_are_kept_until_its_stream_is_don
 
 @pytest.mark.usefixtures("stale_handles")
 def test_rule_8_and_what_is_left_of_it_when_every_second_launch_fails():
-    """Threads whose launches fail leave the events, the owners and the results of the others as they are."""
+    """Threads whose launches fail leave the events, owners and results of the others unchanged."""
     p = [bascule.stream() for _ in range(THREADS)]
     good = [[array_on(s) for _ in range(3)] for s in p]
     prepared(*good[0])

@@ -1,4 +1,4 @@
-"""The two programs that the array interface's documentation explains streams with: right without the user's help."""
+"""The two programs with which the array interface's documentation explains streams: right without the user's help."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_arrays_of_another_library_are_added_on_its_current_stream(program, curr
         program.add[1, 32, stream](unordered(ours[0]), unordered(ours[0]), unordered(ours[1]), 10)  # b = a * 2
         trace = issued(lambda: program.add[1, 32](a, b, out, 10))
         assert without_events(trace) == [("launch", a.array.stream.handle)]
-        unordered(ours[0]).fill(-1, stream=stream)  # they go on computing
+        unordered(ours[0]).fill(-1, stream=stream)  # the other library continues computing
         np.testing.assert_array_equal(out.array.copy_to_host(), 3 * np.arange(10))
 
 
@@ -58,7 +58,7 @@ def run(program, manual_event: bool, ordered: bool) -> np.ndarray:
         evt = bascule.event()
         evt.record(kernel_stream)
         evt.wait(array_stream)
-    # The other library launches on the stream that x names and looks at nothing else.
+    # The other library launches on the stream that x names and checks nothing else.
     program.consume[blocks, threads, array_stream](unordered(x), unordered(result), COUNT)
     return result.copy_to_host()
 

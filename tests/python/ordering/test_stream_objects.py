@@ -1,4 +1,4 @@
-"""Streams and events as objects: other libraries', the protocol, what arrays say of theirs."""
+"""Streams and events as objects: other libraries', the protocol, and the streams that arrays report."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Rules 1 to 10 for copies, fills, conversions and frees: whatever touches an array waits for its stream, and the
-stream waits for it."""
+"""Rules 1 to 10 for copies, fills, conversions and frees: each operation on an array waits for the array's stream, and
+the stream waits for the operation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ordering(action: Callable[[], object]) -> list[tuple[str, int]]:
     return [(operation.kind, operation.stream) for operation in operations if operation.kind in wanted]
 
 
-# A name, what is done to an array on p, the kind of operation that it is; all on the stream c.
+# A name, an operation on an array on p, and its kind; all on the stream c.
 ONE_ARRAY = {
     "fill": (lambda x, c: x.fill(2, stream=c), "fill"),
     "fill of every second": (lambda x, c: x[::2].fill(2, stream=c), "launch"),
@@ -62,7 +62,7 @@ def test_rules_2_and_3_hold_for_what_is_done_to_one_array(name):
     assert ordering(lambda: action(x, c)) == ordered(c, p, kind=work)
     assert ordering(lambda: action(x, p)) == [(work, p.handle)]
     assert ordering(lambda: action(x, None)) == [(work, p.handle)]
-    bascule.synchronize()  # nothing else orders what comes now
+    bascule.synchronize()  # later work must be ordered by other means
     silent = bascule.as_cuda_array(x, sync=False)  # rules 1 and 6
     assert ordering(lambda: action(silent, c)) == [(work, c.handle)]
 
@@ -168,7 +168,7 @@ def test_a_refused_argument_leaves_the_trace_empty():
 
 
 class Memory:
-    """An allocator that tells what it was asked, in one list with the operations on streams."""
+    """An allocator that records its calls in one list with the operations on streams."""
 
     def __init__(self) -> None:
         self.taken: dict[int, bascule.DeviceArray] = {}

@@ -1,6 +1,6 @@
-"""What is tried in a process that has two devices: prints why each case failed, as JSON; empty for those that did not.
+"""Runs cases in a process that has two devices: prints why each failed, as JSON; empty for those that passed.
 
-Every function that ends in "# a case" is one; test_devices.py makes a test of each.
+Every function whose line ends in "# a case" is one; test_devices.py makes a test of each.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __global__ void sum(bascule::masked_view<const float, 1> x, float* out) {
 module = bascule.compile(ADD)
 KINDS = ("record", "wait", "launch", "copy", "fill", "graph launch")
 first, second = bascule.device(0), bascule.device(1)
-NAMES = [("emulated" if first.emulated else "cuda") + f":{number}" for number in (0, 1)]  # as messages have them
+NAMES = [("emulated" if first.emulated else "cuda") + f":{number}" for number in (0, 1)]  # as messages name them
 
 
 def ones(device: bascule.Device, stream: Any = None) -> bascule.DeviceArray:
@@ -48,14 +48,14 @@ def stream_of(device: bascule.Device) -> bascule.Stream:
 
 
 def ordering(action: Callable[[], object]) -> list[tuple[str, int, int]]:
-    """(kind, device, stream) of what orders and of what works."""
+    """(kind, device, stream) of the ordering and working operations."""
     with traced() as operations:
         action()
     return [(o.kind, o.device, o.stream) for o in operations if o.kind in KINDS]
 
 
 def ordered(c: bascule.Stream, *producers: bascule.Stream, kind: str = "launch") -> list[tuple[str, int, int]]:
-    """What rule 2 wants of one operation on c."""
+    """The operations that rule 2 requires for one operation on c."""
     return [(what, s.device.ordinal, s.handle) for what, s in rule_2(c, *producers, kind=kind)]
 
 
@@ -184,7 +184,7 @@ def a_current_stream_of_another_device_than_the_arrays_is_refused_too() -> None:
             bound()
         with refused(NAMES[0], NAMES[1]):
             x.fill(1)
-        with second:  # says that it is not meant
+        with second:  # overrides the current stream of the other device
             x.fill(1)
             bound()
 
@@ -207,7 +207,7 @@ def events_of_one_device_are_not_recorded_on_another() -> None:  # a case
         bascule.event().elapsed(event)
     p = stream_of(second)
     event.record(p)
-    assert ordering(lambda: event.wait(stream_of(first)))[0][:1] == ("wait",)  # waiting across devices is fine
+    assert ordering(lambda: event.wait(stream_of(first)))[0][:1] == ("wait",)  # waiting across devices is allowed
 
 
 def rule_12_each_event_belongs_to_the_device_that_records_it() -> None:  # a case
@@ -228,7 +228,7 @@ def rule_12_each_event_belongs_to_the_device_that_records_it() -> None:  # a cas
 
 
 def context_of_event(event: int) -> int:
-    """The device whose event it is: only there can it be recorded."""
+    """The device of the event: only there can it be recorded."""
     with second:
         on_second = bascule.stream()
     driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
@@ -240,11 +240,11 @@ def rule_12_stream_1_of_one_device_is_not_stream_1_of_the_other() -> None:  # a 
     kernel = module.add.prepare()
     x, out = ones(second), ones(first)
     launcher = kernel[1, COUNT, 1].options(peer=True)
-    launcher(x, x, out)  # 1 is the first device's, as the current one
+    launcher(x, x, out)  # 1 refers to the first device, which is current
     steps = ordering(lambda: launcher(x, x, out))
     assert steps == ordered(default_stream(first, 1), default_stream(second, 1))
     assert (out.copy_to_host() == 2).all()
-    # Nor is it the stream that every array names.
+    # Stream 1 is also not the stream that the arrays name.
     bound = kernel[1, COUNT].options(peer=True).bind(out, x, out)
     assert [step for step in ordering(bound) if step[0] == "launch"] == [("launch", 0, 1)]
     assert len(ordering(bound)) == 5

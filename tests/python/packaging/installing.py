@@ -1,4 +1,4 @@
-"""A copy of what a clone has, and environments in which compilers and toolkits are out of sight."""
+"""A copy of a clone's files, and environments without compilers or toolkits."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def without_toolkit(**more):
-    """The environment, less everything that points at a toolkit or at this build."""
+    """The environment, without variables that point at a toolkit or at this build."""
     hidden = {"CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "LD_LIBRARY_PATH", "PYTHONPATH", "CPATH", "CPLUS_INCLUDE_PATH"}
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     directories = environment["PATH"].split(os.pathsep)
@@ -18,7 +18,7 @@ def without_toolkit(**more):
 
 
 def without_compiler(directory, **more):
-    """The same, and nothing on the PATH: no compiler, no CMake, no toolkit."""
+    """The same, with an empty PATH: no compiler, no CMake, no toolkit."""
     return without_toolkit(PATH=str(directory), **more)
 
 
@@ -29,7 +29,7 @@ def run(*command, **options):
 
 
 def copy_of_clone(destination):
-    """Tracked files, in their present state."""
+    """Copies the tracked files, in their present state."""
     for path in filter(None, run("git", "ls-files", "-z", cwd=ROOT).split("\0")):
         if (ROOT / path).is_file():
             (destination / path).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the package says of itself, and what its source archive has."""
+"""The package's metadata, and the contents of its source archive."""
 
 import re
 import sys

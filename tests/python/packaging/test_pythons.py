@@ -20,7 +20,7 @@ pytestmark = [
 
 
 def pythons():
-    """Of each minor version but the one that runs this: the first on the PATH, or of pyenv, that has its headers."""
+    """For each minor version except the running one: the first on the PATH, or of pyenv, that has its headers."""
     found = {}
     places = [*os.get_exec_path(), *sorted(map(str, Path.home().glob(".pyenv/versions/*/bin")), reverse=True)]
     for minor in range(11, NEWEST + 1):

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).resolve().parent
 
-# What a user may write; each line is checked.
+# A user's program; each line is checked.
 PROGRAM = """
 import numpy as np
 
@@ -65,7 +65,7 @@ size: str = bascule.zeros(4, "f4").size
 
 @pytest.fixture(scope="module")
 def strictly(tmp_path_factory):
-    """Checks a program strictly; what mypy knows of NumPy is kept for the next one."""
+    """Checks a program strictly; keeps mypy's cache of NumPy for the next one."""
     directory = tmp_path_factory.mktemp("mypy")
 
     def check(name, text):

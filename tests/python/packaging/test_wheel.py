@@ -18,7 +18,7 @@ from packaging.version import Version
 pytestmark = pytest.mark.slow
 PIP = ("-m", "pip", "--disable-pip-version-check")
 
-# A kernel that needs the headers of several wheels; what it prints shows where everything came from.
+# A kernel that needs the headers of several wheels; its output shows where everything came from.
 PROGRAM = r"""
 import json, re, sys
 import numpy as np
@@ -54,13 +54,13 @@ LONG = "LONG_TESTS" in os.environ
 
 
 def hidden_toolkits():
-    """What keeps a toolkit on this machine out of CMake's sight, so that the headers must come from a wheel."""
+    """Settings that hide a toolkit on this machine from CMake, so that the headers must come from a wheel."""
     toolkits = ["/usr/local/include", *(str(path / "include") for path in Path("/usr/local").glob("cuda*"))]
     return f"-DCMAKE_IGNORE_PATH={';'.join(toolkits)}"
 
 
 def as_build_dev():
-    """pip's options for a wheel of which the compiler's cache has nearly everything, as build/dev is compiled."""
+    """pip's options for a wheel that is compiled like build/dev, so that the compiler's cache has nearly everything."""
     cache = dict(re.findall(r"^(\w+):\w+=(.*)$", (ROOT / "build" / "dev" / "CMakeCache.txt").read_text(), re.MULTILINE))
     same = {name: cache[name] for name in ("BASCULE_CUDA_INCLUDE_DIR", "CMAKE_CXX_COMPILER", "BASCULE_WERROR")}
     same["CMAKE_CXX_FLAGS_RELWITHDEBINFO"] = cache["CMAKE_CXX_FLAGS_RELWITHDEBINFO"]
@@ -71,8 +71,8 @@ def as_build_dev():
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The path of a wheel, in the directory in whose source/build/dev it was built. LONG_TESTS: as users build it, with
-    the packages of build-system.requires, but unoptimised, which compiles in half the time."""
+    """Builds a wheel in a directory with the sources in source/build/dev, and returns its path. With LONG_TESTS it is
+    built as by users, with the packages of build-system.requires, but unoptimised, which halves the compile time."""
     directory = tmp_path_factory.mktemp("a place for packaging")
     copy_of_clone(directory / "source")
     run(
@@ -114,7 +114,7 @@ def report(installed, tmp_path_factory):
 
 
 def test_the_headers_to_build_with_come_from_a_wheel(tmp_path):
-    """And what uses the driver's types most compiles with them."""
+    """And the sources that use the driver's types most compile with them."""
     options = ("-G", "Ninja", "-DBASCULE_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Release", "-DBASCULE_COMPILER_CACHE=")
     options += ("-DCMAKE_CXX_FLAGS_RELEASE=-fsyntax-only", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON")
     python = f"-DPython3_EXECUTABLE={sys.executable}"
@@ -193,7 +193,7 @@ def test_what_tests_switch_off_cannot_be_switched_off_in_what_is_installed(insta
 
 
 def test_the_package_is_built_with_the_minor_version_of_pybind11_that_the_tests_use():
-    """The bindings read the layout of its objects, which `import bascule` checks: a new one is to be tried first."""
+    """The bindings read the layout of its objects, which `import bascule` checks: new versions must be tested first."""
     used = Version(re.search(r"^pybind11==(.+)$", (ROOT / "samples" / "requirements.txt").read_text(), re.MULTILINE)[1])
     requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     admitted = next(each.specifier for each in map(Requirement, requires) if each.name == "pybind11")
@@ -209,7 +209,7 @@ def test_nothing_but_libc_and_libstdcxx_is_linked(installed):
 
 
 def test_the_wheel_runs_on_any_linux_of_the_last_years(wheel):
-    """auditwheel's own words: which libraries of the platform it needs, and how new."""
+    """Reported by auditwheel: which libraries of the platform it needs, and how new."""
     shown = " ".join(run(sys.executable, "-m", "auditwheel", "show", wheel).split())
     tag = re.search(r'consistent with the following platform tag: "manylinux_2_(\d+)_x86_64"', shown)
     assert tag, shown
@@ -219,7 +219,7 @@ def test_the_wheel_runs_on_any_linux_of_the_last_years(wheel):
     assert "external shared libraries are required" not in shown, shown
 
 
-# Everything with which C++ or CUDA could be compiled, and whatever a driver leaves behind.
+# Everything with which C++ or CUDA could be compiled, and whatever a driver leaves on the machine.
 HIDDEN = ("/usr/lib/gcc", "/usr/include", "/usr/local/include", "/usr/libexec/gcc", "/opt")
 
 
@@ -230,7 +230,7 @@ def test_the_wheel_runs_a_kernel_where_there_is_no_compiler_and_no_toolkit(insta
     if shutil.which("unshare") is None or subprocess.run([*namespace, "mount -t tmpfs none /mnt"]).returncode != 0:
         pytest.skip("this machine does not let a test make a mount namespace")
     (tmp_path / "program.py").write_text(PROGRAM)
-    compile_c = "echo 'int main() {}' >empty.c; ! cc empty.c 2>/dev/null"  # that nothing compiles is shown first
+    compile_c = "echo 'int main() {}' >empty.c; ! cc empty.c 2>/dev/null"  # shows first that nothing compiles
     printed = run(
         *(*namespace, f"{hide}; {compile_c}; '{installed}' program.py"),
         cwd=tmp_path,

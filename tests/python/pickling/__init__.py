@@ -1,1 +1,1 @@
-"""Kernels, options and errors in other processes."""
+"""Tests of kernels, options and errors that are pickled into other processes."""

@@ -1,4 +1,4 @@
-"""Kernels of an importable module, as a program of many files has them."""
+"""Kernels of an importable module, as in a program of several files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def offset(p, by, n):
 
 
 def make_rule(factor):
-    """A rule that no name leads to."""
+    """A launch rule that cannot be pickled, because it has no importable name."""
 
     @bascule.kernel(TEXT, name="offset", options={"defines": {"FACTOR": factor}})
     def scaled(p, by, n):

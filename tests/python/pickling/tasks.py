@@ -1,4 +1,4 @@
-"""What the tests' other processes run; importable there."""
+"""Functions that the tests' other processes import and run."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import bascule
 
 
 def launch(kernel, _=None):
-    """The process, what `offset` makes of zeros, and how often NVRTC was called here."""
+    """Returns the process ID, the result of `offset` on zeros, and how often NVRTC was called here."""
     x = bascule.zeros(4, "f4")
     kernel[1, 4](x, 3, 4)
     return os.getpid(), x.copy_to_host().tolist(), bascule.cache.stats().nvrtc_calls
 
 
 def call(rule, _=None):
-    """The same by a launch rule."""
+    """The same through a launch rule."""
     x = bascule.to_device(np.zeros(4, "f4"))
     rule(x, 3, 4)
     return os.getpid(), x.copy_to_host().tolist(), bascule.cache.stats().nvrtc_calls
 
 
 def compile_together(barrier, results, text):
-    """Compile at the same moment as other processes."""
+    """Compiles at the same moment as other processes."""
     bascule.current_device()
     bascule._bascule._nvrtc_info()
     barrier.wait(timeout=120)
@@ -34,7 +34,7 @@ def compile_together(barrier, results, text):
 
 
 def hold_lock(path, ready):
-    """Lock a file until this process is killed."""
+    """Locks a file until this process is killed."""
     import fcntl
     import signal
 

@@ -1,4 +1,4 @@
-"""What pickles: every protocol that has it, and cloudpickle, give the same object or an equal one."""
+"""What pickles: every protocol that supports it, and cloudpickle, give the same object or an equal one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def module():
 
 
 def launched(kernel, dtype="f4"):
-    """What `offset` makes of zeros."""
+    """The result of `offset` on zeros."""
     x = bascule.zeros(4, dtype)
     kernel[1, 4](x, 3, 4)
     return x.copy_to_host()
@@ -116,7 +116,7 @@ def test_a_kernel_keeps_its_options(through):
 
 
 def test_unpickled_kernels_of_one_program_share_a_module(module):
-    """So that the image is loaded once: the variables of the text are the same memory."""
+    """So the image is loaded once: the variables of the text are the same memory."""
     text = "__device__ int count; __global__ void step() { ++count; } __global__ void hold() {}"
     kernels = bascule.compile(text)
     step, hold = (pickle.loads(pickle.dumps(each)) for each in (kernels.step, kernels.hold))
@@ -147,7 +147,7 @@ def test_a_rule_of_a_module_is_that_rule(through):
 
 
 def test_a_rule_of_the_program_itself_travels_with_cloudpickle(monkeypatch):
-    """As from a notebook: nobody can import it where it arrives."""
+    """The receiving process cannot import it, as if it came from a notebook."""
     namespace = {"__name__": "__main__", "bascule": bascule, "TEXT": rules.TEXT}
     monkeypatch.setitem(sys.modules, "__main__", type(sys)("__main__"))
     exec("@bascule.kernel(TEXT)\ndef offset(p, by, n):\n    return n\n", namespace)
@@ -190,7 +190,7 @@ def test_a_copy_of_what_does_not_change_is_the_object_itself(module):
         assert copy.deepcopy([each])[0] is each
 
 
-# --- What belongs to one process
+# --- Objects of one process
 
 
 @pytest.mark.parametrize(

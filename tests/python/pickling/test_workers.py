@@ -1,4 +1,4 @@
-"""Kernels in the processes of multiprocessing and of Dask: one compile serves all of a machine."""
+"""Kernels in the processes of multiprocessing and of Dask: one compile is enough for a machine."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_workers_of_dask_compile_once(own_text, tmp_path, monkeypatch):
     )
     with cluster, distributed.Client(cluster, timeout=120) as client:
         workers = list(client.scheduler_info()["workers"])
-        kernel = bascule.compile(own_text).offset  # compiled by nobody yet: the text has templates alone to launch
+        kernel = bascule.compile(own_text).offset  # not compiled yet: the text has only templates to launch
         futures = [client.submit(tasks.launch, kernel, i, workers=[workers[i % 2]]) for i in range(6)]
         outcomes = client.gather(futures)
         rules_found = client.gather(

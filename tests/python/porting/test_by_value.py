@@ -1,4 +1,4 @@
-"""What goes by value into a kernel: ctypes structures, NumPy's scalars and small arrays, tuples and lists."""
+"""Arguments passed by value: ctypes structures, NumPy's scalars and small arrays, tuples and lists."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TYPES = {
     "vector": "float4",
     "bytes4": "uchar4",
 }
-# Apart, since the compiler reads a text again for the members of each of its structs.
+# A separate text, because the compiler reads a text again for the members of each of its structs.
 ARRAYS = """
 #include <cuda/std/array>
 struct Holder { cuda::std::array<int, 3> a; short n; };
@@ -70,7 +70,7 @@ INNER = np.dtype([("key", "i2"), ("weight", "f8")], align=True)
 
 
 def padded(dtype, itemsize):
-    """Aligned as a whole, as NumPy never does it: what follows the last field is part of the struct."""
+    """Aligned as a whole, as NumPy never does it: the bytes after the last field belong to the struct."""
     fields = [dtype.fields[name] for name in dtype.names]
     formats, offsets = [field[0] for field in fields], [field[1] for field in fields]
     return np.dtype({"names": dtype.names, "formats": formats, "offsets": offsets, "itemsize": itemsize})
@@ -110,7 +110,7 @@ class Either(ctypes.Union):
 
 
 class Kernels:
-    """Those of both texts, by name."""
+    """The kernels of both texts, by name."""
 
     def __init__(self) -> None:
         self.plain, self.arrays = bascule.compile(TEXT), bascule.compile(ARRAYS)
@@ -127,7 +127,7 @@ def module() -> Kernels:
 
 
 def passed(kernel, value, dtype):
-    """What arrives in the kernel, as NumPy reads it."""
+    """The value that arrives in the kernel, as NumPy reads it."""
     dtype = np.dtype(dtype)
     out = bascule.zeros(dtype.itemsize, "u1")
     kernel[1, 1](value, out)
@@ -330,7 +330,7 @@ def test_a_template_takes_them_too(module):
         assert out.copy_to_host()[0] == 1
 
 
-# --- Fields in other places
+# --- Fields at other offsets
 
 
 def test_a_dtype_in_another_order_tells_where_each_field_is(module):
@@ -359,7 +359,7 @@ def test_a_dtype_in_another_order_tells_where_each_field_is(module):
     ],
 )
 def test_the_advice_helps(module, name, fields):
-    """What the message says is done, and then the struct goes through."""
+    """After following the message's advice the struct is accepted."""
     text = str(refused(module[name], np.zeros((), fields)[()]))
     given = {field[0]: field for field in fields}
     if "'offsets': [" in text:

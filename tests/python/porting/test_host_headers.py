@@ -22,7 +22,7 @@ FROM_LIBCUDACXX = {*COMPLEX, "bit", "concepts", "cub/cub.cuh", "span", "tuple"}
 
 
 def values(body: str, dtype: str, count: int, includes: str, **options: object) -> np.ndarray:
-    """What `body` writes to `out`, on the device."""
+    """The values that `body` writes to `out`, on the device."""
     cpp = {"f4": "float", "f8": "double", "i4": "int", "i8": "long long", "u8": "unsigned long long"}[dtype]
     lines = "".join(f"#include <{name}>\n" for name in includes.split())
     module = bascule.compile(
@@ -33,7 +33,7 @@ def values(body: str, dtype: str, count: int, includes: str, **options: object) 
     return out.copy_to_host()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in COMPLEX])  # those below
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in COMPLEX])  # those follow below
 def test_each_header_compiles_alone_and_without_a_warning(name: str, recwarn: pytest.WarningsRecorder) -> None:
     bascule.compile(f"#include <{name}>\n{NOTHING}")
     assert [str(w.message) for w in recwarn if issubclass(w.category, bascule.CompileWarning)] == []
@@ -369,7 +369,7 @@ def test_a_header_of_the_users_that_appears_later_is_noticed(tmp_path: Path) -> 
 
 
 def test_common_headers_reach_few_files(tmp_path: Path) -> None:
-    """All of ours together reach fewer than libcu++'s <type_traits> alone; their number is what compiling it takes."""
+    """All of Bascule's together include fewer files, and so compile faster, than libcu++'s <type_traits>."""
 
     def reached(*names: str) -> int:
         report = tmp_path / names[0].replace("/", "_")
@@ -407,7 +407,7 @@ def test_a_header_that_nothing_has_says_where_it_comes_from() -> None:
         bascule.compile("#include <cufftdx.hpp>\n" + NOTHING)
 
 
-# --- Against the host's own standard library
+# --- Compared with the host's own standard library
 
 TYPES = """
 struct Plain { int a; double b; };

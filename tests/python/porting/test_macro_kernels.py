@@ -1,4 +1,4 @@
-"""Kernels that a macro, an include or an explicit instantiation makes are kernels."""
+"""Kernels made by a macro, an include or an explicit instantiation are kernels."""
 
 from __future__ import annotations
 

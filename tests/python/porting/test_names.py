@@ -1,4 +1,4 @@
-"""Names that users of Numba, CuPy and PyTorch type, with what they mean there."""
+"""Names that users of Numba, CuPy and PyTorch type, with their meaning there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people have in their programs for options, names and keywords is taken, or the error says what to write."""
+"""Options, names and keywords from existing programs are accepted, or the error says what to write."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_an_array_in_a_tuple_is_ordered_with_its_stream(module):
     a, b = bascule.full(4, 5, "f4", stream=stream), bascule.full(4, 1, "f4", stream=stream)
     module.add[1, 4, other]((a, 4, b))
     assert b.copy_to_host().tolist() == [6] * 4
-    # Nobody else waits for what a bound launch's arrays were made by.
+    # Nothing else waits for the producers of a bound launch's arrays.
     launch = module.add[1, 4].bind((a, 4, b))
     del a
     launch()

@@ -1,12 +1,12 @@
-"""What other libraries export, as the committed JSON files tell it: one file a library, one row a kind of array.
+"""The exports of other libraries, from the committed JSON files: one file per library, one row per kind of array.
 
-A file has `sources` (repository, commit, path and line of what was read) and `exports`. In an export's `interface`,
+A file has `sources` (repository, commit, path and line of the read code) and `exports`. In an export's `interface`,
 JSON's arrays stand for the tuples that libraries make of shape, strides and data (descr is a list of tuples).
-Placeholders stand for what differs from run to run: "<pointer>", "<anything>" (an address that no consumer may use),
-"<stream>", "<mask pointer>"; {"<object>": interface} is an object with that interface, {"<sequence>": [...]} a Sequence
-that is not a tuple, {"<list>": [...]} a list. `make`, with `setup` and `within`, is Python that makes the real object
-where the library is installed; `values` and `view` are the same in NumPy. `raises` tells of a property that raises,
-`refused` of a dict that Bascule does not take, `wrong` of one that does not describe the array.
+Placeholders stand for values that differ from run to run: "<pointer>", "<anything>" (an address that no consumer may
+use), "<stream>", "<mask pointer>"; {"<object>": interface} is an object with that interface, {"<sequence>": [...]} a
+Sequence that is not a tuple, {"<list>": [...]} a list. `make`, with `setup` and `within`, is Python that makes the real
+object if the library is installed; `values` and `view` are the same in NumPy. `raises` marks a property that raises,
+`refused` a dict that Bascule refuses, `wrong` one that does not describe the array.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ class Export:
 
     @property
     def goes_through_a_kernel(self) -> bool:
-        """Whether a launch takes it and computes what the library means."""
+        """True if a launch accepts it and computes what the library means."""
         return self.interface is not None and self.refused is None and not self.wrong
 
     def host_view(self, values: np.ndarray) -> np.ndarray:
-        """What NumPy has where the library has its array: same shape, same strides."""
-        return eval(self.view, {"np": np, "values": values})  # our own files
+        """The corresponding NumPy array: same shape, same strides."""
+        return eval(self.view, {"np": np, "values": values})  # the expressions come from files of this repository
 
 
 @dataclass(frozen=True)
 class Library:
-    """A file: what is needed to make the real objects, and what they export."""
+    """A file: the code that makes the real objects, and what they export."""
 
     name: str
     library: str
     kind: str
     needs: list[str]
-    not_emulated: str  # why it cannot use the emulated device; empty where it can
+    not_emulated: str  # why it cannot use the emulated device, or empty
     imports: str
     available: str
     pointer: str
@@ -71,9 +71,9 @@ class Library:
     sources: dict[str, dict[str, Any]]
     exports: list[Export]
     release: str = ""
-    finish: str = ""  # where the library names no stream, and works on one
-    consume: str = ""  # what the library makes of `ours`, as NumPy has it
-    refuses: dict[str, str] = field(default_factory=dict)  # what it may refuse of ours, and what it then says
+    finish: str = ""  # synchronizes, for a library that works on a stream without naming it
+    consume: str = ""  # an expression that makes the library's array of `ours`, as NumPy array
+    refuses: dict[str, str] = field(default_factory=dict)  # what it may refuse of `ours`, and the error message
 
 
 def read_library(path: Path) -> Library:
@@ -83,7 +83,7 @@ def read_library(path: Path) -> Library:
 
 
 def libraries() -> list[Library]:
-    """Those that export; files of kind "consumer" belong to consumers.py."""
+    """Libraries that export; files of kind "consumer" belong to consumers.py."""
     paths = sorted(DIRECTORY.glob("*.json"))
     return [read_library(path) for path in paths if json.loads(path.read_text(encoding="utf-8"))["kind"] == "producer"]
 
@@ -94,7 +94,7 @@ def exports() -> Iterator[Export]:
 
 
 class Exposing:
-    """An object of another library: its interface, read from a property, and whatever keeps the memory alive."""
+    """An object of another library: its interface, read from a property, and the owner of the memory."""
 
     def __init__(self, interface: dict[str, Any], owner: object = None) -> None:
         self._interface = interface
@@ -130,7 +130,7 @@ class Pair(Sequence):
 
 
 def bind(interface: dict[str, Any], places: Callable[[str], Any]) -> dict[str, Any]:
-    """The dict as the library makes it: tuples where it has tuples, and `places(name)` for each placeholder."""
+    """The dict as the library makes it: with its tuples, and `places(name)` for each placeholder."""
 
     def value(item: Any) -> Any:
         if isinstance(item, str) and item.startswith("<") and item.endswith(">"):

@@ -1,7 +1,7 @@
-"""What PyArrow, mpi4py and ArrayViews do with an exported interface: which keys, in which order, of which types.
+"""How PyArrow, mpi4py and ArrayViews read an exported interface: which keys, in which order, of which types.
 
-In our own words, from the sources that their JSON files name. Each takes any mapping, so that reads can be recorded;
-the types that a compiled consumer insists on are in its file and checked apart.
+Written from the sources that their JSON files name. Each function takes any mapping, so that reads can be recorded. The
+types that a compiled consumer requires are in its file and checked separately.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from producers.catalogue import DIRECTORY
 
 @dataclass(frozen=True)
 class Consumer:
-    """A file: the reads in their order, and the types without which the consumer raises."""
+    """A file: the reads in order, and the types that the consumer requires."""
 
     library: str
     kind: str
@@ -33,7 +33,7 @@ class Consumer:
         return [(read["by"], read["key"]) for read in self.reads]
 
     def insisted_on(self, interface: Any) -> list[str]:
-        """What of `interface` has another type than this consumer takes: exact types, subclasses do not pass."""
+        """The fields of `interface` without exactly the type that this consumer requires; subclasses do not count."""
         found = []
         if self.mapping and type(interface).__name__ != self.mapping:
             found.append(f"the interface is a {type(interface).__name__}")
@@ -49,7 +49,7 @@ def consumer(name: str) -> Consumer:
 
 
 class Reads(dict[str, Any]):
-    """An interface that remembers how it was read."""
+    """An interface that records how it was read."""
 
     def __init__(self, interface: dict[str, Any]) -> None:
         super().__init__(interface)
@@ -66,14 +66,14 @@ class Reads(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Memory:
-    """What a consumer makes of an interface."""
+    """The memory that a consumer reads from an interface."""
 
     address: int
     nbytes: int
 
 
 def pyarrow_reads(interface: Any) -> Memory:
-    """`Context.buffer_from_object`: the span of the array, whatever its order, when no gaps are in it."""
+    """`Context.buffer_from_object`: the span of the array, in any order, if it has no gaps."""
     address = interface["data"][0]
     if address is None:
         return Memory(0, 0)
@@ -112,7 +112,7 @@ def mpi4py_reads(interface: Any, *, writable: bool = True) -> Memory:
 
 
 def follows(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, order: str) -> bool:
-    """Whether elements lie one behind the other; axes of one element may have any stride."""
+    """True if elements are contiguous in this order; axes of length one may have any stride."""
     step = itemsize
     axes = list(zip(shape, strides, strict=True))
     for extent, stride in axes if order == "F" else reversed(axes):
@@ -123,9 +123,9 @@ def follows(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, ord
 
 
 def arrayviews_reads(interface: Any, nbytes: int) -> Memory:
-    """A view of bytes, where PyArrow has no `buffer_from_object` yet (where it has, that one reads).
+    """A view of bytes, for versions of PyArrow without `buffer_from_object` (which is used otherwise).
 
-    How many bytes it takes from `alloc_size`, which only Numba's arrays have: ours come as Numba's views of them.
+    It takes the number of bytes from `alloc_size`, which only Numba's arrays have: `ours` is passed as a view by Numba.
     """
     address = interface["data"][0]
     strides = interface.get("strides")

@@ -1,6 +1,6 @@
 """Element types of the exported arrays: random values, kernels that compute with them, and the same in NumPy.
 
-Everything computed is exact in the type, so that results are compared bit by bit.
+All results are exact in the type, so that they are compared bit by bit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import bascule
 PARTICLE = np.dtype([("id", "<i4"), ("mass", "<f8")], align=True)
 READING = np.dtype([("tag", "|u1"), ("value", "<f4")])
 
-# Texts of their own: the compiler is asked for a struct's fields by compiling its text once more.
+# Separate texts, because comparing a struct's fields compiles its text a second time.
 HALVES = """
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -30,12 +30,12 @@ struct reading { unsigned char tag; float value; };
 
 @dataclass(frozen=True)
 class Element:
-    """How one type is written in C++, computed with there, and computed with here."""
+    """How one type is spelled in C++, a computation with it there, and the same computation in NumPy."""
 
     name: str
     dtype: np.dtype
     cpp: str
-    computed: str  # C++, of `x`
+    computed: str  # a C++ expression in `x`
     values: Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
     expected: Callable[[np.ndarray], np.ndarray]
 
@@ -45,7 +45,7 @@ def small_integers(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarr
 
 
 def bfloat16_bits(values: np.ndarray) -> np.ndarray:
-    """Of numbers that bfloat16 holds exactly: the upper half of their float32."""
+    """The bits of numbers that bfloat16 represents exactly: the upper half of their float32."""
     return (np.asarray(values, "<f4").view("<u4") >> 16).astype("<u2")
 
 

@@ -1,4 +1,4 @@
-"""An array through real kernels, read and written, beside NumPy: what committed dicts and live objects go through."""
+"""Passes an array (from a committed dict, or live) through kernels that read and write it; compares with NumPy."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def read_through_kernels(
     stream: Any = None,
     before: Callable[[], None] = lambda: None,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Launches kernels that read `array`, which lies as `view` does; gives pairs of what came out and what had to.
+    """Launches kernels that read `array`, whose layout is that of `view`; returns pairs (result, expected).
 
-    `before` is called when all else is ready, so that the launches are the first to wait for what it begins.
+    `before` is called when all else is ready, so that the launches are the first to wait for what it starts.
     """
     launches = [
         (programs[kernel], bascule.to_device(np.full(max(1, view.nbytes), 0xEE, "u1")), element.expected(in_order))
@@ -50,17 +50,17 @@ def read_through_kernels(
     before()
     for kernel, out, _ in launches:
         count = (view.size,) if kernel.name.endswith("flat") else ()
-        # What is written names no stream: the launch waits for the producer's or for nothing.
+        # The output names no stream: the launch waits for the producer's stream or for nothing.
         given = bascule.as_cuda_array(array).ravel("K") if count and not view.flags.c_contiguous else array
         kernel[GRID, BLOCK, stream](given, bascule.as_cuda_array(out, sync=False), *count)
         if stream is not None:
-            stream.synchronize()  # it alone: what it did not wait for stays undone
+            stream.synchronize()  # only this stream: work that it did not wait for has not run
     bascule.synchronize()
     return [(out.copy_to_host()[: view.nbytes].view(element.dtype), expected) for _, out, expected in launches]
 
 
 def kernels_that_read(element: Element, view: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    """Names, and the elements in the order in which each kernel meets them."""
+    """Names, and the elements in the order in which each kernel reads them."""
     rows = view.reshape(-1)
     fitting = [(f"{element.name}_view{view.ndim}", rows)] if view.ndim else []
     if view.flags.c_contiguous:
@@ -71,7 +71,7 @@ def kernels_that_read(element: Element, view: np.ndarray) -> list[tuple[str, np.
 
 
 def write_through_a_kernel(programs: Programs, element: Element, view: np.ndarray, array: Any) -> None:
-    """Launches the kernel that changes every element where it is."""
+    """Launches the kernel that changes every element in place."""
     if view.ndim:
         programs[f"{element.name}_view{view.ndim}_in_place"][GRID, BLOCK](array)
     else:
@@ -80,5 +80,5 @@ def write_through_a_kernel(programs: Programs, element: Element, view: np.ndarra
 
 
 def same(got: np.ndarray, expected: np.ndarray) -> bool:
-    """Equal values; the padding of structures is nobody's."""
+    """True if values are equal; the padding of structures is ignored."""
     return got.dtype == expected.dtype and got.shape == expected.shape and bool(np.all(got == expected))

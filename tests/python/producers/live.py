@@ -2,8 +2,8 @@
 
     python -m producers.live LIBRARY [CASE...]
 
-A process of its own for each library: environment variables and memory pools are nobody else's. Its last line is JSON:
-{"missing": why} where the library has no device, else {"version": text, "cases": {case: null or what is wrong}}.
+Each library runs in a separate process, with its own environment variables and memory pools. Its last line is JSON:
+{"missing": why} if the library has no device, else {"version": text, "cases": {case: null or what is wrong}}.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from producers.kernels import programs_for, read_through_kernels, same, values_o
 
 
 def filled(array: Any, values: np.ndarray) -> Any:
-    """`array`, whose memory the host sees, with these values."""
+    """Copies the values to `array`, whose memory the host can access."""
     array[...] = values
     return array
 
@@ -44,7 +44,7 @@ class Session:
         return bool(eval(self.library.available, self.names))
 
     def problem(self, export: Export, programs: Programs) -> str | None:
-        """What is wrong with this case, if anything."""
+        """Returns what is wrong with this case, if anything."""
         rng = np.random.default_rng(20261121)
         values = values_of(export, rng)
         names = self.names | {"values": values, "valid": rng.random(values.shape) < 0.5}
@@ -72,7 +72,7 @@ class Session:
         return f"exports {interface}, and was expected to raise {export.raises['error']}"
 
     def _differences(self, export: Export, interface: dict[str, Any], names: dict[str, Any]) -> str | None:
-        """Key by key, types included: between the dict that the live object gives and the committed one."""
+        """Compares the dict of the live object with the committed one key by key, types included."""
         assert export.interface is not None
 
         def place(placeholder: str) -> Any:
@@ -98,7 +98,7 @@ class Session:
         return None
 
     def problem_of_consuming(self, case: str, ours: bascule.DeviceArray, expected: np.ndarray) -> str | None:
-        """What is wrong with what the library reads of an array of ours; it may refuse what it is known to refuse."""
+        """Returns what is wrong with the library's view of an array of Bascule's; known refusals are allowed."""
         try:
             got = np.asarray(eval(self.library.consume, self.names | {"ours": ours}))
         except Exception as error:
@@ -112,7 +112,7 @@ OF_OURS = ["reads ours", "reads every second column of ours", "reads ours from a
 
 
 def arrays_of_ours() -> dict[str, tuple[bascule.DeviceArray, np.ndarray]]:
-    """For the other direction: what a library may be given, and what it must find there."""
+    """For the other direction: arrays that a library may be given, and their expected contents."""
     values = np.random.default_rng(20261121).integers(0, 40, (6, 4)).astype("f4")
     whole, late = bascule.to_device(values), bascule.to_device(np.zeros_like(values), stream=bascule.stream())
     columns = whole.__cuda_array_interface__ | {"shape": (6, 2), "strides": (16, 8)}
@@ -136,7 +136,7 @@ def differences(committed: dict[str, Any], live: Any, place: Any, where: str = "
 
 
 def differences_of_an_object(committed: dict[str, Any], live: Any, where: str) -> list[str]:
-    """Wherever it lies: nothing else tells its address."""
+    """Compares all but the address, which nothing else can confirm."""
     interface = live.__cuda_array_interface__
     return differences(committed, interface, lambda _: interface["data"][0], where)
 
@@ -177,7 +177,7 @@ def main(name: str, cases: list[str]) -> dict[str, Any]:
     if not there:
         return {"missing": f"no CUDA device that {library.needs[0]} can use"}
     wanted = [export for export in library.exports if export.make and (not cases or export.case in cases)]
-    # Of all, not of this library: one text, which the tests of the dicts have compiled already.
+    # Programs for all exports, not only this library's: one text, which the tests of the dicts have already compiled.
     programs = programs_for([export for export in exports() if export.interface])
     outcomes = {export.case: attempt(session.problem, export, programs) for export in wanted}
     if library.consume:
@@ -191,4 +191,4 @@ def main(name: str, cases: list[str]) -> dict[str, Any]:
 if __name__ == "__main__":
     report = main(sys.argv[1], sys.argv[2:])
     print(json.dumps(report), flush=True)
-    os._exit(0)  # libraries that share a context do not agree on who ends it
+    os._exit(0)  # libraries that share a context disagree on which one destroys it

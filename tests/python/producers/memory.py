@@ -1,4 +1,4 @@
-"""Real device memory behind a committed dict: the bytes of a NumPy view, laid out as the library lays them out."""
+"""Real device memory for a committed dict: the bytes of a NumPy view, laid out as the library lays them out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import bascule
 from producers.catalogue import Export, Exposing, bind
 
 POISON = 0xCD
-# What must never be read: the address that a library gave for an array without elements.
+# An address that must never be read: the library gave it for an array without elements.
 NOWHERE = 0x7000
 
 
@@ -23,7 +23,7 @@ __global__ void copy(const unsigned char* from, unsigned char* to, long long byt
 
 
 class DeviceCopy:
-    """The memory that `view` spans, on the device: poison until it is written, and on both sides of it for good."""
+    """A device copy of the memory that `view` spans: poisoned until it is written, with poison on both sides."""
 
     MARGIN = 256
 
@@ -39,16 +39,16 @@ class DeviceCopy:
 
     @property
     def address(self) -> int:
-        """Of the view's first element."""
+        """The address of the view's first element."""
         return address_of(self._array) + self.MARGIN + self._offset
 
     def write(self, stream: bascule.Stream) -> None:
-        """In the order of `stream` alone: addresses name no stream that others could wait for."""
+        """Writes on `stream` without other ordering, because addresses name no stream that others could wait for."""
         staged, array = (bascule.raw_pointer(address_of(memory)) for memory in (self._staged, self._array))
         bascule.compile(COPY).copy[1, 256, stream](staged, array, self._span.size)
 
     def bytes_after(self, change: Any) -> np.ndarray:
-        """All bytes as they must be when the view's elements have become `change(elements)`, and nothing else has."""
+        """The expected bytes after the view's elements, and nothing else, were replaced by `change(elements)`."""
         span = self._span.copy()
         inside = np.ndarray(
             self._view.shape, self._view.dtype, span, self.MARGIN + self._offset, strides=self._view.strides
@@ -75,7 +75,7 @@ class Produced:
         self.object = Exposing(self.interface, owner=self)
 
     def write(self) -> None:
-        """As the library would have: on the stream that it names, unfinished; without one, finished."""
+        """Writes as the library would: asynchronously on the stream that it names; without one, until complete."""
         self.memory.write(self.stream)
         if self._named is None:
             self.stream.synchronize()

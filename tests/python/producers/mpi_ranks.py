@@ -1,9 +1,9 @@
-"""Two MPI processes exchange arrays that host and device both see; started by test_mpi.py under mpiexec.
+"""Two MPI processes exchange arrays that host and device can access; started by test_mpi.py under mpiexec.
 
     mpiexec -n 2 python -m producers.mpi_ranks KIND        KIND: pinned, managed
 
-Each rank fills its array by a kernel, sends it as it is, receives the other's into another array, computes with that on
-its device, and compares with what NumPy says the other rank had. The last line of rank 0 is JSON.
+Each rank fills its array by a kernel, sends it, receives the other's into another array, computes with that on its
+device, and compares with the other rank's values, computed by NumPy. The last line of rank 0 is JSON.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COUNT = 10_000
 
 
 def exchange(kind: str) -> dict[str, object]:
-    """Raises AssertionError where anything is not what it must be."""
+    """Raises AssertionError if any value is wrong."""
     world = MPI.COMM_WORLD
     make = {"pinned": bascule.pinned_array, "managed": bascule.managed_array}[kind]
     module = bascule.compile(KERNELS)
@@ -45,7 +45,7 @@ def exchange(kind: str) -> dict[str, object]:
     assert (theirs.copy_to_host() == expected).all()
     assert (doubled.copy_to_host() == 2 * expected).all()
 
-    world.Allreduce(mine, theirs)  # the host computes in what the device wrote
+    world.Allreduce(mine, theirs)  # the host computes with the device's results
     assert (theirs.copy_to_host() == 1000.0 + 2 * np.arange(COUNT)).all()
     return {"rank": world.rank, "ranks": world.size, "kind": kind, "device": str(bascule.current_device())}
 
@@ -61,4 +61,4 @@ if __name__ == "__main__":
         main()
     except BaseException as error:
         print(f"rank {MPI.COMM_WORLD.rank}: {error!r}", file=sys.stderr, flush=True)
-        MPI.COMM_WORLD.Abort(1)  # or the other rank waits for ever
+        MPI.COMM_WORLD.Abort(1)  # otherwise the other rank waits for ever

@@ -1,4 +1,4 @@
-"""Bascule's own exports, as PyArrow, mpi4py and ArrayViews read them; mpi4py itself where it is installed."""
+"""Bascule's own exports, as PyArrow, mpi4py and ArrayViews read them; mpi4py itself if it is installed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PYARROW, MPI4PY, ARRAYVIEWS = (consumer(name) for name in ["pyarrow", "mpi4py", 
 
 
 def arrays(rng: np.random.Generator) -> dict[str, Callable[[], bascule.DeviceArray]]:
-    """Kinds of arrays, as NumPy has them, on the device."""
+    """Kinds of arrays of NumPy, on the device."""
     made = {
         "contiguous": ELEMENTS["<f4"].values(rng, (6, 4)),
         "one dimension": ELEMENTS["<f8"].values(rng, (37,)),
@@ -35,7 +35,7 @@ def arrays(rng: np.random.Generator) -> dict[str, Callable[[], bascule.DeviceArr
 
 
 def viewed(**changes: Any) -> bascule.DeviceArray:
-    """An array of 24 floats under another description of its memory."""
+    """An array of 24 floats with another description of its memory."""
     array = bascule.to_device(np.arange(24, dtype="f4"))
     return bascule.as_cuda_array(Exposing(array.__cuda_array_interface__ | changes, owner=array))
 
@@ -46,7 +46,7 @@ def readonly(array: bascule.DeviceArray) -> bascule.DeviceArray:
 
 
 def exports_of(array: bascule.DeviceArray) -> list[dict[str, Any]]:
-    """What the array exports by itself, and as every version that can be asked for."""
+    """The array's own export, and one for every version that can be requested."""
     made = [array.__cuda_array_interface__]
     if hasattr(array, "export"):
         for version in range(4):
@@ -131,7 +131,7 @@ def test_the_read_only_flag_reaches_mpi4py(rng):
 
 @pytest.fixture(scope="module")
 def frombuffer() -> Callable[..., Any]:
-    """mpi4py's own reader. It takes what has `__dlpack__` by that: these objects have the interface alone."""
+    """mpi4py's own reader. It prefers `__dlpack__`: these objects have only the interface."""
     if importlib.util.find_spec("mpi4py") is None:
         pytest.skip("mpi4py is not installed")
     import mpi4py
@@ -160,7 +160,7 @@ def test_mpi4py_itself_finds_the_memory_of_every_export(rng, frombuffer, kind):
 
 
 def test_mpi4py_itself_finds_the_memory_of_an_array_whatever_it_asks_first(rng, frombuffer):
-    """DLPack, where the array has it, then the interface."""
+    """Through DLPack if the array has it, then through the interface."""
     array = arrays(rng)["contiguous"]()
     buffer = frombuffer(array)
     assert Memory(buffer.address, buffer.nbytes) == Memory(array.__cuda_array_interface__["data"][0], array.nbytes)

@@ -29,7 +29,7 @@ def programs() -> Programs:
 
 @contextmanager
 def nothing_issued() -> Iterator[None]:
-    """The block issues no operation, as the emulated device counts; on a GPU nobody counts."""
+    """The block issues no operation, as counted by the emulated device; not checked on a GPU."""
     if not bascule.current_device().emulated:
         yield
         return
@@ -66,7 +66,7 @@ def test_a_kernel_writes_the_elements_and_no_byte_beside_them(programs, rng, exp
         return
     array.write()
     write_through_a_kernel(programs, element, view, array.object)
-    # Structures are compared by their fields: what a kernel leaves in the padding is nobody's.
+    # Structures are compared by their fields: a kernel may leave anything in the padding.
     got, expected = array.memory.bytes_now(), array.memory.bytes_after(element.expected)
     if element.dtype.names is None:
         assert (got == expected).all()

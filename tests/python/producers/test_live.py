@@ -1,4 +1,4 @@
-"""The real libraries, where they are installed and find a device: their dicts beside the committed ones; kernels."""
+"""The real libraries, if installed and with a device: their dicts compared with the committed ones; kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mpi4py really: two processes exchange pinned and managed arrays."""
+"""The real mpi4py: two processes exchange pinned and managed arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from child_process import run_python
 
 TESTS = Path(__file__).resolve().parents[1]
-# Open MPI runs neither as root nor on fewer cores than ranks unless it is told to; MPICH knows nothing of these.
+# Open MPI refuses to run as root or on fewer cores than ranks unless these are set; MPICH ignores them.
 ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

@@ -1,4 +1,4 @@
-"""What each sample must print and write, and a change of its kernel after which it must fail."""
+"""The expected output of each sample, and a change of its kernel after which it must fail."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def check_equalized(path: Path) -> None:
     with cbook.get_sample_data("grace_hopper.jpg") as file:
         assert np.array_equal(before, np.asarray(Image.open(file).convert("L")))
     assert (after.min(), after.max()) == (0, 255)
-    assert abs(after.mean() - 127.5) < 3  # every level as frequent as the others; before, dark ones were
+    assert abs(after.mean() - 127.5) < 3  # every level is now about equally frequent; before, dark ones prevailed
     assert before.mean() < 100
     order = np.argsort(before, axis=None, kind="stable")
-    assert (np.diff(after.ravel()[order].astype(int)) >= 0).all()  # what was brighter still is
+    assert (np.diff(after.ravel()[order].astype(int)) >= 0).all()  # the order of brightness is unchanged
 
 
 def check_galaxies(path: Path) -> None:
@@ -40,7 +40,7 @@ def check_galaxies(path: Path) -> None:
         assert all(seen.sum() > 500 for seen in galaxy)
     start = [(seen[0] * columns).sum() / seen[0].sum() for seen in (orange, blue)]
     end = [(seen[-1] * columns).sum() / seen[-1].sum() for seen in (orange, blue)]
-    assert start[0] + 60 < start[1]  # apart, and then they met
+    assert start[0] + 60 < start[1]  # they start apart
     assert abs(end[0] - end[1]) < abs(start[0] - start[1]) - 30
 
 
@@ -52,12 +52,12 @@ def check_plates(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Sample:
-    compared: list[str]  # words behind `ok` in the lines that it prints
+    compared: list[str]  # words that follow `ok` in its output lines
     wrong: tuple[str, str]  # a change of the text after which it must fail
     picture: str = ""  # the file that it writes into `out`
     check: Callable[[Path], None] | None = None
     environment: dict[str, str] = field(default_factory=dict)
-    smaller: tuple[str, str] = ("", "")  # a change of the text with which less work shows the same
+    smaller: tuple[str, str] = ("", "")  # a change of the text that reduces the work
 
 
 TABLE = {
@@ -80,7 +80,7 @@ TABLE = {
     "find_the_bug": Sample([], ("if (i <= n) out", "if (i < n) out")),
     "numba_interop": Sample(["Numba", "Bascule"], ("y[i] += a", "y[i] -= a")),
     "mpi_halo": Sample(["0"], ("now[-1 - below]", "now[-2 - below]")),
-    # The search for races keeps records of freed memory too, and Dask pauses workers that come near their limit.
+    # The search for races keeps records of freed memory too, and Dask pauses workers that come near their memory limit.
     "dask_blocks": Sample(
         ["luminance"],
         ("0.2126f * p[0]", "0.2127f * p[0]"),

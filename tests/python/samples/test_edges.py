@@ -48,7 +48,7 @@ def test_the_device_is_named(portrait):
 def test_the_table_has_a_row_with_signature_origin_and_times(portrait, kernel):
     row = re.search(rf"^(\w+) +([\d.]+) +([\d.]+) +([\d.]+)  (void {kernel}\(.+\))$", portrait.stdout, re.MULTILINE)
     assert row, portrait.stdout
-    assert row[1] == ("memory" if kernel == "blur_columns" else "compiled")  # whose text was compiled before
+    assert row[1] == ("memory" if kernel == "blur_columns" else "compiled")  # its text was compiled before
     assert float(row[4]) > 0
 
 
@@ -75,7 +75,7 @@ def test_a_file_that_is_no_picture_is_named(tmp_path):
 
 
 def test_a_kernel_that_computes_something_else_is_noticed(tmp_path):
-    """The comparisons fail when a weight of the luminance is off by a little."""
+    """The comparisons fail if a weight of the luminance is slightly wrong."""
     text = SAMPLE.read_text()
     assert "0.7152f" in text
     sample = tmp_path / "wrong.py"

@@ -15,7 +15,7 @@ from .catalogue import GPU_ONLY, SAMPLES, TABLE, run
 
 pytestmark = pytest.mark.slow
 
-# What others print: the emulated device when Numba asks for the runtime's version, Dask on a busy machine.
+# Output of others: of the emulated device when Numba asks for the runtime's version, of Dask on a busy machine.
 NOT_OURS = re.compile(r"asked the emulated device for the CUDA runtime's private tables| - distributed\.")
 
 

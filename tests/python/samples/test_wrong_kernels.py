@@ -1,4 +1,4 @@
-"""Every sample fails when its kernel computes something else: its comparisons are real."""
+"""Every sample fails if its kernel computes something else: its comparisons are real."""
 
 from __future__ import annotations
 

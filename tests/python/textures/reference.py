@@ -1,6 +1,6 @@
-"""How textures are sampled, written with NumPy from the CUDA programming guide ("Texture Fetching").
+"""Texture sampling in NumPy, written from the CUDA programming guide ("Texture Fetching").
 
-What the guide leaves open is as an H100 has it: test_recorded_sampling.py compares this with what one gave.
+Where the guide leaves something open, this follows an H100: test_recorded_sampling.py compares it with its results.
 
 Texels are arrays (..., channels): one, two or three dimensions before the channels, the width last.
 """
@@ -11,12 +11,12 @@ import itertools
 
 import numpy as np
 
-# The guide does not say how wide a normalised coordinate is when it meets the extent.
+# The guide does not say how many bits a normalised coordinate has when it is multiplied by the extent.
 NORMALIZED_BITS = 21
 
 
 def as_numbers(texels: np.ndarray, read: str) -> np.ndarray:
-    """The texels as they are read without a filter: integers that are promoted lie in [0, 1] or [-1, 1]."""
+    """The texels as read without a filter: promoted integers are in [0, 1] or [-1, 1]."""
     if texels.dtype.kind == "f":
         return texels.astype("f8")
     if read == "element":
@@ -26,7 +26,7 @@ def as_numbers(texels: np.ndarray, read: str) -> np.ndarray:
 
 
 def texel_along(index: np.ndarray, extent: int, mode: str) -> tuple[np.ndarray, np.ndarray]:
-    """Which texel is read for an index that may lie outside, and whether one is read at all."""
+    """The texel that is read for an index, which may be out of range, and whether one is read at all."""
     there = np.ones(index.shape, bool)
     if mode == "clamp":
         return np.clip(index, 0, extent - 1), there
@@ -40,13 +40,13 @@ def texel_along(index: np.ndarray, extent: int, mode: str) -> tuple[np.ndarray, 
 
 
 def in_texels(x: np.ndarray, extent: int, normalized: bool) -> np.ndarray:
-    """A coordinate measured in texels; a normalised one is cut off to its fixed-point format first."""
+    """The coordinate in texels; a normalised one is truncated to its fixed-point format first."""
     one = 2.0**NORMALIZED_BITS
     return np.floor(x * one) * extent / one if normalized else x
 
 
 def neighbours(x: np.ndarray, extent: int, normalized: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The lower of the two texels that a coordinate lies between, and in 256ths how far it is on the way to the upper.
+    """The lower of the two texels around a coordinate, and its distance to that texel in 256ths.
 
     "9-bit fixed point format with 8 bits of fractional value"; halfway cases are rounded up.
     """
@@ -55,12 +55,12 @@ def neighbours(x: np.ndarray, extent: int, normalized: bool) -> tuple[np.ndarray
 
 
 def divided(whole: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """So many 256ths of a weight, itself in 256ths, to the nearest; halfway cases up."""
+    """Multiplies a weight in 256ths by `part` 256ths and rounds to nearest; halfway cases up."""
     return np.floor(whole * part / 256 + 0.5).astype("i8")
 
 
 def weights_of(steps: list[np.ndarray]) -> dict[tuple[int, ...], np.ndarray]:
-    """In 256ths for each corner: divided by z, then by x, then by y. In y the halfway cases go to the diagonal."""
+    """Each corner's weight in 256ths: divided by z, then by x, then by y. Halfway cases in y go to the diagonal."""
     x, y, z = [*steps, *[np.zeros_like(steps[0])] * 2][:3]
     made = {}
     for k, slice_weight in ((0, 256 - z), (1, z)):
@@ -81,8 +81,8 @@ def mixed_floats(corners: list[tuple[np.ndarray, np.ndarray]], bits: int) -> np.
     """Weighted sums of numbers of `bits` significant bits. Pairs of a weight (n) and texels (n, channels); four of them
     share a slice.
 
-    The texels of a slice that count are aligned to the largest of them: each keeps the bits that are not more than
-    bits + 4 below its first. The slices' sums are added, and rounded with halfway cases away from 0.
+    The texels of a slice of non-zero weight are aligned to the largest of them: each keeps its bits down to bits + 4
+    below that one's first bit. The slices' sums are added, and rounded with halfway cases away from 0.
     """
     total = np.zeros_like(corners[0][1])
     for first in range(0, len(corners), 4):
@@ -95,11 +95,11 @@ def mixed_floats(corners: list[tuple[np.ndarray, np.ndarray]], bits: int) -> np.
 
 
 def mixed_integers(corners: list[tuple[np.ndarray, np.ndarray]], dtype: np.dtype) -> np.ndarray:
-    """Weighted sums of texels that are promoted: 16 bits, also of texels of 8, with halfway cases up."""
+    """Weighted sums of promoted texels: computed in 16 bits, even for 8-bit texels, with halfway cases up."""
     total = sum(weight[:, None] * v.astype("i8") for weight, v in corners)
     if dtype == np.uint8:  # 255 becomes 65535
         found = np.floor(total * 257 / 256 + 0.5)
-    elif dtype == np.int8:  # 127 becomes 32767, but the stretching is coarse
+    elif dtype == np.int8:  # 127 becomes 32767, but the scaling is coarse
         found = total + np.floor((total + 16 * np.floor(total / 4096) + 64) / 128)
     else:
         found = np.floor(total / 256 + 0.5)
@@ -117,7 +117,7 @@ def sample(
     read: str = "element",
     border: tuple[float, ...] = (0, 0, 0, 0),
 ) -> np.ndarray:
-    """`at` has the coordinates x, y and z as far as there are dimensions. The result has the shape (n, channels)."""
+    """Samples at `at`: coordinates x, y and z, one for each dimension. The result has the shape (n, channels)."""
     modes = (address,) * 3 if isinstance(address, str) else address
     extents = texels.shape[-2::-1]
     promoted = texels.dtype.kind != "f" and read == "normalized"
@@ -176,7 +176,7 @@ def gather(texels: np.ndarray, x: np.ndarray, y: np.ndarray, component: int, add
 
 
 def cube_face(x: float, y: float, z: float) -> tuple[int, float, float]:
-    """The face that a direction meets, and where, from 0 to 1: the guide's table."""
+    """The cube face that a direction meets, and the coordinates there, from 0 to 1: the guide's table."""
     ax, ay, az = abs(x), abs(y), abs(z)
     if ax >= ay and ax >= az:
         face, m, s, t = (0, x, -z, -y) if x >= 0 else (1, -x, z, -y)

@@ -1,4 +1,4 @@
-"""Textures and surfaces as arguments: what takes them, how they are ordered, and what they keep alive."""
+"""Textures and surfaces as arguments: accepted parameters, ordering, and the objects that they keep alive."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_templates_are_chosen_beside_a_texture_and_by_one(module) -> None:
 
 
 def test_the_launch_waits_for_the_stream_of_the_array_and_is_waited_for(module) -> None:
-    """The search for races fails this test where a wait is missing."""
+    """The search for races fails this test if a wait is missing."""
     produced, launched, written = bascule.stream(), bascule.stream(), bascule.stream()
     for source in (image(stream=produced), ForeignArray(image(stream=produced))):
         array = source if isinstance(source, bascule.DeviceArray) else source.array

@@ -1,4 +1,4 @@
-"""What textures, surfaces and CUDA arrays can be made of, and what is refused with a reason."""
+"""The sources of textures, surfaces and CUDA arrays, and refusals with a reason."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_memory_that_textures_cannot_read_is_refused_with_the_copy_that_helps() 
     refused("in one piece", bascule.zeros(64, "f4")[::2])
     bascule.texture(x[:, :10])
     bascule.texture(x[0])
-    bascule.texture(bascule.zeros((1, 10), "f4"))  # of one row the pitch does not matter
+    bascule.texture(bascule.zeros((1, 10), "f4"))  # with one row the pitch does not matter
 
 
 def test_options_that_a_driver_would_ignore_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""What kernels do wrong with textures and surfaces is a fault whose report names it."""
+"""Kernel errors with textures and surfaces are faults whose report names them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What textures gave on GPUs (tests/gpu/textures.py): so do the device and the reference. A difference is noticed."""
+"""The device and the reference agree with texture results recorded on GPUs (tests/gpu/textures.py)."""
 
 from __future__ import annotations
 

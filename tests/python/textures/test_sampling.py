@@ -99,7 +99,7 @@ def texels_of(random: np.random.Generator, shape: tuple[int, ...], dtype: str) -
 
 
 def coordinates(random: np.random.Generator, extents: tuple[int, ...], normalized: bool) -> list[np.ndarray]:
-    """Inside, outside, and exactly on and between texels."""
+    """Coordinates inside, outside, and exactly on and between texels."""
     made = []
     for extent in extents:
         size = 1 if normalized else extent
@@ -113,7 +113,7 @@ def coordinates(random: np.random.Generator, extents: tuple[int, ...], normalize
 
 
 def cpp_type(dtype: str, channels: int, read: str) -> tuple[str, np.dtype[Any]]:
-    """What the kernel reads, in C++ and in NumPy."""
+    """The type that the kernel reads, in C++ and in NumPy."""
     result = "f4" if read == "normalized" or dtype[0] == "f" else dtype
     return SCALAR[result] if channels == 1 else f"{CPP[result]}{channels}", np.dtype(result)
 
@@ -127,14 +127,14 @@ def run(kernel: bascule.Kernel, cpp: str, texture: Any, at: list[np.ndarray], ch
 
 def check(got: np.ndarray, wanted: np.ndarray, *, slices: bool = False) -> None:
     if slices:
-        # How two slices are added is known but for the last bits below what the largest texel has.
+        # The last bits below those of the largest texel are unknown when two slices are added.
         np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-8)
     else:
         np.testing.assert_array_equal(got, wanted.astype(got.dtype))
 
 
 def modes(filterable: bool) -> list[tuple[str, bool, str]]:
-    """Each address mode, kind of coordinates and filter that go together."""
+    """Each combination of address mode, kind of coordinates and filter that is valid."""
     made = [(mode, False, "point") for mode in ("clamp", "border")]
     made += [(mode, True, "point") for mode in ("clamp", "border", "wrap", "mirror")]
     return made + [(mode, normalized, "linear") for mode, normalized, _ in made if filterable]
@@ -313,7 +313,7 @@ def test_srgb_is_decoded_but_for_alpha(module) -> None:
     got = run(module.sample2, "float4", texture, at, 4, "f4")[:256]
     encoded = np.arange(256) / 255
     decoded = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
-    # To about 8 bits; alpha exactly.
+    # The tolerance is about 8 bits; alpha is exact.
     np.testing.assert_allclose(got[:, :3], np.stack([decoded] * 3, axis=1), rtol=2**-7)
     np.testing.assert_array_equal(got[:, 3], encoded.astype("f4"))
 

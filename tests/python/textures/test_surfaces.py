@@ -1,4 +1,4 @@
-"""Surfaces of every kind: written, read back, and what happens at their edges."""
+"""Surfaces of every kind: written, read back, and out-of-bounds accesses."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_queries(module) -> None:
     module.ask[1, 1](texture, surface, out)
     sizes, kinds = out.copy_to_host()[:6], out.copy_to_host()[6:]
     assert sizes.tolist() == [7, 5, 3, 9, 5, 4]
-    assert kinds.tolist() == [0, 0, 0, 0]  # istypep asks about variables; handles of objects are of no such kind
+    assert kinds.tolist() == [0, 0, 0, 0]  # istypep asks about variables; handles of objects are not of these kinds
 
 
 # An H100's driver finds no such code (500) or does not support it (801).

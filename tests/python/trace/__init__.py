@@ -1,1 +1,1 @@
-"""Traces, ranges for profilers, launch hooks, and timelines."""
+"""Tests of traces, ranges for profilers, launch hooks, and timelines."""

@@ -1,6 +1,6 @@
-/* A profiler for tests: prints the ranges that the process pushes and pops to standard error. NVTX opens the library that
- * NVTX_INJECTION64_PATH names and calls the one function below. What it needs of NVTX's C interface, version 2 and 3, is
- * declared here, because no wheel that the tests use has the headers. */
+/* A profiler for tests: prints the ranges that the process pushes and pops to standard error. NVTX opens the library
+ * that NVTX_INJECTION64_PATH names and calls the one function below. The needed part of NVTX's C interface, versions
+ * 2 and 3, is declared here, because no wheel that the tests use has the headers. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static int pop(const void* domain) {
     return 0;
 }
 
-/* The handle of a registered string is the string, which nobody frees. */
+/* The handle of a registered string is the string itself, which is never freed. */
 static const void* register_string(const void* domain, const char* text) {
     (void)domain;
     static char kept[1 << 20];

@@ -1,4 +1,4 @@
-"""Launch hooks: which launches call them, what they are told, and what their exceptions do."""
+"""Launch hooks: which launches call them, their arguments, and the effect of their exceptions."""
 
 from __future__ import annotations
 

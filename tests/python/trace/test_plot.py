@@ -1,4 +1,4 @@
-"""`bascule.plot_timeline`: what is drawn, and what is refused."""
+"""`bascule.plot_timeline`: the drawn shapes, and refusals."""
 
 from __future__ import annotations
 

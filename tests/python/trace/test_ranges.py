@@ -1,4 +1,4 @@
-"""NVTX ranges, as a profiler's library that NVTX loads into the process sees them."""
+"""NVTX ranges, as seen by a profiler's library that NVTX loads into the process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from child_process import run_python
 import bascule
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("nvtx") is None, reason="nvtx is not installed")
-# Beside the package under test, or packed with the tests.
+# In the build directory of the package under test, or packed with the tests.
 BUILDS = [Path(bascule._bascule.__file__).resolve().parents[2], Path(__file__).resolve().parents[3] / "build" / "dev"]
 LAUNCH = """
 import numpy as np
@@ -36,7 +36,7 @@ RANGES = [
 
 
 def ranges(program: str, *, profiler: bool = True, **environment: str) -> list[str]:
-    """What the fake profiler is told; handles of streams are left out."""
+    """The ranges that the fake profiler receives, without handles of streams."""
     library = next((each for build in BUILDS if (each := build / "tests/python/trace/fake_profiler.so").exists()), None)
     if library is None:
         pytest.fail("build the target fake_profiler first: cmake --build build/dev --target fake_profiler")

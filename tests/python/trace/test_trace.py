@@ -1,4 +1,4 @@
-"""`bascule.trace`: what is recorded, in which rows, with which arrows; and what happens when it cannot be."""
+"""`bascule.trace`: what is recorded, in which rows, with which arrows; and errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def spans(trace: bascule.Trace, category: str, *, host: bool) -> list[dict]:
 
 
 def arrows(trace: bascule.Trace, name: str) -> list[tuple[dict, dict]]:
-    """Both ends of each, as the spans that they are bound to."""
+    """Both ends of each arrow, as the spans that they are bound to."""
 
     def span_of(end: dict) -> dict:
         inside = [
@@ -147,7 +147,7 @@ def test_a_compile_says_whether_the_cache_had_it():
 def test_a_compile_that_the_disk_has_is_a_hit():
     text = "__global__ void kept_on_disk(float* p) { *p = 2; }"
     bascule.compile(text, options={"defines": {"A": "1"}}).kept_on_disk.prepare()
-    bascule.cache.clear()  # of memory
+    bascule.cache.clear()  # the memory cache
     with bascule.trace() as trace:
         bascule._bascule._make_module(
             text, "again.cu", 1, "", bascule.CompileOptions(defines={"A": "1"}), []
@@ -226,7 +226,7 @@ def test_the_end_of_the_block_waits_for_the_kernels(module, emulated):
     x = ones()
     with bascule.trace() as trace:
         for _ in range(3):
-            module.scale[2, 32](x, 2, 64)  # nothing runs before somebody waits: conftest.py
+            module.scale[2, 32](x, 2, 64)  # nothing runs before something waits: conftest.py
     assert len(spans(trace, "kernel", host=False)) == 3
     assert "operations without times" not in trace.metadata
 
@@ -260,7 +260,7 @@ def test_a_file_that_cannot_be_written_is_an_error_but_does_not_hide_the_blocks_
     with pytest.raises(RuntimeError, match="mine") as caught, bascule.trace(tmp_path):
         raise RuntimeError("mine")
     assert "could not be written" in caught.value.__notes__[0]
-    with bascule.trace():  # nothing is left behind
+    with bascule.trace():  # nothing is left from the first
         pass
 
 
@@ -373,7 +373,7 @@ class Interrupts:
     """A signal handler that raises at the n-th line of Python that runs from now on.
 
     Not in `threading`, where a line ends with a lock's release: no signal handler runs between the two, and an
-    exception there would leave the lock taken for the rest of the process.
+    exception there would leave the lock locked for the rest of the process.
     """
 
     def __init__(self, after: int) -> None:

@@ -1,4 +1,4 @@
-"""The checker of traces finds each mistake that it is there for."""
+"""The checker of traces finds each mistake that it is for."""
 
 from __future__ import annotations
 

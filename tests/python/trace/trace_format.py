@@ -15,14 +15,14 @@ from typing import Any
 Event = dict[str, Any]
 Row = tuple[int, int]
 
-# Beside `ph`, by phase.
+# Keys that each phase requires in addition to `ph`.
 REQUIRED = {
     "X": {"name", "cat", "pid", "tid", "ts", "dur"},
     "s": {"name", "cat", "id", "pid", "tid", "ts"},
     "f": {"name", "cat", "id", "pid", "tid", "ts"},
     "M": {"name", "pid", "tid", "args"},
 }
-# What the args of each metadata event must have.
+# Keys required in the args of each metadata event.
 METADATA = {
     "process_name": "name",
     "process_labels": "labels",
@@ -34,14 +34,14 @@ ROUNDING = 0.0005  # of a microsecond: times are written to the nanosecond
 
 
 def problems(events: Iterable[Event]) -> list[str]:
-    """A sentence for each thing that is wrong."""
+    """A sentence for each violation."""
     events = list(events)
     found = [problem for event in events for problem in _problems_of(event)]
     return found or [*_order(events), *_nesting(events), *_flows(events), *_unnamed(events)]
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The JSON object format: an object with `traceEvents`."""
+    """Reads the JSON object format: an object with `traceEvents`."""
     content = json.loads(path.read_text(encoding="utf-8"))
     assert isinstance(content, dict)
     assert content["displayTimeUnit"] in ("ms", "ns")
@@ -97,7 +97,7 @@ def _nesting(events: list[Event]) -> Iterable[str]:
 
 
 def _flows(events: list[Event]) -> Iterable[str]:
-    """A flow begins once, ends once, later or at the same time, and both ends are inside of a span of their row."""
+    """A flow begins once, ends once, later or at the same time, and both ends are inside a span of their row."""
     rows = _spans(events)
     flows: dict[tuple[str, str, Any], dict[str, Event]] = defaultdict(dict)
     for event in events:

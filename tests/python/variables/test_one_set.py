@@ -26,7 +26,7 @@ def read(kernel: bascule.Kernel, dtype: str, *arguments: object, size: int = 1) 
     return out.copy_to_host().tolist()
 
 
-# Each declares something that `next_number` counts up by one, from zero.
+# Each declares something that `next_number` increments by one, from zero.
 COUNTERS = {
     "device": "__device__ int n; __device__ int next_number() { return atomicAdd(&n, 1); }",
     "device, read and written": "__device__ int n; __device__ int next_number() { return n++; }",
@@ -90,7 +90,7 @@ def test_what_was_named_counts_with_what_was_not(named):
 
 
 def test_random_orders_of_kernels_instances_and_writes_by_the_host(rng):
-    """Beside a model in Python."""
+    """Compared with a model in Python."""
     text = """
     __device__ long long total = 3; __constant__ int step; __device__ int table[16]; __managed__ int last;
     namespace { __device__ unsigned hidden; }
@@ -208,7 +208,7 @@ def test_memory_lives_while_a_kernel_of_another_instance_may_run():
 
 
 def test_constant_tables_are_not_shared_and_need_no_second_form(rng):
-    """Instances are loaded as they were compiled where all that they have in common is const."""
+    """Instances are loaded as compiled if they share only const variables."""
     module = compiled("""
     __device__ const float table[4] = {1, 2, 3, 4}; constexpr __device__ int more[3] = {5, 6, 7};
     template <class T> __global__ void k(T* out, int i) {

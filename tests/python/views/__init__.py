@@ -1,1 +1,1 @@
-"""Views in kernels: any strides, masks, and what debug mode says of an index out of bounds."""
+"""Tests of views in kernels: any strides, masks, and the debug mode's errors for an index out of bounds."""

@@ -1,4 +1,4 @@
-"""NumPy arrays of any strides as arrays of another library on the device, and random ones."""
+"""NumPy arrays of any strides, copied to the device as another library's arrays; and random ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def memory_of(host: np.ndarray) -> np.ndarray:
 
 
 class Exposed:
-    """What `host` views, on the device with the same strides; `fields` replace those of the interface."""
+    """A device copy of `host` with the same strides; `fields` replace those of the interface."""
 
     def __init__(self, host: np.ndarray, **fields: object) -> None:
         self.host = host
@@ -42,13 +42,13 @@ class Exposed:
         return dict(self.fields)
 
     def values(self) -> np.ndarray:
-        """What is there now."""
+        """The current values."""
         memory = self.buffer.copy_to_host()
         return np.ndarray(self.host.shape, self.host.dtype, memory, self.offset, self.host.strides)
 
 
 def strided(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Random values with random strides: axes in any order, steps of either sign, gaps between elements."""
+    """Random values with random strides: axes in any order, positive and negative steps, gaps between elements."""
     order = rng.permutation(len(shape))
     steps = [int(step) for step in rng.integers(1, 4, len(shape))]
     base = np.empty([shape[axis] * step for axis, step in zip(order, steps, strict=True)], dtype)

@@ -1,4 +1,4 @@
-"""The kernels with CCCL's views, compiled once: its headers take most of a second."""
+"""Kernels with CCCL's views, compiled once, because its headers take most of a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Debug mode: an index out of bounds is named with its place. A fault ends its context: each has a process."""
+"""Debug mode: an index out of bounds is reported with its place. A fault ends its context: each has a process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from child_process import run_python
 
 import bascule
 
-# The comment behind a line of the kernels is how the tests find it.
+# Tests find a line of the kernels by the comment at its end.
 KERNELS = r"""
 #include "edge.cuh"
 using bascule::array_view;
@@ -151,7 +151,7 @@ def test_checks_are_asked_for_by_a_define_without_code_for_debuggers_and_can_be_
     report = output_of(tmp_path, launch, "defines={'BASCULE_CHECK_BOUNDS': ''}")
     assert "index 4 of axis 1, which has 3 elements" in report
     assert f"kernels.cu:{line_of(KERNELS, 'negative')}: image(0, at, 0) = 2;" in report
-    # Inside the allocation: nobody but the checks would notice.
+    # Inside the allocation, so that only the checks notice.
     assert output_of(tmp_path, launch, "debug=True, defines={'BASCULE_CHECK_BOUNDS': 0}") == "NOTHING\n"
     assert output_of(tmp_path, launch, "") == "NOTHING\n"
 
@@ -173,7 +173,7 @@ def test_a_view_without_checks_is_passed_as_a_pointer_extents_and_strides():
 
 
 def test_a_view_costs_what_a_pointer_and_a_stride_cost():
-    """The same instructions as by hand, names of registers and parameters aside."""
+    """The same instructions as by hand, except for names of registers and parameters."""
     module = bascule.compile(r"""
 struct by_hand { const char* data; long long extent, stride; };
 __global__ void view(float a, bascule::array_view<const float> x, bascule::array_view<float> y, int n) {
@@ -190,7 +190,7 @@ __global__ void hand(float a, by_hand x, by_hand y, int n) {
 
 
 def instructions(ptx: str, kernel: str) -> list[str]:
-    """The opcodes of one kernel, in order of the alphabet: the compiler may schedule them as it likes."""
+    """The opcodes of one kernel in alphabetical order, because the compiler may schedule them in any order."""
     body = ptx.split(f".entry _Z{kernel}", 1)[1].split("\n}", 1)[0].split("{", 1)[1]
     lines = [line.strip() for line in body.splitlines()]
     return sorted(line.split()[0] for line in lines if line and line[0] not in ".$/")

@@ -1,4 +1,4 @@
-"""DeviceArrays with masks: kept, exported again, and exchanged with numpy.ma, which has true and false reversed."""
+"""DeviceArrays with masks: kept, exported again, and exchanged with numpy.ma, where true and false are inverted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def random_masked(rng, shape=(6, 7), dtype="f4"):
 
 
 def same(a: np.ma.MaskedArray, b: np.ma.MaskedArray) -> bool:
-    """Values under the mask included."""
+    """Compares also the values under the mask."""
     return np.array_equal(np.ma.getdata(a), np.ma.getdata(b)) and np.array_equal(
         np.ma.getmaskarray(a), np.ma.getmaskarray(b)
     )

@@ -1,4 +1,4 @@
-"""masked_view: which elements a kernel is told are valid. numpy.ma and plain NumPy are the reference."""
+"""masked_view: which elements a kernel finds valid. numpy.ma and plain NumPy are the reference."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def poisoned(shape, dtype="f4"):
 
 
 def random_mask(rng, shape, dtype):
-    """Half of the elements true, and what is true has any bit set: a comparison of the low byte would miss some."""
+    """Half of the elements true, with any bit set: comparing only the low byte would miss some."""
     mask = strided(rng, shape, dtype)
     ones = np.ones(shape, dtype) if dtype == "?" else (1 << rng.integers(0, 8 * mask.itemsize - 1, shape)).astype(dtype)
     mask[...] = np.where(rng.integers(0, 2, shape), ones, 0)
@@ -83,7 +83,7 @@ def random_mask(rng, shape, dtype):
 
 
 def bits(mask: np.ndarray, typestr: str = "<t1", **fields) -> Exposed:
-    """One bit an element in C order, the least significant first, as cuDF exports; what is behind is poisoned."""
+    """One bit per element in C order, least significant first, as cuDF exports; the rest is poisoned."""
     packed = np.append(np.packbits(mask.ravel(), bitorder="little"), np.uint8(0xFF))
     return Exposed(packed, shape=mask.shape, strides=None, typestr=typestr, version=0, **fields)
 

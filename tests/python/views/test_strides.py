@@ -1,4 +1,4 @@
-"""Views in kernels against NumPy: random shapes and strides, every byte of the memory behind them compared."""
+"""Views in kernels compared with NumPy: random shapes and strides, comparing every byte of their memory."""
 
 from __future__ import annotations
 

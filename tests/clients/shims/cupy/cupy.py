@@ -1,4 +1,4 @@
-"""CuPy's names on Bascule, as far as CuPy's tests of RawKernel and RawModule use them. It maps names only.
+"""CuPy's names on Bascule, as far as CuPy's tests of RawKernel and RawModule use them. It only maps names.
 
 Arithmetic of arrays is NumPy's, on copies of them: the tests compare kernels with it.
 """
@@ -19,12 +19,12 @@ from shim_parts import driver_version, module
 
 import bascule
 
-# Those that CuPy puts on the path of every compile.
+# The headers that CuPy puts on the path of every compile.
 HEADERS = Path(os.environ["BASCULE_CLIENTS_SOURCES"]) / "cupy" / "_core" / "include"
 
 
 class CompileException(Exception):  # noqa: N818
-    """Also in place of JitifyException: there is one compiler here."""
+    """Also replaces JitifyException: there is one compiler here."""
 
 
 class CUDADriverError(Exception):
@@ -48,7 +48,7 @@ class Device:
 
 
 class CacheBackend:
-    """Where CuPy would keep what it compiles, empty at first: Bascule's own cache. It is told what was compiled."""
+    """In place of CuPy's cache, empty at first: Bascule's own cache. Records what was compiled."""
 
     def __init__(self, path: str = "") -> None:
         bascule.cache.clear(disk=True)
@@ -58,7 +58,7 @@ class CacheBackend:
 
 
 class MemoryPointer:
-    """Memory of an array, or of bytes of its own."""
+    """Memory of an array, or newly allocated bytes."""
 
     def __init__(self, array: bascule.DeviceArray) -> None:
         self.array = array
@@ -131,7 +131,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):  # noqa: N801
         return ndarray.of(self.get())
 
 
-# Quotients and magnitudes of complex numbers are those of CuPy's headers, which NumPy rounds in another way.
+# Quotients and magnitudes of complex numbers use CuPy's headers, because NumPy rounds differently.
 COMPLEX_ARITHMETIC = {np.divide: "a[i] / b[i]", np.absolute: "abs(a[i])"}
 
 
@@ -291,7 +291,7 @@ class RawKernel:
 
 
 def run_compiler(command: list[str], cwd: str | None, backend: str, *_: Any) -> str:
-    """What the tests have nvcc do: say its version, and write PTX or machine code."""
+    """What the tests use nvcc for: printing its version, and writing PTX or machine code."""
     if "--version" in command:
         return "release {}.{}".format(*nvrtc_version())
     source, target = Path(command[command.index("-o") - 1]), Path(command[command.index("-o") + 1])

@@ -1,4 +1,4 @@
-"""NumPy's names on Bascule's arrays, as far as NumPy's tests of DLPack use them. It maps names only.
+"""NumPy's names on Bascule's arrays, as far as NumPy's tests of DLPack use them. It only maps names.
 
 `device` and `pinned` are NumPy with arrays in that kind of memory. Values are NumPy's, and copied there.
 """
@@ -14,7 +14,7 @@ import bascule
 
 
 class counted:  # noqa: N801
-    """In place of `sys`: references to the array of Bascule's that an array here stands for."""
+    """Replaces `sys`: counts references to the Bascule array that an array of this module wraps."""
 
     @staticmethod
     def getrefcount(array: ndarray) -> int:
@@ -41,7 +41,7 @@ def described(array: bascule.DeviceArray, **changed: Any) -> bascule.DeviceArray
 
 
 class ndarray:  # noqa: N801
-    """A DeviceArray; NumPy's class can have subclasses."""
+    """A DeviceArray; subclasses are allowed, as of NumPy's class."""
 
     def __init__(self, *, shape: Any, dtype: Any, strides: Any, buffer: ndarray, order: str) -> None:
         dtype = np.dtype(dtype)
@@ -94,7 +94,7 @@ class ndarray:  # noqa: N801
 
 
 class Numpy:
-    """NumPy's functions whose results lie in one kind of memory; its types and the like are NumPy's own."""
+    """NumPy's functions with results in one kind of memory; its types and similar names are NumPy's own."""
 
     ndarray = ndarray
 
@@ -136,7 +136,7 @@ class Numpy:
 
 
 def bounds(array: bascule.DeviceArray) -> tuple[int, int]:
-    """Of an array in C order: its first byte, and the one after its last."""
+    """The first byte of an array in C order, and the one after its last."""
     first = array.__cuda_array_interface__["data"][0]
     return first, first + array.nbytes
 

@@ -1,6 +1,6 @@
-"""PyCUDA's names on Bascule, as far as PyCUDA's tests of its driver use them. It maps names only.
+"""PyCUDA's names on Bascule, as far as PyCUDA's tests of its driver use them. It only maps names.
 
-PyCUDA's own memory pool and the bits that it counts are not mapped: they are no part of a bridge.
+PyCUDA's own memory pool and the bits that it counts are not mapped: Bascule has no counterpart.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import bascule
 
 
 class PointerHolderBase:
-    """What has an address, for kernels that take pointers."""
+    """An object with an address, for kernels that take pointers."""
 
     def get_pointer(self) -> int:
         raise NotImplementedError
@@ -25,7 +25,7 @@ class PointerHolderBase:
 
 
 class DeviceAllocation(PointerHolderBase):
-    """Bytes of an array."""
+    """An array of bytes."""
 
     def __init__(self, array: bascule.DeviceArray) -> None:
         self.array = array
@@ -80,7 +80,7 @@ class GPUArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        # As PyCUDA's: it tells no stream, and strides of dense arrays too.
+        # Like PyCUDA's: names no stream, and has strides for dense arrays too.
         return {**self.array.__cuda_array_interface__, "strides": self.array.strides, "stream": None}
 
     def get(self) -> np.ndarray[Any, Any]:
@@ -111,7 +111,7 @@ class Function:
                 arg.leave(stream)
 
     def prepare(self, arg_types: Any) -> None:
-        """Bascule knows the types of a kernel's parameters."""
+        """Does nothing, because Bascule knows the types of a kernel's parameters."""
 
     def prepared_call(self, grid: Any, block: Any, *args: Any, shared_size: int = 0) -> None:
         self(*args, grid=grid, block=block, shared=shared_size)
@@ -140,7 +140,7 @@ class SourceModule:
 
 
 class DynamicModule(SourceModule):
-    """Texts that are linked. cudadevrt, which kernels that launch kernels need, is no text."""
+    """Texts that are linked. cudadevrt, which kernels that launch kernels need, is not a text."""
 
     def __init__(self) -> None:
         self.sources: list[str] = []
@@ -168,7 +168,7 @@ class Device:
 
 
 class Context:
-    """The primary context of a device, the only one in which Bascule allocates by itself."""
+    """The primary context of a device, the only one in which Bascule allocates itself."""
 
     def __init__(self, device: bascule.Device) -> None:
         self.device = device
@@ -262,7 +262,7 @@ compiler = module(
 
 
 def mark_cuda_test(test: Callable[..., None]) -> Callable[..., None]:
-    """PyCUDA makes a context before each test; Bascule's is there when it is needed."""
+    """PyCUDA makes a context before each test; Bascule makes it when it is needed."""
     return test
 
 

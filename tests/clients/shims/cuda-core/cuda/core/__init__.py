@@ -1,7 +1,7 @@
 """cuda.core's names on Bascule, as far as cuda.core's tests of programs, launches, streams and graphs use them.
 
-It maps names only: what cuda.core says in words of its own, and handles of what has none in Bascule, is not there.
-Tests that ask the driver by cuda.bindings find the same emulated device, because the suite runs by `bascule emulate`.
+It only maps names: texts of cuda.core, and handles of objects that Bascule does not have, are missing.
+Tests that call the driver by cuda.bindings find the same emulated device, because the suite runs by `bascule emulate`.
 """
 
 from __future__ import annotations

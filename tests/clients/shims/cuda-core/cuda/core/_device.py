@@ -38,7 +38,7 @@ def only_device(kind: type[Device], ordinal: int) -> Device:
 
 
 class Device:
-    """The only one of its number."""
+    """A device; there is one object per ordinal."""
 
     device_id: int
     properties: DeviceProperties

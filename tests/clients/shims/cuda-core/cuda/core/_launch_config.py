@@ -14,7 +14,7 @@ def triple(given: Any) -> Any:
 
 
 class LaunchConfig:
-    """cuda.core's grids are of clusters, where there are any, and Bascule's of blocks."""
+    """If there are clusters, cuda.core's grids consist of clusters, and Bascule's of blocks."""
 
     def __init__(
         self,

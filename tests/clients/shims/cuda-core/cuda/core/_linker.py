@@ -24,7 +24,7 @@ class Linker:
 
     @classmethod
     def which_backend(cls) -> CompilerBackendType:
-        """On the emulated device, which links PTX."""
+        """The driver, because the emulated device links PTX."""
         return CompilerBackendType.DRIVER
 
     def link(self, target_type: str) -> ObjectCode:
@@ -41,5 +41,5 @@ class Linker:
 
 
 def _decide_nvjitlink_or_driver() -> bool:
-    """Whether it is the driver."""
+    """Returns whether it is the driver."""
     return True

@@ -7,7 +7,7 @@ from cuda.core.typing import CompilerBackendType
 
 import bascule
 
-# What cuda.core calls otherwise than NVRTC, whose names have hyphens.
+# Options that cuda.core names differently from NVRTC, whose names have hyphens.
 NVRTC_NAMES = {
     "arch": "-arch",
     "debug": "--device-debug",
@@ -61,7 +61,7 @@ def flags_of(name: str, value: Any) -> list[str]:
 
 
 class Program:
-    """A text, and the module that is made of it."""
+    """A text, and the module that is compiled from it."""
 
     def __init__(self, code: str, code_type: str, options: Any = None) -> None:
         options = ProgramOptions(**options) if isinstance(options, dict) else options or ProgramOptions()

@@ -16,7 +16,7 @@ class StreamOptions:
 
 
 class Stream:
-    is_nonblocking = True  # as all that Bascule makes
+    is_nonblocking = True  # like all streams that Bascule makes
 
     def __init__(self) -> None:
         self.stream = bascule.Stream()
@@ -63,7 +63,7 @@ class Stream:
         return Device(self.stream.device.ordinal)
 
     def close(self) -> None:
-        """Bascule's goes with its last reference."""
+        """Bascule's stream is destroyed with its last reference."""
 
     def sync(self) -> None:
         self.stream.synchronize()

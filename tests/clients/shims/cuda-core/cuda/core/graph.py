@@ -1,6 +1,6 @@
 """Graphs are captured: a builder is a stream of the capture, and a split is streams that wait for it.
 
-Bascule has no such builders, so that what they refuse is here.
+Bascule has no such builders, so their refusals are implemented here.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class GraphBuilder:
         child.graph.launch(self.stream)
 
     def callback(self, function: Any, *, user_data: Any = None) -> None:
-        """A function of C takes the address of a copy of the data, and one of Python nothing."""
+        """A C function takes the address of a copy of the data, a Python function takes nothing."""
         arguments = []
         if isinstance(function, ctypes._CFuncPtr):
             arguments = [ctypes.create_string_buffer(user_data) if isinstance(user_data, bytes) else user_data]
@@ -104,13 +104,13 @@ class GraphBuilder:
 
 
 def end_captures() -> None:
-    """Those that a test which failed has left."""
+    """Ends captures that a failed test has left."""
     for builder in list(_building):
         builder.close()
 
 
 class GraphDefinition:
-    """Bascule's graphs are captured, and their nodes are no objects."""
+    """Bascule's graphs are captured, and their nodes are not objects."""
 
 
 class Graph:
@@ -118,7 +118,7 @@ class Graph:
         self.graph = graph
 
     def upload(self, stream: Any) -> None:
-        """Bascule's are uploaded with their first launch."""
+        """Bascule's graphs are uploaded with their first launch."""
 
     def launch(self, stream: Any) -> None:
         self.graph.launch(stream.stream)

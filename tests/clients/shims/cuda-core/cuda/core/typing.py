@@ -1,4 +1,4 @@
-"""cuda.core's enumerations of words, as far as the tests name them."""
+"""cuda.core's string enumerations, as far as the tests name them."""
 
 from enum import StrEnum
 

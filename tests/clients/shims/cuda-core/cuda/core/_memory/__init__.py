@@ -1,4 +1,4 @@
-"""Bytes of arrays of Bascule's."""
+"""Buffers as arrays of bytes of Bascule."""
 
 from __future__ import annotations
 

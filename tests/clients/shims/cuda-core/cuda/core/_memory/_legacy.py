@@ -1,4 +1,4 @@
-"""As in cuda.core, where its tests look for it."""
+"""The module in which cuda.core's tests look for these names."""
 
 from cuda.core._memory import _SynchronousMemoryResource
 

@@ -1,1 +1,1 @@
-"""As in cuda.core, where its tests look for cuda_utils."""
+"""The package in which cuda.core's tests look for cuda_utils."""

@@ -1,4 +1,4 @@
-"""What cuda.core's tests do with results of cuda.bindings, and Bascule's errors by cuda.core's names."""
+"""Functions by which cuda.core's tests check results of cuda.bindings, and Bascule's errors by cuda.core's names."""
 
 from __future__ import annotations
 

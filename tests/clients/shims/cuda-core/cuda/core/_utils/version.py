@@ -1,4 +1,4 @@
-"""Of what the tests run on."""
+"""Versions of the driver and bindings that the tests run on."""
 
 from __future__ import annotations
 
