@@ -85,7 +85,7 @@ class ArgumentPack {
     }
     /// The same where the array was accepted already.
     [[gnu::always_inline]] void set_accepted(int index, const Parameter& parameter, std::uint64_t pointer,
-                                            std::uint64_t stream) {
+                                             std::uint64_t stream) {
         std::memcpy(bytes_ + parameter.offset, &pointer, sizeof pointer);
         if (stream == joined_last_ && stream != 0) [[likely]]
             return;

@@ -133,7 +133,8 @@ TEST_CASE("None is a null pointer, to pointers only") {
     CHECK(passed<std::uint64_t>(pack, 0) == 0);
     check_refused([&] { pack.set(1, std::monostate()); }, Kind::type,
                   {"argument 2 'f'", "`float`", "None", "pass a number"});
-    check_refused([&] { pack.set(2, std::monostate()); }, Kind::type, {"argument 3 'p'", "None", "pass a device array"});
+    check_refused([&] { pack.set(2, std::monostate()); }, Kind::type,
+                  {"argument 3 'p'", "None", "pass a device array"});
     check_refused([&] { pack.set(3, std::monostate()); }, Kind::type, {"argument 4 's'", "None", "bytes"});
 }
 
