@@ -187,6 +187,8 @@ class Parser {
     void file() {
         const auto index = static_cast<std::uint32_t>(integer("a file number"));
         if (peek().kind != TokenKind::string) fail(".file needs a name in quotes");
+        if (std::ranges::find(module_.files, index, &Module::File::index) != module_.files.end())
+            fail(fmt::format("two files have the number {}", index));
         module_.files.push_back({index, take().text});
         while (accept(",")) integer("a time stamp or a size");
     }
@@ -386,6 +388,7 @@ class Parser {
                 reference.addend = minus ? -value : value;
             }
             if (bytes != 8) fail("an address needs 8 bytes: mask() initialisers are not supported");
+            if (variable.type != Type::u64) fail("a variable that begins with an address has the type .u64");
             variable.references.push_back(reference);
         } else if (is_float(variable.type)) {
             if (peek().kind == TokenKind::integer)
@@ -599,7 +602,7 @@ class Parser {
         if (accept(".calltargets") || accept(".callprototype")) return skip_past(";");
         if (accept(".section")) return section();
         if (token.kind == TokenKind::directive) {
-            is_extern_ = accept(".extern");
+            is_extern_ = false;  // .extern stands at module scope
             if (const auto space = variable_space()) {
                 return variables(*space, function_->variables, &scopes_.back());
             }
