@@ -187,6 +187,8 @@ class Parser {
     void file() {
         const auto index = static_cast<std::uint32_t>(integer("a file number"));
         if (peek().kind != TokenKind::string) fail(".file needs a name in quotes");
+        if (std::ranges::find(module_.files, index, &Module::File::index) != module_.files.end())
+            fail(fmt::format("two files have the number {}", index));
         module_.files.push_back({index, take().text});
         while (accept(",")) integer("a time stamp or a size");
     }
@@ -374,6 +376,7 @@ class Parser {
         std::uint64_t bits = 0;
         if (peek().kind == TokenKind::word) {
             if (bytes != 8) fail("an address needs 8 bytes, or a mask for one of them: 0xFF(name)");
+            if (variable.type != Type::u64) fail("a variable that begins with an address has the type .u64");
             address(variable);
         } else if (is_float(variable.type)) {
             if (peek().kind == TokenKind::integer)
@@ -621,7 +624,7 @@ class Parser {
         if (accept(".calltargets") || accept(".callprototype")) return skip_past(";");
         if (accept(".section")) return section();
         if (token.kind == TokenKind::directive) {
-            is_extern_ = accept(".extern");
+            is_extern_ = false;  // .extern stands at module scope
             if (const auto space = variable_space()) {
                 return variables(*space, function_->variables, &scopes_.back());
             }

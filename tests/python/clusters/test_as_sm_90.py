@@ -35,8 +35,10 @@ def run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ["test_clusters.py", "test_bulk_copies.py"],
         ["../../gpu/test_on_a_gpu.py", "-k", "cluster or programmatic"],
         ["../kernels/test_async.py", "../kernels/test_pipelines.py"],
+        ["../kernels/test_formats.py", "../kernels/test_tensor.py", "-k", "pairs or tf32_keeps or float8 or stored"],
+        ["../kernels/test_recorded_opcodes.py", "-k", "answers_what"],
     ],
-    ids=["clusters", "gpu", "async"],
+    ids=["clusters", "gpu", "async", "formats", "opcodes"],
 )
 def test_they_pass_there(emulated, tests):
     paths = [str((HERE / test).resolve()) if test.endswith(".py") else test for test in tests]

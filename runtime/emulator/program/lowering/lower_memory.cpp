@@ -91,7 +91,11 @@ Lowering::Parts Lowering::parts_of(const ptx::Operand& given, const ptx::Instruc
     made.bytes = halves ? 8 : ptx::bytes_of(opcode.type);
     made.wide = std::max(2u, made.bytes);
     for (const ptx::Operand& part : made.operands) {
-        if (part.kind == OperandKind::reg) made.wide = width(part);
+        if (part.kind != OperandKind::reg) continue;
+        made.wide = width(part);
+        // A register of 8 bits is one of 16 here.
+        if (!halves && ptx::bytes_of(function_.registers[static_cast<std::size_t>(part.index)]) < made.bytes)
+            refuse(fmt::format("the {} register is narrower than the value", role));
     }
     require_alike(made.operands);
     return made;
@@ -113,7 +117,6 @@ void Lowering::load(const ptx::Instruction& instruction, const Opcode& opcode) {
     if (shared_with_others && (opcode.flags.has(Flag::param) || opcode.flags.has(Flag::constant)))
         refuse(fmt::format("{} is not supported: nobody writes that memory meanwhile", instruction.opcode));
     const auto [parts, lanes, bytes, wide] = parts_of(to, instruction, opcode, "destination");
-    if (wide < bytes) refuse("the destination register is narrower than what is loaded");
     // .pragma "used_bytes_mask N": unused bytes may be outside any allocation.
     const std::uint32_t all = static_cast<std::uint32_t>((std::uint64_t{1} << (bytes * lanes)) - 1);
     const std::uint32_t used = instruction.used_bytes & all;
@@ -169,7 +172,6 @@ void Lowering::store(const ptx::Instruction& instruction, const Opcode& opcode) 
     const ptx::Operand& from = operand(instruction, 1);
     if (opcode.flags.has(Flag::constant)) refuse("constant memory cannot be stored to");
     const auto [parts, lanes, bytes, wide] = parts_of(from, instruction, opcode, "source");
-    if (wide < bytes) refuse("the source register is narrower than what is stored");
     std::vector<Ref> values;
     values.reserve(parts.size());
     for (const ptx::Operand& part : parts) values.push_back(source(part, opcode.type, wide));

@@ -434,10 +434,6 @@ constexpr FlagSet exclusive[] = {
     geometries,
     outside,
     {F::weak, F::nc, F::is_volatile, F::relaxed, F::acquire, F::release, F::acq_rel, F::sc},
-    {F::is_volatile, F::local},
-    {F::policy, F::shared},
-    {F::policy, F::shared_cluster},
-    {F::policy, F::cas},
 };
 
 // A load or store with one of the flags `with` must also have one of `needs`.
