@@ -280,6 +280,22 @@ TEST_CASE("the machine has a handler for every row of the table") {
     CHECK(checked > 300);
 }
 
+TEST_CASE("a mask takes one byte of an address or of a number, as the address of a packed structure") {
+    const auto module = loaded(
+        ".global .align 8 .u64 n; .global .u8 p[3] = {0xFF00(generic(n)+4), 0XFF(0x1234), 0xFF00(0x1234)};");
+    const Global& packed = module->globals.at(1);
+    CHECK(packed.initial == std::vector<std::byte>{std::byte{0}, std::byte{0x34}, std::byte{0x12}});
+    REQUIRE(packed.relocations.size() == 1);
+    const Global::Relocation& byte = packed.relocations.front();
+    CHECK((byte.offset == 0 && byte.global == 0 && byte.addend == 4 && byte.first_byte == 1 &&
+           byte.bytes == 1));
+    for (const char* const refused : {".b8 p[1] = {0xFF(n)}", ".u8 p[1] = {0xFFFF(n)}",
+                                      ".u8 p[1] = {0xFF0(n)}", ".u64 p[1] = {0xFF(n)}", ".u8 p[1] = {n}"}) {
+        const std::string text = std::string(".global .u64 n; .global ") + refused + ";";
+        CHECK(std::holds_alternative<LoadError>(load(testing::sm_80_prologue + text)));
+    }
+}
+
 TEST_CASE("a guarded instruction leaves the other lanes alone") {
     const auto out = run<std::uint32_t>(
         "mov.u32 result, 7; setp.lt.u32 %p1, lane, 10; @%p1 mov.u32 result, 9;@!%p1 add.u32 result, result, "

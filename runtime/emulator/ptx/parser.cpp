@@ -384,7 +384,7 @@ class Parser {
             bits = float_constant(variable.type);
         } else {
             bits = constant();
-            if (accept("(")) bits = masked(variable, bits, bytes);
+            if (accept("(")) bits = masked(variable, bits);
         }
         const std::size_t at = variable.initial.size();
         variable.initial.resize(at + bytes);
@@ -408,10 +408,10 @@ class Parser {
     }
 
     /// Parses what follows `0xFF00(`: one byte of an address or number. Returns that byte of a number.
-    std::uint64_t masked(Variable& variable, std::uint64_t mask, unsigned bytes) {
+    std::uint64_t masked(Variable& variable, std::uint64_t mask) {
         const auto shift = static_cast<unsigned>(std::countr_zero(mask));
-        if (bytes != 1 || mask == 0 || shift % 8 != 0 || mask >> shift != 0xFF)
-            fail("a mask selects one byte, for a variable of .b8, .s8 or .u8: 0xFF, 0xFF00, ...");
+        if (variable.type != Type::u8 || mask == 0 || shift % 8 != 0 || mask >> shift != 0xFF)
+            fail("a mask selects one byte, for a variable of .u8: 0xFF, 0xFF00, ...");
         std::uint64_t value = 0;
         if (peek().kind == TokenKind::word) {
             Variable::Reference& reference = address(variable);
