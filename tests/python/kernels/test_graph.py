@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 
 import numpy as np
 import pytest
-import scipy.sparse.csgraph
 
 from .conftest import BLOCKS, SIZES, blocks_for, given, wanted
+
+scipy = pytest.importorskip("scipy", reason="SciPy is not installed")
+importlib.import_module("scipy.sparse.csgraph")
 
 sweep = pytest.mark.parametrize("size", SIZES[:-1])
 blocks = pytest.mark.parametrize("block", BLOCKS)

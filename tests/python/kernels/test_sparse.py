@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
-import scipy.sparse
-import scipy.sparse.linalg
 
 from .conftest import given, wanted
+
+scipy = pytest.importorskip("scipy", reason="SciPy is not installed")
+importlib.import_module("scipy.sparse")
+importlib.import_module("scipy.sparse.linalg")
 
 sizes = pytest.mark.parametrize("size", [1, 33, 200])
 
