@@ -349,6 +349,16 @@ struct Chooser {
         return values;
     }
 
+    /// The text declares the name, and the compiler sees none of its functions.
+    void fail_absent() const {
+        for (const auto& [name, reason] : request.compile({{}, {}})->absent) {
+            if (name != request.name) continue;
+            throw CompileError(
+                fmt::format("{}: kernel '{}' cannot be launched: it {}.", request.source.name, name, reason),
+                {.name_expression = name});
+        }
+    }
+
     Candidate best(std::span<const Candidate> candidates, const std::vector<std::string>& refusals) const {
         if (auto candidate = winner(candidates)) return *candidate;
         std::vector<std::string> given;
@@ -356,6 +366,7 @@ struct Chooser {
         std::vector<std::string> spellings;
         spellings.reserve(candidates.size());
         for (const Candidate& candidate : candidates) spellings.push_back(candidate.spelling);
+        if (candidates.empty() && refusals.empty()) fail_absent();
         if (candidates.empty()) {
             reject(ErrorKind::type, "no overload of kernel '{}' takes ({}). It has:\n  {}", request.name,
                    fmt::join(given, ", "), fmt::join(refusals, "\n  "));

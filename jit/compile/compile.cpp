@@ -309,7 +309,9 @@ void find_in_text(std::span<KernelImage> undeclared, const Image& image,
             return is_like(each) && (each.is_template || each.name != declaration.name);
         };
         const auto first = std::ranges::find_if(undeclared, is_like);
-        const auto is_absent = [&](const auto& absent) { return absent.first == declaration.name; };
+        const auto is_absent = [&](const auto& absent) {
+            return absent.first == declaration.name && absent.second == not_seen;
+        };
         if (first == undeclared.end() || !first->name.ends_with("::" + declaration.name) ||
             std::ranges::none_of(image.absent, is_absent) || std::ranges::any_of(found, is_namesake) ||
             std::ranges::any_of(image.kernels, is_like))

@@ -36,8 +36,7 @@ std::string refusal(const std::string& kernel, const std::vector<Diagnostic>& di
                 kernel);
         }
         if (contains(message, "is undefined") || contains(message, "has no member")) {
-            return "is in the text, but the compiler does not see it: an #if removes it for these options, "
-                   "or it is in another namespace than it appears to be";
+            return std::string(not_seen);
         }
         if (first.empty()) first = "has parameters that cannot be read. NVRTC says: " + message;
     }

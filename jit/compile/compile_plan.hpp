@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,11 @@
 #include <bascule/jit/text/tokenizer.hpp>
 
 namespace bascule {
+
+/// The reason why a kernel of the text is absent of which the compiler knows nothing by the name that the text gives it.
+inline constexpr std::string_view not_seen =
+    "is in the text, but the compiler does not see it: an #if removes it for these options, or it is in another namespace "
+    "than it appears to be";
 
 /// One kernel that a compile asks for.
 struct WantedKernel {

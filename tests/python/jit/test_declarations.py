@@ -265,3 +265,17 @@ def test_hundreds_of_kernels_that_are_not_there_cost_a_few_compiles():
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to compare with")
 def test_random_texts_have_the_kernels_that_gxx_sees():
     printed_by(TREE / "tests/jit/declarations/compare.py", "--texts", "40", "--seed", "7", timeout=600)
+
+
+def test_a_template_that_a_macro_makes_is_not_taken_for_a_kernel_of_a_namespace_with_its_name():
+    module = bascule.compile(
+        "#define OPEN namespace a {\n#define CLOSE }\n#define TEMPLATE template <class T>\n"
+        "TEMPLATE __global__ void l(T* x) { x[0] = 1; }\nOPEN __global__ void l(float* x) { x[0] = 2; } CLOSE\n"
+    )
+    x = bascule.zeros(1, "f4")
+    with pytest.raises(bascule.CompileError, match=r"'l' .*is a template, which a macro of the text makes of it"):
+        module["l"][1, 1](x)
+    module["a::l"][1, 1](x)
+    assert x.item() == 2
+    module["l<float>"][1, 1](x)
+    assert x.item() == 1
