@@ -63,9 +63,11 @@ std::vector<Piece> pieces_of(std::string_view ptx) {
     return pieces;
 }
 
-/// True for "$str" and similar names. User names may contain a "$", but do not begin with it.
+/// Texts of printf and assert, constant arrays and tables of a switch, whose names another image may give to other contents;
+/// and virtual tables, whose functions belong to the image.
 bool is_made_by_compiler(std::string_view name) {
-    return name.starts_with('$') || name.starts_with("__const_$");
+    return name.starts_with('$') || name.starts_with("__unnamed_") || name.starts_with("_ZT") ||
+           name.find("_$_") != name.npos;
 }
 
 /// Copies a text and replaces parts of it, from beginning to end.
@@ -198,6 +200,7 @@ std::vector<PtxVariable> variables_of(std::string_view ptx) {
         if (declared.name.empty() || is_made_by_compiler(declared.name)) continue;
         PtxVariable& variable = variables.emplace_back();
         variable.name = declared.name;
+        variable.bytes = declared.bytes();
         variable.is_constant = declared.space == ".const";
         variable.is_managed = piece.text.find(".managed") != piece.text.npos;
         variable.has_value = tokens.is("=");

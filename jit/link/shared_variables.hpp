@@ -11,7 +11,8 @@ namespace bascule {
 
 /// A `__device__`, `__constant__`, `__managed__` or static variable that PTX defines.
 struct PtxVariable {
-    std::string name;          ///< mangled, as it is in this PTX
+    std::string name;  ///< mangled, as it is in this PTX
+    std::uint64_t bytes = 0;
     bool is_constant = false;  ///< `__constant__`
     bool is_managed = false;   ///< `__managed__`
     bool has_value = false;    ///< its initial value is not zero

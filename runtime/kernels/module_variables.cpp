@@ -51,7 +51,9 @@ ModuleVariables::Elsewhere ModuleVariables::find_elsewhere(const ProbedProgram& 
         // The bounds hook is never shared.
         if (!variable.is_used || variable.name == bounds_hook) continue;
         const std::string name = name_in_every_image(variable.name);
-        const auto is_it = [&](const PtxVariable& each) { return name_in_every_image(each.name) == name; };
+        const auto is_it = [&](const PtxVariable& each) {
+            return each.bytes == variable.bytes && name_in_every_image(each.name) == name;
+        };
         const auto owner = std::ranges::find_if(
             images, [&](LoadedImage& image) { return std::ranges::any_of(image.variables(), is_it); });
         if (owner == images.end() || is_const(program, variable)) continue;

@@ -23,6 +23,9 @@ constexpr const char* code = R"(.version 8.0
 .global .align 1 .b8 packed[2] = {0xFF(generic(n)), 0xFF00(generic(n)+1)};
 .global .align 8 .u64 call_it = helper;
 .global .align 1 .b8 $str[3] = {37, 100};
+.global .align 1 .b8 __unnamed_1[3] = {37, 100};
+.global .align 4 .b8 switch_$_table_$_k[4] = {1, 2, 3, 4};
+.global .align 8 .u64 _ZTV1V[3] = {0, 0, helper};
 .visible .global .align 4 .u32 unused;
 .func (.param .b32 r) helper (.param .b64 a) {
 	.reg .b64 %rd<3>;
@@ -55,7 +58,8 @@ const PtxVariable* find(const std::vector<PtxVariable>& variables, const std::st
 TEST_CASE("variables of PTX are those that a person declared, with what matters where they are shared") {
     const std::vector<PtxVariable> variables = variables_of(code);
     CHECK(variables.size() == 8);
-    CHECK(find(variables, "$str") == nullptr);
+    for (const char* const name : {"$str", "__unnamed_1", "switch_$_table_$_k", "_ZTV1V"})
+        CHECK(find(variables, name) == nullptr);
     const PtxVariable* const n = find(variables, "n");
     REQUIRE(n != nullptr);
     CHECK((n->is_used && n->has_value && !n->is_constant && !n->is_managed && !n->points_to_function));

@@ -220,6 +220,30 @@ def test_constant_tables_are_not_shared_and_need_no_second_form(rng):
         assert read(module.k, dtype, 2) == [10]
 
 
+def test_what_the_compiler_makes_is_each_images_own(capfd):
+    """Texts of printf and assert, virtual tables, constant arrays: images may give their names to other contents."""
+    module = compiled("""
+    struct V { virtual __device__ int f(int x) { return x; } };
+    struct W : V { __device__ int f(int x) override { return 2 * x; } };
+    __device__ __noinline__ int call(V* v, int i) { return v->f(i); }
+    __device__ int helper(int i) { const int local[9] = {1, 5, 2, 8, 3, 4, 5, 6, 7}; return local[i % 9]; }
+    __device__ int other(int i) {
+        switch (i) { case 0: return 9; case 1: return 4; case 2: return 8; case 3: return 1; }
+        return 0;
+    }
+    template <class T> __global__ void k(T* out, int i) {
+        if (sizeof(T) == 8) { printf("eight %d\\n", i); assert(i < 98); }
+        V v; W w;
+        out[0] = T(helper(i) + 100 * other(i % 4) + 10000 * call(i ? &w : &v, i));
+        printf("all %d\\n", i); assert(i < 99);
+    }
+    """)
+    for dtype in ("f4", "f8", "i4"):
+        assert read(module.k, dtype, 7) == [6 + 100 * 1 + 10000 * 14]
+    bascule.synchronize()
+    assert capfd.readouterr().out.split("\n") == ["all 7", "eight 7", "all 7", "all 7", ""]
+
+
 def test_pointers_to_functions_are_for_the_code_that_they_were_compiled_with():
     text = """
     __device__ float twice(float x) { return 2 * x; }
