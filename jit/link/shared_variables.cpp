@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -172,6 +173,39 @@ std::string_view name_of(const Piece& piece) {
     return read_ptx_declaration(tokens, "=;").name;
 }
 
+/// The opcode of a statement: "ld.global.u32". Empty if it has none.
+std::string_view opcode_of(std::span<const std::string_view> statement) {
+    const auto is_opcode = [](std::string_view word) {
+        return word[0] >= 'a' && word[0] <= 'z' && word.find('.') != word.npos;
+    };
+    const auto found = std::ranges::find_if(statement, is_opcode);
+    return found == statement.end() ? std::string_view() : *found;
+}
+
+/// Whether a function only loads from the variable. Follows its address through registers.
+bool only_reads(std::string_view function, std::string_view variable) {
+    static constexpr std::array<std::string_view, 6> computing = {"mov.", "add.",  "sub.",
+                                                                  "mad.", "cvta.", "selp."};
+    std::set<std::string_view> addresses = {variable};
+    for (std::size_t known = 0; known != addresses.size();) {
+        known = addresses.size();
+        std::vector<std::string_view> statement;
+        for (PtxTokens tokens(function); !tokens.at_end();) {
+            statement.push_back(tokens.take());
+            if (statement.back() != ";" && statement.back() != "{" && statement.back() != "}") continue;
+            const auto is_address = [&](std::string_view word) { return addresses.contains(word); };
+            const std::string_view opcode = opcode_of(statement);
+            if (std::ranges::any_of(statement, is_address) && !opcode.starts_with("ld.")) {
+                const auto computes = [&](std::string_view prefix) { return opcode.starts_with(prefix); };
+                if (std::ranges::none_of(computing, computes)) return false;
+                addresses.insert(*std::next(std::ranges::find(statement, opcode)));
+            }
+            statement.clear();
+        }
+    }
+    return true;
+}
+
 }  // namespace
 
 std::string advice_on_one_image() {
@@ -202,11 +236,14 @@ std::vector<PtxVariable> variables_of(std::string_view ptx) {
         variable.name = declared.name;
         variable.bytes = declared.bytes();
         variable.is_constant = declared.space == ".const";
-        variable.is_managed = piece.text.find(".managed") != piece.text.npos;
         variable.has_value = tokens.is("=");
         variable.is_used = uses[declared.name] > 1;
         for (; !tokens.at_end(); tokens.take())
             variable.points_to_function |= functions.contains(tokens.current());
+        const auto reads = [&](const Piece& other) {
+            return other.kind != Piece::Kind::function || only_reads(other.text, declared.name);
+        };
+        variable.is_only_read = variable.points_to_function && std::ranges::all_of(pieces, reads);
     }
     return variables;
 }

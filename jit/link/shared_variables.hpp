@@ -14,11 +14,12 @@ struct PtxVariable {
     std::string name;  ///< mangled, as it is in this PTX
     std::uint64_t bytes = 0;
     bool is_constant = false;  ///< `__constant__`
-    bool is_managed = false;   ///< `__managed__`
     bool has_value = false;    ///< its initial value is not zero
     bool is_used = false;      ///< by a function, or by another variable's initial value
     /// Its initial value contains the address of a function, which only code of the same image can call.
     bool points_to_function = false;
+    /// Functions read it and do nothing else with its address. Known if `points_to_function`.
+    bool is_only_read = false;
 };
 
 /// Advice if two images need one variable and cannot share it.

@@ -57,8 +57,10 @@ ModuleVariables::Elsewhere ModuleVariables::find_elsewhere(const ProbedProgram& 
         const auto owner = std::ranges::find_if(
             images, [&](LoadedImage& image) { return std::ranges::any_of(image.variables(), is_it); });
         if (owner == images.end() || is_const(program, variable)) continue;
-        const std::string there = std::ranges::find_if(owner->variables(), is_it)->name;
-        const std::optional<LoadedVariable> memory = owner->library->variable(there, device);
+        const PtxVariable& there = *std::ranges::find_if(owner->variables(), is_it);
+        // A table of functions that no kernel changes is as good as const, while the host cannot change it.
+        if (variable.is_only_read && there.is_only_read && !exposed_.contains(name)) continue;
+        const std::optional<LoadedVariable> memory = owner->library->variable(there.name, device);
         if (!memory) fail_to_share(program, variable, "the driver does not tell its address");
         if (variable.points_to_function)
             fail_to_share(program, variable,
@@ -90,16 +92,25 @@ std::shared_ptr<const Library> ModuleVariables::load(const ProbedProgram& progra
 
 std::optional<LoadedVariable> ModuleVariables::find(const Variable& variable, Device device) {
     const std::lock_guard lock(mutex_);
+    std::optional<LoadedVariable> found;
     for (LoadedImage& image : loaded_[device.ordinal()]) {
         const std::string name = name_in_image(variable, image.library->image().ptx);
         const auto known = std::ranges::find(image.variables(), name, &PtxVariable::name);
         if (known == image.variables().end()) continue;
         std::optional<LoadedVariable> memory = image.library->variable(name, device);
         if (!memory) continue;
+        if (known->points_to_function) {
+            if (found) {
+                throw Error(fmt::format(
+                    "variable '{}' has the address of a function, and each image of the text has its own. {}",
+                    variable.name, advice_on_one_image()));
+            }
+            exposed_.insert(name_in_every_image(name));
+        }
         memory->is_constant = known->is_constant;
-        return memory;
+        if (!found) found = memory;
     }
-    return std::nullopt;
+    return found;
 }
 
 }  // namespace bascule

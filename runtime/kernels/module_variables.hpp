@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,7 @@ class ModuleVariables {
 
     std::mutex mutex_;
     std::map<int, std::vector<LoadedImage>> loaded_;  ///< by device, in the order of loading
+    std::set<std::string> exposed_;  ///< variables with a function's address that the host has
 };
 
 }  // namespace bascule

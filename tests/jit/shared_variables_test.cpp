@@ -62,11 +62,10 @@ TEST_CASE("variables of PTX are those that a person declared, with what matters 
         CHECK(find(variables, name) == nullptr);
     const PtxVariable* const n = find(variables, "n");
     REQUIRE(n != nullptr);
-    CHECK((n->is_used && n->has_value && !n->is_constant && !n->is_managed && !n->points_to_function));
+    CHECK((n->is_used && n->has_value && !n->is_constant && !n->points_to_function));
     CHECK(find(variables, "table")->is_constant);
     CHECK_FALSE(find(variables, "table")->has_value);
-    CHECK(find(variables, "level")->is_managed);
-    CHECK(find(variables, "call_it")->points_to_function);
+    CHECK((find(variables, "call_it")->points_to_function && find(variables, "call_it")->is_only_read));
     CHECK_FALSE(find(variables, "pointer")->points_to_function);
     CHECK_FALSE(find(variables, "unused")->is_used);
 }

@@ -244,21 +244,49 @@ def test_what_the_compiler_makes_is_each_images_own(capfd):
     assert capfd.readouterr().out.split("\n") == ["all 7", "eight 7", "all 7", "all 7", ""]
 
 
-def test_pointers_to_functions_are_for_the_code_that_they_were_compiled_with():
-    text = """
-    __device__ float twice(float x) { return 2 * x; }
-    __device__ float (*op)(float) = twice;
-    template <class T> __global__ void apply(T* out) { out[0] = T(op(3)); }
-    """
-    module = compiled(text)
-    assert read(module.apply, "f4") == [6]
-    with pytest.raises(bascule.Error, match=r"variable 'op' of .* address of a function.*name_expressions"):
-        read(module.apply, "f8")
-    assert read(module.apply, "f4") == [6]
-    module = compiled(text, "apply<float>", "apply<double>")
-    assert (read(module.apply, "f4"), read(module.apply, "f8")) == ([6], [6])
-    with pytest.raises(bascule.CompileError, match=r"no kernel that is loaded uses variable 'op'.*name_expressions"):
-        compiled(text).get_global("op")
+FUNCTIONS = """
+__device__ float twice(float x) { return 2 * x; }
+__device__ float square(float x) { return x * x; }
+typedef float (*Op)(float);
+__device__ Op table[2] = {twice, square};
+__device__ Op one = twice;
+template <class T> __global__ void apply(T* out, int i) { out[0] = T(table[i](3) + 100 * one(5)); }
+"""
+
+
+def test_tables_of_functions_that_nothing_changes_are_each_images_own():
+    module = compiled(FUNCTIONS)
+    assert [read(module.apply, dtype, i) for i, dtype in ((0, "f4"), (1, "f8"), (1, "i4"))] == [[1006], [1009], [1009]]
+    with pytest.raises(bascule.Error, match=r"'one' has the address of a function.*each image.*name_expressions"):
+        module.get_global("one")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "__global__ void set() { one = square; }",
+        "__device__ __noinline__ void put(Op* p) { *p = square; } __global__ void set() { put(&one); }",
+        "__device__ Op* kept; __global__ void set() { kept = &one; *kept = square; }",
+    ],
+)
+def test_pointers_to_functions_that_change_are_for_the_code_that_they_were_compiled_with(change):
+    module = compiled(FUNCTIONS + change)
+    module.set[1, 1]()
+    with pytest.raises(bascule.Error, match=r"variable 'one' of .* address of a function.*name_expressions"):
+        read(module.apply, "f4", 0)
+    module = compiled(FUNCTIONS + change, "apply<float>", "apply<double>")
+    module.set[1, 1]()
+    assert (read(module.apply, "f4", 1), read(module.apply, "f8", 0)) == ([2509], [2506])
+
+
+def test_a_pointer_to_a_function_that_the_host_has_stays_in_its_image():
+    module = compiled(FUNCTIONS)
+    assert read(module.apply, "f4", 0) == [1006]
+    assert module.get_global("one").copy_to_host() != 0
+    with pytest.raises(bascule.Error, match=r"variable 'one' of .* address of a function.*name_expressions"):
+        read(module.apply, "f8", 0)
+    with pytest.raises(bascule.CompileError, match=r"no kernel that is loaded uses variable 'one'.*name_expressions"):
+        compiled(FUNCTIONS).get_global("one")
 
 
 def test_a_packed_address_is_the_variables_own():
