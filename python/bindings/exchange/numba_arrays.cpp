@@ -25,7 +25,7 @@ py::object as_int(PyObject* object) {
     return py::reinterpret_steal<py::object>(into_python([&] { return PyNumber_Long(object); }));
 }
 
-// --- The classes of an array's parts ------------------------------------------------------------------------
+// --- The classes of an array's parts -----------------------------------------------------------------------
 
 /// The class of a part of an array: its memory or its stream. These classes have a table of their own, because types
 /// that share a slot of the other table replace each other, and looking a class up takes long.
@@ -50,8 +50,7 @@ KnownCode look_up_part(PyTypeObject* type) {
     const unsigned int before = version_tag(type);
     py::object kept;
     KnownCode code = find_known_code(type, kept);
-    // A tag of 0 identifies no state of the class, and the look-up has run Python code, which may have changed the
-    // class.
+    // A tag of 0 identifies no state of the class, and the look-up has run Python code, which may have changed the class.
     if (before == 0 || version_tag(type) != before) return {};
     Part& place = parts.all[parts.next++ % parts.all.size()];
     const py::object released = py::reinterpret_steal<py::object>(std::exchange(place.code.kept, nullptr));

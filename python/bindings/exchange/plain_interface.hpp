@@ -53,8 +53,7 @@ struct ShortText {
 inline constexpr std::array<ShortText, Key::count> key_texts = {
     "shape"sv, "typestr"sv, "data"sv, "version"sv, "strides"sv, "mask"sv, "stream"sv, "descr"sv};
 
-/// True if a string has this text; false for null. pybind11 and nanobind make keys that are equal without being
-/// interned.
+/// True if a string has this text; false for null. pybind11 and nanobind make keys that are equal without being interned.
 [[gnu::always_inline]] inline bool is_same_text(PyObject* key, const ShortText& text) noexcept {
     if (key == nullptr || PyUnicode_GET_LENGTH(key) != text.size || !PyUnicode_IS_COMPACT_ASCII(key))
         return false;

@@ -24,8 +24,7 @@ namespace detail {
 inline std::atomic<bool> interface_syncs{true};
 }
 
-/// True if launches wait for the streams that other libraries' arrays name (BASCULE_CUDA_ARRAY_INTERFACE_SYNC).
-/// Thread-safe.
+/// True if launches wait for the streams that other libraries' arrays name (BASCULE_CUDA_ARRAY_INTERFACE_SYNC). Thread-safe.
 inline bool interface_sync() noexcept { return detail::interface_syncs.load(std::memory_order_relaxed); }
 
 }  // namespace bascule::python

@@ -49,10 +49,9 @@ struct Attempt {
 
 using Value = std::optional<ArgumentValue>;
 
-// Each kind of argument has a general path. It checks every rule and throws if the parameter does not take the
-// argument; for an argument of another kind it returns an empty value. The most frequent kinds also have a fast path,
-// which writes usual arguments into the pack. It refuses nothing: arguments that it does not accept take the general
-// path.
+// Each kind of argument has a general path, which checks every rule and throws if the parameter does not take the argument; for
+// an argument of another kind it returns an empty value. The most frequent kinds also have a fast path, which writes usual
+// arguments into the pack and refuses nothing: all others take the general path.
 
 bool accept_own(Reading& reading, Slot slot, const ArrayObject& own);
 bool accept_int(Slot slot);
@@ -333,8 +332,7 @@ bool is_host_array(PyObject* object) {
     return !PyType_Check(object) && has_attribute(object, names().array_interface);
 }
 
-/// Reads an element that is not a number: None, an address or an array. Empty for tuples and host arrays, whose
-/// elements are read one by one, and for other objects.
+/// Reads an element that is None, an address or an array. Empty for others; tuples and host arrays are read by element.
 std::optional<TupleArgument::Element> read_element(Reading& reading, PyObject* element,
                                                    const Parameter& parameter) {
     if (element == Py_None) return std::monostate{};
@@ -380,8 +378,8 @@ Value read_tensor(Reading& reading, PyObject* argument, const Parameter& paramet
         !read_exchange(argument, profile, may_write, reading.home, reading.owners, view)) {
         return {};
     }
-    // A parameter without a size is known from the text only, which does not tell whether the kernel writes. The
-    // profile is looked up again because the table may have run Python code.
+    // A parameter without a size is known from the text only, which does not tell whether the kernel writes. The profile is
+    // looked up again because the table may have run Python code.
     require_plain_state(argument, profile_of(Py_TYPE(argument)).state, view,
                         may_write && parameter.bytes > 0);
     return view;
@@ -389,8 +387,7 @@ Value read_tensor(Reading& reading, PyObject* argument, const Parameter& paramet
 
 // --- An array with __cuda_array_interface__
 
-/// Accepts a plain array of the interface if the parameter takes its elements and its order is known: it names a
-/// stream, or its version is 3.
+/// Accepts a plain array if the parameter takes its elements and its order is known: it names a stream, or has version 3.
 [[gnu::always_inline]] inline bool accept_plain(Reading& reading, Slot slot, const PlainArray& plain) {
     if ((plain.stream == 0 && plain.version != 3) || !fits(plain.traits, slot.parameter.plain) ||
         !plain.is_aligned() || !is_known_at_home(plain.pointer, reading.home)) {
@@ -415,8 +412,7 @@ StreamRef consumer(const Reading& reading) {
                                      : stream_or_current(py::none(), reading.home.device, "array");
 }
 
-/// Determines the stream that an array is ordered with, if its interface does not decide it: by the launch's options,
-/// or by the producer's library.
+/// Determines the stream of an array, unless its interface decides: by the launch's options or the producer's library.
 void find_order(Reading& reading, PyObject* argument, const Parameter& parameter, ArrayView& view) {
     const Device home = reading.home.device;
     if (ignores_streams(reading)) {
@@ -448,8 +444,8 @@ ArrayView view_of(Reading& reading, PyObject* argument, PyObject* descriptor, co
     require_plain_state(argument, profile_of(Py_TYPE(argument)).state, view, false);
     find_home(view, reading.home);
     if (mask && parameter.bytes > 0 && parameter.type.kind != ParameterType::Kind::masked_view) {
-        // The parameter takes no mask, so the pack refuses the array and the mask need not be read. This is not known
-        // for a parameter without a size, which is known from its text only.
+        // The pack refuses the array, because the parameter takes no mask, so the mask need not be read. A parameter without a
+        // size may take one: it is known from its text only.
         view.mask = std::make_shared<const MaskView>();
     } else if (mask) {
         view.mask = read_mask(mask.ptr(), argument, view, reading.home);
@@ -467,8 +463,7 @@ ArrayView view_of(Reading& reading, PyObject* argument, PyObject* descriptor, co
     slot.pack.set(slot.index, view_of(reading, slot.argument, descriptor, slot.parameter));
 }
 
-/// Reads an object of a type whose objects were arrays before, by the fast path or the general one. Gets its descriptor
-/// only once.
+/// Reads an object of a type whose objects were arrays before, by the fast or the general path. Gets its descriptor once.
 [[gnu::always_inline]] inline void set_interface(Reading& reading, Slot slot, RememberedType& known) {
     const bool usual = reading.options == nullptr && interface_sync() && !known.profile.state.any;
     PlainArray plain;

@@ -17,9 +17,8 @@ namespace bascule::python {
 
 /// The state of reading the arguments of one launch. Not thread-safe.
 struct Reading {
-    /// `stream` is the launch's stream, or null if it is not known yet; borrowed. Producers with `__dlpack__` are asked
-    /// to make their arrays ready for it. If it is null, the first array that belongs to one device decides the
-    /// launch's device.
+    /// `stream` is the launch's stream, or null if it is not known yet; borrowed. Producers with `__dlpack__` are asked to make
+    /// their arrays ready for it. If it is null, the first array that belongs to one device decides the launch's device.
     Reading(Device device, OwnerList& the_owners, const StreamRef* the_stream,
             const LaunchOptions* the_options) noexcept
         : home{device, the_stream != nullptr, the_stream != nullptr,

@@ -124,8 +124,7 @@ std::shared_ptr<Stream> owned_by(const py::object& object, StreamRef stream) {
     return candidate.ref == stream ? candidate.owned : nullptr;
 }
 
-/// The owner of the stream that a launch chose, if it is the given stream, the current one or an array's, and Bascule
-/// owns it.
+/// The owner of the chosen stream, if Bascule owns it and it was given, is current, or belongs to an array; else null.
 std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchState& state, PreparedLaunch& launch) {
     if (auto owned = owned_by(state.stream_object(), stream)) return owned;
     if (auto owned = owned_by(current_stream_object(launch.device()), stream)) return owned;
@@ -142,8 +141,7 @@ std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchState& state, Pre
 /// the number of launches whose completion is unknown.
 constexpr std::uint32_t launches_a_hand_over = 256;
 
-/// Counts a launch on this stream. Returns the number of launches for which it must hand the owners over; 0 if it need
-/// not.
+/// Counts a launch on this stream. Returns for how many launches it must hand the owners over; 0 if it need not.
 std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const LaunchState& state) {
     const auto known = [&]() -> UsedStream* {
         for (UsedStream& used : binding.streams) {
@@ -173,9 +171,8 @@ std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const La
     return counted(*known());
 }
 
-/// Each launch hands the owners over if other code may destroy or capture the stream; if the handle is 2, which is
-/// another stream in the thread that destroys the binding; and if Bascule is capturing a graph, which needs owners of
-/// its own.
+/// Each launch hands the owners over if other code may destroy or capture the stream; if the handle is 2, which is another
+/// stream in the thread that destroys the binding; and if Bascule is capturing a graph, which needs owners of its own.
 void launch_bound(Bound& bound) {
     if (!bound.state.launches) return;
     const std::shared_ptr<Binding> binding = bound.binding();
@@ -243,8 +240,7 @@ PyObject* repr_of_bound(PyObject* self) {
     });
 }
 
-/// Returns the facts of launch_facts and the arguments as they were passed: `positional` and `named` (None if there are
-/// none).
+/// Returns launch_facts and the arguments as they were passed: `positional` and `named` (None if there are none).
 py::dict facts_of_bound(const py::object& self) {
     if (Py_TYPE(self.ptr()) != bound_type) throw py::type_error("a bascule.BoundLaunch is needed");
     const Bound& bound = held_by<Bound>(self.ptr());

@@ -64,8 +64,7 @@ void order_arguments(const Signature& signature, const CallArguments& arguments,
 /// ArgumentError if a keyword names a parameter with another position in its signature.
 void check_keywords(const Signature& declared, const Signature& chosen, const CallArguments& arguments);
 
-/// Says where to pass a keyword that is not a parameter but belongs to a launch, such as `stream`. Empty for other
-/// keywords.
+/// Says where to pass a keyword that is not a parameter but belongs to a launch, such as `stream`. Empty for others.
 std::string place_of_keyword(const std::string& kernel, std::string_view keyword);
 
 }  // namespace bascule::python

@@ -25,9 +25,8 @@ namespace {
            reinterpret_cast<std::uintptr_t>(key.stream);
 }
 
-/// Returns the bit that makes the place of a key odd, so that the fast path does not find the launcher. It is set if
-/// there are several devices and no stream: the launcher remembers the device of its first call, whereas a new one
-/// would ask for the current device.
+/// Returns the bit that makes the place of a key odd, so that the fast path does not find the launcher. It is set if there are
+/// several devices and no stream: the launcher remembers its first device, but a new one would use the current device.
 CodePlace odd_place(const LauncherKey& key) noexcept {
     return key.stream == nullptr && several_devices() ? 1 : 0;
 }
@@ -62,8 +61,7 @@ CodePlace odd_place(const LauncherKey& key) noexcept {
 auto& borrowers = *new std::unordered_set<KnownLaunchers*>;
 GilMutex mutex_of_borrowers;
 
-/// Called before a launcher leaves the cache. The launcher takes ownership of the stream that it borrows, because users
-/// who hold it may outlive the bascule.Stream.
+/// Called before a launcher leaves the cache. It takes ownership of its stream, because it may outlive the bascule.Stream.
 void keep_stream(PyObject* launcher) noexcept { held_by<LaunchState>(launcher).keep_stream(); }
 
 /// The value of a bascule.Stream; null for other objects, and if another library's object owns the stream.

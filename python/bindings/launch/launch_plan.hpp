@@ -59,8 +59,7 @@ struct LaunchPlan {
     }
 };
 
-/// Makes a plan from a configuration. `stream` is a stream object of the user, or None. Throws: ArgumentError if it is
-/// not a stream.
+/// Makes a plan. `stream` is a stream object of the user, or None. Throws: ArgumentError if it is not a stream.
 LaunchPlan to_plan(LaunchConfig config, const pybind11::object& stream);
 
 /// The device and the stream of a launch before its arguments are read: the given stream, else the stream or device

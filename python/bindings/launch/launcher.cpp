@@ -173,8 +173,7 @@ py::object make_launcher_at_site(const Kernel& kernel, LaunchPlan plan, const La
                                             : "");
 }
 
-/// `kernel[(a, b)]` is Triton's form, where the compiler chooses the block size. Here the two numbers would be grid and
-/// block.
+/// `kernel[(a, b)]` is Triton's form, where the compiler chooses the block size. Here it would be grid and block.
 [[noreturn]] void fail_one_tuple(const py::tuple& parts) {
     const std::string tuple = py::repr(parts);
     std::vector<std::string> entries;

@@ -1,5 +1,4 @@
-// bascule.Launcher, which `kernel[grid, block, stream, shared_bytes]` makes and whose call launches; and
-// bascule.BoundLaunch, which has its arguments, too.
+// bascule.Launcher, which `kernel[grid, block, stream, shared_bytes]` makes and whose call launches, and bascule.BoundLaunch.
 #pragma once
 
 #include <bascule/runtime/kernels/kernel.hpp>

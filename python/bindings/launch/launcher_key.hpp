@@ -1,5 +1,4 @@
-// The content of `kernel[grid, block, stream, shared_bytes]` and `kernel.forall(work)` as a few words, which are
-// compared to find a cached launcher.
+// The content of `kernel[grid, block, stream, shared_bytes]` or `kernel.forall(work)` as a few words, compared by look-ups.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +20,8 @@ struct LauncherKey {
     bool operator==(const LauncherKey&) const = default;
 };
 
-/// Reads the key of `kernel[subscript]`, except for its place. Accepts ints, tuples of ints, and any object in the
-/// place of the stream. Returns false for others (NumPy integers, lists, LaunchConfig), for which a new launcher is
-/// made each time.
+/// Reads the key of `kernel[subscript]`, except for its place. Accepts ints, tuples of ints, and any object in the place of the
+/// stream. Returns false for others (NumPy integers, lists, LaunchConfig), for which a new launcher is made each time.
 bool read_subscript(PyObject* subscript, LauncherKey& key) noexcept;
 /// Reads the key of `kernel.forall(work)` in the same way.
 bool read_work(PyObject* work, LauncherKey& key) noexcept;

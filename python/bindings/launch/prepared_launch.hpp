@@ -87,13 +87,11 @@ struct ReadArguments {
     Slots<ArgumentValue> values;
 };
 
-/// A launch that is completely checked and not issued. Needs the GIL. Keeps the arrays alive and borrows the
-/// LaunchState.
+/// A launch that is completely checked and not issued. Needs the GIL. Keeps the arrays alive and borrows the LaunchState.
 class PreparedLaunch {
   public:
-    /// Reads each argument once and checks it. If `seen` is given, it receives what was read, and borrows from the
-    /// call. Throws: ArgumentError that names the argument; a producer's own exception unchanged; as
-    /// LaunchState::resolve.
+    /// Reads each argument once and checks it. If `seen` is given, it receives what was read, and borrows from the call.
+    /// Throws: ArgumentError that names the argument; a producer's own exception unchanged; as LaunchState::resolve.
     PreparedLaunch(LaunchState& state, const CallArguments& arguments, ReadArguments* seen = nullptr);
     PreparedLaunch(const PreparedLaunch&) = delete;
     PreparedLaunch& operator=(const PreparedLaunch&) = delete;

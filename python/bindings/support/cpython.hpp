@@ -12,8 +12,7 @@
 
 namespace bascule::python {
 
-/// Throws: ImportError if this Python stores ints, texts or types in another way. If dicts differ, PyDict_Next reads
-/// them.
+/// Throws: ImportError if this Python stores ints, texts or types in another way. If dicts differ, PyDict_Next reads them.
 void check_cpython();
 
 // --- Threads
@@ -130,8 +129,7 @@ struct DictEntry {
 #define BASCULE_KNOWS_DICTS 1
 namespace detail {
 
-/// The table of a dict whose keys are all strings, in CPython 3.11 to 3.14. PyDict_Next takes several times as long per
-/// entry.
+/// The table of a dict whose keys are all strings, in CPython 3.11 to 3.14. PyDict_Next takes several times as long per entry.
 struct DictTable {
     Py_ssize_t references;
     std::uint8_t log2_slots, log2_index_bytes, kind;

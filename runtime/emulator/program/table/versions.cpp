@@ -1,5 +1,4 @@
-// Agrees with ptxas of CUDA 13.0, as tests/emulator/ptxas.py checks. Only requirements beyond PTX 6.3 and sm_75 are
-// listed.
+// Agrees with ptxas of CUDA 13.0, as tests/emulator/ptxas.py checks. Only requirements beyond PTX 6.3 and sm_75 are listed.
 #include "program/table/versions.hpp"
 
 #include <algorithm>
