@@ -17,8 +17,8 @@ namespace bascule::python {
 /// Throws: ArgumentError; the producer's own exception unchanged.
 ///
 /// A borrowed tensor cannot express that it is read-only. So if the kernel may write, and the type may have read-only
-/// objects, the object's `__cuda_array_interface__` is read instead. If the type has none, the table's managed tensor
-/// is read, which has flags.
+/// objects, the object's `__cuda_array_interface__` is read instead. For types without that attribute, the table's
+/// managed tensor is read, which has flags.
 bool read_exchange(PyObject* object, const TypeProfile& profile, bool may_write, Home& home,
                    OwnerList& owners, ArrayView& view);
 

@@ -148,7 +148,7 @@ bool read_attributes(PyObject* object, PlainArray& array) {
     const py::object shape = attribute(object, n.shape);
     const py::object strides = shape ? attribute(object, n.strides) : py::object();
     std::int64_t bytes = plain_itemsize(array.traits);
-    // With strides of C order, it does not matter whether the property would report them or None.
+    // The property would report these strides or None. In C order, both mean the same.
     if (!strides || !PyTuple_CheckExact(strides.ptr()) ||
         !detail::read_plain_shape(shape.ptr(), strides.ptr(), bytes, nullptr)) {
         return false;

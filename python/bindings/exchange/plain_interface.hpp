@@ -146,7 +146,7 @@ inline constexpr auto plain_typestrs = [] {
     return true;
 }
 
-/// True if `descr` is `[("", typestr)]`, which NumPy writes for elements without fields, or if there is none.
+/// True if `descr` is missing, None, or `[("", typestr)]`, which NumPy writes for elements without fields.
 inline bool is_plain_descr(PyObject* list, PyObject* typestr) noexcept {
     if (list == nullptr || list == Py_None) return true;
 #ifdef Py_GIL_DISABLED

@@ -93,7 +93,7 @@ ArgumentValue read_general(Reading& reading, PyObject* argument, const Parameter
     if (slot.argument == Py_None) note_null_argument(slot.pack.signature(), slot.index);
 }
 
-/// Accepts an argument by the remembered profile of its type. Returns false if there is none.
+/// Accepts an argument by the profile of its type. Returns false if the profile is not remembered.
 [[gnu::always_inline]] inline bool accept_by_type(Reading& reading, Slot slot) {
     RememberedType* known = remembered_type(Py_TYPE(slot.argument));
     if (known == nullptr) [[unlikely]]

@@ -240,7 +240,7 @@ PyObject* repr_of_bound(PyObject* self) {
     });
 }
 
-/// Returns launch_facts and the arguments as they were passed: `positional` and `named` (None if there are none).
+/// Returns launch_facts and the arguments as they were passed: the tuple `positional`, and the dict or None `named`.
 py::dict facts_of_bound(const py::object& self) {
     if (Py_TYPE(self.ptr()) != bound_type) throw py::type_error("a bascule.BoundLaunch is needed");
     const Bound& bound = held_by<Bound>(self.ptr());
