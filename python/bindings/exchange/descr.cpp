@@ -15,7 +15,7 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-constexpr int deepest = 16;  // structures inside structures; a list may hold itself
+constexpr int deepest = 16;  // nested structures; a list may contain itself
 
 [[noreturn]] void fail(ErrorKind kind, const std::string& message) {
     throw ArgumentError(kind, "'descr' of __cuda_array_interface__ " + message, {.field = "descr"});
@@ -36,7 +36,7 @@ std::string text_of(py::handle object) {
     return {text, static_cast<std::size_t>(size)};
 }
 
-/// "name", or ("title", "name").
+/// The field's name: "name" or ("title", "name").
 std::string name_of(py::handle name, py::handle entry) {
     if (PyTuple_Check(name.ptr()) && PyTuple_GET_SIZE(name.ptr()) == 2) {
         name = PyTuple_GET_ITEM(name.ptr(), 1);
@@ -84,7 +84,7 @@ DescrEntry descr_entry(py::handle object, int depth) {
 std::vector<DescrEntry> entries_of(py::handle descr, int depth) {
     if (!PyList_Check(descr.ptr())) fail_form(descr);
     if (depth > deepest) fail(ErrorKind::value, fmt::format("nests structures more than {} deep.", deepest));
-    // A tuple of the same references, which no other thread can change.
+    // A copy, which no other thread can change.
     const auto entries = owned<py::tuple>(PyList_AsTuple(descr.ptr()));
     std::vector<DescrEntry> result;
     for (py::handle entry : entries) result.push_back(descr_entry(entry, depth));

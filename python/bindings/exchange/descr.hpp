@@ -1,4 +1,4 @@
-// The `descr` of an array interface as a StructLayout.
+// Converts the `descr` of an array interface to a StructLayout.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace bascule::python {
 
-/// The `descr` of an array interface, for elements of this typestr; null where it names no fields. Throws:
+/// Reads the `descr` of an array interface whose elements have this typestr. Null if it names no fields. Throws:
 /// ArgumentError (type if it is not a list of tuples, value if it contradicts the typestr).
 std::shared_ptr<const StructLayout> read_descr(PyObject* descr, std::string_view typestr);
 

@@ -14,7 +14,8 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-/// After a function of a table has failed. Throws unless the array interface may know more.
+/// Called after a function of a table has failed. Throws, unless it raised BufferError and the type has an array
+/// interface, which may describe the array.
 void leave_to_interface(PyObject* object, const TypeProfile& profile) {
     if (PyErr_Occurred() == nullptr) {
         reject(ErrorKind::type,
@@ -31,7 +32,7 @@ void leave_to_interface(PyObject* object, const TypeProfile& profile) {
 ArrayView finish(const dlpack::Tensor& tensor, const TypeProfile& profile, Home& home) {
     ArrayView view = dlpack::view_of(tensor);
     const int told = tensor.device.type == BASCULE_DL_CUDA ? tensor.device.id : not_told;
-    // A device that is there, for an array without elements too.
+    // Checks that the device exists, also for an empty array.
     if (tensor.device.type == BASCULE_DL_CUDA && told != home.device.ordinal()) device_with(told);
     find_home(view, home, told);
     view.has_stream = true;
@@ -55,7 +56,7 @@ bool read_managed(PyObject* object, const TypeProfile& profile, Home& home, Owne
         leave_to_interface(object, profile);
         return false;
     }
-    // Deleted when this ends, or with the launch's owners: a managed tensor may own what it shows.
+    // A managed tensor may own its memory, so it is deleted on return or with the launch's owners.
     std::unique_ptr<dlpack::ManagedVersioned, void (*)(dlpack::ManagedVersioned*) noexcept> guard(
         managed, &free_managed<dlpack::ManagedVersioned>);
     const py::object holder = make_holder(managed);

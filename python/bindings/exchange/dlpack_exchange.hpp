@@ -1,4 +1,4 @@
-// Arguments by DLPack's exchange table: from a type's C functions to an array view, without a Python object.
+// Reads array arguments by DLPack's exchange table: C functions of the object's type, which need no Python object.
 #pragma once
 
 #include <bascule/interface/arguments/signature.hpp>
@@ -12,13 +12,13 @@
 
 namespace bascule::python {
 
-/// Reads the object by its type's table and keeps it for the launch. False when the table is not the way:
-/// for host memory, for what DLPack cannot describe and the array interface may, and for the case below.
+/// Reads an array by its type's table and keeps it alive for the launch. Returns false if another protocol must be
+/// tried: for host memory, for tensors that DLPack cannot describe but the array interface may, and in the case below.
 /// Throws: ArgumentError; the producer's own exception unchanged.
 ///
-/// A borrowed tensor cannot say that it is read-only. So where the kernel may write and the type is not known
-/// to have writable objects only, the object's `__cuda_array_interface__` is read instead, or, when the type
-/// has none, a managed tensor, whose flags say it.
+/// A borrowed tensor cannot express that it is read-only. So if the kernel may write, and the type may have read-only
+/// objects, the object's `__cuda_array_interface__` is read instead. For types without that attribute, the table's
+/// managed tensor is read, which has flags.
 bool read_exchange(PyObject* object, const TypeProfile& profile, bool may_write, Home& home,
                    OwnerList& owners, ArrayView& view);
 
@@ -26,7 +26,7 @@ namespace detail {
 
 [[noreturn]] void fail_work_stream();
 
-/// The stream on which the table's library works on this device now.
+/// The stream that the table's library now uses on this device.
 inline std::uint64_t work_stream_of(const dlpack::ExchangeTable& table, dlpack::DeviceId device) {
     void* stream = nullptr;
     if (table.current_work_stream(device.type, device.id, &stream) != 0) [[unlikely]]
@@ -37,16 +37,16 @@ inline std::uint64_t work_stream_of(const dlpack::ExchangeTable& table, dlpack::
 
 }  // namespace detail
 
-/// The stream on which a table's library works on one device, as it said last.
+/// The stream that a table's library used on one device when it was last asked.
 struct WorkStream {
-    const dlpack::ExchangeTable* table = nullptr;  ///< null: none was called
+    const dlpack::ExchangeTable* table = nullptr;  ///< null: none was asked yet
     std::int32_t device = 0;
     std::uint64_t handle = 0;
 };
 
-/// The same for what most tensors are: plain arrays that lie where the launch goes, and that the parameter takes. False
-/// for all others, which read_exchange decides about; then nothing is kept. The library is asked for its stream once, and
-/// again for another device. Throws: what the library raised then.
+/// The fast path of read_exchange, for plain arrays on the launch's device that the parameter takes. Returns false for
+/// all others, and keeps nothing; read_exchange then decides. Asks the library for its stream only if `known` belongs
+/// to another table or device. Throws: exceptions of that query.
 [[gnu::always_inline]] inline bool read_plain_tensor(PyObject* object, const TypeProfile& profile,
                                                      const Parameter& parameter, Home& home,
                                                      OwnerList& owners, WorkStream& known,
@@ -57,7 +57,7 @@ struct WorkStream {
     }
     dlpack::Tensor tensor;
     if (table.tensor_from_object(object, &tensor) != 0) [[unlikely]] {
-        PyErr_Clear();  // it is asked again
+        PyErr_Clear();  // read_exchange asks again
         return false;
     }
     array.traits = dlpack::traits_of(tensor.dtype);
@@ -75,9 +75,8 @@ struct WorkStream {
     return true;
 }
 
-/// An array of `device`, read by an interface that could not name a stream (versions 0 to 2): where its type
-/// has a table too, the library's work stream is the array's. False where it has none. Throws: what the
-/// library raised.
+/// Orders an array that names no stream: its stream becomes the one that its library now uses on `device`, by the
+/// type's table. Returns false if the type has no table. Throws: exceptions of the library.
 bool order_by_table(const TypeProfile& profile, Device device, ArrayView& view);
 
 }  // namespace bascule::python

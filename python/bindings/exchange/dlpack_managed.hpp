@@ -13,8 +13,8 @@
 
 namespace bascule::python {
 
-/// The names of capsules, by the form of the tensor inside. A consumer renames the capsule, so that its
-/// destructor leaves the tensor alone.
+/// The capsule names for each form of tensor. A consumer renames the capsule, so that the capsule's destructor does not
+/// delete the tensor.
 template <class Form>
 struct CapsuleNames;
 template <>
@@ -28,7 +28,7 @@ struct CapsuleNames<dlpack::ManagedVersioned> {
     static constexpr const char* used = "used_dltensor_versioned";
 };
 
-/// Calls the deleter, if there is one. The Python error that is set, if any, stays.
+/// Calls the tensor's deleter, if it has one. Preserves a Python error that is set.
 template <class Form>
 void free_managed(Form* managed) noexcept {
     if (managed->deleter == nullptr) return;
@@ -36,8 +36,8 @@ void free_managed(Form* managed) noexcept {
     managed->deleter(managed);
 }
 
-/// A Python object that a tensor keeps. Its tensor may be deleted on any thread, without the GIL, and after
-/// the interpreter is gone: then the object went with it.
+/// An owner that keeps a Python object for a tensor. The tensor may be deleted on any thread, without the GIL, and
+/// after the interpreter has ended; the reference is then leaked.
 inline Owner kept_object(PyObject* object) noexcept {
     Py_INCREF(object);
     return {object, [](void* const* kept, std::size_t count) noexcept {
@@ -76,8 +76,8 @@ void destroy_holder(PyObject* capsule) noexcept {
 
 }  // namespace detail
 
-/// A tensor with the extents (shape, then strides in elements), which releases `owner` when it is deleted:
-/// on any thread, with or without the GIL. Takes the owner over, also when it throws.
+/// Makes a managed tensor with these extents (shape, then strides in elements). It releases `owner` when it is deleted,
+/// on any thread, with or without the GIL. Takes the owner, also when it throws.
 template <class Form>  // NOLINTNEXTLINE(performance-unnecessary-value-param): moved from below
 Form* make_managed(const dlpack::Tensor& tensor, std::vector<std::int64_t> extents, Owner owner,
                    std::uint64_t flags) {
@@ -103,7 +103,7 @@ Form* make_managed(const dlpack::Tensor& tensor, std::vector<std::int64_t> exten
     return &form;
 }
 
-/// A fresh capsule, which deletes the tensor unless a library consumes it.
+/// Makes a new capsule, which deletes the tensor unless a library consumes it. Takes the tensor, also when it throws.
 template <class Form>
 pybind11::object make_capsule(Form* managed) {
     PyObject* capsule = PyCapsule_New(managed, CapsuleNames<Form>::fresh, &detail::destroy_capsule<Form>);
@@ -114,8 +114,8 @@ pybind11::object make_capsule(Form* managed) {
     return pybind11::reinterpret_steal<pybind11::object>(capsule);
 }
 
-/// A Python object that deletes the tensor when it goes: what keeps the memory of an array that views it.
-/// Takes the tensor over when it does not throw.
+/// Makes a Python object that deletes the tensor when it is destroyed. An array that views the tensor keeps it. Takes
+/// the tensor unless it throws.
 template <class Form>
 pybind11::object make_holder(Form* managed) {
     return owned(PyCapsule_New(managed, "bascule.dlpack_tensor", &detail::destroy_holder<Form>));

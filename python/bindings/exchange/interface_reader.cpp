@@ -45,7 +45,7 @@ std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
 // --- Integers ----------------------------------------------------------------------------------------------
 
-/// What a field of integers is called and what it has to be.
+/// The name and the expected value of a field of integers, for messages.
 struct IntegerField {
     const char* name;
     const char* expected;
@@ -64,7 +64,7 @@ bool is_numpy_bool(PyObject* object) {
     return name == "numpy.bool" || name == "numpy.bool_";
 }
 
-/// The integer as Python's own int; null when `object` is none. bool is not an integer here.
+/// Converts an integer to a Python int. Null for other objects; a bool does not count as an integer.
 py::object as_integer(PyObject* object) {
     if (PyLong_CheckExact(object)) return py::reinterpret_borrow<py::object>(object);
     return is_numpy_bool(object) ? py::object() : try_int(object);
@@ -82,7 +82,7 @@ std::int64_t read_int64(PyObject* object, const IntegerField& field) {
     return value;
 }
 
-/// A pointer or a handle.
+/// Reads a pointer or a handle.
 std::uint64_t read_uint64(PyObject* object, const IntegerField& field) {
     const py::object integer = as_integer(object);
     if (!integer) fail(ErrorKind::type, field.name, field.expected, object);
@@ -97,8 +97,8 @@ std::uint64_t read_uint64(PyObject* object, const IntegerField& field) {
 
 // --- Fields ------------------------------------------------------------------------------------------------
 
-/// A tuple or list as a tuple: what is read cannot change meanwhile. A type of its own may say that it has
-/// another length than it has; then it is not known which elements are meant.
+/// Converts a tuple or list to a tuple, which cannot change while it is read. Refuses objects of a subclass whose
+/// `__len__` differs from the number of elements, because it is unclear which elements are meant.
 py::object as_tuple(PyObject* object, const char* field, const char* expected) {
     py::object tuple;
     if (PyTuple_Check(object)) {
@@ -151,7 +151,7 @@ void read_data(PyObject* object, RawInterface& raw) {
     raw.readonly = read_readonly(PyTuple_GET_ITEM(pair.ptr(), 1));
 }
 
-/// Borrows from `object`.
+/// The result borrows from `object`.
 std::string_view read_typestr(PyObject* object) {
     if (!PyUnicode_Check(object)) fail(ErrorKind::type, "typestr", "a string such as \"<f4\"", object);
     Py_ssize_t size = 0;
@@ -176,7 +176,7 @@ unsigned find_key(PyObject* key) noexcept {
     return which;
 }
 
-/// Borrowed values; runs no Python code.
+/// Returns borrowed values. Runs no Python code.
 KeyValues walk_values(PyObject* dict) noexcept {
     KeyValues values = {};
     walk_dict(dict, [&](PyObject* key, PyObject* value) {
@@ -186,8 +186,8 @@ KeyValues walk_values(PyObject* dict) noexcept {
     return values;
 }
 
-/// The entries of a descriptor. The walk runs no Python code; what it found is then held, so that no code
-/// that runs later, or in another thread, can change what is parsed.
+/// References to the values of a descriptor. One walk, which runs no Python code, finds and keeps them, so that code
+/// that runs later or in another thread cannot change what is parsed.
 class Entries {
   public:
     Entries() = default;
@@ -203,17 +203,17 @@ class Entries {
         for (PyObject* found : values_) Py_XINCREF(found);
     }
 
-    /// Borrowed; null where there is none.
+    /// A borrowed reference; null if the key is missing.
     PyObject* operator[](unsigned key) const noexcept { return values_[key]; }
-    /// The same, and null for None.
+    /// The same, but null for None, too.
     PyObject* given(unsigned key) const noexcept { return values_[key] == Py_None ? nullptr : values_[key]; }
 
   private:
     KeyValues values_ = {};
 };
 
-/// `mapping[key]` for each of its keys, each asked once: the values that other readers get. `dict(mapping)` would pass
-/// over the `__getitem__` of a subclass of dict, whose `__missing__` may also know a required key.
+/// Reads `mapping[key]` once for each key, as other readers do. (`dict(mapping)` would bypass the `__getitem__` of a
+/// dict subclass.) Also asks for required keys that are not listed, because `__missing__` may provide them.
 py::dict copy_of_mapping(PyObject* mapping) {
     py::dict copy;
     const auto read = [&](PyObject* key) {
@@ -237,7 +237,7 @@ py::dict copy_of_mapping(PyObject* mapping) {
     return copy;
 }
 
-/// The entries of whatever mapping it is.
+/// Reads the entries of a dict or of another mapping. Throws: ArgumentError for other objects.
 void take_entries(PyObject* descriptor, Entries& entries) {
     if (PyDict_CheckExact(descriptor)) [[likely]]
         return entries.walk(descriptor);
@@ -295,7 +295,7 @@ DescribedArray read_fields(PyObject* descriptor) {
 
 }  // namespace
 
-/// Nothing is learned of a dict that has other keys too, or a key twice (strings of a type of their own may be so).
+/// Remembers no positions for a dict that has other keys, too, or two equal keys (possible with a subclass of str).
 KeyValues detail::learn_values(PyObject* dict, KeyPlaces& keys) noexcept {
     keys.entries = 0;
     keys.places.fill(KeyPlaces::nowhere);

@@ -15,18 +15,18 @@ namespace bascule::python {
 /// An array as its producer described it.
 struct DescribedArray {
     ArrayView view;           ///< validated
-    pybind11::object mask{};  ///< what `mask` names, unread; null where it is missing or None
+    pybind11::object mask{};  ///< the value of `mask`, not read yet; null if it is missing or None
 };
 
 namespace detail {
 
-/// As call_interface. Throws: ArgumentError for a class in place of an object.
+/// The slow path of call_interface, by the attribute's name. Throws: ArgumentError if `object` is a class.
 PyObject* get_interface_by_name(PyObject* object);
 
 }  // namespace detail
 
-/// `object.__cuda_array_interface__`, read exactly once, by the `interface` of its type's profile: a new reference, or null
-/// with Python's error set. Throws: ArgumentError for a class in place of an object.
+/// Reads `object.__cuda_array_interface__` exactly once. `getter` is the `interface` of its type's profile. Returns a
+/// new reference, or null with Python's error set. Throws: ArgumentError if `object` is a class.
 inline PyObject* call_interface(PyObject* object, PyObject* getter) {
     if (getter == nullptr) return detail::get_interface_by_name(object);
     const descrgetfunc get = Py_TYPE(getter)->tp_descr_get;
@@ -37,21 +37,21 @@ inline PyObject* call_interface(PyObject* object, PyObject* getter) {
     return found;
 }
 
-/// After call_interface has failed: clears an AttributeError, and returns its words, unless they are Python's own. Throws:
-/// any other exception, unchanged.
+/// Call this after call_interface has returned null. Clears an AttributeError and returns its message, or an empty text
+/// for Python's own message. Throws: any other exception, unchanged.
 std::string take_absence();
 
-/// The same as call_interface; null when the attribute raises AttributeError, whose words go to `absence`. Throws: as both.
+/// Like call_interface, but null if the attribute raises AttributeError, whose message goes to `absence`. Throws: as
+/// call_interface and take_absence.
 pybind11::object get_interface(PyObject* object, PyObject* getter, std::string& absence);
 
-/// The array that a descriptor describes: the fast path, else the general one, which allocates nothing where the descriptor is a
-/// dict whose values are tuples and ints of at most 62 bits. What is learned of such dicts is
-/// remembered of `producer`. Throws:
-/// ArgumentError (type, missing_key, value) that names the key; a producer's own exception unchanged.
+/// Reads the array that a descriptor describes, by the fast path or else by the general one. Remembers the positions of
+/// the dict's keys for the type `producer`. Throws: ArgumentError (type, missing_key, value) that names the key; a
+/// producer's own exception unchanged.
 DescribedArray read_descriptor(PyObject* descriptor, PyTypeObject* producer);
 
-/// Reads `object.__cuda_array_interface__` exactly once. Nothing when the attribute raises AttributeError, whose words go to
-/// `absence`. Throws: as both.
+/// Reads `object.__cuda_array_interface__` exactly once. Empty if the attribute raises AttributeError, whose message
+/// goes to `absence`. Throws: as get_interface and read_descriptor.
 std::optional<DescribedArray> read_interface(PyObject* object, std::string& absence);
 
 }  // namespace bascule::python

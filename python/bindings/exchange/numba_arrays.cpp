@@ -15,20 +15,20 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-/// Null, with Python's error set, where it raises.
+/// Reads an attribute. Null, with Python's error set, if that raises.
 py::object attribute(PyObject* object, PyObject* name) {
     return py::reinterpret_steal<py::object>(into_python([&] { return PyObject_GetAttr(object, name); }));
 }
 
-/// `int(object)`; null, with Python's error set, where it raises.
+/// `int(object)`. Null, with Python's error set, if that raises.
 py::object as_int(PyObject* object) {
     return py::reinterpret_steal<py::object>(into_python([&] { return PyNumber_Long(object); }));
 }
 
-// --- What the parts of an array are ------------------------------------------------------------------------
+// --- The classes of an array's parts -----------------------------------------------------------------------
 
-/// What is known of the class of a part. Not among the types of arguments, of which each has one place: to find out what a
-/// class is takes long.
+/// The class of a part of an array: its memory or its stream. These classes have a table of their own, because types
+/// that share a slot of the other table replace each other, and looking a class up takes long.
 struct Part {
     PyTypeObject* type = nullptr;
     unsigned int tag = 0;
@@ -50,12 +50,12 @@ KnownCode look_up_part(PyTypeObject* type) {
     const unsigned int before = version_tag(type);
     py::object kept;
     KnownCode code = find_known_code(type, kept);
-    // A tag of 0 names no state. Python code has run, which may have changed the class.
+    // A tag of 0 identifies no state of the class, and the look-up has run Python code, which may have changed the class.
     if (before == 0 || version_tag(type) != before) return {};
     Part& place = parts.all[parts.next++ % parts.all.size()];
     const py::object released = py::reinterpret_steal<py::object>(std::exchange(place.code.kept, nullptr));
     place = {type, before, code};
-    static_cast<void>(kept.release());  // the place's
+    static_cast<void>(kept.release());  // now owned by `place`
     return code;
 }
 
@@ -67,7 +67,7 @@ bool is_part(PyObject* object, KnownClass what) {
     return look_up_part(type).is(what);
 }
 
-/// 0 for what is not plain.
+/// The address of an array's memory; 0 if it cannot be read this way.
 std::uint64_t address_of(PyObject* memory) {
     const Names& n = names();
     py::object number;
@@ -79,7 +79,7 @@ std::uint64_t address_of(PyObject* memory) {
     return number ? static_cast<std::uint64_t>(short_positive(number.ptr())) : 0;
 }
 
-/// The handle of an array's stream, 0 for none. False for what is not plain.
+/// Reads the handle of an array's stream; 0 if it has none. Returns false if it cannot be read this way.
 bool read_stream(PyObject* stream, std::uint64_t& handle) {
     if (const auto number = short_integer(stream)) {
         handle = static_cast<std::uint64_t>(*number);
@@ -94,7 +94,7 @@ bool read_stream(PyObject* stream, std::uint64_t& handle) {
 
 // --- Element types -----------------------------------------------------------------------------------------
 
-/// One of NumPy's own objects for the types of numbers, which never change, and what its `str` says.
+/// A built-in dtype of NumPy for numbers, which never changes, and the traits that its `str` names.
 struct NumberType {
     PyObject* dtype = nullptr;  // owned
     PlainTraits traits = not_plain;
@@ -111,7 +111,7 @@ NumberType& place_of(PyObject* dtype) noexcept {
     return number_types[(address >> 4 ^ address >> 9) % number_types.size()];
 }
 
-/// not_plain where it is not one of those.
+/// Returns not_plain for all other dtypes.
 PlainTraits learn_traits(PyObject* dtype) {
     const py::handle given(dtype);
     if (!py::isinstance(given, py::module_::import("numpy").attr("dtype")) ||
@@ -132,7 +132,7 @@ PlainTraits traits_of_dtype(PyObject* dtype) {
 
 // --- The array ---------------------------------------------------------------------------------------------
 
-/// With Python's error set where an attribute raises.
+/// Returns false if the array is not plain or, with Python's error set, if an attribute raises.
 bool read_attributes(PyObject* object, PlainArray& array) {
     const Names& n = names();
     const py::object memory = attribute(object, n.gpu_data);
@@ -148,7 +148,7 @@ bool read_attributes(PyObject* object, PlainArray& array) {
     const py::object shape = attribute(object, n.shape);
     const py::object strides = shape ? attribute(object, n.strides) : py::object();
     std::int64_t bytes = plain_itemsize(array.traits);
-    // Where they are those of C order, it does not matter whether the property would name them.
+    // The property would report these strides or None. In C order, both mean the same.
     if (!strides || !PyTuple_CheckExact(strides.ptr()) ||
         !detail::read_plain_shape(shape.ptr(), strides.ptr(), bytes, nullptr)) {
         return false;

@@ -1,5 +1,5 @@
-// Arrays of numba-cuda, read without the property that describes them: it is written in Python, and takes longer than the rest
-// of a launch. Only where its code is known to the letter (types/known_code).
+// Reads arrays of numba-cuda without calling their `__cuda_array_interface__`, a Python property that takes longer than
+// the rest of a launch. Done only if the property's code is known exactly (types/known_code).
 #pragma once
 
 #include <bascule/interface/arrays/plain_array.hpp>
@@ -9,10 +9,10 @@
 
 namespace bascule::python {
 
-/// Reads an array of a class that is `known.is(KnownClass::array)`, by the attributes that its property reads. True where
-/// that would describe a plain array: `array` is what read_plain_interface makes of it. False for everything else, attributes
-/// that raise included: the property is asked then, and says why. May run Python code.
-/// Throws: what is not an Exception, such as KeyboardInterrupt.
+/// Reads an array whose class is a KnownClass::array, from the attributes that its property reads. Returns true if the
+/// property would describe a plain array; `array` is then the same as read_plain_interface would make it. Returns false
+/// for everything else, including attributes that raise; the caller then calls the property, which reports the error.
+/// May run Python code. Throws: exceptions that are not an Exception, such as KeyboardInterrupt.
 bool read_numba_array(PyObject* object, PlainArray& array);
 
 }  // namespace bascule::python

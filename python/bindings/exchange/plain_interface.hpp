@@ -1,5 +1,5 @@
-// What most producers say by `__cuda_array_interface__`, read in few instructions: inline, because a launch does it for
-// each array.
+// The fast path for `__cuda_array_interface__`. Reads the descriptors of most producers in few instructions. Inline,
+// because a launch calls it for each array.
 #pragma once
 
 #include <array>
@@ -18,12 +18,12 @@
 
 namespace bascule::python {
 
-/// The keys of a descriptor by their numbers.
+/// The keys of a descriptor, numbered.
 struct Key {
     enum : unsigned { shape, typestr, data, version, strides, mask, stream, descr, count };
 };
 
-/// The values of a descriptor by the numbers of their keys, borrowed; null where there is none.
+/// The values of a descriptor by key number, borrowed; null for missing keys.
 using KeyValues = std::array<PyObject*, Key::count>;
 
 namespace detail {
@@ -38,7 +38,7 @@ constexpr std::uint32_t four_characters(const char* text) noexcept {
     return four;
 }
 
-/// A text of 4 to 7 characters, as two integers that overlap.
+/// A text of 4 to 7 characters as two overlapping integers, which are compared quickly.
 struct ShortText {
     consteval ShortText(std::string_view text)  // NOLINT(google-explicit-constructor): a table of texts
         : size(static_cast<Py_ssize_t>(text.size())),
@@ -53,7 +53,7 @@ struct ShortText {
 inline constexpr std::array<ShortText, Key::count> key_texts = {
     "shape"sv, "typestr"sv, "data"sv, "version"sv, "strides"sv, "mask"sv, "stream"sv, "descr"sv};
 
-/// Whether a string, or null, has this text. pybind11 and nanobind make keys that are equal without being interned.
+/// True if a string has this text; false for null. pybind11 and nanobind make keys that are equal without being interned.
 [[gnu::always_inline]] inline bool is_same_text(PyObject* key, const ShortText& text) noexcept {
     if (key == nullptr || PyUnicode_GET_LENGTH(key) != text.size || !PyUnicode_IS_COMPACT_ASCII(key))
         return false;
@@ -65,10 +65,10 @@ inline constexpr std::array<ShortText, Key::count> key_texts = {
     return first == text.first && last == text.last;
 }
 
-/// The values wherever they are; `keys` learns where.
+/// Finds the values by a walk, and stores the positions of the keys in `keys`.
 KeyValues learn_values(PyObject* dict, KeyPlaces& keys) noexcept;
 
-/// The values where they were last. False where an entry is another than it was: then `values` is half written.
+/// Finds the values at the positions in `keys`. Returns false if another key is there; `values` is then partly written.
 [[gnu::always_inline]] inline bool find_values(std::span<const DictEntry> entries, const KeyPlaces& keys,
                                                KeyValues& values) noexcept {
     if (entries.size() != keys.entries || entries.empty()) return false;
@@ -86,13 +86,13 @@ KeyValues learn_values(PyObject* dict, KeyPlaces& keys) noexcept;
            find(Key::strides) && find(Key::mask) && find(Key::stream) && find(Key::descr);
 }
 
-/// A typestr of numbers, with the zero behind it, and its traits.
+/// A typestr of numbers (four bytes with the terminating zero) and its traits.
 struct PlainTypestr {
     std::uint32_t text = 0;
     PlainTraits traits = not_plain;
 };
 
-/// Where in plain_typestrs a text is, if it is there: no two of these share a place.
+/// The index of a typestr in plain_typestrs. No two of them have the same index.
 constexpr std::size_t place_of_typestr(std::uint32_t text) noexcept { return text * 0x9E37'79B1U >> 27; }
 
 inline constexpr auto plain_typestrs = [] {
@@ -113,7 +113,7 @@ inline constexpr auto plain_typestrs = [] {
     return table;
 }();
 
-/// "<f4" and its like, as NumPy writes them; not_plain for anything else.
+/// The traits of a typestr of numbers as NumPy writes it, such as "<f4"; not_plain for anything else.
 [[gnu::always_inline]] inline PlainTraits traits_of(PyObject* typestr) noexcept {
     if (typestr == nullptr || !PyUnicode_CheckExact(typestr) || PyUnicode_GET_LENGTH(typestr) != 3 ||
         !PyUnicode_IS_COMPACT_ASCII(typestr)) {
@@ -125,8 +125,8 @@ inline constexpr auto plain_typestrs = [] {
     return row.text == text ? row.traits : not_plain;
 }
 
-/// Extents of at least 1 and, said or not, strides of C order; false for anything else. `bytes` are an element's at
-/// first, then the array's.
+/// Reads a shape whose extents are at least 1, with strides of C order or without strides. Returns false for all
+/// others. `bytes` is the size of an element on entry, and the size of the array on return.
 [[gnu::always_inline]] inline bool read_plain_shape(PyObject* tuple, PyObject* strides, std::int64_t& bytes,
                                                     Dimensions* shape) noexcept {
     if (tuple == nullptr || !PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) > max_dimensions)
@@ -146,7 +146,7 @@ inline constexpr auto plain_typestrs = [] {
     return true;
 }
 
-/// `[("", typestr)]`, as NumPy describes elements without fields; a missing one says as much.
+/// True if `descr` is missing, None, or `[("", typestr)]`, which NumPy writes for elements without fields.
 inline bool is_plain_descr(PyObject* list, PyObject* typestr) noexcept {
     if (list == nullptr || list == Py_None) return true;
 #ifdef Py_GIL_DISABLED
@@ -163,10 +163,10 @@ inline bool is_plain_descr(PyObject* list, PyObject* typestr) noexcept {
 
 }  // namespace detail
 
-/// Reads a descriptor that is what most producers say: a dict of tuples, short ints and a typestr of numbers, C
-/// order, not empty, no mask, no fields, and nothing wrong. read_descriptor and validate would take it too. False for all
-/// others; then `array` is half written. The extents go to `shape`, unless it is null. `keys` says where the keys were
-/// last. Runs no Python code and allocates nothing.
+/// Reads a usual descriptor: a dict of tuples, ints of at most two digits and a typestr of numbers, in C order, not
+/// empty, without a mask and fields, and valid. Returns false for all others, which read_descriptor must read; `array`
+/// is then partly written. Stores the extents in `shape`, unless it is null. `keys` has the last positions of the keys.
+/// Runs no Python code and allocates nothing.
 [[gnu::always_inline]] inline bool read_plain_interface(PyObject* descriptor, KeyPlaces& keys,
                                                         PlainArray& array, Dimensions* shape) noexcept {
     if (!PyDict_CheckExact(descriptor)) return false;

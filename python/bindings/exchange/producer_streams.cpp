@@ -1,4 +1,4 @@
-// What a type is, is asked of bascule/_producers.py once; after that it is one comparison.
+// bascule/_producers.py is asked once per type; later look-ups take one comparison.
 #include "exchange/producer_streams.hpp"
 
 #include <cstdint>
@@ -36,13 +36,13 @@ namespace {
 
 std::atomic<bool> asks_libraries{true};
 
-/// Counts registrations: what was found out before the last one is asked for again.
+/// Counts registrations. What was found before the last one is looked up again.
 std::atomic<std::uint32_t> registrations{0};
 
-/// The policies in use, each once and never destroyed: a launch may be reading one.
+/// Stores each policy once. Policies are never destroyed, because a launch may be reading one.
 const ProducerPolicy* keep(ProducerPolicy policy) {
     static auto& kept = *new std::vector<std::unique_ptr<const ProducerPolicy>>;
-    static GilMutex mutex;  // of `kept`
+    static GilMutex mutex;  // guards `kept`
     auto made = std::make_unique<const ProducerPolicy>(std::move(policy));
     const std::lock_guard lock(mutex);
     for (const auto& each : kept) {
@@ -80,7 +80,7 @@ void name_stream(ArrayView& view, StreamRef stream, Device home, StreamSource so
     view.stream_source = source;
 }
 
-/// BASCULE_CUDA_ARRAY_INTERFACE_SYNC: "0" or "1", on when it is not set.
+/// Reads BASCULE_CUDA_ARRAY_INTERFACE_SYNC: "0" or "1". True if it is not set.
 bool sync_by_environment() {
     const char* value = std::getenv("BASCULE_CUDA_ARRAY_INTERFACE_SYNC");
     const std::string_view text = value == nullptr ? "" : value;
@@ -119,7 +119,7 @@ py::object find_stream(PyObject* object, Device home, StreamRef consumer, ArrayV
     py::object answer = policy.function(py::handle(object), home.ordinal());
     const bool registered = policy.how == ProducerPolicy::How::registered;
     if (answer.is_none()) return {};
-    // 0 is what libraries call the driver's null stream.
+    // Libraries use 0 for the driver's null stream.
     const bool null = PyLong_CheckExact(answer.ptr()) != 0 && answer.equal(py::int_(0));
     const StreamRef stream = null ? StreamRef::legacy_default(home) : *to_stream(answer, home);
     name_stream(view, stream, home, registered ? StreamSource::registered : StreamSource::library);

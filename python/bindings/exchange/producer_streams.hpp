@@ -1,4 +1,4 @@
-// Producers that name no stream: what is known of the order of their arrays.
+// Finds the stream of arrays whose producer names none.
 #pragma once
 
 #include <atomic>
@@ -10,22 +10,21 @@
 
 namespace bascule::python {
 
-/// For an array whose interface could not name a stream (versions 0 to 2) and lies on `home`: the stream that
-/// its library works on, by its type's exchange table, by what is known of the library, or by what was
-/// registered for the type. Where none is known, the array names none, and there is a warning the first time
-/// that the type is seen. `consumer` is where the array will be used, as far as that is known. Returns what
-/// must be kept alive with the array, or null. Throws: what the library raised; the warning, where warnings
-/// are errors.
+/// For an array on `home` whose interface cannot name a stream (versions 0 to 2): sets the stream on which its library
+/// works, by its type's exchange table, by built-in rules for the library, or by what the user registered for the type.
+/// If none is known, the array names no stream, and a warning is issued the first time that the type is seen.
+/// `consumer` is the stream that will use the array, as far as it is known. Returns an object to keep alive with the
+/// array, or null. Throws: exceptions of the library; the warning, if warnings are errors.
 pybind11::object find_stream(PyObject* object, Device home, StreamRef consumer, ArrayView& view);
 
-/// Whether find_stream is to be asked.
+/// True if find_stream must be called.
 inline bool needs_stream(const ArrayView& view) noexcept { return !view.has_stream && view.version < 3; }
 
 namespace detail {
 inline std::atomic<bool> interface_syncs{true};
 }
 
-/// Thread-safe.
+/// True if launches wait for the streams that other libraries' arrays name (BASCULE_CUDA_ARRAY_INTERFACE_SYNC). Thread-safe.
 inline bool interface_sync() noexcept { return detail::interface_syncs.load(std::memory_order_relaxed); }
 
 }  // namespace bascule::python

@@ -33,7 +33,7 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-/// One argument and where it goes.
+/// One argument, its parameter, and its place in the pack.
 struct Slot {
     ArgumentPack& pack;
     int index;
@@ -41,18 +41,17 @@ struct Slot {
     PyObject* argument;
 };
 
-/// What the kinds that an argument is not of have found out.
+/// Reasons why the kinds of arguments that were tried so far did not accept this one.
 struct Attempt {
-    std::optional<std::string>
-        absence{};         ///< its own words for why it has no array interface; none: not asked
-    std::string unread{};  ///< what is wrong with a tuple or a list
+    std::optional<std::string> absence{};  ///< its own reason for having no array interface; empty: not asked
+    std::string unread{};                  ///< why a tuple or a list was not read
 };
 
 using Value = std::optional<ArgumentValue>;
 
-// Each kind of argument has a general path, which checks everything and refuses what the parameter does not take; it returns
-// nothing for an argument of another kind. Most arguments are of a few kinds and as usual: these have a fast path, which accepts
-// the usual, writes it into the pack, and refuses nothing. What it does not accept goes the general path.
+// Each kind of argument has a general path, which checks every rule and throws if the parameter does not take the argument; for
+// an argument of another kind it returns an empty value. The most frequent kinds also have a fast path, which writes usual
+// arguments into the pack and refuses nothing: all others take the general path.
 
 bool accept_own(Reading& reading, Slot slot, const ArrayObject& own);
 bool accept_int(Slot slot);
@@ -69,9 +68,9 @@ constexpr General* kinds[] = {
     &read_own,         // a bascule.DeviceArray
     &read_null,        // None
     &read_image,       // a bascule.Texture or a bascule.Surface
-    &read_number,      // a number of Python's or NumPy's
+    &read_number,      // a number of Python or NumPy
     &read_raw,         // bascule.raw_pointer(...), bascule.raw_bytes(...), bytes
-    &read_structure,   // a structure of NumPy's, a structure or a number of ctypes'
+    &read_structure,   // a structure of NumPy, a structure or a number of ctypes
     &read_tuple,       // a tuple or a list of any of these
     &read_tensor,      // an array with DLPack's exchange table
     &read_interface,   // an array with __cuda_array_interface__
@@ -88,13 +87,13 @@ ArgumentValue read_general(Reading& reading, PyObject* argument, const Parameter
     __builtin_unreachable();  // the last one throws
 }
 
-/// The general path of one argument.
+/// Reads one argument by the general path.
 [[gnu::noinline]] void set_general(Reading& reading, Slot slot, Attempt attempt = {}) {
     slot.pack.set(slot.index, read_general(reading, slot.argument, slot.parameter, std::move(attempt)));
     if (slot.argument == Py_None) note_null_argument(slot.pack.signature(), slot.index);
 }
 
-/// By what is known of the argument's type. False also where nothing is known.
+/// Accepts an argument by the profile of its type. Returns false if the profile is not remembered.
 [[gnu::always_inline]] inline bool accept_by_type(Reading& reading, Slot slot) {
     RememberedType* known = remembered_type(Py_TYPE(slot.argument));
     if (known == nullptr) [[unlikely]]
@@ -110,7 +109,7 @@ ArgumentValue read_general(Reading& reading, PyObject* argument, const Parameter
     return true;
 }
 
-/// The fast path of one argument, which its type decides.
+/// Tries the fast path that belongs to the argument's type.
 [[gnu::always_inline]] inline bool accept_fast(Reading& reading, Slot slot) {
     PyObject* const argument = slot.argument;
     if (const ArrayObject* own = as_array(argument)) return accept_own(reading, slot, *own);
@@ -153,7 +152,8 @@ namespace {
 
 // --- A bascule.DeviceArray
 
-/// Where the launch is not ordered with the array's stream, it may be the first that uses the memory.
+/// Keeps an array for the launch. A launch that is not ordered with the array's stream may be the first use of the
+/// memory, so this waits for the allocation.
 [[gnu::always_inline]] inline void keep_own(Reading& reading, PyObject* argument, const ArrayObject& own) {
     if (reading.options == nullptr || reading.options->sync) [[likely]]
         return keep_array(reading.owners, argument, own);
@@ -206,14 +206,14 @@ Value read_null(Reading&, PyObject* argument, const Parameter&, Attempt&) {
     return argument == Py_None ? Value(std::monostate()) : Value();
 }
 
-// --- A texture or a surface: its array is read as any other, each time, so that it is ordered as one
+// --- A texture or a surface. Its array is read again for each launch, so that the launch is ordered with it
 
-/// Whether the streams that arrays name are ignored.
+/// True if the streams that arrays name are ignored.
 bool ignores_streams(const Reading& reading) noexcept {
     return !interface_sync() || (reading.options != nullptr && !reading.options->sync);
 }
 
-/// A pointer to any elements in the place of a parameter: for arrays that are a part of its value.
+/// A pointer parameter for any elements, in place of `parameter`: for arrays that are part of a value.
 Parameter any_pointer(const Parameter& parameter) {
     Parameter any;
     any.name = parameter.name;
@@ -271,9 +271,9 @@ Value read_number(Reading&, PyObject* argument, const Parameter&, Attempt&) {
     return {};
 }
 
-// --- Values by their bytes
+// --- Values given as bytes
 
-/// Nothing, with Python's error set, where the memory is not one block.
+/// Borrows the bytes of a buffer. Empty, with Python's error set, if they are not contiguous.
 std::optional<RawBytes> read_bytes(Reading& reading, PyObject* buffer) {
     Py_buffer view{};
     if (PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE) != 0) return std::nullopt;
@@ -302,7 +302,7 @@ bool is_void(PyObject* object) {
     return std::string(py::str(value.attr("dtype").attr("kind"))) == "V";
 }
 
-/// A structured scalar, or bytes without a meaning.
+/// Returns a structured scalar, or raw bytes if the dtype has no fields.
 ArgumentValue structure_of(Reading& reading, PyObject* argument, const py::object& dtype,
                            LayoutSource source) {
     const auto bytes = read_bytes(reading, argument);
@@ -326,13 +326,13 @@ Value read_structure(Reading& reading, PyObject* argument, const Parameter&, Att
     return read_ctypes_number(argument);
 }
 
-// --- Tuples, and what they hold for pointers
+// --- Tuples, and their elements for pointers
 
 bool is_host_array(PyObject* object) {
     return !PyType_Check(object) && has_attribute(object, names().array_interface);
 }
 
-/// An element that is not a number. Tuples and host arrays are read by their elements.
+/// Reads an element that is None, an address or an array. Empty for others; tuples and host arrays are read by element.
 std::optional<TupleArgument::Element> read_element(Reading& reading, PyObject* element,
                                                    const Parameter& parameter) {
     if (element == Py_None) return std::monostate{};
@@ -358,7 +358,7 @@ Value read_tuple(Reading& reading, PyObject* argument, const Parameter& paramete
     return read_elements(reading, argument, parameter, attempt);
 }
 
-// --- An array with an exchange table: by the C functions of its type
+// --- An array with an exchange table, read by the C functions of its type
 
 [[gnu::always_inline]] inline bool accept_tensor(Reading& reading, Slot slot, const TypeProfile& profile) {
     PlainArray plain;
@@ -370,7 +370,6 @@ Value read_tuple(Reading& reading, PyObject* argument, const Parameter& paramete
     return true;
 }
 
-/// Whatever the kind of the parameter, nothing is written to what is passed by value.
 Value read_tensor(Reading& reading, PyObject* argument, const Parameter& parameter, Attempt&) {
     const TypeProfile profile = profile_of(Py_TYPE(argument));
     const bool may_write = !parameter.type.constant;
@@ -379,8 +378,8 @@ Value read_tensor(Reading& reading, PyObject* argument, const Parameter& paramet
         !read_exchange(argument, profile, may_write, reading.home, reading.owners, view)) {
         return {};
     }
-    // What the text alone tells of a parameter is too little to say that the kernel writes. The table may have run
-    // Python code.
+    // A parameter without a size is known from the text only, which does not tell whether the kernel writes. The profile is
+    // looked up again because the table may have run Python code.
     require_plain_state(argument, profile_of(Py_TYPE(argument)).state, view,
                         may_write && parameter.bytes > 0);
     return view;
@@ -388,7 +387,7 @@ Value read_tensor(Reading& reading, PyObject* argument, const Parameter& paramet
 
 // --- An array with __cuda_array_interface__
 
-/// A plain array of the interface, where the parameter takes its elements and the launch is ordered by what it says.
+/// Accepts a plain array if the parameter takes its elements and its order is known: it names a stream, or has version 3.
 [[gnu::always_inline]] inline bool accept_plain(Reading& reading, Slot slot, const PlainArray& plain) {
     if ((plain.stream == 0 && plain.version != 3) || !fits(plain.traits, slot.parameter.plain) ||
         !plain.is_aligned() || !is_known_at_home(plain.pointer, reading.home)) {
@@ -400,20 +399,20 @@ Value read_tensor(Reading& reading, PyObject* argument, const Parameter& paramet
     return true;
 }
 
-/// An array of Numba's, without asking for its interface.
+/// Accepts an array of Numba without calling the property that describes it.
 [[gnu::noinline]] bool accept_numba_array(Reading& reading, Slot slot) {
     PlainArray plain;
     return reading.options == nullptr && interface_sync() && read_numba_array(slot.argument, plain) &&
            accept_plain(reading, slot, plain);
 }
 
-/// Where the launch goes, as far as it is known: what producers are asked to be ready for.
+/// The stream that producers are asked to be ready for: the launch's, as far as it is known.
 StreamRef consumer(const Reading& reading) {
     return reading.stream != nullptr ? *reading.stream
                                      : stream_or_current(py::none(), reading.home.device, "array");
 }
 
-/// What decides besides the interface which stream an array is ordered with.
+/// Determines the stream of an array, unless its interface decides: by the launch's options or the producer's library.
 void find_order(Reading& reading, PyObject* argument, const Parameter& parameter, ArrayView& view) {
     const Device home = reading.home.device;
     if (ignores_streams(reading)) {
@@ -438,14 +437,15 @@ void find_order(Reading& reading, PyObject* argument, const Parameter& parameter
     }
 }
 
-/// The array of an object whose interface is `descriptor`.
+/// Reads the array of `argument`, whose interface is `descriptor`, and keeps it for the launch.
 ArrayView view_of(Reading& reading, PyObject* argument, PyObject* descriptor, const Parameter& parameter) {
     auto [view, mask] = read_descriptor(descriptor, Py_TYPE(argument));
-    // The interface itself is refused where a gradient is required.
+    // `may_write` is false because the interface of a tensor that requires a gradient raises anyway.
     require_plain_state(argument, profile_of(Py_TYPE(argument)).state, view, false);
     find_home(view, reading.home);
     if (mask && parameter.bytes > 0 && parameter.type.kind != ParameterType::Kind::masked_view) {
-        // It is refused, readable or not. A parameter without a size is known by its text alone, which may be too little.
+        // The pack refuses the array, because the parameter takes no mask, so the mask need not be read. A parameter without a
+        // size may take one: it is known from its text only.
         view.mask = std::make_shared<const MaskView>();
     } else if (mask) {
         view.mask = read_mask(mask.ptr(), argument, view, reading.home);
@@ -457,13 +457,13 @@ ArrayView view_of(Reading& reading, PyObject* argument, PyObject* descriptor, co
     return view;
 }
 
-/// The general path of what set_interface has asked for its descriptor; null: Python's error says why there is none.
+/// Continues set_interface by the general path. If `descriptor` is null, Python's error says why.
 [[gnu::noinline]] void set_descriptor(Reading& reading, Slot slot, PyObject* descriptor) {
     if (descriptor == nullptr) return set_general(reading, slot, {.absence = take_absence()});
     slot.pack.set(slot.index, view_of(reading, slot.argument, descriptor, slot.parameter));
 }
 
-/// Both paths of an object of a type whose objects were arrays before: its descriptor is asked for once.
+/// Reads an object of a type whose objects were arrays before, by the fast or the general path. Gets its descriptor once.
 [[gnu::always_inline]] inline void set_interface(Reading& reading, Slot slot, RememberedType& known) {
     const bool usual = reading.options == nullptr && interface_sync() && !known.profile.state.any;
     PlainArray plain;
@@ -486,9 +486,9 @@ Value read_interface(Reading& reading, PyObject* argument, const Parameter& para
     return view;
 }
 
-// --- What else may be an array
+// --- Other objects that may be arrays
 
-/// Appended to a message: the object's own words for why it has no interface.
+/// The end of a message: the object's own reason for having no interface.
 std::string describe_absence(const std::optional<std::string>& absence) {
     return !absence || absence->empty() ? std::string()
                                         : fmt::format(" (Its __cuda_array_interface__ says: {}.)", *absence);

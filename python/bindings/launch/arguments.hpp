@@ -1,4 +1,4 @@
-// The arguments of a launch: from Python's objects to an ArgumentPack, or to values where the arguments choose the function.
+// Reads the arguments of a launch into an ArgumentPack, or into values if the arguments choose the function.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@
 
 namespace bascule::python {
 
-/// What the arguments of one launch are read for, and what they have said so far. Not thread-safe.
+/// The state of reading the arguments of one launch. Not thread-safe.
 struct Reading {
-    /// `stream` is the launch's, where it is known, and stays where it is: what producers by `__dlpack__` are asked to be ready for.
-    /// Where it is not, the first array that lies on one device decides where the launch goes.
+    /// `stream` is the launch's stream, or null if it is not known yet; borrowed. Producers with `__dlpack__` are asked to make
+    /// their arrays ready for it. If it is null, the first array that belongs to one device decides the launch's device.
     Reading(Device device, OwnerList& the_owners, const StreamRef* the_stream,
             const LaunchOptions* the_options) noexcept
         : home{device, the_stream != nullptr, the_stream != nullptr,
@@ -28,7 +28,7 @@ struct Reading {
           options(the_options) {}
     Reading(Reading&&) = delete;
 
-    Home home;  ///< where the launch goes, once every argument was read
+    Home home;  ///< the launch's device, final once all arguments are read
     OwnerList& owners;
     const StreamRef* stream;  ///< null: not known
     const LaunchOptions* options;
@@ -39,18 +39,19 @@ struct Reading {
         }
         std::vector<Py_buffer> all;
     };
-    std::unique_ptr<Buffers> buffers;  ///< what values borrow from; null without any
+    std::unique_ptr<Buffers> buffers;  ///< values borrow from these; null if there are none
 };
 
-/// Reads each argument once, one a parameter, into the pack, which checks them. Throws: ArgumentError naming the parameter;
-/// a producer's own exception unchanged.
+/// Reads one argument per parameter, each once, into the pack, which checks them. Throws: ArgumentError that names the
+/// parameter; a producer's own exception unchanged.
 void read_arguments(Reading& reading, ArgumentPack& pack, PyObject* const* arguments);
 
-/// Reads one argument, which borrows from `reading`. `parameter` is for messages, and says whether bytes are wanted. Throws: as
-/// read_arguments.
+/// Reads one argument. The result borrows from `reading`. `parameter` is what is known of the parameter before the
+/// function is chosen. Throws: as read_arguments.
 ArgumentValue read_argument(Reading& reading, PyObject* argument, int index, const Parameter& parameter);
 
-/// What read_argument could not ask before the arguments had chosen the function. Throws: as read_arguments.
+/// Checks a tensor that the chosen function may write to: it must not require a gradient. read_argument cannot check
+/// this, because the function is not chosen yet. Throws: as read_arguments.
 void check_chosen(PyObject* argument, int index, const Parameter& parameter);
 
 }  // namespace bascule::python

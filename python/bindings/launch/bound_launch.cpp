@@ -1,5 +1,4 @@
-// bascule.BoundLaunch: a launch whose arguments were read and checked before. Its call is ordering and cuLaunchKernelEx, nothing
-// else.
+// bascule.BoundLaunch: a launch whose arguments have been read and checked. Its call only orders streams and launches.
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -30,11 +29,11 @@ namespace {
 /// A stream that a binding was launched on.
 struct UsedStream {
     StreamRef stream;
-    bool stays = false;               // it is there until the binding goes
-    std::shared_ptr<Stream> owned{};  // what makes it stay; null for a default stream
-    std::uint32_t launches = 0;       // since the arrays were handed over last
-    std::uint64_t shown = 0;          // streams_shown when `hidden` was asked for
-    bool hidden = false;              // no library can capture it: launches need not ask
+    bool stays = false;               // it exists as long as the binding
+    std::shared_ptr<Stream> owned{};  // keeps it alive; null for a default stream
+    std::uint32_t launches = 0;       // since the owners were last handed over
+    std::uint64_t shown = 0;          // streams_shown when `hidden` was determined
+    bool hidden = false;              // other code cannot capture it: launches need not query
 
     bool is_hidden() {
         const std::uint64_t now = streams_shown.load(std::memory_order_acquire);
@@ -46,7 +45,7 @@ struct UsedStream {
     }
 };
 
-/// What was bound. Launches share it, with each other and with a rebind that replaces it.
+/// A prepared launch. Calls share its ownership, because `rebind` may replace it while they run.
 struct Binding {
     PreparedLaunch launch;
     GilMutex mutex{};
@@ -56,8 +55,8 @@ struct Binding {
 
     ~Binding() { hand_over(); }
 
-    /// What a launch may still use, code included, is kept until it is done. A stream that others own may be gone by now, and
-    /// the driver must not be asked about it: each launch there has handed its owners over.
+    /// Keeps all objects that launches may still use, including their code, until the launches have finished. Skips
+    /// streams that other code owns: they may be destroyed by now, and each launch on them has handed its owners over.
     void hand_over() noexcept {
         for (const UsedStream& used : std::exchange(streams, {})) {
             if (!used.stays) continue;
@@ -69,9 +68,9 @@ struct Binding {
     }
 };
 
-/// What was bound last.
+/// The arguments that were bound last.
 struct Arguments {
-    py::object positional;  // tuple and dict, as `rebind()` reads them again
+    py::object positional;  // a tuple; `rebind()` reads it and `named` again
     py::object named;
     std::shared_ptr<Binding> binding;
 };
@@ -83,14 +82,14 @@ class Bound {
 
     LaunchState& state;  // the launcher's
 
-    /// What a launch may still use is kept by the queue of its stream from now on, before anything is cleared.
+    /// Hands the owners over before the garbage collector clears anything.
     void finalize() noexcept { arguments_.binding->hand_over(); }
-    /// The arrays are held by the binding too, which stays as it is: others of the cycle are cleared.
+    /// The binding holds the arrays, too, and is not cleared: other objects of a cycle are.
     void visit_references(ReferenceVisitor& each) {
         each.only_look_at(launcher_.ptr());
         each.only_look_at(arguments_.positional.ptr());
         each.only_look_at(arguments_.named.ptr());
-        if (arguments_.binding.use_count() != 1) return;  // a launch uses it
+        if (arguments_.binding.use_count() != 1) return;  // a running launch shares it
         const Owners owners = arguments_.binding->launch.owners().current();
         for (std::size_t i = 0; i < owners.count; ++i)
             each.only_look_at(static_cast<PyObject*>(owners.objects[i]));
@@ -104,29 +103,28 @@ class Bound {
         const std::lock_guard lock(mutex_);
         return arguments_.binding;
     }
-    /// What was bound before goes when the lock is given back: that may run any code.
+    /// The former binding is destroyed after the lock is released, because that may run any code.
     void replace(Arguments with) {
         const std::lock_guard lock(mutex_);
         std::swap(arguments_, with);
     }
 
   private:
-    const py::object launcher_;  // longer than its bindings
+    const py::object launcher_;  // outlives its bindings
     mutable GilMutex mutex_;
     Arguments arguments_;
 };
 
 PyTypeObject* bound_type = nullptr;
 
-/// The stream where `object` is a bascule.Stream that owns it, else null.
+/// The owned stream if `object` is a bascule.Stream that owns `stream`; else null.
 std::shared_ptr<Stream> owned_by(const py::object& object, StreamRef stream) {
     if (!object || !py::isinstance<StreamObject>(object)) return nullptr;
     const auto& candidate = object.cast<const StreamObject&>();
     return candidate.ref == stream ? candidate.owned : nullptr;
 }
 
-/// What owns the stream that a launch chose, where that is Bascule's: it was given, is current, or an array
-/// is bound to it.
+/// The owner of the chosen stream, if Bascule owns it and it was given, is current, or belongs to an array; else null.
 std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchState& state, PreparedLaunch& launch) {
     if (auto owned = owned_by(state.stream_object(), stream)) return owned;
     if (auto owned = owned_by(current_stream_object(launch.device()), stream)) return owned;
@@ -139,11 +137,11 @@ std::shared_ptr<Stream> owner_of(StreamRef stream, const LaunchState& state, Pre
     return nullptr;
 }
 
-/// The arrays are handed over when the binding goes, on streams that are still there then, and until then once for
-/// so many launches: by that it is known how many have not finished.
+/// Array owners are handed over once per this many launches on a stream, and when the binding is destroyed. This bounds
+/// the number of launches whose completion is unknown.
 constexpr std::uint32_t launches_a_hand_over = 256;
 
-/// For how many launches on this stream the one that comes next hands the arrays over; 0: it does not.
+/// Counts a launch on this stream. Returns for how many launches it must hand the owners over; 0 if it need not.
 std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const LaunchState& state) {
     const auto known = [&]() -> UsedStream* {
         for (UsedStream& used : binding.streams) {
@@ -173,9 +171,8 @@ std::uint32_t launches_to_hand_over(Binding& binding, StreamRef stream, const La
     return counted(*known());
 }
 
-/// Each launch keeps the arrays on a stream that others own, and may destroy, or may capture; on handle 2, which means
-/// another stream in the thread where the binding goes; and while a graph of ours is being captured, because it has
-/// owners of its own.
+/// Each launch hands the owners over if other code may destroy or capture the stream; if the handle is 2, which is another
+/// stream in the thread that destroys the binding; and if Bascule is capturing a graph, which needs owners of its own.
 void launch_bound(Bound& bound) {
     if (!bound.state.launches) return;
     const std::shared_ptr<Binding> binding = bound.binding();
@@ -191,7 +188,7 @@ void launch_bound(Bound& bound) {
     copies.keep(binding->launch.owners().current());
     Owners owners = copies.hand_over();
     owners.operations = launches;
-    binding->launch.enqueue(stream, owners);  // where it throws, the next launch hands over again
+    binding->launch.enqueue(stream, owners);  // if it throws, the next launch hands them over
     const std::lock_guard lock(binding->mutex);
     for (UsedStream& used : binding->streams) {
         if (used.stream == stream) used.launches = 0;
@@ -210,7 +207,7 @@ PyObject* call_bound(PyObject* self, PyObject* const*, std::size_t flags, PyObje
     });
 }
 
-/// Nothing changes when an argument is refused.
+/// If an argument is refused, the former arguments stay bound.
 void bind_again(Bound& bound, const py::tuple& arguments, const py::object& keywords) {
     const UnpackedArguments unpacked(arguments, keywords);
     bound.replace({arguments, keywords, std::make_shared<Binding>(bound.state, unpacked.get())});
@@ -243,7 +240,7 @@ PyObject* repr_of_bound(PyObject* self) {
     });
 }
 
-/// As of a launcher, and the arguments as they were passed: `positional` and `named`, None without any.
+/// Returns launch_facts and the arguments as they were passed: the tuple `positional`, and the dict or None `named`.
 py::dict facts_of_bound(const py::object& self) {
     if (Py_TYPE(self.ptr()) != bound_type) throw py::type_error("a bascule.BoundLaunch is needed");
     const Bound& bound = held_by<Bound>(self.ptr());

@@ -49,7 +49,7 @@ std::string place_of_keyword(const std::string& kernel, std::string_view keyword
 
 namespace {
 
-/// Whether a parameter goes by its place, because the text does not tell its name.
+/// True if a parameter is named after its position, because the text does not tell its name.
 bool lacks_name(const Signature& signature) {
     for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
         if (signature.parameters[i].name == fmt::format("arg{}", i + 1)) return true;

@@ -1,4 +1,4 @@
-// What one call of a kernel passes, in the order of the parameters.
+// The arguments of one call of a kernel, and their order by the kernel's parameters.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace bascule::python {
 
-/// The arguments of a vectorcall: borrowed, for as long as the call lasts.
+/// The arguments of a vectorcall, borrowed during the call.
 struct CallArguments {
     PyObject* const* objects;
     Py_ssize_t positional;
@@ -25,7 +25,7 @@ struct CallArguments {
     }
 };
 
-/// A tuple of arguments and a dict of others, or None, as a vectorcall has them. Borrows both.
+/// Converts a tuple of arguments and a dict of named ones (or None) to the form of a vectorcall. Borrows both.
 class UnpackedArguments {
   public:
     UnpackedArguments(const pybind11::tuple& positional, const pybind11::object& named);
@@ -34,10 +34,10 @@ class UnpackedArguments {
   private:
     std::vector<PyObject*> objects_;
     Py_ssize_t positional_;
-    pybind11::object names_;  // null without any
+    pybind11::object names_;  // null if there are none
 };
 
-/// One slot a parameter, on the stack up to 32.
+/// One slot per parameter. Up to 32 need no allocation.
 template <class T>
 class Slots {
   public:
@@ -55,17 +55,16 @@ class Slots {
     std::span<T> span_;
 };
 
-/// The arguments in the order of the parameters, keywords included: borrowed references. `slots` has one entry a
-/// parameter. Throws: ArgumentError for a wrong count, an unknown or a repeated keyword; the message shows the
-/// signature.
+/// Stores the arguments, including named ones, in `slots` in the order of the parameters, as borrowed references.
+/// `slots` has one entry per parameter. Throws: ArgumentError for a wrong count, an unknown or a repeated keyword; the
+/// message shows the signature.
 void order_arguments(const Signature& signature, const CallArguments& arguments, std::span<PyObject*> slots);
 
-/// Throws ArgumentError where a keyword names another parameter of the function that the arguments chose than of those that
-/// it was chosen from, by which the arguments were ordered.
+/// Call this after the arguments, which were ordered by the signature `declared`, have chosen a function. Throws:
+/// ArgumentError if a keyword names a parameter with another position in its signature.
 void check_keywords(const Signature& declared, const Signature& chosen, const CallArguments& arguments);
 
-/// Where a keyword belongs that is not a parameter of the kernel but that launches take elsewhere, such as `stream`; else
-/// empty.
+/// Says where to pass a keyword that is not a parameter but belongs to a launch, such as `stream`. Empty for others.
 std::string place_of_keyword(const std::string& kernel, std::string_view keyword);
 
 }  // namespace bascule::python

@@ -24,7 +24,7 @@ using namespace py::literals;
 namespace bascule::python {
 namespace {
 
-/// As _explain.py calls them.
+/// The names that _explain.py uses.
 constexpr std::pair<StreamChoice, const char*> choices[] = {
     {StreamChoice::given, "given"},
     {StreamChoice::current, "current"},
@@ -44,7 +44,7 @@ const char* name_in(const Table& table, Value value) {
     return std::ranges::find(table, value, [](const auto& row) { return row.first; })->second;
 }
 
-/// Which memory it is, and whose.
+/// Describes the kind and the device of an array's memory.
 std::string place_of(const ArrayView& view, Device home) {
     if (view.empty()) return "no memory: it is empty";
     const auto memory = without_gil([&] { return pointer_attributes(view.pointer, home); });
@@ -53,8 +53,7 @@ std::string place_of(const ArrayView& view, Device home) {
                        to_string(device_with(memory->device)));
 }
 
-/// What an array's stream means for the launch: `producers` are those of the pack, which the launch waits
-/// for.
+/// Returns how the launch is ordered with an array. `producers` are the pack's, for which the launch waits.
 py::dict order_of(const ArrayView& view, bool own, int index, std::span<const Producer> producers,
                   StreamRef stream) {
     py::dict order;
@@ -102,7 +101,7 @@ py::list arguments_of(const Signature& signature, std::span<PyObject*> objects,
     return list;
 }
 
-/// The streams that the launch waits for and that wait for it, each with the arguments that name it first.
+/// The streams that the launch waits for and that wait for it, each with the index of the first argument that names it.
 py::list waits_of(std::span<const Producer> producers, StreamRef stream) {
     py::list waits;
     for (const Producer& producer : producers) {

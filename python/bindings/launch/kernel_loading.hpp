@@ -1,4 +1,4 @@
-// Kernels compiled, chosen and loaded for Python: without the GIL, and with the compiler's warnings issued.
+// Compiles, chooses and loads kernels for Python: without the GIL, and with the compiler's warnings issued.
 #pragma once
 
 #include <optional>
@@ -9,19 +9,18 @@
 
 namespace bascule::python {
 
-/// The kernel's one function where it is not a template and has no overloads, else the kernel itself; compiles to know.
-/// Throws: CompileError, LibraryError.
+/// Returns the kernel's function if it is not a template and has no overloads; else the kernel itself. Compiles if that
+/// is necessary to know. Throws: CompileError, LibraryError.
 Kernel resolve_function(const Kernel& kernel, Device device);
 
-/// The function that the values mean; compiles it if need be. Throws: as Kernel::for_arguments.
+/// Returns the function that the argument values choose, and compiles it if necessary. Throws: as Kernel::for_arguments.
 Kernel choose_function(const Kernel& kernel, std::span<const ArgumentValue> values, Device device);
 
-/// Compiles a function for the device, and loads nothing. Throws: CompileError, LibraryError.
+/// Compiles a function for the device without loading it. Throws: CompileError, LibraryError.
 KernelImage compile(const Kernel& function, Device device);
 
-/// Compiles and loads a function for the device. Throws: ArgumentError for a kernel that is none; CompileError,
-/// LibraryError; CudaError, also where it is not loaded and a capture does not allow it: of `stream`, or of the
-/// current one.
+/// Compiles and loads a function for the device. Throws: ArgumentError for a template or overloads; CompileError, LibraryError;
+/// CudaError, also if the function is not loaded yet and a capture of `stream` (by default the current stream) forbids loading.
 const LoadedKernel& load(const Kernel& function, Device device, std::optional<StreamRef> stream = {});
 
 }  // namespace bascule::python

@@ -25,8 +25,8 @@ namespace {
            reinterpret_cast<std::uintptr_t>(key.stream);
 }
 
-/// Makes the place of a key odd, so that the fast path does not find the launcher, if there are several devices and no
-/// stream: the launcher remembers the device of its first call, whereas a new one would ask for the current device.
+/// Returns the bit that makes the place of a key odd, so that the fast path does not find the launcher. It is set if there are
+/// several devices and no stream: the launcher remembers its first device, but a new one would use the current device.
 CodePlace odd_place(const LauncherKey& key) noexcept {
     return key.stream == nullptr && several_devices() ? 1 : 0;
 }
@@ -35,7 +35,7 @@ CodePlace odd_place(const LauncherKey& key) noexcept {
     const ResolvedLaunch* resolved = held_by<LaunchState>(launcher).resolved();
     try {
         return resolved == nullptr || resolved->device == current_device();
-    } catch (const std::exception&) {  // a new launcher raises it
+    } catch (const std::exception&) {  // a new launcher raises the error
         return false;
     }
 }
@@ -57,14 +57,14 @@ CodePlace odd_place(const LauncherKey& key) noexcept {
 
 // --- Streams
 
-/// The kernels' launchers among which a stream was lent to some. Never destroyed.
+/// The caches with launchers that borrow a stream. Never destroyed.
 auto& borrowers = *new std::unordered_set<KnownLaunchers*>;
 GilMutex mutex_of_borrowers;
 
-/// Before a launcher is removed, which its caller may still hold when the stream that was lent to it ends.
+/// Called before a launcher leaves the cache. It takes ownership of its stream, because it may outlive the bascule.Stream.
 void keep_stream(PyObject* launcher) noexcept { held_by<LaunchState>(launcher).keep_stream(); }
 
-/// The value of a bascule.Stream; null for other objects, and where another library's object owns the stream.
+/// The value of a bascule.Stream; null for other objects, and if another library's object owns the stream.
 StreamObject* lendable(PyObject* stream) {
     if (!py::isinstance<StreamObject>(stream)) return nullptr;
     auto& object = py::handle(stream).cast<StreamObject&>();
@@ -82,7 +82,7 @@ void end_loan(const StreamObject& stream) noexcept {
     }
 }
 
-// --- What comes before pybind11's functions
+// --- Functions that are called before pybind11's
 
 binaryfunc general_subscript = nullptr;
 PyObject* general_forall = nullptr;

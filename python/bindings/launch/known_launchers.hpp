@@ -1,6 +1,7 @@
-// What makes `kernel[grid, block](...)` in a loop as cheap as a launcher that was kept: a kernel knows the launchers that it
-// made last, by what was in the brackets and by where they are written. A known launcher holds no Python object, and so no
-// stream: a bascule.Stream was lent to it, and when that ends, the launcher is known no more and keeps the stream itself.
+// Each kernel caches the launchers that it made last, so that `kernel[grid, block](...)` in a loop costs little more
+// than a launcher in a variable. The key is the content of the brackets and the place in the code. A cached launcher
+// holds no Python object. It borrows its bascule.Stream; when that is destroyed, the launcher leaves the cache and
+// takes ownership of the stream.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,7 @@ namespace bascule::python {
 
 struct LaunchPlan;  // launch_plan.hpp
 
-/// The launchers that a kernel knows.
+/// The cached launchers of a kernel.
 class KnownLaunchers : public KnownObjects {
   public:
     ~KnownLaunchers();
@@ -26,12 +27,12 @@ namespace detail {
 inline PyTypeObject* kernel_type = nullptr;  // set once by find_known_launchers_first, held by the module
 }
 
-/// bascule.Kernel.
+/// The value of a bascule.Kernel.
 struct KernelObject {
     Kernel kernel;
     std::unique_ptr<KnownLaunchers> launchers = std::make_unique<KnownLaunchers>();
-    pybind11::object attribute{};    ///< its name where it is a module's attribute, interned; else null
-    unsigned int module_version{0};  ///< version_tag of the module's type when that had no such attribute
+    pybind11::object attribute{};    ///< its interned name if it is a module's attribute; else null
+    unsigned int module_version{0};  ///< version_tag of the module's type, which had no such attribute then
 
     void visit_references(ReferenceVisitor& each) const {
         launchers->visit_references(each);
@@ -39,10 +40,11 @@ struct KernelObject {
     }
 };
 
-/// The key by which the kernel can know a launcher with this plan, whose stream is lent to it then; an empty one where it
-/// cannot: `key` has no place, or the package's own code runs there, or its stream belongs to another library's object.
+/// Returns the key by which the kernel can cache a launcher with this plan, and makes the plan borrow its stream.
+/// Returns an empty key if it cannot: `key` has no place, Bascule's own Python code is running, or another library's
+/// object owns the stream.
 LauncherKey lend_stream(const KernelObject& kernel, LaunchPlan& plan, LauncherKey key);
-/// From now on the kernel knows a launcher that was made with such a key.
+/// Caches a launcher that was made with such a key.
 void remember_launcher(const KernelObject& kernel, const pybind11::object& launcher);
 
 }  // namespace bascule::python

@@ -18,59 +18,60 @@
 
 namespace bascule::python {
 
-/// What `kernel[grid, block].options(...)` says. A value.
+/// The options that `kernel[grid, block].options(...)` sets. A value.
 struct LaunchOptions {
-    bool peer = false;                                       ///< arrays of other devices are taken
+    bool peer = false;                                       ///< arrays of other devices are accepted
     bool sync = true;                                        ///< the arrays' streams are waited for
-    std::vector<std::pair<std::string, StreamRef>> streams;  ///< of arrays that name none, by parameter
+    std::vector<std::pair<std::string, StreamRef>> streams;  ///< for arrays that name none, by parameter
     pybind11::object kept;                                   ///< the owners of those streams
 
-    /// The stream that the caller named for a parameter; null without one.
+    /// The stream that the caller named for a parameter; null if none.
     const StreamRef* stream_of(const std::string& parameter) const noexcept;
 };
 
-/// Null where nothing is asked for. `base` is what was asked for before; None leaves an option as it is
-/// there. Throws: ArgumentError that names the option.
+/// Returns `base` (null: the defaults) with the options that are not None. Null if the result has only defaults.
+/// Throws: ArgumentError that names the option.
 std::shared_ptr<const LaunchOptions> to_options(const std::shared_ptr<const LaunchOptions>& base,
                                                 const pybind11::object& peer, const pybind11::object& sync,
                                                 const pybind11::object& streams);
 
-/// Before the arguments are set: whether their streams count.
+/// Call this before the arguments are set. Makes the pack ignore their streams if the options say so.
 void prepare_pack(ArgumentPack& pack, const LaunchOptions* options);
-/// After the arguments were set: the streams that the caller named join the producers. Throws: ArgumentError
-/// for a name that no parameter has.
+/// Call this after the arguments are set. Adds the streams that the caller named to the pack's producers. Throws:
+/// ArgumentError for a name that no parameter has.
 void add_named_streams(ArgumentPack& pack, const LaunchOptions* options, Device home);
 
-/// Fixed when the launcher is made. A value.
+/// The part of a launch that is fixed when its launcher is made. A value.
 struct LaunchPlan {
-    LaunchConfig config;              ///< where `work` is empty
+    LaunchConfig config;              ///< used if `work` is empty
     std::vector<std::uint64_t> work;  ///< threads along each axis: grid and block are chosen for them
-    std::uint32_t shared_bytes = 0;   ///< with `work`
-    std::optional<StreamRef> stream;  ///< none: chosen from the arguments
-    pybind11::object stream_object;   ///< kept alive with the launcher; LaunchState::stream_object has it
-    std::shared_ptr<const LaunchOptions> options{};  ///< null: as usual
+    std::uint32_t shared_bytes = 0;   ///< used with `work`
+    std::optional<StreamRef> stream;  ///< empty: chosen from the arguments
+    pybind11::object stream_object;   ///< kept alive with the launcher; see LaunchState::stream_object
+    std::shared_ptr<const LaunchOptions> options{};  ///< null: the defaults
     bool configured = true;                          ///< false: no grid is known, for `explain` and `prepare`
-    LaunchSite site{};                               ///< where it was made, unless that is another launcher's
-    std::weak_ptr<Stream> lent_stream{};  ///< in place of `stream_object`, of a launcher that is known
+    LaunchSite site{};                               ///< the line that made the launcher
+    std::weak_ptr<Stream> lent_stream{};             ///< replaces `stream_object` in a cached launcher
 
-    /// False: everything is checked and nothing is launched, as with `forall(0)`.
+    /// If false, a call checks everything and launches nothing, as with `forall(0)`.
     bool launches() const noexcept {
         return configured && std::find(work.begin(), work.end(), 0) == work.end();
     }
 };
 
-/// With grid and block given; `stream` as users pass streams. Throws: ArgumentError for what is not a stream.
+/// Makes a plan. `stream` is a stream object of the user, or None. Throws: ArgumentError if it is not a stream.
 LaunchPlan to_plan(LaunchConfig config, const pybind11::object& stream);
 
-/// Where a launch begins to look for its device and its stream: the stream given, else what was entered last.
+/// The device and the stream of a launch before its arguments are read: the given stream, else the stream or device
+/// that was entered last, else the current device.
 struct LaunchStart {
     Device device;
     std::optional<StreamRef> stream;
 };
 LaunchStart start_of(const LaunchPlan& plan);
 
-/// The current stream, where it counts for a launch on `device`: none was given. Throws: ArgumentError for one of
-/// another device.
+/// The current stream, if it determines the stream of a launch on `device`. Empty if a stream was given or none is
+/// current. Throws: ArgumentError if the current stream belongs to another device.
 std::optional<StreamRef> current_for(const LaunchPlan& plan, Device device);
 
 }  // namespace bascule::python

@@ -1,4 +1,4 @@
-// A heap type with vectorcall, because a pybind11 call costs more than the rest of a launch.
+// bascule.Launcher is a heap type with vectorcall, because a pybind11 call costs more than the rest of a launch.
 #include "launch/launcher.hpp"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ PyObject* call_launcher(PyObject* self, PyObject* const* arguments, std::size_t 
     });
 }
 
-/// What `options` and nothing else may be told.
+/// The keywords of `options`.
 constexpr const char* option_names[] = {"peer", "sync", "streams"};
 
 std::string no_option(const std::string& name) {
@@ -173,7 +173,7 @@ py::object make_launcher_at_site(const Kernel& kernel, LaunchPlan plan, const La
                                             : "");
 }
 
-/// Triton's form. Its block size is chosen by the compiler; here the two numbers would be grid and block.
+/// `kernel[(a, b)]` is Triton's form, where the compiler chooses the block size. Here it would be grid and block.
 [[noreturn]] void fail_one_tuple(const py::tuple& parts) {
     const std::string tuple = py::repr(parts);
     std::vector<std::string> entries;
@@ -188,7 +188,7 @@ py::object make_launcher_at_site(const Kernel& kernel, LaunchPlan plan, const La
            fmt::join(entries, ", "), entries[0], entries[1]);
 }
 
-/// A stream where grid or block belong.
+/// Refuses a stream in the place of the grid or the block.
 void refuse_misplaced_stream(const py::tuple& parts) {
     for (std::size_t i = 0; i < 2; ++i) {
         if (!py::isinstance<StreamObject>(parts[i])) continue;
@@ -200,10 +200,10 @@ void refuse_misplaced_stream(const py::tuple& parts) {
     }
 }
 
-/// No stream has an address below this: handles are addresses on the heap, but for those of the default streams.
+/// Except for the default streams, no stream has a handle below this: handles are addresses on the heap.
 constexpr long long lowest_handle = 1 << 18;
 
-/// Shared bytes where the stream belongs.
+/// Refuses a number in the place of the stream that is too small for a handle, and probably means shared bytes.
 void require_handle(const py::tuple& parts) {
     const py::object stream = parts[2];
     int overflow = 0;

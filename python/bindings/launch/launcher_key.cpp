@@ -8,13 +8,13 @@ namespace {
 
 using Extents = std::array<std::uint32_t, 3>;
 
-/// 0, which is refused elsewhere, for all but an int from 1 to 2**32 - 1.
+/// The value of an int from 1 to 2**32 - 1; 0 for all other objects, which a key cannot contain.
 std::uint32_t read_extent(PyObject* object) noexcept {
     const std::int64_t value = short_positive(object);
     return value <= UINT32_MAX ? static_cast<std::uint32_t>(value) : 0;
 }
 
-/// An int, or a tuple of up to three.
+/// Reads an int, or a tuple of one to three.
 bool read_extents(PyObject* object, Extents& extents) noexcept {
     if (!PyTuple_CheckExact(object)) return (extents[0] = read_extent(object)) != 0;
     const Py_ssize_t size = PyTuple_GET_SIZE(object);

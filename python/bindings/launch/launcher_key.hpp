@@ -1,4 +1,4 @@
-// What `kernel[grid, block, stream, shared_bytes]` and `kernel.forall(work)` say, as a few words that are compared.
+// The content of `kernel[grid, block, stream, shared_bytes]` or `kernel.forall(work)` as a few words, compared by look-ups.
 #pragma once
 
 #include <cstdint>
@@ -9,30 +9,29 @@
 
 namespace bascule::python {
 
-/// The key of a launcher among those of its kernel: two launchers of one key are equal.
+/// Identifies a launcher among those of its kernel. Launchers with equal keys are equal.
 struct LauncherKey {
-    std::uint64_t grid_xy =
-        0;  ///< x in the lower half; of `forall` the work, 0 for extents that were omitted
-    std::uint64_t grid_z_block_x = 0;         ///< the upper half is 0 of `forall`
+    std::uint64_t grid_xy = 0;         ///< x in the lower half; for `forall` the work, 0 for omitted extents
+    std::uint64_t grid_z_block_x = 0;  ///< the upper half is 0 for `forall`
     std::uint64_t block_yz_shared_bytes = 0;  ///< 16, 16 and 32 bits
     PyObject* stream = nullptr;               ///< borrowed; null for None
-    CodePlace place = 0;  ///< 0: there is no key; odd where a launcher counts for one current device alone
+    CodePlace place = 0;  ///< 0: no key; odd if the launcher is valid for one current device only
 
     bool operator==(const LauncherKey&) const = default;
 };
 
-/// Reads the key of `kernel[subscript]`, but for the place. Takes ints, tuples of ints, and one other object, perhaps a
-/// stream; returns false for anything else (NumPy's integers, lists, LaunchConfig), which makes a new launcher each time.
+/// Reads the key of `kernel[subscript]`, except for its place. Accepts ints, tuples of ints, and any object in the place of the
+/// stream. Returns false for others (NumPy integers, lists, LaunchConfig), for which a new launcher is made each time.
 bool read_subscript(PyObject* subscript, LauncherKey& key) noexcept;
-/// Reads the key of `kernel.forall(work)`, in the same way.
+/// Reads the key of `kernel.forall(work)` in the same way.
 bool read_work(PyObject* work, LauncherKey& key) noexcept;
 
 [[gnu::always_inline]] inline std::uint64_t two_words(std::uint64_t low, std::uint64_t high) noexcept {
     return low | high << 32;
 }
 
-/// The usual `kernel[grid, block]` and `kernel[grid, block, stream]`: ints of one digit, which is 30 bits. For other objects the
-/// key has 0, which no known launcher has.
+/// Reads the usual `kernel[grid, block]` and `kernel[grid, block, stream]` with ints of one digit, which is 30 bits.
+/// For other objects the key has a 0, which no cached launcher has.
 [[gnu::always_inline]] inline bool read_plain_subscript(PyObject* subscript, LauncherKey& key) noexcept {
     if (!PyTuple_CheckExact(subscript)) return false;
     const Py_ssize_t size = PyTuple_GET_SIZE(subscript);

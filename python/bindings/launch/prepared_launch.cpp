@@ -1,5 +1,4 @@
-// The story of a call, in the order in which things happen. What follows `launch`, below, is
-// runtime/kernels/launch.cpp.
+// A call, from top to bottom. runtime/kernels/launch.cpp continues after `enqueue`.
 #include "launch/prepared_launch.hpp"
 
 #include <mutex>
@@ -20,7 +19,7 @@ namespace py = pybind11;
 namespace bascule::python {
 namespace {
 
-/// One function: each argument is read and checked in one go.
+/// Reads and checks each argument in one pass, for a kernel that is one function.
 void read_in_order(Reading& reading, ArgumentPack& pack, const CallArguments& arguments) {
     const Signature& signature = pack.signature();
     if (arguments.keywords == nullptr) [[likely]] {
@@ -91,16 +90,17 @@ PreparedLaunch::PreparedLaunch(LaunchState& state, const CallArguments& argument
         target_ = &*resolved_.target;
     } else {
         find_other_target();
-        if (undecided_ != nullptr) state.resolve_on(device_);  // the next launch is not undecided
+        if (undecided_ != nullptr) state.resolve_on(device_);  // the next launch finds the device decided
     }
 }
 
-/// A template or overloads: which function the arguments mean is known when all are read.
+/// Reads all arguments before it checks them: for a template or overloads, whose function the arguments choose; if the
+/// arrays choose the device; and if the caller wants the values.
 void PreparedLaunch::read_and_choose(Reading& reading, const CallArguments& arguments, ReadArguments* seen) {
     std::optional<ReadArguments> own;
     ReadArguments& read = seen != nullptr ? *seen : own.emplace(arguments.count());
     const Kernel& kernel = resolved_.function;
-    std::optional<KernelImage> compiled;  // not loaded: where is not known yet
+    std::optional<KernelImage> compiled;  // not loaded, because the device is not known yet
     if (resolved_.loaded == nullptr && kernel.is_function()) compiled = compile(kernel, device_);
     const Signature& declared = resolved_.loaded != nullptr ? resolved_.loaded->image->signature
                                 : compiled                  ? compiled->signature
@@ -125,7 +125,7 @@ void PreparedLaunch::read_and_choose(Reading& reading, const CallArguments& argu
     }
 }
 
-/// The arrays may be on another device than the first call's were: the kernel is loaded there too.
+/// Loads the kernel for the arrays' device, and makes its target, if the first call has not done so.
 void PreparedLaunch::find_other_target() {
     if (!state_.launches) {
         load(function(), device_, state_.plan.stream);

@@ -1,5 +1,5 @@
-// One launch from Python's arguments to the driver: the one way for calls, bound launches, `forall`, launch rules,
-// `explain` and `prepare`, inside a capture or not.
+// A launch, from Python's arguments to the driver. Calls, bound launches, `forall`, launch rules, `explain` and
+// `prepare` all use this code, inside a capture or not.
 #pragma once
 
 #include <atomic>
@@ -25,22 +25,21 @@ namespace bascule::python {
 
 struct Reading;
 
-/// What the first call of a launcher finds out for all later ones.
+/// The result of a launcher's first call, which later calls use.
 struct ResolvedLaunch {
-    Device device;    ///< where arguments are read for, unless something is entered
-    Kernel function;  ///< a template or overloads where the arguments choose
-    const LoadedKernel* loaded =
-        nullptr;  ///< of `function` on `device`; null where the arguments choose either
-    std::optional<LaunchTarget> target{};  ///< of `loaded`, where the plan launches
+    Device device;    ///< arguments are read for it, unless a stream or device is entered
+    Kernel function;  ///< a template or overloads if the arguments choose
+    const LoadedKernel* loaded = nullptr;  ///< `function` on `device`; null if the arguments choose either
+    std::optional<LaunchTarget> target{};  ///< for `loaded`; empty if the plan launches nothing
 };
 
-/// A kernel and how it is launched. Any number of threads may make the first call; one of them decides for all.
+/// A kernel and how it is launched. Several threads may make the first call; all use the result of one.
 class LaunchState {
   public:
     LaunchState(Kernel the_kernel, LaunchPlan the_plan, const LauncherKey& the_key = {})
         : key(the_key), kernel(std::move(the_kernel)), plan(std::move(the_plan)), launches(plan.launches()) {}
 
-    const LauncherKey key;  ///< empty but for a launcher that its kernel knows
+    const LauncherKey key;  ///< empty unless the kernel caches the launcher
     const Kernel kernel;
     const LaunchPlan plan;
     const bool launches;  ///< false: everything is checked and nothing is launched
@@ -49,26 +48,26 @@ class LaunchState {
     const ResolvedLaunch* resolved() const noexcept {
         return is_resolved_.load(std::memory_order_acquire) ? &*resolved_ : nullptr;
     }
-    /// The first call compiles, loads, and checks the configuration. Throws: ArgumentError, CompileError,
-    /// LibraryError, CudaError; then the next call tries again.
-    /// Where nothing but the arrays may say which device is meant, and the likely one is not in use, nothing is
-    /// loaded: the answer is then put into `undecided`, and `resolve_on` follows once they are read.
+    /// The first call compiles, loads, and checks the configuration. Throws: ArgumentError, CompileError, LibraryError,
+    /// CudaError; the next call then tries again. If only the arrays can tell the device, and the likely one is not in
+    /// use yet, nothing is loaded. The result is then stored in `undecided`, and the caller calls `resolve_on` after it
+    /// has read the arrays.
     const ResolvedLaunch& resolve(std::unique_ptr<ResolvedLaunch>& undecided) {
         const ResolvedLaunch* known = resolved();
         return known != nullptr ? *known : resolve_now(undecided);
     }
     const ResolvedLaunch& resolve_on(Device device);
 
-    /// The bascule.Stream, or whatever else was given as the stream; None if nothing was. For a stream that was lent, a new
-    /// bascule.Stream of it.
+    /// The object that was given as the stream, such as a bascule.Stream; null or None if none was. For a borrowed
+    /// stream, a new bascule.Stream.
     pybind11::object stream_object() const;
-    /// From now on the launcher keeps the stream that was lent to it.
+    /// Takes ownership of the stream that the launcher borrows.
     void keep_stream() noexcept { kept_stream_ = plan.lent_stream.lock(); }
 
     void finalize() noexcept {}
     void visit_references(ReferenceVisitor& each) {
         each.only_look_at(plan.stream_object.ptr());
-        // Launchers that `options` made of each other share them.
+        // Other launchers may share the options.
         if (plan.options.use_count() == 1) each.only_look_at(plan.options->kept.ptr());
     }
 
@@ -81,39 +80,37 @@ class LaunchState {
     std::shared_ptr<Stream> kept_stream_;
 };
 
-/// Every argument as it was read, in the order of the parameters.
+/// The arguments and the values that were read from them, in the order of the parameters.
 struct ReadArguments {
     explicit ReadArguments(std::size_t count) : objects(count), values(count) {}
     Slots<PyObject*> objects;  ///< borrowed from the call
     Slots<ArgumentValue> values;
 };
 
-/// A launch of which everything is checked and nothing is issued. Needs the GIL; keeps the arrays alive; borrows the
-/// LaunchState.
+/// A launch that is completely checked and not issued. Needs the GIL. Keeps the arrays alive and borrows the LaunchState.
 class PreparedLaunch {
   public:
-    /// Reads each argument once and checks it. `seen`, where it is given, keeps what was read: it borrows from the
-    /// call. Throws: ArgumentError that names the argument; a producer's own exception unchanged; as
-    /// LaunchState::resolve.
+    /// Reads each argument once and checks it. If `seen` is given, it receives what was read, and borrows from the call.
+    /// Throws: ArgumentError that names the argument; a producer's own exception unchanged; as LaunchState::resolve.
     PreparedLaunch(LaunchState& state, const CallArguments& arguments, ReadArguments* seen = nullptr);
     PreparedLaunch(const PreparedLaunch&) = delete;
     PreparedLaunch& operator=(const PreparedLaunch&) = delete;
 
     const Kernel& function() const noexcept { return chosen_ ? *chosen_ : resolved_.function; }
     Device device() const noexcept { return device_; }
-    const LaunchConfig& config() const noexcept { return target_->config(); }  ///< where the plan launches
+    const LaunchConfig& config() const noexcept { return target_->config(); }  ///< only if the plan launches
     const ArgumentPack& pack() const noexcept { return *pack_; }
     OwnerList& owners() noexcept { return owners_; }
-    /// Where the plan launches.
+    /// The code that the launch uses. Call this only if the plan launches.
     const CodeRef& code() const noexcept { return target_->kernel().library->code(); }
 
-    /// The stream that a launch would be on now. Throws: ArgumentError for a current one of another device.
+    /// The stream that the launch would use now. Throws: ArgumentError if the current stream belongs to another device.
     StreamRef stream() const {
         if (anything_entered()) [[unlikely]]
             return stream_among_entered();
         return choose_stream(state_.plan.stream, std::nullopt, pack_->common_stream(), device_);
     }
-    /// Launches on that stream, without the GIL. `owners` are taken, also when this throws. Throws: CudaError.
+    /// Launches on `stream`, without the GIL. Takes the owners, also when it throws. Throws: CudaError.
     [[gnu::always_inline]] void enqueue(StreamRef stream, const Owners& owners) {
         const LaunchSite site = launch_site(state_.plan.site);
         const GilReleased released;
@@ -127,18 +124,18 @@ class PreparedLaunch {
     StreamRef stream_among_entered() const;
 
     const LaunchState& state_;
-    std::unique_ptr<ResolvedLaunch> undecided_;  // null but for a first launch whose arrays chose the device
+    std::unique_ptr<ResolvedLaunch> undecided_;  // null unless the arrays of a first launch choose the device
     const ResolvedLaunch& resolved_;
     Device device_;
-    std::optional<StreamRef> entered_;      // what the arguments are read for, where none was given
-    const LaunchTarget* target_ = nullptr;  // null where the plan launches nothing
+    std::optional<StreamRef> entered_;      // the entered stream, if none was given
+    const LaunchTarget* target_ = nullptr;  // null if the plan launches nothing
     OwnerList owners_;
     std::optional<ArgumentPack> pack_;
-    std::optional<Kernel> chosen_;            // where the arguments choose
-    std::optional<LaunchTarget> own_target_;  // where it is not the resolved one
+    std::optional<Kernel> chosen_;            // if the arguments choose
+    std::optional<LaunchTarget> own_target_;  // if the resolved one does not apply
 };
 
-/// Prepares a launch and issues it, unless the plan launches nothing. Throws: as both.
+/// Prepares a launch and issues it, unless the plan launches nothing. Throws: as PreparedLaunch and its `enqueue`.
 void launch(LaunchState& state, const CallArguments& arguments);
 
 }  // namespace bascule::python

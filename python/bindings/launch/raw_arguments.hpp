@@ -9,12 +9,12 @@
 
 namespace bascule::python {
 
-/// A device address that the caller vouches for.
+/// A device address that is passed without checks.
 struct RawPointerObject {
     std::uint64_t address = 0;
 };
 
-/// The bytes of a buffer as they were then.
+/// A copy of a buffer's bytes.
 struct RawBytesObject {
     pybind11::bytes bytes;
 

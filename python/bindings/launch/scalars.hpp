@@ -11,7 +11,7 @@
 
 namespace bascule::python {
 
-/// Whether it is an instance of numpy.generic: a number, or numpy.void.
+/// True for an instance of numpy.generic: a number, numpy.void or another scalar.
 bool is_numpy_scalar(PyObject* object);
 
 /// Reads a Python or NumPy scalar; empty for other objects. Throws: exceptions of the object's own conversion.

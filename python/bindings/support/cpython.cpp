@@ -35,7 +35,7 @@ bool knows_texts() {
            ascii_characters(text.ptr()) == std::string_view("shape");
 }
 
-/// A class in two states of it.
+/// Checks that a change of a class changes its version tag, and that class_attribute finds both values.
 bool knows_types() {
     const py::handle metaclass(reinterpret_cast<PyObject*>(&PyType_Type));
     const py::object made = metaclass("Made", py::tuple(), py::dict());
@@ -52,7 +52,7 @@ bool knows_types() {
     return true;
 }
 
-/// A dict with a removed entry.
+/// Compares the known layout with PyDict_Next, for a dict with a removed entry.
 void learn_dicts() {
 #ifdef BASCULE_KNOWS_DICTS
     py::dict dict;
@@ -61,7 +61,7 @@ void learn_dicts() {
     if (PyDict_DelItemString(dict.ptr(), "removed") != 0) throw py::error_already_set();
     const auto* object = reinterpret_cast<const PyDictObject*>(dict.ptr());
     const auto* table = reinterpret_cast<const detail::DictTable*>(object->ma_keys);
-    // Where these do not say what they must, the entries are not looked at.
+    // If these fields have other values, the layout is not the known one, and the entries are not read.
     if (object->ma_values != nullptr || table->kind != detail::DictTable::all_strings ||
         table->log2_slots != 4 || table->log2_index_bytes != 4 || table->entries != 7) {
         return;

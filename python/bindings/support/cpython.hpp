@@ -1,5 +1,5 @@
-// What Bascule reads of CPython besides its documented API: dicts, ints, texts, types and threads as they lie in memory.
-// check_cpython compares it with the API when the module is imported.
+// Accesses parts of CPython without a documented API: the layout of dicts, ints, texts and types in memory, and the
+// state of threads. check_cpython compares the layouts with the API when the module is imported.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace bascule::python {
 
-/// Throws: ImportError where this Python keeps ints, texts or types in another way. Where dicts differ, PyDict_Next reads them.
+/// Throws: ImportError if this Python stores ints, texts or types in another way. If dicts differ, PyDict_Next reads them.
 void check_cpython();
 
 // --- Threads
@@ -37,8 +37,8 @@ inline PyThreadState* attached_thread_state() noexcept {
 
 // --- Types
 
-/// What the class or a base has in its dict, as Python looks up the attributes of its objects, whatever the metaclass is;
-/// null where none has it.
+/// The attribute in the dict of the class or of a base, found as Python does for the class's objects, whatever the
+/// metaclass. Null if there is none.
 inline pybind11::object class_attribute(PyTypeObject* type, PyObject* name) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     return pybind11::reinterpret_steal<pybind11::object>(_PyType_LookupRef(type, name));
@@ -56,12 +56,12 @@ inline unsigned int version_tag(PyTypeObject* type) noexcept {
 
 namespace detail {
 
-/// The digits of an int, and what says how many there are: `one_digit` for one and a positive sign, twice that for two.
+/// The digits of an int, and a tag with their number and the sign. It is `one_digit` for a positive int of one digit,
+/// and twice that for two digits.
 struct IntParts {
     const digit* digits;
 #if PY_VERSION_HEX >= 0x030C0000
-    std::uintptr_t
-        tag;  // the count above three bits, of which the lowest two are the sign: 0 positive, 1 zero, 2 negative
+    std::uintptr_t tag;  // bits 3 and up: the count; bits 0 and 1: the sign (0 positive, 1 zero, 2 negative)
     static constexpr std::uintptr_t one_digit = 8;
     explicit IntParts(const PyLongObject& number) noexcept
         : digits(number.long_value.ob_digit), tag(number.long_value.lv_tag) {}
@@ -82,8 +82,8 @@ struct IntParts {
 
 }  // namespace detail
 
-/// The value of a Python int (exactly that type) of at most two digits, which is 60 bits on every usual
-/// build. Nothing for longer ones and for whatever else it is.
+/// The value of a Python int (exactly that type) of at most two digits, which is 60 bits on every usual build. Empty
+/// for longer ints and for other objects.
 [[gnu::always_inline]] inline std::optional<std::int64_t> short_integer(PyObject* object) noexcept {
     if (!PyLong_CheckExact(object)) return std::nullopt;
     const detail::IntParts parts = detail::parts_of_int(object);
@@ -94,7 +94,7 @@ struct IntParts {
     return parts.negative() ? -value : value;
 }
 
-/// The same where it is positive; 0 for whatever else it is.
+/// The same for positive ints; 0 for all other objects.
 [[gnu::always_inline]] inline std::int64_t short_positive(PyObject* object) noexcept {
     if (!PyLong_CheckExact(object)) return 0;
     const detail::IntParts parts = detail::parts_of_int(object);
@@ -103,7 +103,7 @@ struct IntParts {
     return parts.digits[0] | static_cast<std::int64_t>(parts.digits[1]) << PyLong_SHIFT;
 }
 
-/// The value of a positive int of one digit, which is 30 bits; 0 for whatever else it is.
+/// The value of a positive int of one digit, which is 30 bits; 0 for all other objects.
 [[gnu::always_inline]] inline digit one_digit(PyObject* object) noexcept {
     if (!PyLong_CheckExact(object)) return 0;
     const detail::IntParts parts = detail::parts_of_int(object);
@@ -112,14 +112,14 @@ struct IntParts {
 
 // --- Texts
 
-/// The characters of a text for which PyUnicode_IS_COMPACT_ASCII holds, with a zero behind them.
+/// The characters of a text for which PyUnicode_IS_COMPACT_ASCII holds, with a terminating zero.
 inline const char* ascii_characters(PyObject* text) noexcept {
     return reinterpret_cast<const char*>(reinterpret_cast<const PyASCIIObject*>(text) + 1);
 }
 
 // --- Dicts
 
-/// An entry of a dict: borrowed; both null where one was removed.
+/// An entry of a dict. Both are borrowed, and null if the entry was removed.
 struct DictEntry {
     PyObject* key;
     PyObject* value;
@@ -129,8 +129,7 @@ struct DictEntry {
 #define BASCULE_KNOWS_DICTS 1
 namespace detail {
 
-/// How a dict of which every key is a string keeps its entries, in CPython 3.11 to 3.14. PyDict_Next costs several times as
-/// much an entry.
+/// The table of a dict whose keys are all strings, in CPython 3.11 to 3.14. PyDict_Next takes several times as long per entry.
 struct DictTable {
     Py_ssize_t references;
     std::uint8_t log2_slots, log2_index_bytes, kind;
@@ -145,8 +144,8 @@ inline bool knows_dicts = false;  // set once by check_cpython
 }  // namespace detail
 #endif
 
-/// The entries of a dict where they lie, good until it is changed. Empty also where that is not known: in other versions
-/// of Python, and for dicts with keys that are not strings; walk_dict walks all dicts.
+/// The entries of a dict in memory, valid until the dict changes. Empty also if the layout is not known: in other
+/// versions of Python, and for dicts with other keys than strings. walk_dict walks all dicts.
 [[gnu::always_inline]] inline std::span<const DictEntry> entries_of(PyObject* dict) noexcept {
 #ifdef BASCULE_KNOWS_DICTS
     const auto* object = reinterpret_cast<const PyDictObject*>(dict);
@@ -161,8 +160,8 @@ inline bool knows_dicts = false;  // set once by check_cpython
     return {};
 }
 
-/// Calls `visit(key, value)`, both borrowed, for each entry. Nobody may change the dict meanwhile: `visit` runs no
-/// Python code.
+/// Calls `visit(key, value)` with borrowed references for each entry. The dict must not change meanwhile, so `visit`
+/// must not run Python code.
 template <class Visit>
 void walk_dict(PyObject* dict, Visit&& visit) noexcept {
     const std::span<const DictEntry> entries = entries_of(dict);

@@ -43,7 +43,7 @@ void call_unraisable(const char* place, const Call& call) noexcept {
     }
 }
 
-/// PyGILState_Check always returns true after a subinterpreter was created.
+/// True if this thread holds the GIL. PyGILState_Check always returns true after a subinterpreter was created.
 inline bool holds_gil() noexcept {
     const PyThreadState* current = attached_thread_state();
     return current != nullptr && current == PyGILState_GetThisThreadState();

@@ -76,7 +76,7 @@ struct type_caster<std::string> {
 #include <pybind11/operators.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-// What Python.h leaves out.
+// Headers that Python.h does not include.
 #include <frameobject.h>
 #include <structmember.h>
 // clang-format on

@@ -37,7 +37,7 @@ bool says(PyObject* object, PyObject* method) {
     return is_true(into_python([&] { return PyObject_CallMethodNoArgs(object, method); }));
 }
 
-/// By StateObstacle.
+/// Indexed by StateObstacle.
 constexpr struct {
     const char* field;
     const char* why;

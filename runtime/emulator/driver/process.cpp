@@ -15,7 +15,7 @@
 namespace emulated::driver {
 namespace {
 
-/// How long a kernel that runs when the process ends may still take.
+/// The time that a kernel may still run when the process ends.
 constexpr std::chrono::milliseconds last_moment{1000};
 
 /// Destroys a thread's own streams when the thread ends. What is pending on them still runs.

@@ -152,8 +152,8 @@ struct Context {
     bool executes(std::uint64_t resets_before) const noexcept;
 };
 
-/// The state of the process. Never destroyed, because calls may come until the very end. A forked child has none: threads
-/// and locks do not survive a fork, and neither does a GPU's context.
+/// The state of the process. Never destroyed, because calls may come until the very end. A forked child has no state,
+/// because threads and locks do not survive a fork, and neither does a GPU's context.
 class Process {
   public:
     static Process& get();

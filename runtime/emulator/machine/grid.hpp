@@ -103,7 +103,7 @@ struct Fault : FaultPlace {
         timeout,                ///< 702
         cancelled,              ///< LaunchRequest::cancelled was true
     };
-    /// What the launch should have provided.
+    /// What the launch lacked, if that caused the fault.
     enum class Lack : std::uint8_t { nothing, dynamic_shared_bytes, cooperation };
     Kind kind = Kind::launch_failed;
     Lack lack = Lack::nothing;

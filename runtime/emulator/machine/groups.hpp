@@ -1,4 +1,5 @@
-// How handlers stop the running group of lanes and write results. For files that are compiled for only one instruction set.
+// Functions with which handlers stop the running group of lanes and write results. For files that are compiled for only
+// one instruction set.
 #pragma once
 
 #include "machine/registers.hpp"

@@ -63,7 +63,7 @@ const Registry& registry();
 const char* instruction_set();
 std::string_view why_no_instruction_set();
 
-/// For tests: handlers for any processor. Empty if they were not compiled.
+/// Handlers that run on any processor, for tests. Empty if they were not compiled.
 const Registry& baseline_registry();
 
 void register_async(Registry& registry);

@@ -87,7 +87,7 @@ bool is_in_window(Allocation::Kind kind) noexcept {
     return kind != Allocation::Kind::pinned && kind != Allocation::Kind::managed;
 }
 
-/// Maps memory that host and kernels use at the same address. Returns null if there is none.
+/// Maps memory that host and kernels use at the same address. Returns null if out of memory.
 std::byte* map_pages(std::uint64_t bytes) noexcept {
     if (bytes > UINT64_MAX - page_bytes) return nullptr;
     void* pages = mmap(nullptr, round_up(bytes, page_bytes), PROT_READ | PROT_WRITE,
@@ -157,7 +157,7 @@ struct Heap::State {
     std::vector<std::uint64_t> used;
     std::uint64_t serial = 0;
 
-    /// Allocates memory outside the window. Returns false if there is none.
+    /// Allocates memory outside the window. Returns false if out of memory.
     bool map(Allocation& allocation) const {
         std::byte* for_host = nullptr;
         if (allocation.kind == Allocation::Kind::managed) allocation.hints = std::make_shared<ManagedHints>();

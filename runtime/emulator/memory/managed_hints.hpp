@@ -14,7 +14,7 @@ namespace emulated::memory {
 /// The hints of one allocation, which starts at a page boundary. Thread-safe.
 class ManagedHints {
   public:
-    /// As in CUmemLocation; zero if not set.
+    /// A location with the values of CUmemLocation; zero if not set.
     struct Location {
         int type = 0, id = 0;
         bool operator==(const Location&) const = default;

@@ -78,8 +78,8 @@ class Liveness {
         intervals_[reg].to = std::max(intervals_[reg].to, at);
     }
 
-    // Finds what each block reads before it writes it completely, and what it writes. Only registers that some block reads
-    // so can be live between blocks.
+    // Finds the registers that each block writes, and those that it reads before it has written them completely. Only
+    // the latter can be live between blocks.
     void find_crossing() {
         constexpr auto never = static_cast<std::size_t>(-1);
         std::vector<std::size_t> read(body_.register_bytes.size(), never),

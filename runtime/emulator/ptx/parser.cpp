@@ -47,10 +47,10 @@ struct Scope {
     std::vector<Forward> forward;
 };
 
-/// The last of each major version, and of the newest one more than there are now.
+/// The newest minor version of each major version; one more than exists for the newest major version.
 constexpr int newest_minor[] = {5, 3, 2, 3, 1, 5, 8, 8, 9};
 
-/// Targets and the version of PTX that first had each, times ten, as ptxas has it.
+/// Targets, each with the first PTX version that has it, times ten. Source: ptxas.
 struct Target {
     int architecture;
     int version;

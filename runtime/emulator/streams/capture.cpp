@@ -165,7 +165,8 @@ Refusal Captures::add(const CaptureTarget& target, std::shared_ptr<WorkNode> nod
     return Refusal::none;
 }
 
-/// With `instead`, the nodes that the stream depended on so far need not be joined any more: that is up to the client.
+/// If `instead` is true, the nodes on which the stream depended so far need not be joined any more; the client is
+/// responsible for them.
 Refusal Captures::come_after(const CaptureTarget& target, const std::vector<WorkNode*>& nodes, bool instead) {
     const std::lock_guard lock(mutex_);
     if (target.stream == nullptr || target.stream->sequence_ == nullptr) return Refusal::illegal_state;

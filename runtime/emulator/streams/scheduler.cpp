@@ -12,7 +12,7 @@
 namespace emulated::streams {
 namespace {
 
-/// As many as the queues that a GPU runs concurrently; further operations wait for a thread.
+/// The number of queues that a GPU runs concurrently. Further operations wait for a thread.
 constexpr std::size_t most_workers = 32;
 
 /// About the size of a GPU's queue: a thread that issues one more operation waits.

@@ -11,7 +11,7 @@ namespace emulated::streams {
 /// Counts the records of an event in all processes, and which of them are done. Thread-safe.
 class SharedMark {
   public:
-    /// Returns null if there is no memory.
+    /// Returns null if out of memory.
     static std::shared_ptr<SharedMark> make();
     /// Maps another process's page and takes ownership of the descriptor. Returns null on failure.
     static std::shared_ptr<SharedMark> open(int file);

@@ -7,8 +7,7 @@
 
 namespace emulated::driver {
 
-/// The library's variables in a context, allocated and initialised at the first request. Null if there is no memory for
-/// them.
+/// The library's variables in a context, allocated and initialised at the first request. Null if out of memory.
 std::shared_ptr<const Instance> instance_of(Library& library, Context& context);
 /// Loads a kernel of a library, or the variables if `kernel` is null, into a context if lazy loading has not done so yet.
 void load_part(Library& library, const program::Kernel* kernel, const Context& context);

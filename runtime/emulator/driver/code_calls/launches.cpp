@@ -50,7 +50,7 @@ CUresult check_required_block(const CUlaunchConfig& config, const program::Kerne
         ptx::demangled(kernel.name), x, y, z, config.blockDimX, config.blockDimY, config.blockDimZ);
 }
 
-/// What a launch attribute asks for.
+/// How the emulated device treats a launch attribute.
 enum class Wish : std::uint8_t {
     granted,      ///< a hint, or an order that holds anyway
     cooperative,  ///< all blocks resident at once
@@ -99,7 +99,8 @@ CUresult record_events(const CUlaunchConfig& config) {
     return CUDA_SUCCESS;
 }
 
-/// <cuda.h>: `attrs` is null if there are no attributes. Other combinations are undefined there and refused here.
+/// Checks that `attrs` is null if and only if there are no attributes. <cuda.h> leaves other combinations undefined,
+/// and they are refused here.
 bool are_there(const CUlaunchConfig& config) noexcept {
     return (config.attrs == nullptr) == (config.numAttrs == 0);
 }
@@ -346,7 +347,7 @@ CUresult pretend(const CUlaunchConfig& config, CUfunction function) {
     });
 }
 
-/// With CUDA_LAUNCH_BLOCKING the launch waits for its kernel and returns its error.
+/// Waits for the launched kernel and returns its error, for CUDA_LAUNCH_BLOCKING.
 CUresult wait_for_launch(const StreamTarget& target, const OwnOperation& operation) {
     const streams::DueDestructors due;
     target.context->graph.synchronize(*target.stream);

@@ -196,7 +196,7 @@ EMULATED_STREAM_API(cuMemAllocFromPoolAsync, 11020, CUdeviceptr* address, std::s
     return allocate(address, bytes, pool, target, handle, "cuMemAllocFromPoolAsync");
 }
 
-/// Returns false if there is no memory to free.
+/// Frees memory at once. Returns false if `address` was not allocated.
 bool free_now(CUdeviceptr address) {
     Process& process = Process::get();
     const bool lost = process.heap().is_lost(address);

@@ -24,7 +24,7 @@ class Team {
     /// Valid after `turn` returned `stuck`.
     Fault fault() { return stuck_->fault(); }
 
-    /// As in Worker, for teams that wait for each other.
+    /// The same functions as in Worker, for teams that wait for each other.
     bool made_progress() noexcept;
     void note_progress_elsewhere(std::uint64_t steps) noexcept { elsewhere_ = steps; }
     void give_log(races::AccessLog& to);

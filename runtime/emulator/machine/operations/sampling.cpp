@@ -170,7 +170,7 @@ CubeTexel across_edge(const CubeTexel& beyond, std::int64_t width) {
     return {number, texel(faces[number].s), texel(faces[number].t)};
 }
 
-// At a corner there is no fourth texel; the mean of the three that meet there is used.
+// At a corner only three texels meet; their mean replaces the fourth.
 Texel read_across_edges(const Texels& texels, const Image& level, std::int64_t x, std::int64_t y,
                         std::uint32_t slice) {
     const std::int64_t width = level.width;

@@ -1,4 +1,4 @@
-// As ptxas of CUDA 13.0 has it, from PTX 6.3 and sm_75 on, which was the first of NVRTC 12: tests/emulator/ptxas.py compares.
+// Agrees with ptxas of CUDA 13.0, as tests/emulator/ptxas.py checks. Only requirements beyond PTX 6.3 and sm_75 are listed.
 #include "program/table/versions.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace emulated::program {
 namespace {
 
-/// One row a fact: instructions that begin with `name` and have all modifiers of `parts`, but none of `without`.
+/// One requirement of instructions that begin with `name` and have all modifiers of `parts`, but none of `without`.
 struct Need {
     std::string_view name, parts;
     int version;
