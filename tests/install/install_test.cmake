@@ -43,7 +43,7 @@ list(FILTER printed EXCLUDE REGEX "^include/bascule/(bascule|(interface|jit|runt
 list(FILTER printed EXCLUDE REGEX "^include/bascule/interface/arrays/dlpack_abi\\.h$")
 list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/libbascule_(interface|jit|runtime)\\.a$")
 list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/libbascule_emulator\\.so$")
-list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/bascule_host_headers/(thrust/|sys/)?[a-z_]+(\\.h)?$")
+list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/bascule_host_headers/((thrust/|sys/)?[a-z_]+(\\.h)?|cub/cub\\.cuh)$")
 list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/pkgconfig/bascule\\.pc$")
 list(FILTER printed EXCLUDE REGEX "^lib[^/]*(/[^/]+)?/cmake/bascule/bascule-[a-z-]+\\.cmake$")
 claim("headers, libraries and CMake's files are all that is installed" NOT ".+")

@@ -281,3 +281,16 @@ def test_the_same_parts_are_linked_once_a_process() -> None:
     before = bascule.cache.stats().compiled
     assert bascule.link(texts).f.origin == "memory"
     assert bascule.cache.stats().compiled == before
+
+
+def test_a_linked_program_has_the_variables_that_its_parts_name():
+    text = """
+    template <class T> __constant__ T table[4];
+    template <class T> __global__ void look(T* out) { out[threadIdx.x] = table<T>[threadIdx.x]; }
+    """
+    part = bascule.compile(text, name_expressions=["look<float>", "table<float>"])
+    program = bascule.link([part, "__device__ int other = 3; __global__ void use(int* x) { *x = other; }"])
+    program.get_global("table<float>").copy_from_host(np.array([1, 2, 3, 4], "f4"))
+    out = bascule.device_array(4, "f4")
+    program["look<float>"][1, 4](out)
+    np.testing.assert_array_equal(out.copy_to_host(), [1, 2, 3, 4])

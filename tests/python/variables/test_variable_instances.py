@@ -100,16 +100,6 @@ def test_a_variable_of_a_header_is_named_by_its_address():
     assert module.get_global("of_header<float>").shape == (2,)
 
 
-def test_a_linked_program_has_the_variables_that_its_parts_name():
-    part = compiled("look<float>", "table<float>")
-    program = bascule.link([part, "__device__ int other = 3; __global__ void use(int* x) { *x = other; }"])
-    table = program.get_global("table<float>")
-    table.copy_from_host(np.array([1, 2, 3, 4], "f4"))
-    out = bascule.device_array(4, "f4")
-    program["look<float>"][1, 4](out)
-    np.testing.assert_array_equal(out.copy_to_host(), [1, 2, 3, 4])
-
-
 def test_the_names_go_with_a_module_that_is_pickled():
     module = compiled("look<float>", "table<float>")
     again = pickle.loads(pickle.dumps(module))
