@@ -147,7 +147,7 @@ inline bool takes_images(const ParameterType& declared) noexcept {
 /// Computes the offsets and the total size from the sizes and alignments, and sets `plain` and `tag` of each parameter.
 void lay_out(Signature& signature) noexcept;
 
-/// The end of a message about missing arguments: that default arguments are not used. Empty if there are none.
+/// The end of a message about missing arguments: that default arguments are not used. Empty if `defaults` is 0.
 std::string_view advice_on_defaults(std::uint32_t defaults) noexcept;
 
 /// "void saxpy(float a, const float* x, float* y)".

@@ -77,7 +77,7 @@ std::optional<Macro> parse_macro(std::string_view rest) {
 
 /// Whether NVRTC may predefine this word. All words that NVRTC 12.0 and 13.5 predefine have these forms.
 bool may_be_predefined(std::string_view word) {
-    // Only Thrust and CUTLASS define these.
+    // Only Thrust and CUTLASS define these words.
     if (fits_one("__THRUST_* CUDA_STD_HEADER", word)) return false;
     return fits_one("_* CU* NV_* NULL assert linux unix va_*", word) ||
            (word.size() > 4 && word.starts_with("cuda"));

@@ -1,4 +1,4 @@
-// What a scan needs to know of a header. Each header is read once per process.
+// The facts about a header that a scan needs. Each header is read once per process.
 #pragma once
 
 #include <cstdint>

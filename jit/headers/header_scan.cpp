@@ -273,7 +273,7 @@ class Scan {
         if (is_new) waiting_.push_back({{facts, &facts->directives}, directory, path, owner});
     }
 
-    /// Also tracks places in a toolkit, so that a header that is added there later is noticed.
+    /// Tracks places in a toolkit too, so that a header that is added there later is noticed.
     void add_place(const std::string& path, PlaceKind kind) {
         if (!places_.insert(path + static_cast<char>(kind)).second) return;
         user_.places.push_back({path, kind});
