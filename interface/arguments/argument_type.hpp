@@ -9,7 +9,7 @@
 
 namespace bascule {
 
-/// The part of an argument that decides which instance of a template it goes to. A small value.
+/// The part of an argument that decides which instance of a template is used. A small value.
 struct ArgumentType {
     enum class Kind : std::uint8_t {
         array,          ///< elements of `dtype`, with `rank` dimensions

@@ -32,20 +32,20 @@ struct ViewLayout {
 struct ParameterType {
     enum class Kind : std::uint8_t {
         scalar,       ///< bool, integers, enumerations, floats down to fp8 and smaller, complex
-        pointer,      ///< T*; `any_element` for void*
+        pointer,      ///< T*; Element::any for void*
         array_view,   ///< bascule::array_view<T, rank>
         masked_view,  ///< bascule::masked_view<T, rank>: takes masks
         vector,       ///< a vector type such as float4, or cuda::std::array, by value: `lanes` times `dtype`
         span,         ///< cuda::std::span, or cuda::std::mdspan with one of CCCL's layouts
-        structure,    ///< a trivially copyable class
-        opaque,       ///< anything else passed by value: bytes
+        structure,    ///< a class that can be copied as bytes
+        opaque,       ///< any other type passed by value: bytes
         untyped,      ///< in code without C++ types: dtype.itemsize bytes
     };
     /// The kind of elements of a pointer or a view.
     enum class Element : std::uint8_t {
         named,      ///< `dtype` (times `lanes`)
         any,        ///< void
-        structure,  ///< a trivially copyable class of dtype.itemsize bytes: `element` names it
+        structure,  ///< a class of dtype.itemsize bytes that can be copied as bytes: `element` names it
         pointer,    ///< an address: arrays of uint64
         opaque,     ///< a type without a dtype: dtype.itemsize is its size, 0 if unknown
         function,
@@ -91,13 +91,13 @@ std::uint32_t tag_of(std::string_view kernel) noexcept;
 
 /// One parameter of a kernel.
 struct Parameter {
-    std::string name;      ///< "x"; "arg2" where the text gives none
+    std::string name;      ///< "x"; "arg2" if the text gives none
     std::string spelling;  ///< the C++ type as programs write it: "const float*"
     ParameterType type;
     std::uint32_t bytes = 0;      ///< sizeof
     std::uint32_t alignment = 1;  ///< alignof
     std::uint32_t offset = 0;     ///< in the parameter buffer
-    /// For the fast path: set if this is a pointer to numbers, or a number, of exactly `type.dtype`. Set by lay_out.
+    /// The traits for the fast path, if this is a pointer to numbers or a number of `type.dtype`. Set by lay_out.
     PlainTraits plain = takes_none;
     ViewTag tag;
 

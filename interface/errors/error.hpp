@@ -75,8 +75,7 @@ class CompileError : public Error {
         std::string name_expression{};  ///< the kernel that was asked for; empty if the text itself is wrong
         std::vector<std::string> options{};
         std::string architecture{};
-        std::vector<Diagnostic>
-            diagnostics{};  ///< all of NVRTC's messages, warnings too, with places in the user's text
+        std::vector<Diagnostic> diagnostics{};  ///< all of NVRTC's messages, at the user's places
     };
 
     explicit CompileError(const std::string& message) : Error(message) {}

@@ -34,9 +34,8 @@ class PathComponents {
     std::string resolve(std::string directory, const std::string& path, int links);
     bool is_untouched(const std::string& path, const Component& then) const;
 
-    std::map<std::string, Component> components_;  // by paths in which only the last part may be a link
-    std::map<std::string, std::string>
-        directories_;  // absolute paths, and the paths without links they lead to
+    std::map<std::string, Component> components_;     // by paths in which only the last part may be a link
+    std::map<std::string, std::string> directories_;  // the path without links, by absolute path
 };
 
 }  // namespace bascule
