@@ -15,13 +15,13 @@ namespace {
 
 using Declared = ParameterType::Kind;
 
-/// A complex number is aligned as a whole: float2 is, cuda::std::array<float, 2> is not.
+/// True for float2 and double2, which are aligned as a whole like complex numbers. cuda::std::array<float, 2> is not.
 bool is_complex_vector(const ParameterType& declared) noexcept {
     return declared.kind == Declared::vector && declared.lanes == 2 &&
            declared.dtype.kind == DType::Kind::floating && declared.alignment == 2 * declared.dtype.itemsize;
 }
 
-/// cuFloatComplex is float2.
+/// The parameter as a complex number, because cuFloatComplex is float2.
 Parameter complex_of(const Parameter& vector) {
     Parameter number = vector;
     number.type.kind = Declared::scalar;
@@ -36,7 +36,7 @@ bool is_class(const ParameterType& declared) noexcept {
            declared.kind == Declared::untyped;
 }
 
-/// A number that says its type, for a parameter that does not. Nothing where it says none, or one of another size.
+/// The untyped parameter with the type of the number. Nothing if the number has no dtype or another size.
 std::optional<Parameter> typed_as(const Scalar& scalar, const Parameter& untyped) {
     if (!scalar.dtype || scalar.dtype->itemsize != untyped.bytes) return std::nullopt;
     Parameter number = untyped;
@@ -53,7 +53,7 @@ void ArgumentPack::use_storage() {
     const std::size_t table_bytes = signature_->parameters.size() * sizeof(void*);
     more().storage = std::make_unique<std::byte[]>(table_bytes + 16 + signature_->bytes);
     table_ = reinterpret_cast<void**>(more_->storage.get());
-    bytes_ = more_->storage.get() + (table_bytes + 15) / 16 * 16;  // new gives memory that is aligned to 16
+    bytes_ = more_->storage.get() + (table_bytes + 15) / 16 * 16;  // new aligns memory to 16 bytes
 }
 
 void ArgumentPack::set(int index, const ArgumentValue& value) {
@@ -157,7 +157,7 @@ void ArgumentPack::accept(int index, const StructuredScalar& structure) {
     } else {
         refuse(refusals::other_kind, declared, got);
     }
-    // Another size is for the comparison of the fields to explain.
+    // check_layout reports a different size later, together with the fields.
     std::memcpy(slot(index), structure.bytes.data(),
                 std::min<std::size_t>(structure.bytes.size(), declared.bytes));
 }
@@ -238,7 +238,7 @@ T read_as(std::span<const std::byte> bytes) noexcept {
     return value;
 }
 
-/// The number of the one of these types that has as many bytes; empty where none has.
+/// The bytes as a number of the one of these types that has their size; empty if none has.
 template <class... T>
 std::string number_of_one(std::span<const std::byte> bytes) {
     std::string text;
@@ -249,7 +249,7 @@ std::string number_of_one(std::span<const std::byte> bytes) {
     return text;
 }
 
-/// Empty where the dtype has no number of C++'s.
+/// The bytes as a number; empty if C++ has no such number type.
 std::string number_in(DType dtype, std::span<const std::byte> bytes) {
     if (dtype.format != DType::Format::none || bytes.size() != dtype.itemsize) return {};
     switch (dtype.kind) {

@@ -1,5 +1,5 @@
-// From values to the bytes that a launch passes: checks against the declared types, conversion of scalars,
-// the void** table.
+// Turns argument values into the bytes that a launch passes: checks them against the declared types, converts
+// scalars, and fills the void** table.
 #pragma once
 
 #include <cmath>
@@ -20,25 +20,25 @@ namespace bascule {
 
 /// A producer stream that a launch is ordered with.
 struct Producer {
-    std::uint64_t stream = 0;  ///< as the interface gave it
+    std::uint64_t stream = 0;  ///< the handle from the array interface
     int argument = 0;          ///< the first argument that names it
-    int device = -1;           ///< the number of the device that it is a stream of; -1: the launch's own
+    int device = -1;           ///< the number of the stream's device; -1: the launch's device
 
-    /// Whichever argument names it.
+    /// Compares all members except `argument`.
     bool same_stream(const Producer& other) const noexcept {
         return stream == other.stream && device == other.device;
     }
 };
 
-/// A structure whose size and fields must be those of the kernel's struct. Only the compiler can tell: the
-/// launch asks it (check_layout in jit/probes/struct_probe.hpp).
+/// A structure whose size and fields must be those of the kernel's struct. Only the compiler knows these: the launch
+/// asks it (check_layout in jit/probes/struct_probe.hpp).
 struct LayoutClaim {
     int argument = 0;
     std::shared_ptr<const StructLayout> layout;
     LayoutSource source = LayoutSource::dtype;
 };
 
-/// A tuple for a struct whose members only the compiler knows: the launch asks it (read_members in
+/// A tuple for a struct whose members only the compiler knows. The launch asks it for them (read_members in
 /// jit/probes/member_probe.hpp) and passes them to ArgumentPack::set_members.
 struct TupleClaim {
     int argument = 0;
@@ -64,26 +64,26 @@ class ArgumentPack {
     }
     ArgumentPack(ArgumentPack&&) = delete;
 
-    /// The streams of arrays that are set from now on do not join the producers.
+    /// Arrays that are set after this call add no producer streams.
     void ignore_streams() noexcept { ignores_streams_ = true; }
 
-    /// An argument of any kind: the general path. The stream that an array names joins the producers, a tuple for a struct
-    /// joins `tuple_claims`.
+    /// Sets an argument of any kind by the general path. The stream of an array is added to the producers, and a tuple
+    /// for a struct to `tuple_claims`.
     void set(int index, const ArgumentValue& value);
     void set(int index, const ArrayView& array);
     void set(int index, const Scalar& scalar);
-    /// Writes a tuple that was claimed.
+    /// Writes a tuple of `tuple_claims` once its members are known.
     void set_members(const TupleClaim& claim, std::span<const StructMember> members);
 
-    /// The fast path of arrays: a plain one that is what the parameter of that index declares. False, and nothing was done, where
-    /// the general path must decide. `stream` is 0 where none is named.
+    /// The fast path for a plain array of the declared type. Returns false and does nothing if the general path must
+    /// decide. `stream` is 0 if the array names none.
     [[gnu::always_inline]] bool set_plain(int index, const Parameter& parameter, PlainTraits array,
                                           std::uint64_t pointer, std::uint64_t stream) {
         if (!fits(array, parameter.plain)) return false;
         set_accepted(index, parameter, pointer, stream);
         return true;
     }
-    /// The same where the array was accepted already.
+    /// The same for an array that was accepted already.
     [[gnu::always_inline]] void set_accepted(int index, const Parameter& parameter, std::uint64_t pointer,
                                              std::uint64_t stream) {
         std::memcpy(bytes_ + parameter.offset, &pointer, sizeof pointer);
@@ -97,7 +97,7 @@ class ArgumentPack {
             joined_last_ = stream;
         }
     }
-    /// A double, as Python's floats are.
+    /// Sets a double, such as a Python float.
     void set_double(int index, const Parameter& parameter, double value) {
         const auto narrow = static_cast<float>(value);
         if (parameter.plain == plain_scalar({DType::Kind::floating, 4}) && !std::isinf(narrow)) [[likely]] {
@@ -109,7 +109,7 @@ class ArgumentPack {
             set(index, scalar);
         }
     }
-    /// An integer, as most of Python's ints are.
+    /// Sets an integer of 64 bits, such as most Python ints.
     void set_integer(int index, const Parameter& parameter, std::int64_t value) {
         const std::uint32_t bytes = plain_itemsize(parameter.plain);
         const int unused = (64 - 8 * static_cast<int>(bytes)) & 63;
@@ -124,23 +124,23 @@ class ArgumentPack {
     }
 
     const Signature& signature() const noexcept { return *signature_; }
-    /// What is passed for one parameter so far: as many bytes as it has.
+    /// The bytes of one parameter as set so far.
     std::span<const std::byte> passed(int index) const noexcept {
         const Parameter& parameter = signature_->parameters[static_cast<std::size_t>(index)];
         return {bytes_ + parameter.offset, parameter.bytes};
     }
-    /// One pointer a parameter, as cuLaunchKernelEx wants them. Valid while the pack lives and none is added.
+    /// One pointer per parameter, as cuLaunchKernelEx takes them. Valid as long as the pack.
     void** table() noexcept { return table_; }
     /// The distinct producer streams, in the order of the arguments.
     std::span<const Producer> producers() const noexcept {
         return {producers_, static_cast<std::size_t>(producer_count_)};
     }
 
-    /// The structures with named fields among the arguments, which were not compared with the kernel's.
+    /// The arguments that are structures with named fields, which have not been compared with the kernel's struct.
     std::span<const LayoutClaim> layout_claims() const noexcept {
         return more_ == nullptr ? std::span<const LayoutClaim>() : more_->layout_claims;
     }
-    /// The tuples for structs among the arguments: none of their bytes is set.
+    /// The arguments that are tuples for structs. Their bytes are not set yet.
     std::span<const TupleClaim> tuple_claims() const noexcept {
         return more_ == nullptr ? std::span<const TupleClaim>() : more_->tuple_claims;
     }
@@ -149,7 +149,7 @@ class ArgumentPack {
         return more_ != nullptr && !(more_->layout_claims.empty() && more_->tuple_claims.empty());
     }
 
-    /// Joins a stream to the producers; equal handles of one device once.
+    /// Adds a stream to the producers unless it is one already.
     void add_producer(std::uint64_t stream, int argument, int device = -1) {
         if (producer_count_ == 0) {
             new (producers_) Producer{stream, argument, device};
@@ -159,23 +159,22 @@ class ArgumentPack {
         }
     }
 
-    /// Of an array's interface that is read for this launch: its default streams, 1 and 2, are those of the
-    /// context that is current.
+    /// Notes the stream of an array interface that is read for this launch. The default streams, 1 and 2, are those
+    /// of the current context.
     void note_interface_stream(int index, std::uint64_t stream) noexcept {
         if (stream == 1 || stream == 2) names_default_stream_ = index;
     }
-    /// An argument whose interface names a default stream; -1: there is none.
+    /// The index of an argument whose interface names a default stream; -1 if there is no such argument.
     int names_default_stream() const noexcept { return names_default_stream_; }
 
-    /// The stream that every array of the pack names, when they all name one and the same; empty without
-    /// arrays, and for a stream of another device than the launch's.
+    /// The stream if all arrays of the pack name the same one. Empty without arrays, and if the stream may be of
+    /// another device than the launch's.
     std::optional<std::uint64_t> common_stream() const noexcept {
         if (arrays_ != some_name_a_stream || producer_count_ != 1) return std::nullopt;
         return producers_[0].device < 0 ? std::optional(producers_[0].stream) : std::nullopt;
     }
 
-    /// Throws: ArgumentError when `given` differs from what the kernel declares; the message shows the
-    /// signature.
+    /// Throws: ArgumentError if `given` is not the number of parameters; the message shows the signature.
     static void check_count(const Signature& signature, std::size_t given) {
         if (given != signature.parameters.size()) [[unlikely]]
             fail_count(signature, given);
@@ -195,7 +194,7 @@ class ArgumentPack {
     void use_storage();
     template <class Given>
     void set_and_name(int index, const Given& given);
-    // One for each kind of ArgumentValue: writes it, or refuses it.
+    // One overload for each kind of ArgumentValue. Each writes the value or throws.
     void accept(int index, std::monostate null);
     void accept(int index, const ArrayView& array);
     void accept(int index, const Scalar& scalar);
@@ -208,13 +207,13 @@ class ArgumentPack {
     void join_arrays(int index, const TupleArgument& tuple);
     void add_another(const Producer& producer);
 
-    /// What few launches need.
+    /// Members that few launches need.
     struct More {
-        ~More();  // not part of a launch that needs none of it
+        ~More();  // out of line, because most launches do not need it
         std::vector<LayoutClaim> layout_claims;
         std::vector<TupleClaim> tuple_claims;
-        std::vector<Producer> producers;       ///< all of them, where they are more than fit below
-        std::unique_ptr<std::byte[]> storage;  ///< bytes and table, where they do not fit below
+        std::vector<Producer> producers;       ///< all producers, if they do not fit inline
+        std::unique_ptr<std::byte[]> storage;  ///< bytes and table, if they do not fit inline
     };
     More& more() {
         if (more_ == nullptr) more_ = std::make_unique<More>();
@@ -230,15 +229,15 @@ class ArgumentPack {
     int producer_count_ = 0;
     int names_default_stream_ = -1;
     static constexpr std::uint8_t some_name_a_stream = 1, some_name_none = 2;
-    std::uint8_t arrays_ = 0;  ///< of those, for the arrays that were set so far
+    std::uint8_t arrays_ = 0;  ///< these flags, for the arrays that were set so far
     bool ignores_streams_ = false;
-    // What follows is not initialised: it would cost a launch more than its checks.
+    // The members below are not initialised, because that would cost a launch more than its checks.
     alignas(Producer) std::byte inline_producers_[inline_producers * sizeof(Producer)];
     void* inline_table_[inline_parameters];
     alignas(16) std::byte inline_storage_[inline_bytes];
 };
 
-/// "x=0x7f12a0000000, n=256", for reports of faults: pointers and numbers by their values, the rest by size.
+/// "x=0x7f12a0000000, n=256", for reports of faults. Shows pointers and numbers by value, others by size.
 std::string to_string(const ArgumentPack& pack);
 
 }  // namespace bascule

@@ -21,7 +21,7 @@ DType weak_type(const Scalar& scalar) noexcept {
     }
 }
 
-/// The type that C++ promotes numbers of this type to; the type itself where it does not.
+/// The type that C++ promotes numbers of this type to, or the type itself.
 DType promoted(DType from) noexcept {
     if (from.kind == DType::Kind::boolean || (is_integer(from) && from.itemsize < 4))
         return {DType::Kind::signed_integer, 4};
@@ -30,7 +30,7 @@ DType promoted(DType from) noexcept {
     return from;
 }
 
-/// The rules of scalar_conversion, without the value: a range is not looked at.
+/// The rules of scalar_conversion for types alone: the value may still be out of range.
 Fit fit_scalar(const ArgumentType& argument, const ParameterType& parameter) noexcept {
     const DType from = argument.dtype;
     const DType to = parameter.dtype;
@@ -45,13 +45,13 @@ Fit fit_scalar(const ArgumentType& argument, const ParameterType& parameter) noe
         if (!both_floating) return Fit::none;
     }
     if (to == promoted(from)) return Fit::promotion;
-    // A Python number has no C++ type: it stays of its kind where it can.
+    // A Python number has no C++ type, so every type of its kind is a promotion.
     const bool same_kind = (is_integer(from) && is_integer(to)) || number_kind(from) == number_kind(to);
     if (argument.kind == ArgumentKind::weak_scalar && same_kind) return Fit::promotion;
     return to.kind == DType::Kind::complex ? Fit::class_conversion : Fit::conversion;
 }
 
-/// Whether these are the elements that the type names, and not bytes that it can be laid over.
+/// Whether the dtype is exactly that of the declared elements.
 bool is_element(const ParameterType& parameter, DType dtype) noexcept {
     return dtype == parameter.dtype && parameter.lanes == 0 && !parameter.character;
 }
@@ -65,8 +65,8 @@ Fit fit_array(const ArgumentType& argument, const Parameter& declared) noexcept 
     const bool adds_const = parameter.constant && !argument.readonly;
     if (parameter.element_kind == ParameterType::Element::any)
         return adds_const ? Fit::pointer_to_const : Fit::conversion;
-    // A masked array that goes to a view without masks is refused when it is written, with the word
-    // masked_view, unless another overload says that word.
+    // A masked array is refused by views without masks only when it is written, so that the message can advise
+    // masked_view. An overload with masked_view is better.
     const bool takes_masks = parameter.kind == ParameterType::Kind::masked_view;
     if (argument.masked != takes_masks) return takes_masks ? Fit::promotion : Fit::conversion;
     if (!is_element(parameter, argument.dtype)) return Fit::promotion;

@@ -1,4 +1,4 @@
-// What an argument's type says, without its value: from this, templates and overloads are chosen.
+// The type of an argument without its value, which decides the choice among templates and overloads.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace bascule {
 
-/// The part of an argument that decides which instance of a template it goes to. A small value.
+/// The part of an argument that decides which instance of a template is used. A small value.
 struct ArgumentType {
     enum class Kind : std::uint8_t {
-        array,          ///< of `dtype`, with `rank` dimensions
-        strong_scalar,  ///< a NumPy scalar of `dtype`
-        weak_scalar,  ///< a Python number: `dtype` is what C++ would make of it (int, double, bool, complex)
-        none,         ///< a null pointer, a raw address, bytes: says nothing about a type
+        array,          ///< elements of `dtype`, with `rank` dimensions
+        strong_scalar,  ///< a NumPy scalar of `dtype`; a texture or surface counts as uint64
+        weak_scalar,    ///< a Python number; `dtype` is that of the C++ type int, double, bool or complex
+        none,           ///< a null pointer, a raw address or bytes, which have no type
     };
     Kind kind = Kind::none;
     DType dtype;
     std::int32_t rank = 0;
-    bool readonly = false;  ///< kernels must not write it
+    bool readonly = false;  ///< kernels must not write to it
     bool masked = false;
 
     bool operator==(const ArgumentType&) const = default;
@@ -28,22 +28,22 @@ struct ArgumentType {
 
 ArgumentType type_of(const ArgumentValue& value) noexcept;
 
-/// The CUDA C++ type that a template parameter becomes for elements or scalars of this dtype: "float"; two
-/// opaque bytes, as producers export bfloat16, are "__nv_bfloat16". Empty when there is none.
+/// The CUDA C++ type that a template parameter gets for this dtype: "float". Two opaque bytes give "__nv_bfloat16",
+/// because producers export bfloat16 so. Empty if there is no such type.
 std::string_view element_name(DType dtype) noexcept;
 
-/// "a float32 array", "the int 3's int": how messages name what a type was taken from.
+/// "a float32 array": the argument in messages.
 std::string describe(const ArgumentType& type);
 
-/// How well an argument of this type goes to a parameter, whatever its value: C++'s ranks of conversions, the
-/// better ones later. All names of a dtype are one type here.
+/// How well a parameter takes arguments of this type, in C++'s ranks of conversions from worst to best. All C++ types
+/// with the same dtype count as one type.
 enum class Fit : std::uint8_t {
-    none,              ///< it is refused
+    none,              ///< the argument is refused
     class_conversion,  ///< to a class: complex, or bytes
     pointer_to_const,  ///< any array for const void*
-    conversion,        ///< another kind of number; any array for void*
+    conversion,        ///< to another kind of number; any array for void*
     promotion,  ///< int8 to int, float to double; a Python number to another type of its kind; an array of
-                ///< float for float4*
+    ///< float for float4*
     added_qualifiers,  ///< int* to const volatile int*
     added_qualifier,   ///< int* to const int*
     exact,

@@ -1,4 +1,4 @@
-// What callers pass: one argument as a value, before anything is known of the parameter that it is for.
+// One argument as the caller passed it, before it is compared with a parameter.
 #pragma once
 
 #include <complex>
@@ -16,7 +16,7 @@
 
 namespace bascule {
 
-/// A scalar on its way to a declared type. Which of the members counts is said by `kind`.
+/// A scalar before its conversion to a declared type. `kind` tells which member has the value.
 struct Scalar {
     enum class Kind : std::uint8_t { boolean, integer, unsigned_integer, huge_integer, floating, complex };
     Kind kind = Kind::integer;
@@ -26,7 +26,7 @@ struct Scalar {
     /// Kind::floating; Kind::huge_integer: the nearest double of an integer beyond 64 bits.
     double floating = 0;
     std::complex<double> complex;
-    /// The type that the value came with, as NumPy's scalars do; none for Python's own, which take any.
+    /// The type of the value, for a NumPy scalar; empty for Python's own numbers.
     std::optional<DType> dtype{};
 };
 
@@ -40,30 +40,29 @@ struct RawBytes {
     std::span<const std::byte> bytes;
 };
 
-/// A Python tuple for a vector type or a struct: numbers; for members that are pointers also arrays, addresses and null
-/// pointers (`std::monostate`). Tuples inside are for arrays and structs that are members.
+/// A Python tuple for a vector type or a struct. Its elements are numbers; arrays, addresses and null pointers
+/// (`std::monostate`) for members that are pointers; and tuples for members that are arrays or structs.
 struct TupleArgument {
     using Element =
         std::variant<std::monostate, Scalar, RawPointer, std::shared_ptr<const ArrayView>, TupleArgument>;
     std::vector<Element> elements;
 };
 
-/// A structure by value, with what is known of its fields.
+/// A structure by value, with the layout of its fields.
 struct StructuredScalar {
     std::span<const std::byte> bytes;
     std::shared_ptr<const StructLayout> layout;
     LayoutSource source = LayoutSource::dtype;
 };
 
-/// A texture or surface object, and the array that it reads or writes, which orders it.
+/// A texture or surface object, and the array that it accesses, whose stream the launch is ordered with.
 struct ImageArgument {
     std::uint64_t handle = 0;
     bool is_surface = false;
     ArrayView array;
 };
 
-/// What one argument is, before anything is known of the parameter it is for. `std::monostate` is a null
-/// pointer (Python's None). Bytes are borrowed.
+/// One argument. `std::monostate` is a null pointer (Python's None). Borrows bytes.
 using ArgumentValue = std::variant<std::monostate, ArrayView, Scalar, RawPointer, RawBytes, TupleArgument,
                                    StructuredScalar, ImageArgument>;
 

@@ -27,13 +27,13 @@ template <class... Values>
 
 // --- Elements
 
-/// float2 and double2 are cuFloatComplex and cuDoubleComplex by other names: the compiler cannot tell.
+/// Whether complex elements fit float2 or double2, which are the same types as cuFloatComplex and cuDoubleComplex.
 bool is_complex_of(const ParameterType& declared, DType dtype) noexcept {
     return declared.lanes == 2 && dtype.kind == DType::Kind::complex &&
            declared.dtype.kind == DType::Kind::floating && dtype.itemsize == 2 * declared.dtype.itemsize;
 }
 
-/// How many of the last axes are one element: that of a vector type, or those of a row of several dimensions.
+/// The number of last axes that form one element: 1 for a vector type, more for an array of several dimensions.
 int lane_axes(const ParameterType& declared) noexcept {
     return declared.row.empty() ? 1 : static_cast<int>(declared.row.size());
 }
@@ -57,7 +57,7 @@ std::shared_ptr<const MaskView> without_last_axis(const MaskView& mask) {
     return view;
 }
 
-/// The array as the kernel sees it: a vector type takes the last axis for itself, a row as many as it has.
+/// The array as the kernel sees it, without the axes that form one element.
 ArrayView without_lanes(const ArrayView& array, const ParameterType& declared) {
     ArrayView view = array;
     for (int axes = lane_axes(declared); axes > 0; --axes) {
@@ -69,7 +69,7 @@ ArrayView without_lanes(const ArrayView& array, const ParameterType& declared) {
     return view;
 }
 
-/// What to declare for arrays of this dtype; empty when there is no such type.
+/// The declaration to advise for arrays of this dtype; empty if there is no such type.
 std::string declaration_for(const ParameterType& declared, DType dtype) {
     std::string element(dtype == DType{DType::Kind::opaque, 2} ? "__nv_bfloat16" : cuda_name(dtype));
     if (dtype == declared.dtype && !declared.element.empty()) element = declared.element;
@@ -81,7 +81,7 @@ std::string declaration_for(const ParameterType& declared, DType dtype) {
     return fmt::format("bascule::{}<{}{}, {}>", view, constant, element, declared.rank);
 }
 
-/// Whether the last axes of an array of numbers, whole, have as many bytes as one structure.
+/// Whether some of the last axes of an array of numbers have as many bytes together as one structure.
 bool ends_in_structures(const ArrayView& array, std::uint64_t bytes) {
     std::uint64_t row = array.dtype.itemsize;
     for (int d = array.ndim() - 1; d >= 0 && row < bytes; --d)
@@ -89,7 +89,7 @@ bool ends_in_structures(const ArrayView& array, std::uint64_t bytes) {
     return row == bytes && !array.empty();
 }
 
-/// What makes elements of the declared type of these, and loses nothing without a word.
+/// Advice how to convert the elements to the declared type, without a silent loss.
 std::string how_to_convert(const ParameterType& declared, const ArrayView& array) {
     const DType given = array.dtype;
     const std::string type = to_typestr(declared.dtype).substr(1);
@@ -152,7 +152,7 @@ std::string how_to_convert(const ParameterType& declared, const ArrayView& array
 
 // --- Access
 
-/// A view that the prelude defines: any strides.
+/// Whether the parameter is a view that the prelude defines, which takes any strides.
 bool is_own_view(const ParameterType& declared) noexcept {
     return declared.kind == Declared::array_view || declared.kind == Declared::masked_view;
 }
@@ -230,7 +230,7 @@ void check_view_bytes(const Parameter& parameter, const ArrayView& array) {
         refuse_array(refusals::other_view, parameter, array, bytes.plain);
 }
 
-/// A vector type is one element: one of its lanes cannot be invalid alone.
+/// The lanes of a vector type are one element, so a mask cannot make a single lane invalid.
 void check_mask(const Parameter& parameter, const ArrayView& array) {
     if (array.mask == nullptr) return;
     if (parameter.type.kind != Declared::masked_view) refuse_array(refusals::ignored_mask, parameter, array);
@@ -301,7 +301,7 @@ void write_span(const Parameter& parameter, const ArrayView& seen, const ArrayVi
         std::memcpy(out + slot.offset, &extent, layout.index_bytes);
     }
     for (const ViewLayout::Slot slot : layout.strides) {
-        // Of an axis that no index steps along any value does; it must be positive.
+        // An axis of extent 1 may have any stride; it must be positive.
         const bool steps = seen.shape[slot.axis] > 1 && !seen.empty();
         const std::int64_t stride = steps ? seen.strides[slot.axis] / seen.dtype.itemsize : 1;
         std::memcpy(out + slot.offset, &stride, layout.index_bytes);
@@ -341,7 +341,7 @@ bool accepts(const ParameterType& declared, DType dtype) noexcept {
         case Element::function:
             return false;
         case Element::structure:
-        case Element::opaque:  // by size alone, and only where the compiler told it
+        case Element::opaque:  // only by size, if the compiler told it
             return declared.dtype.itemsize > 0 && dtype.kind == declared.dtype.kind &&
                    dtype.itemsize == declared.dtype.itemsize;
         case Element::named:

@@ -1,5 +1,5 @@
-// Arrays for pointers, views and spans: which fit, and the bytes that a kernel gets for them. Used by the
-// argument pack and by the choice between overloads.
+// Array arguments for pointers, views and spans: which arrays fit, and the bytes that a kernel gets for them. Used
+// by the argument pack and for the choice among overloads.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,16 @@
 
 namespace bascule {
 
-/// Whether elements of this dtype may be read and written through what is declared. For vector types the
-/// dtype is a lane's.
+/// Whether a kernel may access elements of this dtype by the declared type. For vector types it is the dtype of
+/// one lane.
 bool accepts(const ParameterType& declared, DType dtype) noexcept;
 
-/// Whether the array's elements are what is declared: by dtype, by a last axis of lanes, by a complex
-/// number's or a structure's parts. A structure's fields are not compared: only the compiler knows them.
+/// Whether the array's elements are of the declared type, which may be by a last axis of lanes, or as the parts of a
+/// complex number or a structure. Does not compare a structure's fields, which only the compiler knows.
 bool accepts(const ParameterType& declared, const ArrayView& array) noexcept;
 
-/// Checks the array against a pointer, view or span parameter and writes what the kernel gets.
-/// Throws: ArgumentError (type, value, not_supported) that names both sides; the index is the caller's to
-/// add.
+/// Checks the array against a pointer, view or span parameter and writes the parameter's bytes. Throws: ArgumentError
+/// (type, value, not_supported) that names both sides; the caller adds the argument's index.
 void write_array(const ArrayView& array, const Parameter& parameter, std::byte* out);
 
 }  // namespace bascule

@@ -34,10 +34,10 @@ void check_extents(const char* field, const char* unit, Dim3 extents, Dim3 limit
     }
 }
 
-/// Why a kernel takes fewer threads than the device.
+/// The reason why the kernel takes fewer threads per block than the device, as the end of a message.
 std::string reason(const LaunchLimits& limits) {
     if (limits.threads >= limits.device_threads) return "";
-    // A warp more would not find its registers.
+    // One more warp would exceed the registers of a block.
     if (std::uint64_t{limits.registers} * (limits.threads + 32) > limits.device_registers) {
         return with_options(
             fmt::format(": each thread uses {} registers, and a block has {}. Launch fewer threads a block; "

@@ -9,11 +9,11 @@
 
 namespace bascule {
 
-/// Extents in x, y and z. It has a constructor so that the braces of {8, 128} are a grid and a block of a LaunchConfig, and
-/// not two extents of its grid. An integer that an extent cannot hold is kept for the message of the launch, which is
-/// refused; a floating-point number does not compile.
+/// Extents in x, y and z. It has a constructor so that {8, 128} is a grid and a block of a LaunchConfig, and not two
+/// extents of its grid. An integer that does not fit an extent is kept for the error message of the launch. A
+/// floating-point number does not compile.
 struct Dim3 {
-    std::int64_t beyond = 0;  ///< an extent as it was given that 32 bits do not hold; 0: there is none
+    std::int64_t beyond = 0;  ///< a given extent that 32 bits do not hold; 0: there is none
     std::uint32_t x, y, z;
     template <std::integral X = int, std::integral Y = int, std::integral Z = int>
     constexpr Dim3(X of_x = 1, Y of_y = 1, Z of_z = 1) noexcept  // NOLINT(google-explicit-constructor)
@@ -21,7 +21,7 @@ struct Dim3 {
     bool operator==(const Dim3&) const = default;
     std::uint64_t count() const noexcept { return std::uint64_t{x} * y * z; }
 
-    /// Returns `given` where 32 bits hold it. Otherwise it returns the largest number of 32 bits and sets `beyond` to `given`.
+    /// Returns `given` if 32 bits hold it. Otherwise sets `beyond` to it and returns the largest number of 32 bits.
     template <std::integral Number>
     static constexpr std::uint32_t hold(Number given, std::int64_t& beyond) noexcept {
         constexpr auto largest = std::numeric_limits<std::uint32_t>::max();
@@ -33,7 +33,7 @@ struct Dim3 {
     }
 };
 
-/// A number of bytes, made of any integer. One that 32 bits do not hold is kept for the message of the launch.
+/// A number of bytes, from any integer. One that 32 bits do not hold is kept for the error message of the launch.
 struct ByteCount {
     std::int64_t beyond = 0;  ///< as in Dim3
     std::uint32_t value;
@@ -48,38 +48,38 @@ struct ByteCount {
 struct LaunchConfig {
     Dim3 grid{};               ///< in blocks
     Dim3 block{};              ///< in threads
-    ByteCount shared_bytes{};  ///< dynamic shared memory a block
+    ByteCount shared_bytes{};  ///< dynamic shared memory per block
     bool cooperative = false;  ///< all blocks resident at once, as grid synchronisation needs
-    /// It may begin before the launch in front of it on the stream has ended: programmatic dependent launch.
+    /// Programmatic dependent launch: it may begin before the previous launch on the stream has ended.
     bool programmatic = false;
     Dim3 cluster{};                        ///< in blocks; one block: no clusters
-    std::optional<int> priority{};         ///< lower is more urgent; else the stream's
+    std::optional<int> priority{};         ///< lower is more urgent; empty: the stream's
     std::optional<int> shared_carveout{};  ///< percent of the on-chip memory to prefer as shared memory
 
     bool operator==(const LaunchConfig&) const = default;
-    /// Whether it asks for more than geometry.
+    /// Whether it sets anything besides geometry and shared memory.
     bool has_attributes() const noexcept {
         return cooperative || programmatic || priority || shared_carveout || cluster.count() != 1;
     }
 };
 
-/// What a device, and a kernel on it, can take.
+/// The limits of a device, and of a kernel on it.
 struct LaunchLimits {
     Dim3 grid;
     Dim3 block;
-    std::uint32_t threads = 0;       ///< a block, the smaller of the device's and the kernel's limit
-    std::uint32_t shared_bytes = 0;  ///< dynamic, a block, the opt-in limit less the kernel's static memory
-    std::uint32_t static_shared_bytes = 0;  ///< a block, of the kernel's own; for messages
-    std::uint32_t device_threads = 0;       ///< a block of any kernel; for messages
-    std::uint32_t registers = 0;            ///< a thread; for messages
-    std::uint32_t device_registers = 0;     ///< a block of any kernel; for messages
+    std::uint32_t threads = 0;       ///< per block, the smaller of the device's and the kernel's limit
+    std::uint32_t shared_bytes = 0;  ///< dynamic, per block: the opt-in limit less the kernel's static memory
+    std::uint32_t static_shared_bytes = 0;  ///< the kernel's, per block; for messages
+    std::uint32_t device_threads = 0;       ///< per block of any kernel; for messages
+    std::uint32_t registers = 0;            ///< per thread of the kernel; for messages
+    std::uint32_t device_registers = 0;     ///< per block of any kernel; for messages
 };
 
 /// Throws: ArgumentError that names `grid`, `block`, `shared_bytes`, `cluster` or `shared_carveout`, the
 /// value and the limit.
 void check(const LaunchConfig& config, const LaunchLimits& limits);
 
-/// "(4096, 1, 1)"; trailing ones left out: "(4096,)".
+/// "(4096,)" for (4096, 1, 1): omits trailing ones.
 std::string to_string(Dim3 extents);
 
 }  // namespace bascule

@@ -26,7 +26,7 @@ ArgumentError detail::refusal_of(const Refusal& refusal, const Parameter& parame
 
 namespace {
 
-/// What a parameter without a type takes. The size alone does not say how to convert a number.
+/// Describes valid arguments for an untyped parameter. Its size does not tell how to convert a number.
 std::string untyped_value(const Parameter& parameter) {
     const std::string number =
         advice(fmt::format("a NumPy scalar or a ctypes number of {} bytes, whose type is what is passed, or "

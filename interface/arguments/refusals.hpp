@@ -1,4 +1,4 @@
-// Why a parameter does not take an argument, and what to do instead: the table of all reasons, for C++'s launches and for Python's.
+// Why a parameter does not take an argument, and what to do: a table of all reasons, for launches from C++ and Python.
 #pragma once
 
 #include <string>
@@ -12,13 +12,14 @@
 
 namespace bascule {
 
-/// One reason: "the kernel declares `float*`, got None. ADVICE". The texts hold, of the parameter, its type {declared}, what may
-/// be passed for it {pass}, its size {bytes}, the type of its elements {element}, their {lanes} and the type of one {lane}; the
-/// argument, {got}; how an address is passed, {raw_pointer}; and what the check adds, {0} and so on.
+/// One reason: "the kernel declares `float*`, got None. ADVICE". The texts may have these fields: the parameter's type
+/// {declared}, a description of valid arguments {pass}, its size {bytes}, the type of its elements {element}, their
+/// {lanes} and the type of one {lane}; the argument {got}; the expression for an address {raw_pointer}; and values of
+/// the check, {0} and so on.
 struct Refusal {
     ErrorKind kind;
     std::string_view advice;
-    std::string_view in_cpp{};  ///< where programs in C++ have to write something else; else empty
+    std::string_view in_cpp{};  ///< the advice for C++ programs, if it differs
     std::string_view problem = "the kernel declares `{declared}`, got {got}. ";
 };
 
@@ -107,7 +108,7 @@ constexpr Refusal no_lanes{type,
 constexpr Refusal other_elements{type, "{0}."};
 constexpr Refusal other_elements_declarable{type, "{0}, or declare `{1}`."};
 
-// Where the elements lie, and who may write them.
+// The memory layout of elements, and write access.
 constexpr Refusal constant_memory{value,
     "Kernels cannot write to constant memory through a pointer: declare the elements const, or pass a copy."};
 constexpr Refusal read_only{value, "The kernel could write to it: declare the elements const, or pass a copy."};
@@ -148,7 +149,7 @@ constexpr Refusal unread_layout{value,
 }  // namespace refusals
 // clang-format on
 
-/// What may be passed for this parameter: "a device array", "a tuple of 4 numbers".
+/// Describes valid arguments for this parameter: "a device array", "a tuple of 4 numbers".
 std::string what_to_pass(const Parameter& parameter);
 
 namespace detail {
@@ -157,7 +158,7 @@ ArgumentError refusal_of(const Refusal& refusal, const Parameter& parameter, con
                          RefusalValues values);
 }  // namespace detail
 
-/// The error about an argument that is `got`: "a float64 array of shape (8,)". The caller adds which argument it is.
+/// The error about the argument `got`, such as "a float64 array of shape (8,)". The caller adds the argument's index.
 template <class... Values>
 [[gnu::cold]] ArgumentError refusal_of(const Refusal& refusal, const Parameter& parameter,
                                        const std::string& got, const Values&... values) {
@@ -166,7 +167,7 @@ template <class... Values>
     return detail::refusal_of(refusal, parameter, got, std::move(all));
 }
 
-/// Throws it.
+/// Throws the error of refusal_of.
 template <class... Values>
 [[noreturn, gnu::cold]] void refuse(const Refusal& refusal, const Parameter& parameter,
                                     const std::string& got, const Values&... values) {

@@ -12,7 +12,7 @@
 namespace bascule {
 namespace {
 
-/// The shortest digits that read back the same, with a ".0" so that it does not look like an integer.
+/// The shortest digits that give the same value when read, with ".0" if they would look like an integer.
 std::string show(double value) {
     std::string text = fmt::format("{}", value);
     if (text.find_first_not_of("-0123456789") == text.npos) text += ".0";
@@ -48,7 +48,7 @@ Range range_of(const Parameter& parameter) noexcept {
 [[noreturn]] void refuse_range(Range range, const Parameter& parameter, const Scalar& scalar) {
     const bool boolean = parameter.type.dtype.kind == DType::Kind::boolean;
     const bool negative = scalar.kind == Scalar::Kind::integer && scalar.integer < 0;
-    // Whatever did not fit: an int64 fits long long, and what is larger unsigned long long.
+    // The type that holds the value: long long for an int64, unsigned long long for a larger one.
     const char* wider = scalar.kind == Scalar::Kind::integer ? "long long" : "unsigned long long";
     refuse_scalar(boolean    ? refusals::not_boolean
                   : negative ? refusals::too_small
@@ -112,7 +112,7 @@ double to_double(const Scalar& scalar, const Parameter& parameter) {
                   format.infinity ? ", and this would become infinite" : "");
 }
 
-/// One real number of two bytes or one.
+/// Writes a real number of two bytes or one.
 void write_small(double value, std::uint32_t bytes, const Scalar& scalar, const Parameter& parameter,
                  std::byte* out) {
     std::uint16_t pattern = 0;
@@ -128,7 +128,7 @@ void write_small(double value, std::uint32_t bytes, const Scalar& scalar, const 
     std::memcpy(out, &pattern, bytes);  // little-endian, as every device is
 }
 
-/// One real number of `bytes` bytes.
+/// Writes a real number of `bytes` bytes.
 void write_floating(double value, std::uint32_t bytes, const Scalar& scalar, const Parameter& parameter,
                     std::byte* out) {
     if (bytes == 8) {

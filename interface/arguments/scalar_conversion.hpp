@@ -1,4 +1,4 @@
-// Scalars to declared types: the exact rules. Used by the argument pack alone.
+// Converts scalars to declared types. Only the argument pack uses this.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ namespace bascule {
 /// Writes `scalar` as the parameter's declared type. Throws: ArgumentError (type, overflow) that names both
 /// types and the range.
 ///
-/// A float does not go into an integer, even 2.0; only 0 and 1 go into bool; True is 1; complex does not go
-/// into reals; a finite value that would become infinite is an overflow; infinities and NaN pass.
+/// Integer parameters refuse floats, even 2.0; bool takes only 0 and 1; True counts as 1; real types refuse complex
+/// numbers. A finite value that would become infinite is an overflow; infinities and NaN are accepted.
 void write_scalar(const Scalar& scalar, const Parameter& parameter, std::byte* out);
 
-/// As messages show it: "3", "True", "the float 2.0", "the complex 1+2j".
+/// The scalar in messages: "3", "True", "the float 2.0", "the complex 1+2j".
 std::string describe(const Scalar& scalar);
 
 }  // namespace bascule

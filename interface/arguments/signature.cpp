@@ -25,7 +25,7 @@ PlainTraits traits_of(const Parameter& parameter) noexcept {
     if (type.image != ParameterType::Image::none) return takes_none;
     if (type.kind == ParameterType::Kind::scalar)
         return parameter.bytes == type.dtype.itemsize ? plain_scalar(type.dtype) : takes_none;
-    // Plain arrays are aligned to their elements' size.
+    // Plain arrays are aligned only to their elements' size.
     if (type.kind != ParameterType::Kind::pointer || type.element_kind != ParameterType::Element::named ||
         type.lanes != 0 || parameter.bytes != sizeof(std::uint64_t) || type.alignment > type.dtype.itemsize) {
         return takes_none;
@@ -34,7 +34,7 @@ PlainTraits traits_of(const Parameter& parameter) noexcept {
     return traits == not_plain ? takes_none : traits;
 }
 
-/// "float* x", "int (*x)(int)": the name is where C++ puts it.
+/// "float* x", "int (*x)(int)".
 std::string declaration(const Parameter& parameter) {
     const std::size_t star = parameter.spelling.find("(*)");
     if (star == std::string::npos) return fmt::format("{} {}", parameter.spelling, parameter.name);

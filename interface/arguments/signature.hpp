@@ -1,4 +1,4 @@
-// What a kernel declares: its parameters' C++ types, with sizes and alignments as the compiler gave them.
+// A kernel's parameters: their C++ types, and the sizes and alignments that the compiler reported.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace bascule {
 
-/// Where a view that we did not lay out ourselves keeps what it knows: read from the compiler's output.
+/// The places of pointer, extents and strides in a view of another library, as read from the compiler's output.
 struct ViewLayout {
     struct Slot {
         int axis = 0;
@@ -21,39 +21,39 @@ struct ViewLayout {
         bool operator==(const Slot&) const = default;
     };
     std::uint32_t pointer = 0;      ///< the data pointer's offset
-    std::uint32_t index_bytes = 8;  ///< of one extent or stride
+    std::uint32_t index_bytes = 8;  ///< the size of one extent or stride
     std::vector<Slot> extents{};    ///< of the axes whose extent is not part of the type
     std::vector<Slot> strides{};    ///< in elements
 
     bool operator==(const ViewLayout&) const = default;
 };
 
-/// One parameter's type, reduced to what an argument is checked against. A value.
+/// One parameter's type, as far as arguments are checked against it. A value.
 struct ParameterType {
     enum class Kind : std::uint8_t {
         scalar,       ///< bool, integers, enumerations, floats down to fp8 and smaller, complex
-        pointer,      ///< T*; `any_element` for void*
+        pointer,      ///< T*; Element::any for void*
         array_view,   ///< bascule::array_view<T, rank>
         masked_view,  ///< bascule::masked_view<T, rank>: takes masks
-        vector,       ///< float4 and its like, and cuda::std::array, by value: `lanes` times `dtype`
-        span,         ///< cuda::std::span, cuda::std::mdspan with a layout of CCCL's
-        structure,    ///< a trivially copyable class
-        opaque,       ///< anything else passed by value: bytes
-        untyped,      ///< of code without C++ types: dtype.itemsize bytes of whatever they are
+        vector,       ///< a vector type such as float4, or cuda::std::array, by value: `lanes` times `dtype`
+        span,         ///< cuda::std::span, or cuda::std::mdspan with one of CCCL's layouts
+        structure,    ///< a class that can be copied as bytes
+        opaque,       ///< any other type passed by value: bytes
+        untyped,      ///< in code without C++ types: dtype.itemsize bytes
     };
-    /// The elements of a pointer or a view, where they have no dtype.
+    /// The kind of elements of a pointer or a view.
     enum class Element : std::uint8_t {
         named,      ///< `dtype` (times `lanes`)
         any,        ///< void
-        structure,  ///< a trivially copyable class of dtype.itemsize bytes: `element` names it
+        structure,  ///< a class of dtype.itemsize bytes that can be copied as bytes: `element` names it
         pointer,    ///< an address: arrays of uint64
-        opaque,     ///< a type without a dtype: dtype.itemsize is its size, 0 where it is not known
+        opaque,     ///< a type without a dtype: dtype.itemsize is its size, 0 if unknown
         function,
     };
-    /// In which order a span's or an mdspan's elements must lie.
+    /// The memory order that a span or an mdspan requires of its elements.
     enum class Order : std::uint8_t { right, left, strided };
 
-    /// What a 64-bit integer stands for, where the text says it: `cudaTextureObject_t`, `cudaSurfaceObject_t`.
+    /// Whether a 64-bit integer is a `cudaTextureObject_t` or a `cudaSurfaceObject_t`, by its spelling in the text.
     enum class Image : std::uint8_t { none, texture, surface };
 
     Kind kind = Kind::opaque;
@@ -64,22 +64,21 @@ struct ParameterType {
     /// The extents of the elements of a pointer to arrays, such as `float (*)[3][4]`; their product is `lanes`.
     std::vector<std::int64_t> row{};
     bool character = false;       ///< plain `char`: takes i1 and u1
-    bool constant = false;        ///< the elements are const: read-only arrays are welcome
+    bool constant = false;        ///< the elements are const: read-only arrays are accepted
     int rank = 1;                 ///< of a view or span
     std::uint32_t alignment = 1;  ///< of one element, in bytes (pointers, views), or of the value
     std::string element;          ///< the elements' C++ type without const: "Particle"
 
-    Order order = Order::right;  ///< span alone
-    DType index;                 ///< span alone: the type of extents
-    std::vector<std::int64_t>
-        static_extents{};                ///< span alone: one an axis, -1 where it is chosen at run time
-    std::optional<ViewLayout> layout{};  ///< span alone: empty until it was read
+    Order order = Order::right;                  ///< span alone
+    DType index;                                 ///< span alone: the type of extents
+    std::vector<std::int64_t> static_extents{};  ///< span alone: one per axis, -1 if it is set at run time
+    std::optional<ViewLayout> layout{};          ///< span alone: empty until it was read
 
     bool operator==(const ParameterType&) const = default;
 };
 
-/// Which parameter of which kernel a view came in by. Views that check their bounds carry it into the kernel,
-/// so that a report can name them: 8 bytes as they are.
+/// Identifies the kernel and the parameter that a view is passed to. Views with bounds checks contain these 8 bytes,
+/// so that a report can name the parameter.
 struct ViewTag {
     std::uint32_t kernel = 0;  ///< tag_of(its name)
     std::int32_t parameter = 0;
@@ -92,13 +91,13 @@ std::uint32_t tag_of(std::string_view kernel) noexcept;
 
 /// One parameter of a kernel.
 struct Parameter {
-    std::string name;      ///< "x"; "arg2" where the text gives none
-    std::string spelling;  ///< the C++ type as a person writes it: "const float*"
+    std::string name;      ///< "x"; "arg2" if the text gives none
+    std::string spelling;  ///< the C++ type as programs write it: "const float*"
     ParameterType type;
     std::uint32_t bytes = 0;      ///< sizeof
     std::uint32_t alignment = 1;  ///< alignof
     std::uint32_t offset = 0;     ///< in the parameter buffer
-    /// What most parameters are: a pointer to numbers, or a number, of exactly `type.dtype`. Set by lay_out.
+    /// The traits for the fast path, if this is a pointer to numbers or a number of `type.dtype`. Set by lay_out.
     PlainTraits plain = takes_none;
     ViewTag tag;
 
@@ -116,17 +115,17 @@ struct Signature {
     int find(std::string_view name) const noexcept;
 };
 
-/// Whether nothing but its size is known, and an address has that size.
+/// Whether it is untyped and has the size of an address.
 inline bool may_be_pointer(const ParameterType& declared) noexcept {
     return declared.kind == ParameterType::Kind::untyped && declared.dtype.itemsize == sizeof(std::uint64_t);
 }
 
-/// Whether an address is what it takes, null included.
+/// Whether it takes addresses, null included.
 inline bool takes_addresses(const ParameterType& declared) noexcept {
     return declared.kind == ParameterType::Kind::pointer || may_be_pointer(declared);
 }
 
-/// Whether arrays are what it takes.
+/// Whether it takes arrays.
 inline bool takes_arrays(const ParameterType& declared) noexcept {
     using Kind = ParameterType::Kind;
     return declared.kind == Kind::pointer || declared.kind == Kind::array_view ||
@@ -140,16 +139,15 @@ inline bool can_hold_handle(const ParameterType& declared) noexcept {
            may_be_pointer(declared);
 }
 
-/// Whether a texture or a surface is what it takes, and nothing else.
+/// Whether it takes only textures or surfaces.
 inline bool takes_images(const ParameterType& declared) noexcept {
     return declared.image != ParameterType::Image::none;
 }
 
-/// Fills in what follows from the rest: the offsets and the total, each parameter aligned as the compiler said,
-/// `plain`, and the tags.
+/// Computes the offsets and the total size from the sizes and alignments, and sets `plain` and `tag` of each parameter.
 void lay_out(Signature& signature) noexcept;
 
-/// Appended to a message about missing arguments: that default arguments are not used. Empty without any.
+/// The end of a message about missing arguments: that default arguments are not used. Empty if `defaults` is 0.
 std::string_view advice_on_defaults(std::uint32_t defaults) noexcept;
 
 /// "void saxpy(float a, const float* x, float* y)".

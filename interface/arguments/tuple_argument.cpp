@@ -15,7 +15,7 @@ namespace {
 using Element = ParameterType::Element;
 using TupleElement = TupleArgument::Element;
 
-/// An element, or the whole tuple. `scalar` and `tuple` are null where it is something else.
+/// An element, or the whole tuple. `scalar` and `tuple` are null if it is of another kind.
 struct Value {
     Value(const TupleArgument& all) : tuple(&all) {}
     Value(const TupleElement& given)
@@ -59,7 +59,7 @@ ArgumentError at(const Place& place, const ArgumentError& error) {
     return {error.kind(), describe(place) + error.what(), error.details()};
 }
 
-/// Does what writes one element; its errors name the place.
+/// Calls `write`, which writes one element. Adds the place to its errors.
 template <class Write>
 void naming_place(const Place& place, const Write& write) {
     try {
@@ -88,7 +88,7 @@ void write_number(Value value, const Place& place, const std::string& declared, 
     naming_place(place, [&] { write_scalar(*value.scalar, number, out); });
 }
 
-/// The elements of a tuple that must have so many, which `wanted` says too: "2 numbers".
+/// The elements of a tuple that must have `count` of them; `wanted` says so in messages: "2 numbers".
 std::span<const TupleElement> elements_of(Value value, std::size_t count, const Place& place,
                                           const std::string& declared, const std::string& wanted) {
     if (value.tuple == nullptr) refuse_at(place, refusals::no_tuple, declared, value, wanted);
@@ -143,7 +143,7 @@ void write_pointer(Value value, const Place& place, const StructMember& member, 
     }
 }
 
-/// An element of the member, or a row of them where it is an array.
+/// Writes one element of the member, or a row of elements if the member is an array.
 void write_member(Value value, const Place& place, const StructMember& member,
                   std::span<const std::int64_t> extents, std::byte* out) {
     if (!extents.empty()) {

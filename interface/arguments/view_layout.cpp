@@ -8,7 +8,7 @@
 namespace bascule {
 namespace {
 
-/// No dimensions have room for one: C++ has no arrays of none.
+/// The size of an array with one number per dimension; rank 0 has one too, because C++ has no arrays of length 0.
 std::size_t row_bytes(int rank) noexcept {
     return static_cast<std::size_t>(std::max(rank, 1)) * sizeof(std::int64_t);
 }

@@ -17,7 +17,7 @@ namespace bascule {
 enum class StreamSource : std::uint8_t {
     interface,   ///< version 3 of the interface: its `stream`; None means that there is nothing to wait for
     own,         ///< the array is Bascule's: the stream of its device's primary context
-    unsaid,      ///< an earlier version, which has no `stream`, and no other source
+    unsaid,      ///< no source: an earlier version of the interface has no `stream`
     table,       ///< the work stream of its library's DLPack exchange table
     library,     ///< the array's library returned its current stream
     registered,  ///< the function that is registered for the array's type
@@ -33,7 +33,7 @@ struct RawInterface {
     Dimensions shape;
     std::string_view typestr;
     std::uint64_t pointer = 0;
-    bool pointer_is_none = false;  ///< `data[0]` was None: only an empty array may say so
+    bool pointer_is_none = false;  ///< `data[0]` was None, which is valid only for an empty array
     bool readonly = false;
     bool has_strides = false;  ///< false for missing and for None: C order
     Dimensions strides;        ///< bytes

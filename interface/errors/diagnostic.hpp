@@ -8,18 +8,18 @@
 
 namespace bascule {
 
-/// What a compiler says about one place of a text.
+/// A compiler's message about one place in a text.
 struct Diagnostic {
     enum class Severity : std::uint8_t { error, warning, remark, note };
 
     Severity severity = Severity::error;
-    std::string number{};   ///< NVRTC's own, where it gives one: "177-D", as in `-diag-suppress=177`
-    std::string file{};     ///< empty: of no file
-    int line = 0;           ///< in `file`, from 1; 0: of no line
-    int column = 0;         ///< in characters, from 1; 0: not known
-    std::string message{};  ///< without severity and place; what belongs to it stands in lines of its own
+    std::string number{};   ///< NVRTC's number, such as "177-D" for `-diag-suppress=177`; may be empty
+    std::string file{};     ///< empty if the message names no file
+    int line = 0;           ///< in `file`, counted from 1; 0 if the message names no line
+    int column = 0;         ///< in characters, counted from 1; 0 if unknown
+    std::string message{};  ///< without severity and place; details follow on lines of their own
     std::vector<Diagnostic> notes{};  ///< candidates, declarations, and the instantiations that led here
-    std::string source_line{};        ///< the line, as it stands in the file; empty: not known
+    std::string source_line{};        ///< the line of the file; empty if unknown
 
     bool is_error() const noexcept { return severity == Severity::error; }
     bool operator==(const Diagnostic&) const = default;

@@ -1,4 +1,4 @@
-// The name that a person probably meant.
+// Finds the name that the user probably meant.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,7 @@
 
 namespace bascule {
 
-/// How many letters must be added, taken away, changed or swapped with their neighbour to get from one name
-/// to the other.
+/// The number of letters to add, remove, change or swap with a neighbour to get from one name to the other.
 inline std::size_t edit_distance(std::string_view from, std::string_view to) {
     // Three rows of the usual table: a swap looks two rows back.
     std::vector<std::size_t> before(to.size() + 1), above(to.size() + 1), row(to.size() + 1);
@@ -30,8 +29,8 @@ inline std::size_t edit_distance(std::string_view from, std::string_view to) {
     return above[to.size()];
 }
 
-/// The nearest of `names`, or "" when none is near: at most a third of the letters differ, and two always
-/// may.
+/// The nearest of `names`, or "" if none is near. In a near name at most a third of the letters differ, or two in
+/// short names.
 inline std::string nearest_name(std::string_view wanted, const std::vector<std::string>& names) {
     std::string nearest;
     std::size_t least = std::max<std::size_t>(2, wanted.size() / 3) + 1;
@@ -45,7 +44,7 @@ inline std::string nearest_name(std::string_view wanted, const std::vector<std::
     return nearest;
 }
 
-/// " Did you mean 'saxpy'?"; empty where none of `names` is near.
+/// " Did you mean 'saxpy'?"; empty if none of `names` is near.
 inline std::string did_you_mean(std::string_view wanted, const std::vector<std::string>& names) {
     const std::string nearest = nearest_name(wanted, names);
     return nearest.empty() ? nearest : " Did you mean '" + nearest + "'?";

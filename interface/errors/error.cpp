@@ -18,7 +18,7 @@ ArgumentError ArgumentError::with_argument(int index, const std::string& name) c
 
 namespace {
 
-/// What a person reads of them: a missing wait in a loop is found as often as the loop turns.
+/// The first reports, for the message: a missing wait in a loop is reported once per iteration.
 std::string first_of(const std::vector<std::string>& races) {
     constexpr std::size_t shown = 5;
     const std::size_t count = std::min(races.size(), shown);

@@ -1,4 +1,4 @@
-// What can go wrong, as types. Every message is a sentence that says what to do next.
+// The types of errors. Every message is a sentence that says what to do next.
 #pragma once
 
 #include <stdexcept>
@@ -19,20 +19,20 @@ class Error : public std::runtime_error {
 /// An argument that a kernel, a launch or an array cannot take. Raised before the first operation is issued.
 class ArgumentError : public Error {
   public:
-    /// Which of Python's exceptions the message becomes.
+    /// The Python exception that the error becomes.
     enum class Kind {
         type,           ///< TypeError
         value,          ///< ValueError
         overflow,       ///< OverflowError
-        missing_key,    ///< a KeyError that is a ValueError too
+        missing_key,    ///< a subclass of KeyError and ValueError
         index,          ///< IndexError
         not_supported,  ///< NotImplementedError
     };
 
-    /// What the message was made from; empty members are unknown or do not apply.
+    /// The parts of the message. Empty members are unknown or do not apply.
     struct Details {
-        int index = -1;          ///< of the argument, from 0
-        std::string name{};      ///< of the argument, as the kernel's parameter is called
+        int index = -1;          ///< of the argument, counted from 0
+        std::string name{};      ///< of the kernel's parameter
         std::string field{};     ///< of the array interface: "shape", "strides", ...
         std::string expected{};  ///< "const float*"
         std::string got{};       ///< "a float64 array of shape (1000,)"
@@ -45,7 +45,7 @@ class ArgumentError : public Error {
     Kind kind() const noexcept { return kind_; }
     const Details& details() const noexcept { return details_; }
 
-    /// The same error, its message led by "argument 2 'x': " and its details naming that argument.
+    /// The same error for this argument: its message begins with "argument 2 'x': ".
     ArgumentError with_argument(int index, const std::string& name) const;
 
   private:
@@ -71,11 +71,11 @@ class FileError : public Error {
 class CompileError : public Error {
   public:
     struct Details {
-        std::string log{};              ///< NVRTC's own, places mapped to the user's text
-        std::string name_expression{};  ///< the kernel asked for; empty when the text itself is at fault
+        std::string log{};              ///< NVRTC's log, with places in the user's text
+        std::string name_expression{};  ///< the kernel that was asked for; empty if the text itself is wrong
         std::vector<std::string> options{};
         std::string architecture{};
-        std::vector<Diagnostic> diagnostics{};  ///< all that NVRTC said, warnings too, at the user's places
+        std::vector<Diagnostic> diagnostics{};  ///< all of NVRTC's messages, at the user's places
     };
 
     explicit CompileError(const std::string& message) : Error(message) {}
@@ -94,7 +94,7 @@ class LibraryError : public Error {
     struct Details {
         std::string library{};                   ///< "NVRTC"
         std::vector<std::string> paths_tried{};  ///< in order
-        std::string loader_message{};            ///< dlerror's words for the last of them
+        std::string loader_message{};            ///< dlerror's message for the last path
     };
 
     explicit LibraryError(const std::string& message) : Error(message) {}
@@ -114,9 +114,9 @@ class CudaError : public Error {
         int code = 0;             ///< CUresult
         std::string code_name{};  ///< "CUDA_ERROR_ILLEGAL_ADDRESS"
         std::string call{};       ///< "cuStreamSynchronize"
-        std::string doing{};      ///< what it was for: "waiting for the stream"
+        std::string doing{};      ///< the purpose of the call: "waiting for the stream"
         std::string report{};     ///< the emulated device's report of the fault; empty on a GPU
-        std::string launch{};     ///< of a lost context: which launch most likely lost it, as sentences
+        std::string launch{};  ///< for a lost context: sentences about the launch that most likely caused it
     };
 
     explicit CudaError(const std::string& message) : Error(message) {}
@@ -129,11 +129,11 @@ class CudaError : public Error {
     Details details_;
 };
 
-/// Operations on different streams that touched the same bytes with nothing between them that orders them.
-/// The emulated device found them, however they happened to run.
+/// Operations on different streams that accessed the same bytes without being ordered. The emulated device finds them
+/// in whatever order they ran.
 class RaceError : public Error {
   public:
-    /// `races`: a report each, at least one. The message begins "stream race".
+    /// `races` has one report for each race, and at least one. The message begins with "stream race".
     explicit RaceError(std::vector<std::string> races);
 
     const std::vector<std::string>& races() const noexcept { return races_; }

@@ -1,6 +1,6 @@
-// fmt's own functions, compiled once for all of us: with header-only fmt each file would spend half its time
-// on them. The namespace's name (CMakeLists.txt) keeps them apart from the fmt of a program that we are
-// linked to. Tried with fmt 9.1, 10.0, 10.2, 11.0 to 11.2, 12.0 and 12.1.
+// Compiles fmt's functions once for all files: with header-only fmt each file would take twice as long to compile.
+// The namespace's name (CMakeLists.txt) separates them from the fmt of the program that links Bascule. Tested with fmt
+// 9.1, 10.0, 10.2, 11.0 to 11.2, 12.0 and 12.1.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

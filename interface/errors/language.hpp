@@ -1,4 +1,4 @@
-// Messages give advice in the language of the program: Python expressions to Python, C++ to C++.
+// Messages give advice in the language of the program, Python or C++.
 #pragma once
 
 #include <atomic>
@@ -9,15 +9,15 @@ namespace bascule {
 
 enum class Language { cpp, python };
 
-/// The bindings set it when they are imported.
+/// The Python bindings set it when they are imported.
 inline std::atomic<Language> language_of_advice{Language::cpp};
 
-/// The one of two pieces of advice that the caller can use.
+/// Returns the advice in the program's language.
 inline std::string advice(std::string_view python, std::string_view cpp) {
     return std::string(language_of_advice.load(std::memory_order_relaxed) == Language::python ? python : cpp);
 }
 
-/// A text that names options, `CompileOptions(std="c++20")`, with `CompileOptions{.std = "c++20"}` for C++.
+/// For C++ programs, replaces options such as `CompileOptions(std="c++20")` by `CompileOptions{.std = "c++20"}`.
 std::string with_options(std::string text);
 
 }  // namespace bascule

@@ -1,4 +1,4 @@
-// ArgumentErrors in one call.
+// Functions that throw an ArgumentError.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ template <class... Values>
     throw ArgumentError(kind, fmt::format(text, std::forward<Values>(values)...));
 }
 
-/// The same, with what programs read of it.
+/// The same, with details.
 template <class... Values>
 [[noreturn, gnu::cold]] void reject(ErrorKind kind, ArgumentError::Details details,
                                     fmt::format_string<Values...> text, Values&&... values) {
@@ -33,7 +33,7 @@ template <class... Values>
     reject(kind, {.field = std::string(field)}, text, std::forward<Values>(values)...);
 }
 
-/// What `action` returns; its ArgumentErrors name the argument, unless they name one already.
+/// Returns the result of `action`. Adds this argument to its ArgumentErrors, unless they name one already.
 template <class Action>
 auto naming_argument(int index, const std::string& name, const Action& action) {
     try {

@@ -7,8 +7,8 @@
 namespace bascule {
 namespace {
 
-/// Bytes of the printable UTF-8 character that `text` begins with; 0 when it must be escaped. What is not
-/// UTF-8 would break the exception that carries it to Python.
+/// The number of bytes of the printable UTF-8 character that `text` begins with; 0 if it must be escaped. Invalid UTF-8
+/// would make the conversion of the exception to Python fail.
 std::size_t printable_length(std::string_view text) noexcept {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     if (byte(0) < 0x80) return byte(0) < 0x20 || byte(0) == 0x7F ? 0 : 1;
@@ -17,7 +17,7 @@ std::size_t printable_length(std::string_view text) noexcept {
     for (std::size_t i = 1; i < length; ++i) {
         if ((byte(i) & 0xC0) != 0x80) return 0;
     }
-    // Overlong forms, surrogates, what is beyond U+10FFFF, and the control characters U+0080 to U+009F.
+    // Overlong forms, surrogates, characters beyond U+10FFFF, and the control characters U+0080 to U+009F.
     const bool bad = (byte(0) == 0xE0 && byte(1) < 0xA0) || (byte(0) == 0xED && byte(1) > 0x9F) ||
                      (byte(0) == 0xF0 && byte(1) < 0x90) || (byte(0) == 0xF4 && byte(1) > 0x8F) ||
                      (byte(0) == 0xC2 && byte(1) < 0xA0);

@@ -1,4 +1,4 @@
-// Foreign text as messages quote it.
+// Prepares text of users and other libraries for messages.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace bascule {
 
-/// A value for a message: quotes, control characters and what is not UTF-8 escaped, cut after 60 characters.
+/// Escapes quotes, control characters and invalid UTF-8, and cuts the text after 60 characters.
 std::string shortened(std::string_view text);
 
 }  // namespace bascule

@@ -12,8 +12,8 @@ namespace bascule {
 /// their layout. Otherwise fields and nested structures are placed as np.dtype(..., align=True) and C++ compilers do.
 StructLayout place_in_order(const StructLayout& layout, bool aligned);
 
-/// How the offsets and the size of `given` differ from those of the struct `cpp_type`, whose layout is `declared` and
-/// which has the same fields in the same order. Names the fields and says what to do. Empty if there is no difference.
+/// Describes how the offsets and the size of `given` differ from those of the struct `cpp_type`, which has the same
+/// fields in the same order and the layout `declared`. Names the fields and says what to do. Empty if all are equal.
 std::string describe_difference(const StructLayout& given, const StructLayout& declared,
                                 std::string_view cpp_type, LayoutSource source);
 

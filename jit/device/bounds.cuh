@@ -1,5 +1,5 @@
-// Bounds checks of views, for texts compiled with BASCULE_CHECK_BOUNDS: the first index that leaves its view
-// is written to memory that the host can read afterwards, then the kernel traps.
+// Bounds checks of views, for texts compiled with BASCULE_CHECK_BOUNDS: the first index outside its view is
+// written to memory that the host can read afterwards, then the kernel traps.
 #pragma once
 
 namespace bascule {
@@ -14,16 +14,16 @@ struct numbers_below<0, D_...> {
 
 #if BASCULE_CHECK_BOUNDS
 
-/// Which parameter of which kernel a view came in by; written by the launch.
+/// Identifies the kernel and the parameter that a view was passed to. The launch writes it.
 struct view_tag {
     unsigned int kernel_;
     int parameter_;
 };
 
-/// What the host reads after the trap: BoundsRecord in runtime/faults/bounds_report.cpp.
+/// The record that the host reads after the trap: BoundsRecord in runtime/faults/bounds_report.cpp.
 struct bounds_record {
     unsigned int state_;  // 0: free, 1: being written, 2: complete
-    unsigned int count_;  // threads that left their views
+    unsigned int count_;  // threads with an index outside a view
     unsigned int image_;
     view_tag view_;
     int axis_, rank_, line_;
@@ -32,14 +32,14 @@ struct bounds_record {
     char file_[232];
 };
 
-/// Where records go, and the number by which the host knows this image: set when the image is loaded.
+/// The address of the record and the host's number for this image. The host sets both when it loads the image.
 struct bounds_hook {
     bounds_record* record_;
     unsigned int image_;
 };
 inline __device__ bounds_hook the_bounds_hook;
 
-/// An index that knows where it was written: the defaults are evaluated where an integer becomes one.
+/// An index with its place in the source: the default arguments are evaluated where an integer is converted.
 struct placed_index {
     long long value_;
     int line_;
@@ -50,7 +50,7 @@ struct placed_index {
         : value_(static_cast<long long>(index_)), line_(line_at_), file_(file_at_) {}
 };
 
-/// Of all threads that come here the first one traps; the others end in silence, so that it has the time to
+/// The first thread that calls this writes the record and traps. The others exit, so that it has time to
 /// write.
 inline __device__ __noinline__ void leave_bounds(const placed_index& index_, long long extent_, int axis_,
                                                  int rank_, view_tag view_) {
@@ -81,11 +81,11 @@ inline __device__ __noinline__ void leave_bounds(const placed_index& index_, lon
     __trap();
 }
 
-/// Every index against its extent, first axis first.
+/// Checks every index against its extent, beginning with the first axis.
 template <int N_>
 __device__ void check_bounds(const placed_index* indices_, const long long* extents_, view_tag view_) {
     for (int d_ = 0; d_ < N_; ++d_) {
-        // Unsigned: what is negative is beyond every extent.
+        // Unsigned, so that negative indices are beyond every extent.
         if (static_cast<unsigned long long>(indices_[d_].value_) >=
             static_cast<unsigned long long>(extents_[d_])) {
             leave_bounds(indices_[d_], extents_[d_], d_, N_, view_);
@@ -98,8 +98,8 @@ struct placed_index_at {
     using result_ = placed_index;
 };
 
-/// The calls of a view with one placed index a dimension: a parameter pack would not convert to them. There
-/// is no overload for other numbers of indices: NVRTC would give its line for __builtin_LINE().
+/// The call operator of a view, with one placed_index per dimension; a template would not convert integers to it.
+/// Other numbers of indices have no overload, because NVRTC would return its line for __builtin_LINE().
 template <class View_, class T_, class Axes_>
 class checked_element;
 template <class View_, class T_, int... D_>

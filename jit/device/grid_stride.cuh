@@ -3,7 +3,7 @@
 
 namespace bascule {
 
-/// The indices below `count` that fall to this thread when the whole grid strides over them:
+/// The indices below `count` that this thread visits in a grid-stride loop:
 /// `for (auto i : bascule::grid_stride(count))`.
 class grid_stride {
   public:
@@ -11,7 +11,7 @@ class grid_stride {
         long long index_, step_;
         __device__ long long operator*() const { return index_; }
         __device__ void operator++() { index_ += step_; }
-        /// Not equality: the last step may go past the end.
+        /// Compares with <, because the last step may go past the end.
         __device__ bool operator!=(long long end_) const { return index_ < end_; }
     };
 

@@ -1,4 +1,4 @@
-// What nvcc knows without an #include, and NVRTC does not: GNU's spellings of asm, and programmatic dependent launch.
+// Names that nvcc has without an #include and NVRTC lacks: GNU's spellings of asm, and programmatic dependent launch.
 #pragma once
 
 #define __asm asm
@@ -6,8 +6,8 @@
 #define __volatile volatile
 #define __extension__
 
-// Templates, so that the functions of <cuda_device_runtime_api.h> are preferred where a text includes it. A GPU before
-// compute capability 9.0 has no such launches: all that a grid depends on has finished before it.
+// Templates, so that the functions of <cuda_device_runtime_api.h> are preferred if a text includes it. Before compute
+// capability 9.0 there are no such launches: a grid starts after all grids that it depends on have finished.
 template <class = void>
 __device__ inline void cudaGridDependencySynchronize() {
 #if __CUDA_ARCH__ >= 900

@@ -1,9 +1,9 @@
 // The templates that report a kernel's parameters to the host: the part of the prelude that every program gets.
 #pragma once
-#pragma nv_diag_suppress 1444  // a deprecated type of the user's is warned of where the user has it
+#pragma nv_diag_suppress 1444  // the warning about a deprecated type belongs to the user's own line
 namespace bascule {
 
-/// Numbers in a mangled name.
+/// A list of numbers in a mangled name.
 template <int...>
 struct values {};
 
@@ -15,8 +15,8 @@ using same = T_;
 template <int>
 struct marker {};
 
-// A kernel's parameter list, spelled in a mangled name. Never defined: it leaves nothing in the image. Behind
-// the types stand, for each parameter and then for each one's elements: size, alignment, form.
+// The layouts of a kernel's parameters in a mangled name: size, alignment and form of each parameter, then of each
+// parameter's elements. `signature` is never defined, so that it leaves nothing in the image.
 template <class...>
 struct layouts {};
 
@@ -45,9 +45,9 @@ struct is_bool<bool> {
     enum { value_ = 1 };
 };
 
-/// 0: says its name; enumerations over 1: signed, 2: unsigned integers, 3: bool; 4: class that is its members' bytes,
-/// 5: union, 6: another class; 7: incomplete, void or a function. Enumerators: static members would be in the
-/// image. An aggregate with a __half2, which has copy constructors, is not trivially copyable.
+/// 0: given by the type's name; enumeration over 1: signed, 2: unsigned integers, 3: bool; 4: class passed as bytes;
+/// 5: union; 6: another class; 7: incomplete, void or a function. Enumerators, because static members would be in the
+/// image. Aggregates count as bytes too: one with a __half2, which has copy constructors, is not trivially copyable.
 template <class T_, bool = __is_enum(T_)>
 struct form_of {
     enum { is_bytes_ = __is_trivially_copyable(T_) || (__is_aggregate(T_) && __has_trivial_destructor(T_)) };
@@ -76,7 +76,7 @@ struct facts_of<R_(A_...), void> {
     using result_ = values<0, 1, 7>;
 };
 
-/// What a pointer or a view is made of; other types are their own.
+/// The element type of a pointer or a view; any other type itself.
 template <class T_, class = void>
 struct pointee_of {
     using result_ = T_;

@@ -38,7 +38,7 @@ struct variable_of<T_[N_], E_...> : variable_of<T_, E_..., N_> {};
 template <class T_>
 struct variable_of<T_&> : variable_of<T_> {};
 
-/// The same without the element's type, for one without a name: a __global__ template cannot be told of it.
+/// The same without the element type, for unnamed types, which cannot be arguments of a __global__ template.
 struct bytes {};
 template <class T_>
 struct bytes_of {

@@ -1,13 +1,13 @@
-// The views that kernels take as parameters: array_view, and masked_view for arrays some of whose elements
-// are invalid; and the element type of arrays at any address. Names that no kernel uses end in an underscore, out of the way of macros: people define N and
-// T, index and count.
+// The views that kernels take as parameters: array_view, and masked_view for arrays with invalid elements; and the
+// element type of unaligned arrays. Names that no kernel uses end in an underscore, because programs define macros
+// such as N, T, index and count.
 #pragma once
 
 namespace bascule {
 
-/// A T that may lie at any address, as fields of packed structures do: read by conversion, or by get() where
-/// a template wants a T; written by assignment. Numbers of the language itself need none of this; classes
-/// have functions that take references.
+/// A T at any address, such as a field of a packed structure. Read it by conversion, or by get() where a template
+/// expects a T; write it by assignment. Built-in number types do not need this, but classes do, because their member
+/// functions take references.
 template <class T_>
 struct unaligned {
     unsigned char bytes_[sizeof(T_)];
@@ -24,7 +24,7 @@ struct unaligned {
     }
 };
 
-/// Has a `result_` where the first is the second, const.
+/// Has a `result_` if the first type is the second with const added.
 template <class, class>
 struct adds_const {};
 template <class T_>
@@ -32,13 +32,13 @@ struct adds_const<const T_, T_> {
     using result_ = T_;
 };
 
-/// Extents and strides of no dimensions still have room for one: C++ has no arrays of none.
+/// The length of arrays of N extents; 1 for N = 0, because C++ has no arrays of length 0.
 template <int N_>
 struct room_for {
     enum { value_ = N_ > 0 ? N_ : 1 };
 };
 
-/// An array of N dimensions with any strides. Made by the launch from an array argument; borrows the memory.
+/// An array of N dimensions with any strides. The launch makes it from an array argument; it borrows the memory.
 template <class T_, int N_ = 1>
 class array_view
 #if BASCULE_CHECK_BOUNDS
@@ -48,7 +48,7 @@ class array_view
   public:
     using element_type = T_;
 
-    /// The same elements, read-only: a view of float goes where one of const float is asked for.
+    /// The same elements, read-only: a view of float converts to a view of const float.
     template <class U_, class = typename adds_const<U_, T_>::result_>
     __host__ __device__ operator array_view<U_, N_>() const {
         array_view<U_, N_> view_;
@@ -61,7 +61,7 @@ class array_view
     __host__ __device__ long long extent(int d_) const { return extents_[d_]; }
     /// Bytes from one element to the next along dimension d.
     __host__ __device__ long long stride(int d_) const { return strides_[d_]; }
-    /// Elements in all.
+    /// The number of elements.
     __host__ __device__ long long size() const {
         long long count_ = 1;
         for (int d_ = 0; d_ < N_; ++d_) count_ *= extents_[d_];
@@ -77,7 +77,7 @@ class array_view
         return checked_at_(&i_);
     }
 #else
-    /// The element at one index a dimension.
+    /// The element at these indices, one for each dimension.
     template <class... I_>
     __host__ __device__ T_& operator()(I_... indices_) const {
         static_assert(sizeof...(I_) == N_, "array_view: one index for each dimension");
@@ -137,8 +137,8 @@ class array_view
 #endif
 };
 
-/// An array_view of an array that may have a mask: before an element is read, ask whether it is valid.
-/// Without a mask every element is.
+/// An array_view of an array that may have a mask. Call valid() before reading an element.
+/// Without a mask all elements are valid.
 template <class T_, int N_ = 1>
 class masked_view : public array_view<T_, N_>
 #if BASCULE_CHECK_BOUNDS
@@ -161,7 +161,7 @@ class masked_view : public array_view<T_, N_>
     __host__ __device__ bool masked() const { return mask_ != nullptr; }
 
 #if !BASCULE_CHECK_BOUNDS
-    /// Whether the element at one index a dimension is valid.
+    /// Whether the element at these indices, one for each dimension, is valid.
     template <class... I_>
     __host__ __device__ bool valid(I_... indices_) const {
         static_assert(sizeof...(I_) == N_, "masked_view: one index for each dimension");
@@ -175,7 +175,7 @@ class masked_view : public array_view<T_, N_>
   private:
     template <class, int>
     friend class masked_view;
-    /// At an offset in bytes, or in bits where the mask has one bit an element.
+    /// Reads the mask at an offset in bytes, or in bits if the mask has one bit per element.
     __host__ __device__ bool true_at_(long long offset_) const {
         if (mask_ == nullptr) return true;
         switch (mask_bytes_) {

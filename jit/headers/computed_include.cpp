@@ -12,7 +12,7 @@
 namespace bascule {
 namespace {
 
-/// A token. `hidden`: the macros whose expansion it comes from, which do not expand again.
+/// A token. `hidden`: the macros whose expansion it comes from. They do not expand again.
 struct Part {
     std::string text;
     bool is_word = false;
@@ -29,7 +29,7 @@ struct Macro {
     Parts body{};
 };
 
-/// Nothing where compilers may see other tokens.
+/// The tokens of a text; nothing if compilers may disagree on them.
 std::optional<Parts> parts_of(std::string_view text) {
     Parts parts;
     bool spaced = false;
@@ -38,7 +38,7 @@ std::optional<Parts> parts_of(std::string_view text) {
         const std::string_view spelled = text.substr(at, piece.end - at);
         at = piece.end;
         const bool is_blank = piece.kind == Piece::Kind::blank || piece.kind == Piece::Kind::comment;
-        // A letter beyond ASCII or a dollar sign may be a part of a word, and 1e+x one number.
+        // A letter beyond ASCII or a dollar sign may be a part of a word, and 1e+x may be one number.
         const bool is_odd_mark =
             piece.kind == Piece::Kind::mark &&
             (spelled == "$" || spelled == "\\" || static_cast<unsigned char>(spelled[0]) >= 0x80);
@@ -57,7 +57,7 @@ std::optional<Parts> parts_of(std::string_view text) {
     return parts;
 }
 
-/// `rest`: what follows the macro's name. Nothing for a macro with `...`.
+/// Parses what follows a macro's name. Returns nothing for a macro with `...`.
 std::optional<Macro> parse_macro(std::string_view rest) {
     Macro macro{.is_function = rest.starts_with('(')};
     std::optional<Parts> parts = parts_of(rest);
@@ -75,15 +75,15 @@ std::optional<Macro> parse_macro(std::string_view rest) {
     return macro;
 }
 
-/// Whether NVRTC may define this word before it reads any text. NVRTC 12.0 and 13.5 define such words alone.
+/// Whether NVRTC may predefine this word. All words that NVRTC 12.0 and 13.5 predefine have these forms.
 bool may_be_predefined(std::string_view word) {
-    // Thrust's own, and CUTLASS's, which these libraries alone define.
+    // Only Thrust and CUTLASS define these words.
     if (fits_one("__THRUST_* CUDA_STD_HEADER", word)) return false;
     return fits_one("_* CU* NV_* NULL assert linux unix va_*", word) ||
            (word.size() > 4 && word.starts_with("cuda"));
 }
 
-/// Goes through all choices of a definition for each macro that it meets. Each choice is one expansion.
+/// Expands a directive once for each combination of definitions of the macros that it meets.
 class Expansions {
   public:
     explicit Expansions(const MacroDefinitions& definitions) : definitions_(definitions) {}
@@ -105,7 +105,7 @@ class Expansions {
   private:
     struct Choice {
         std::string_view name;
-        std::size_t number = 0;  ///< of a definition, from 1 on; 0: the macro is not defined
+        std::size_t number = 0;  ///< of the definition, counted from 1; 0: the macro is not defined
         std::size_t most = 0;
     };
 
@@ -114,7 +114,7 @@ class Expansions {
         return {};
     }
 
-    /// False when there are no more.
+    /// Selects the next combination. Returns false after the last one.
     bool choose_next() {
         while (!choices_.empty() && choices_.back().number == choices_.back().most) choices_.pop_back();
         if (choices_.empty()) return false;
@@ -122,7 +122,7 @@ class Expansions {
         return true;
     }
 
-    /// The chosen definition; null for a word that stays as it is.
+    /// The chosen definition; null for a word that does not expand.
     const Macro* macro_named(const std::string& word) {
         const auto defined = definitions_.find(word);
         if (may_be_predefined(word)) return fail(), nullptr;
@@ -138,9 +138,9 @@ class Expansions {
         return &*parsed->second;
     }
 
-    /// As the C standard's preprocessor expands a text in which nothing is defined or undefined.
+    /// Expands tokens by the rules of the C standard, with the chosen definitions.
     Parts expand(const Parts& parts) {
-        constexpr int most_steps = 20'000;  // of all expansions together
+        constexpr int most_steps = 20'000;  // for all expansions together
         std::deque<Part> rest(parts.begin(), parts.end());
         Parts expanded;
         while (understood_ && !rest.empty()) {
@@ -171,7 +171,7 @@ class Expansions {
         return expanded;
     }
 
-    /// Takes `(a, b)` from the front.
+    /// Removes `(a, b)` from the front and returns the arguments.
     std::vector<Parts> take_arguments(std::deque<Part>& rest) {
         std::vector<Parts> arguments(1);
         int depth = 0;
@@ -232,10 +232,10 @@ class Expansions {
         return &arguments[static_cast<std::size_t>(parameter - macro.parameters.begin())];
     }
 
-    /// What # makes of an argument.
+    /// Applies # to an argument.
     std::string quoted(const Parts& argument) { return '"' + joined(argument) + '"'; }
 
-    /// Compilers differ in which blanks of a name they keep.
+    /// Joins tokens to one text. Fails if there are blanks between them, because compilers differ in which they keep.
     std::string joined(std::span<const Part> parts) {
         std::string text;
         for (const Part& part : parts) {
@@ -246,14 +246,14 @@ class Expansions {
         return text;
     }
 
-    /// Nothing for an error of the compile.
+    /// The header that the tokens name; nothing if the directive would be a compile error.
     std::optional<Include> header(std::span<const Part> parts) {
         if (!understood_ || parts.empty()) return std::nullopt;
         const std::string& first = parts.front().text;
         const bool quoted = first.starts_with('"');
         if (!quoted && first != "<") return parts.front().is_word ? std::nullopt : (fail(), std::nullopt);
         const std::string name = quoted ? first : joined(parts);
-        // An empty name, what follows the name, a second > and escapes: compilers may differ.
+        // Compilers may differ on an empty name, tokens after the name, a second > and escapes.
         const bool is_odd = name.size() < 3 || name.find('\\') != name.npos || (quoted && parts.size() > 1) ||
                             (!quoted && name.find('>') != name.size() - 1);
         if (is_odd) fail();

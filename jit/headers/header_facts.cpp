@@ -12,7 +12,7 @@ namespace {
 
 using KnownHeaders = std::unordered_map<std::string, std::shared_ptr<const HeaderFacts>>;
 
-constexpr std::size_t most_known = 20'000;  // CUB reaches some 700
+constexpr std::size_t most_known = 20'000;  // CUB includes some 700
 
 /// Guarded by fork_safe_mutex().
 KnownHeaders& known_headers() { return never_destroyed<KnownHeaders>(); }
@@ -31,7 +31,7 @@ std::shared_ptr<const HeaderFacts> facts_of(const std::string& path, const FileI
     facts->identity = identity;
     facts->read_ns = now_ns();
     const std::optional<std::string> text = read_file(path);
-    // Where its size says nothing (/proc), its times say nothing either.
+    // If the size is not that of the content (/proc), the times are not reliable either.
     if (!text || text->size() != identity.bytes || place_at(path).identity != identity) return nullptr;
     facts->digest = digest_of(*text);
     facts->directives = include_directives(*text);

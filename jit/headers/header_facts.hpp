@@ -1,4 +1,4 @@
-// A header's content, reduced to what a scan needs of it, read once a process.
+// The facts about a header that a scan needs. Each header is read once per process.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct HeaderFacts {
     IncludeDirectives directives;
 };
 
-/// The facts of the file at `path`, which has this identity; remembered, because the next program that reaches
-/// CUB need not read it again. Null when the file cannot be read, or changes while it is. Thread-safe.
+/// The facts of the file at `path`, which has this identity. They are remembered, so that the next program that
+/// includes CUB need not read it again. Null if the file cannot be read or changes meanwhile. Thread-safe.
 std::shared_ptr<const HeaderFacts> facts_of(const std::string& path, const FileIdentity& identity);
 
 }  // namespace bascule

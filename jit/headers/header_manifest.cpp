@@ -15,7 +15,7 @@
 
 namespace bascule {
 
-// What a Record calls, which finds it by the type's namespace.
+// Record calls these functions and finds them by argument-dependent lookup.
 
 template <class R>
 void pass_members(R& record, Digest& digest) {
@@ -46,7 +46,7 @@ void pass_members(R& record, HeaderManifest& manifest) {
 namespace {
 
 template <class T>
-std::string bytes_of(T value) {  // a copy: members are passed as a reader needs them
+std::string bytes_of(T value) {  // a copy, because pass_members takes a non-const reference
     ByteWriter out;
     Record(out).pass(value);
     return std::move(out).take();
@@ -68,7 +68,7 @@ std::optional<T> read(std::string_view bytes) {
     return in.at_end() && has_known_places(value) ? std::optional(std::move(value)) : std::nullopt;
 }
 
-/// File systems stamp files with a clock that ticks, at worst every two seconds (FAT).
+/// The longest tick of a file system's clock (FAT).
 constexpr std::int64_t tick_ns = 2'000'000'000;
 
 bool may_have_changed_unseen(const FileIdentity& identity, std::int64_t taken_ns) {
@@ -82,7 +82,7 @@ bool has_content(const TrackedFile& file) {
 
 bool is_as_it_was(const TrackedPlace& place) { return includable_at(place.path) == place.kind; }
 
-/// For `#pragma once`, which asks whether two paths lead to one file: whether the files that were one are one.
+/// Whether two paths lead to one file now exactly if they did before. `#pragma once` depends on that.
 bool have_same_aliases(const std::vector<TrackedFile>& files, const std::vector<FileIdentity>& now) {
     using File = std::pair<std::uint64_t, std::uint64_t>;
     std::map<File, File> then_to_now, now_to_then;
@@ -95,7 +95,7 @@ bool have_same_aliases(const std::vector<TrackedFile>& files, const std::vector<
     return true;
 }
 
-/// Which of them count as a toolkit's depends on when they are looked at.
+/// The user's and the toolkit's files, because the time of a scan decides which files count as the toolkit's.
 std::vector<TrackedFile> all_files(const HeaderManifest& manifest) {
     std::vector<TrackedFile> files = manifest.user.files;
     if (auto toolkit = TrackedHeaders::from_bytes(manifest.toolkit))
@@ -110,8 +110,8 @@ std::vector<TrackedPlace> sorted_places(const HeaderManifest& manifest) {
     return places;
 }
 
-/// Toolkit sections that this process has found as they say. A toolkit that is replaced under a running
-/// process is noticed by the next one, and here by the next compile. Guarded by fork_safe_mutex().
+/// The digests of the toolkit sections that this process has verified. If a toolkit is replaced meanwhile, the next
+/// process notices it, and this process at its next compile. Guarded by fork_safe_mutex().
 std::set<Digest>& verified_toolkits() { return never_destroyed<std::set<Digest>>(); }
 
 bool is_verified(const Digest& toolkit) {

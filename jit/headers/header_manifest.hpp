@@ -1,5 +1,5 @@
-// The headers that a compile reached, and the places where one would have been taken instead: an edit of
-// either must never be missed by a cache.
+// The headers that a compile may have read, and the paths where another header would have been found first. The
+// cache must notice a change of either.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace bascule {
 
-/// A header as it was read.
+/// A header with its identity and digest when it was read.
 struct TrackedFile {
     std::string path;
     FileIdentity identity;
@@ -24,7 +24,7 @@ struct TrackedFile {
     bool operator==(const TrackedFile&) const = default;
 };
 
-/// A path of which only the kind counts: where a header was looked for and not found, or only probed for.
+/// A path where a header was searched and not found, or that __has_include probed. Only its kind matters.
 struct TrackedPlace {
     std::string path;
     PlaceKind kind = PlaceKind::missing;
@@ -32,21 +32,21 @@ struct TrackedPlace {
     bool operator==(const TrackedPlace&) const = default;
 };
 
-/// Some headers and places, and when they were looked at.
+/// Headers and places, with the time at which they were read.
 struct TrackedHeaders {
-    std::int64_t taken_ns = 0;  ///< before the first look
+    std::int64_t taken_ns = 0;  ///< before the first was read
     std::vector<TrackedFile> files;
     std::vector<TrackedPlace> places;
 
     bool empty() const noexcept { return files.empty() && places.empty(); }
 
-    /// Whether a compile now would read the same: one stat each. A file is read again only when it is another
-    /// than it was, or so young that it may have changed within one tick of its clock.
+    /// Whether a compile now would read the same content. Takes one stat for each. A file is read again only if its
+    /// identity differs, or if it is so new that it may have changed within one tick of the file system's clock.
     bool hold() const;
-    /// Whether nothing was touched since: as `hold`, but the same content in a new file is a change. For the
-    /// time of a compile, in which a file may have been changed and changed back.
+    /// Like `hold`, but a new file with the same content is a change. It is used after a compile, during which a
+    /// file may have been changed and changed back.
     bool untouched() const;
-    /// The first file or place for which `hold` is false; empty where it is another file for two names.
+    /// Describes the first file or place for which `hold` is false. Empty if only the aliases differ.
     std::string difference() const;
 
     std::string to_bytes() const;
@@ -55,39 +55,40 @@ struct TrackedHeaders {
     bool operator==(const TrackedHeaders&) const = default;
 };
 
-/// Everything outside the key that decides what a program's headers are.
+/// Everything outside the key that determines a program's headers.
 struct HeaderManifest {
     std::string directory;          ///< of the source, made absolute; empty for a string
-    std::string working_directory;  ///< empty unless a relative place was looked at
-    TrackedHeaders user;  ///< and the places where a header would be taken from a toolkit's directories
-    /// Hundreds of files for some programs, of which most processes see one state: kept as bytes and compared
-    /// by their digest with what this process has verified before.
+    std::string working_directory;  ///< empty unless a relative path was searched
+    TrackedHeaders user;  ///< the user's headers, and all places, those in a toolkit's directories too
+    /// The toolkit's headers. Some programs have hundreds, and most processes see them in one state. They are
+    /// kept as bytes, whose digest tells whether this process has verified them before.
     std::string toolkit;
     Digest toolkit_digest;
-    /// To all of these; only in the process and for the compile that the manifest is made for.
+    /// The directories and links on the way to all headers and places. Not stored; used only during the compile.
     PathComponents way;
 
-    /// Without headers neither a directory nor anything in it counts.
+    /// If true, the program reads no headers and `holds` is true in every directory.
     bool empty() const noexcept { return user.empty() && toolkit.empty(); }
 
-    /// Whether a compile of the program from `source_directory`, here and now, would read the same headers.
+    /// Whether a compile of the program from `source_directory` would read the same headers now.
     bool holds(const std::string& source_directory) const;
-    /// Whether the compile that has just ended cannot have read others.
+    /// Whether the compile that has just ended cannot have read other headers.
     bool untouched() const;
-    /// Whether both say the same headers, by their content, wherever and whenever they were looked at.
+    /// Whether both have the same headers and places, with the same content at the same paths. Neither the time of
+    /// the scan matters nor which headers count as the toolkit's.
     bool is_equivalent(const HeaderManifest& other) const;
-    /// The first thing that makes `holds` false, as a sentence without its end; for people.
+    /// The first reason why `holds` is false, as a clause for messages.
     std::string difference(const std::string& source_directory) const;
 
     std::string to_bytes() const;
     static std::optional<HeaderManifest> from_bytes(std::string_view bytes);
-    static std::string format();  ///< of these bytes; for a digest
+    static std::string format();  ///< describes the format of these bytes, for a digest
 };
 
-/// Which headers an image may have been made from.
+/// The condition that the headers of an image must meet.
 struct WantedHeaders {
-    std::string source_directory;                   ///< of the program that asks
-    std::shared_ptr<const HeaderManifest> given{};  ///< equivalent ones alone; null: those of here and now
+    std::string source_directory;                   ///< of the requesting program
+    std::shared_ptr<const HeaderManifest> given{};  ///< must be equivalent to it; null: must hold now
 
     bool accept(const HeaderManifest& made_from) const {
         return given == nullptr ? made_from.holds(source_directory) : made_from.is_equivalent(*given);

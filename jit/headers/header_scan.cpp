@@ -27,11 +27,11 @@
 namespace bascule {
 namespace {
 
-constexpr std::size_t most_files = 20'000;  // CUB reaches some 700
+constexpr std::size_t most_files = 20'000;  // CUB includes some 700
 constexpr std::size_t most_places = 200'000;
 constexpr std::uint64_t most_bytes = 1U << 30;  // of all headers together
 
-/// A directory of CUDA's headers: an installation's or a user's copy.
+/// A directory of CUDA's headers: installed, or a user's copy.
 struct ToolkitRoot {
     std::string path;  ///< ends with '/'
     std::int64_t installed_ns = 0;
@@ -54,14 +54,14 @@ class Scan {
         const auto wait_for = [&](std::string_view text, const std::string& path, std::string name) {
             auto directives = std::make_shared<const IncludeDirectives>(include_directives(text));
             const bool includes = !directives->includes.empty() || !directives->computed.empty();
-            // Without an #include it does not matter where a text is, nor what the working directory is.
+            // The directories matter only if the text includes something.
             waiting_.push_back({std::move(directives), includes ? parent_of(absolute(path)) : "",
                                 std::move(name), Owner::user, text});
         };
         for (const auto& [name, value] : options.defines)
             wait_for(own_texts_.emplace_back(fmt::format("#define {} {}", name, value)), "",
                      "the define " + name);
-        // NVRTC looks beside the file that the program's name is, whether or not there is one.
+        // NVRTC searches the directory of the program's name, even if no such file exists.
         wait_for(source.text, program_name(source, options), "the text");
         for (auto& [name, text] : memory_headers(options))
             wait_for(own_texts_.emplace_back(std::move(text)), name, name);
@@ -85,14 +85,15 @@ class Scan {
     }
 
   private:
-    /// CCCL's headers wrap __has_include; any others that do make a program doubtful. What words a toolkit uses does not.
+    /// CCCL's headers may wrap __has_include; other headers that do so make a program doubtful. Fragments that ## may
+    /// join count only in the user's texts.
     enum class Owner : std::uint8_t { user, toolkit, cccl };
     struct Text {
         std::shared_ptr<const IncludeDirectives> directives;
         std::string directory;
-        std::string name;  ///< for people; of a file: its path
+        std::string name;  ///< for messages; the path of a file
         Owner owner = Owner::user;
-        std::optional<std::string_view> text{};  ///< of what is not a file
+        std::optional<std::string_view> text{};  ///< empty for a file
     };
 
     void fail(std::string why) {
@@ -106,7 +107,7 @@ class Scan {
             roots_.push_back({join(search_.back(), ""), is_finished(added) ? added.installed_ns : 0});
     }
 
-    /// What is being installed may still change without a later time than that of the installation.
+    /// False while files may still be installed: they could change again and yet count as installed.
     bool is_finished(const SearchPath& toolkit) const { return toolkit.installed_ns <= user_.taken_ns; }
 
     std::string absolute(const std::string& path) {
@@ -131,7 +132,7 @@ class Scan {
         followed_.push_back(text);
     }
 
-    /// Finds what macros name. Headers that are found so may define macros, too: it is asked again after them.
+    /// Finds the headers that macros name. They may define macros too, so this is repeated after they are followed.
     void follow_computed() {
         const auto computes = [](const Text& text) { return !text.directives->computed.empty(); };
         if (std::ranges::none_of(followed_, computes)) return;
@@ -151,13 +152,14 @@ class Scan {
         }
     }
 
-    /// A closer look, for texts that have most letters as words: only what macros are called with can be joined.
+    /// A stricter check, for texts in which most letters occur as words: ## can join only arguments of macros and words
+    /// of their bodies.
     bool may_paste_probe() const {
         PastingMacros macros;
         std::set<std::string> fragments;
         for (const Text& text : followed_) {
             for (const MacroDefinition& each : text.directives->definitions) {
-                // `#define __host__ __location__(host)` of a toolkit's joins nothing that follows it.
+                // A toolkit's `#define __host__ __location__(host)` joins nothing that follows it.
                 const bool is_call =
                     text.owner != Owner::user && !each.rest.starts_with('(') && each.rest.ends_with(')');
                 if (!is_call) macros.add(each);
@@ -176,7 +178,7 @@ class Scan {
         return can_paste_probe(fragments);
     }
 
-    /// By its name.
+    /// Decides by the file's path below the toolkit's root.
     static Owner owner_of(const std::string& path, const ToolkitRoot* root) {
         static constexpr std::string_view of_toolkit =
             "builtin_types* channel_descriptor* common_functions* cooperative_groups* crt* cuComplex* cuda* curand* "
@@ -193,7 +195,7 @@ class Scan {
     }
 
     const ToolkitRoot* root_of(const std::string& path) const {
-        const ToolkitRoot* found = nullptr;  // the longest: CCCL's may be in another
+        const ToolkitRoot* found = nullptr;  // the longest, because CCCL's may be inside another
         for (const ToolkitRoot& root : roots_) {
             const bool longer = found == nullptr || root.path.size() > found->path.size();
             if (longer && path.starts_with(root.path)) found = &root;
@@ -201,11 +203,11 @@ class Scan {
         return found;
     }
 
-    /// In the compiler's order, up to the first file. What #include_next means depends on who asks: all
-    /// count.
+    /// Searches in the compiler's order up to the first file. For #include_next, which depends on where the including
+    /// file was found, all files count.
     void look_for(const Include& include, const std::string& directory) {
         scan_.names_headers = true;
-        if (in_memory_.contains(include.name)) return;  // it wins over every file
+        if (in_memory_.contains(include.name)) return;  // takes precedence over every file
         if (include.name.starts_with('/')) return static_cast<void>(look_at(include.name, include));
         if (include.quoted && look_at(join(directory, include.name), include) && !include.next) return;
         for (const std::string& path : search_) {
@@ -213,7 +215,7 @@ class Scan {
         }
     }
 
-    /// Whether a file is there.
+    /// Records what is at this path. True if it is a file.
     bool look_at(const std::string& path, const Include& include) {
         const PlaceKind kind = kind_of(path);
         const bool is_file = kind == PlaceKind::file;
@@ -257,13 +259,13 @@ class Scan {
         if (facts == nullptr) return fail(path + " cannot be read");
         if (files_.size() > most_files || bytes_ > most_bytes)
             return fail("it includes too many headers, or too large ones");
-        // What came into a toolkit's directory later is a user's, and so is what no toolkit has.
+        // Files that were added to a toolkit's directory later count as the user's.
         const ToolkitRoot* root = root_of(path);
         const Owner owner = owner_of(path, root);
         const bool installed = owner != Owner::user && identity.changed_ns <= root->installed_ns;
         (installed ? toolkit_ : user_).files.push_back({path, identity, facts->digest});
-        // Under another spelling of its path a file is tracked again, and not followed again: else one that
-        // includes itself as "../here/x.h" would never end.
+        // Under another spelling of its path a file is tracked again but not followed again. Otherwise the scan of a
+        // file that includes itself as "../here/x.h" would not end.
         const std::string directory = parent_of(path);
         const FileIdentity place = place_at(join(directory, "")).identity;
         const bool is_new =
@@ -271,14 +273,14 @@ class Scan {
         if (is_new) waiting_.push_back({{facts, &facts->directives}, directory, path, owner});
     }
 
-    /// A place in a toolkit too: a header that comes there later is noticed.
+    /// Tracks places in a toolkit too, so that a header that is added there later is noticed.
     void add_place(const std::string& path, PlaceKind kind) {
         if (!places_.insert(path + static_cast<char>(kind)).second) return;
         user_.places.push_back({path, kind});
         kind == PlaceKind::missing ? scan_.manifest.way.add_missing(path) : scan_.manifest.way.add(path);
     }
 
-    /// The shallowest of its directories that is missing represents all that is looked for below it.
+    /// If directories of the path are missing, the topmost missing one represents all paths below it.
     void add_missing(const std::string& path) {
         for (std::size_t slash = path.find('/', 1); slash != path.npos; slash = path.find('/', slash + 1)) {
             const std::string ancestor = path.substr(0, slash);
@@ -292,7 +294,7 @@ class Scan {
     std::vector<std::string> search_;
     std::vector<ToolkitRoot> roots_;
     std::set<std::string> in_memory_;
-    std::unordered_map<std::string, PlaceKind> kinds_;  // one stat a path in a scan
+    std::unordered_map<std::string, PlaceKind> kinds_;  // so that a scan takes one stat for each path
     std::unordered_set<std::string> files_, places_;
     std::set<std::array<std::uint64_t, 4>> known_;  // file and directory, by device and inode
     std::deque<std::string> own_texts_;
@@ -300,7 +302,7 @@ class Scan {
     std::vector<Text> followed_;
     std::uint64_t bytes_ = 0;
     bool used_working_directory_ = false;
-    bool pastes_ = false;              // anything, a toolkit's macro too
+    bool pastes_ = false;              // a text uses ##, the toolkit's included
     std::set<std::string> fragments_;  // of the user's texts
 };
 
@@ -317,8 +319,8 @@ void add_templates(const std::string& text, std::vector<KernelDeclaration>& temp
 }  // namespace
 
 std::int64_t installed_ns(const std::string& directory) {
-    // An installation writes a directory within minutes; a package that is installed later looks like a
-    // user's files, which are looked at each time.
+    // An installation takes minutes. Files of a package that is installed later count as the user's and are checked
+    // each time.
     constexpr std::int64_t duration_ns = 300'000'000'000;
     std::int64_t newest = 0;
     for (const char* header : cuda_headers) {

@@ -1,5 +1,4 @@
-// Follows a program's #include lines to every header that a compile may read: a superset of what it does
-// read.
+// Follows a program's #include lines to every header that a compile may read, whatever #if they are in.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +13,35 @@
 namespace bascule {
 
 struct HeaderScan {
-    /// False: the program is doubtful. What it reads is not proven by its texts (__TIME__, an alias of __has_include, an
-    /// #include of what a macro of the compiler's names, options that may name files, thousands of headers): it must be
-    /// compiled each time.
+    /// False: the program is doubtful and must be compiled each time, because its texts do not prove what it reads.
+    /// Examples are __TIME__, an alias of __has_include, an #include of a macro that the compiler may define,
+    /// options that may name files, and too many headers.
     bool certain = true;
     bool names_headers = false;  ///< the texts include or probe for something
     HeaderManifest manifest;
-    std::string doubt{};  ///< why it is not certain, as a sentence without its end
+    std::string doubt{};  ///< why it is not certain, as a clause for messages
 };
 
-/// A directory that is searched behind the program's own.
+/// A directory that is searched after the program's own.
 struct SearchPath {
     std::string path;
-    /// Files in it that have not changed since then are an installation's, which users do not edit; 0: all are a
-    /// user's.
+    /// Files in it that have not changed since then were installed, and users do not edit them. 0: all files count
+    /// as the user's.
     std::int64_t installed_ns = 0;
 };
 
-/// When the CUDA headers in this directory were installed, by the newest of some of them; 0 without those.
+/// Five minutes after the last change of certain CUDA headers in this directory, by when their installation has
+/// ended. 0 if it has none of them.
 std::int64_t installed_ns(const std::string& directory);
 
-/// Goes through the text, its in-memory headers, and what they include from the source's directory, the
-/// include paths and `toolkit`, as NVRTC looks for it; reads the files. Ends whatever the headers do.
+/// Scans the text, its in-memory headers, and the headers that these include. Searches the source's directory, the
+/// include paths and `toolkit` in NVRTC's order, and reads the files. Terminates even if headers include each other.
 HeaderScan scan_headers(const Source& source, const CompileOptions& options,
                         std::span<const SearchPath> toolkit);
 
-/// The kernel templates of the headers that a text includes, which are in no image until one is asked for: of headers
-/// that are texts, and of files beside the source and in the include paths; not of CUDA's. None of files where a program is
-/// doubtful. Reads the files.
+/// The kernel templates of the headers that a text includes, because an image has only the instances that were asked
+/// for. Reads in-memory headers, and files in the source's directory and the include paths, but not Bascule's search
+/// path. Skips the files if the program is doubtful.
 std::vector<KernelDeclaration> header_templates(const Source& source, const CompileOptions& options);
 
 }  // namespace bascule

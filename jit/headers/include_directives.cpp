@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t longest_path = 4096;
 constexpr std::string_view blanks = " \t\r\v\f";
 
-/// What makes the result of a compile depend on more than the texts that it includes. CCCL's is a macro that
-/// stands for the first.
+/// Words that make the result of a compile depend on more than the included texts. _CCCL_HAS_INCLUDE is CCCL's
+/// macro for __has_include.
 constexpr std::array<std::string_view, 7> decisive_words = {
     "__has_include", "__has_include_next", "__has_embed",      "__DATE__",
     "__TIME__",      "__TIMESTAMP__",      "_CCCL_HAS_INCLUDE"};
@@ -42,15 +42,15 @@ struct Span {
     std::size_t begin = 0, end = 0;
 };
 
-/// Where the comments and literals of a text are, or nothing if compilers may disagree: about a lone quote in
-/// what an #if removes, about the prefix of a raw string, about names beyond ASCII.
+/// The comments and literals of a text. Nothing if compilers may disagree on them: about an unclosed quotation mark
+/// in text that an #if removes, the prefix of a raw string, or names beyond ASCII.
 std::optional<std::vector<Span>> quotations(std::string_view text, bool lines_were_joined) {
     std::vector<Span> found;
     for (std::size_t at = 0; at < text.size();) {
         const Piece piece = piece_at(text, at);
         const char first = text[at];
         if (!piece.closed) return std::nullopt;
-        // A raw string keeps its line splices, and directly behind a literal it is none.
+        // Raw strings keep their line splices, and an R directly after a literal begins no raw string.
         if (piece.raw && (lines_were_joined || (at > 0 && text[at - 1] == '"'))) return std::nullopt;
         if (piece.kind == Piece::Kind::mark && (first == '\\' || is_word(first))) return std::nullopt;
         if (piece.quotes()) found.push_back({at, piece.end});
@@ -59,7 +59,7 @@ std::optional<std::vector<Span>> quotations(std::string_view text, bool lines_we
     return found;
 }
 
-/// Whether places, asked for in ascending order, are in one of some spans.
+/// Tells whether places are in one of the spans. The places must be asked for in ascending order.
 class Inside {
   public:
     explicit Inside(std::span<const Span> spans) : spans_(spans) {}
@@ -72,12 +72,12 @@ class Inside {
     std::span<const Span> spans_;
 };
 
-/// Where block comments end; a text is searched once, when that is first asked.
+/// The ends of block comments. The text is searched once, at the first call.
 class CommentEnds {
   public:
     explicit CommentEnds(std::string_view text) : text_(text) {}
 
-    /// Behind the first `*/` from there on, or the text's end.
+    /// The place after the first `*/` at or after `from`; the text's end if there is none.
     std::size_t after(std::size_t from) {
         if (!searched_) {
             for (std::size_t at = text_.find("*/"); at != text_.npos; at = text_.find("*/", at + 1)) {
@@ -95,7 +95,7 @@ class CommentEnds {
     std::vector<std::size_t> places_;
 };
 
-/// Walks over one directive as the preprocessor does: comments are blanks.
+/// Walks over one directive. Comments count as blanks, as in the preprocessor.
 class Walk {
   public:
     Walk(std::string_view text, std::size_t at, CommentEnds& ends) : text_(text), at_(at), ends_(&ends) {}
@@ -121,10 +121,10 @@ class Walk {
         ++at_;
         return true;
     }
-    /// One token, which does not begin a comment that ends on another line.
+    /// Skips one token, which must not begin a comment that ends on another line.
     void skip_piece() { at_ = piece_at(text_, at_).end; }
 
-    /// "name" or <name>. Nothing where compilers may disagree on what the name is.
+    /// Reads "name" or <name>. Returns nothing if compilers may disagree on the name.
     std::optional<Include> header() {
         const char open = peek();
         if (open != '"' && open != '<') return std::nullopt;
@@ -145,7 +145,7 @@ class Walk {
     CommentEnds* ends_;
 };
 
-/// Nothing but blanks precedes it on its line, or the end of a comment.
+/// Whether only blanks or the end of a comment precede the sign on its line.
 bool begins_line(std::string_view text, std::size_t sign) {
     std::size_t before = sign;
     while (before > 0 && blanks.find(text[before - 1]) != blanks.npos) --before;
@@ -158,7 +158,7 @@ bool is_spliced(std::string_view text, std::size_t end) {
     return end > 0 && text[end - 1] == '\\';
 }
 
-/// Takes whatever may be a directive for one, except in `hidden`, which is sorted.
+/// Reads everything that may be a directive, except in `hidden`, which is sorted.
 class Reader {
   public:
     Reader(std::string_view text, std::span<const Span> hidden) : text_(text), hidden_(hidden) {}
@@ -186,7 +186,7 @@ class Reader {
   private:
     /// The next '#', or its other spelling "%:".
     std::size_t next_sign(std::size_t from) {
-        // Each spelling's next place is found once, so that a text is read once.
+        // The next place of each spelling is remembered, so that a text is searched once.
         if (digraph_ != text_.npos && digraph_ < from) digraph_ = text_.find("%:", from);
         if (hash_ != text_.npos && hash_ < from) hash_ = text_.find('#', from);
         return std::min(hash_, digraph_);
@@ -201,7 +201,7 @@ class Reader {
             std::optional<Include> include = walk.header();
             const bool next = word == "include_next";
             if (!include) {
-                // What is longer than a path is not understood.
+                // Tokens longer than a path become an unclosed quotation mark, which makes the program doubtful.
                 const std::string_view tokens = rest_of_line(walk);
                 return found_.computed.push_back(
                     {tokens.size() > longest_path ? "\"" : std::string(tokens), next});
@@ -220,7 +220,8 @@ class Reader {
         }
     }
 
-    /// Up to where the directive ends, or somewhat further than a text needs that has all of them one after another.
+    /// The rest of the directive, cut off when all rests together exceed twice the text's length. This bounds the time
+    /// for texts whose directives overlap.
     std::string_view rest_of_line(Walk walk) {
         const std::size_t begin = walk.place();
         const std::size_t most = begin + 2 * text_.size() - std::min(kept_, 2 * text_.size());
@@ -244,9 +245,9 @@ class Reader {
         found_.definitions.push_back({std::move(name), is_cut ? unreadable : std::string(rest), is_cut});
     }
 
-    /// Up to the end of the line. The probes that are not understood here are left for read_words to doubt.
+    /// Reads up to the end of the line. For probes that are not understood here, read_words sets `doubtful`.
     void read_condition(Walk walk) {
-        std::vector<bool> calls;  // of each open parenthesis: whether it begins a macro's arguments
+        std::vector<bool> calls;  // for each open parenthesis: whether it begins a macro's arguments
         bool behind_name = false, behind_defined = false;
         for (walk.skip_blanks(); !walk.at_end(); walk.skip_blanks()) {
             const std::size_t place = walk.place();
@@ -268,7 +269,7 @@ class Reader {
         }
     }
 
-    /// `("x")` or `(<x>)` behind the word. In a macro's arguments the parts of <x> may be macros.
+    /// Reads `("x")` or `(<x>)` after the word. In a macro's arguments the parts of <x> may be macros.
     bool read_probe(Walk& walk, std::string_view word, bool in_call) {
         Walk ahead = walk;
         ahead.skip_blanks();
@@ -285,8 +286,8 @@ class Reader {
         return true;
     }
 
-    /// `#define __has_include(x) 0`, behind an #ifndef, changes nothing; `#define SOME_HAS_INCLUDE(x)
-    /// __has_include(x)` wraps it.
+    /// `#define __has_include(x) 0` after an #ifndef has no effect. `#define SOME_HAS_INCLUDE(x) __has_include(x)`
+    /// wraps it.
     void read_definition(Walk walk) {
         const std::size_t place = walk.place();
         const std::string_view name = walk.word();
@@ -304,8 +305,9 @@ class Reader {
         }
     }
 
-    /// Behind a macro's name: a `##` is harmless that joins a word of the macro's own which no decisive word contains. So
-    /// must say every definition that it may be in: some of them are comments.
+    /// Reads what follows a macro's name. A `##` is harmless if it joins a word that is not a parameter and that no
+    /// decisive word contains. If it may be in several definitions, because some are in comments, it must be harmless
+    /// in all of them.
     void read_pastes(Walk walk) {
         const std::string_view line =
             text_.substr(walk.place(), text_.find('\n', walk.place()) - walk.place());
@@ -319,14 +321,14 @@ class Reader {
         }
         constexpr std::size_t none = std::string_view::npos;
         std::size_t paste = none;  // the `##` before this token
-        bool harmless = false;     // because of what is before it
+        bool harmless = false;     // because of the token before it
         bool foreign = false;
         for (walk.skip_blanks(); !walk.at_end(); walk.skip_blanks()) {
             const std::size_t place = walk.place();
             const std::string_view word = walk.word();
             const bool is_paste = word.empty() && text_.substr(place, 2) == "##";
             const bool behind_foreign = foreign;
-            // A comma before ## belongs to __VA_ARGS__.
+            // `, ## __VA_ARGS__` joins no words.
             foreign = word.empty() ? walk.peek() == ','
                                    : !arguments.contains(word) && !is_fragment(word) && !is_probe(word) &&
                                          !tells_time(word);
@@ -341,7 +343,7 @@ class Reader {
         }
     }
 
-    /// Every word that no directive has shown to be plain.
+    /// Collects fragments, and sets `doubtful` for decisive words that no directive explains.
     void read_words() {
         std::ranges::sort(plain_);
         Inside hidden(hidden_);
@@ -367,15 +369,15 @@ class Reader {
     std::span<const Span> hidden_;
     std::size_t digraph_ = text_.find("%:"), hash_ = text_.find('#');
     CommentEnds comment_ends_{text_};
-    std::vector<std::size_t> plain_;      // where a decisive word is used plainly
+    std::vector<std::size_t> plain_;      // places of decisive words that a directive explains
     std::map<std::size_t, bool> pastes_;  // each `##`, and whether it is harmless
-    std::vector<Span> definitions_;       // the rest of each
-    std::size_t kept_ = 0;                // characters of lines
+    std::vector<Span> definitions_;       // the places of found_.definitions[i].rest
+    std::size_t kept_ = 0;                // the length of all rests of directives
     IncludeDirectives found_;
 };
 
-/// A text without line splices. Reading everything, comments and literals too, is quick and needs no trust in
-/// where they end; only what this leaves in doubt is worth telling them apart.
+/// Reads a text without line splices. First reads comments and literals as if they were code, which is fast and
+/// safe wherever they end. Only if that leaves a doubt, reads the text again without them.
 IncludeDirectives read_joined(std::string_view text, bool lines_were_joined) {
     IncludeDirectives found = Reader(text, {}).read();
     const bool pastes_probe = found.pastes && can_paste_probe(found.fragments);
@@ -402,7 +404,7 @@ IncludeDirectives read_splices(std::string_view text) {
 
 using Rename = std::function<std::optional<std::string>(const std::string&)>;
 
-/// One directive, without line splices, behind its sign.
+/// Renames the headers in one directive, given without its `#` and without line splices.
 std::string with_renamed_headers(const std::string& directive, const Rename& rename) {
     std::string renamed;
     std::size_t copied = 0;
@@ -436,7 +438,7 @@ std::string with_renamed_headers(const std::string& directive, const Rename& ren
     return renamed + directive.substr(copied);
 }
 
-/// A NUL, or a carriage return that ends no line: some compilers end a line or a text there.
+/// Whether there is a NUL, or a carriage return without a newline: some compilers end a text or a line there.
 bool has_odd_ends(std::string_view text) {
     for (std::size_t at = text.find('\r'); at != text.npos; at = text.find('\r', at + 1)) {
         if (text.substr(at, 2) != "\r\n") return true;
@@ -444,8 +446,8 @@ bool has_odd_ends(std::string_view text) {
     return text.find('\0') != text.npos;
 }
 
-/// The text with other names in `#include "x"` and `__has_include("x")`, where `rename` gives one. Keeps the number
-/// of every line.
+/// Replaces the names in `#include "x"` and `__has_include("x")` for which `rename` returns one. Line numbers do not
+/// change.
 std::string with_renamed_includes(std::string_view text, const Rename& rename) {
     std::string renamed;
     std::size_t copied = 0;
@@ -454,7 +456,7 @@ std::string with_renamed_includes(std::string_view text, const Rename& rename) {
     for (std::size_t at = text.find_first_of("#%"); at < text.size(); at = text.find_first_of("#%", at + 1)) {
         const std::size_t length = text[at] == '#' ? 1 : text.substr(at, 2) == "%:" ? 2 : 0;
         if (length == 0 || at < copied || hidden.contains(at) || !begins_line(text, at)) continue;
-        // Up to the end of the line that the preprocessor sees.
+        // The directive ends with the line as the preprocessor sees it.
         std::size_t end = std::min(text.find('\n', at), text.size());
         while (end < text.size() && is_spliced(text, end))
             end = std::min(text.find('\n', end + 1), text.size());

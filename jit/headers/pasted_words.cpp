@@ -7,7 +7,7 @@
 namespace bascule {
 namespace {
 
-/// The words of a text, those in comments and literals too.
+/// The words of a text, including those in comments and literals.
 std::vector<std::string_view> all_words(std::string_view text) {
     std::vector<std::string_view> words;
     for (std::size_t at = 0; at < text.size();) {
@@ -19,14 +19,14 @@ std::vector<std::string_view> all_words(std::string_view text) {
     return words;
 }
 
-/// What follows the parameters, which are words before it.
+/// The macro's definition after its parameters.
 std::string_view body_of(const MacroDefinition& definition) {
     const std::string_view rest = definition.rest;
     if (!rest.starts_with('(')) return rest;
     return rest.substr(std::min(rest.find(')'), rest.size()));
 }
 
-/// Parentheses in comments and literals count too: what is not balanced then is only doubted.
+/// Counts parentheses in comments and literals too. A wrong result only makes a program doubtful.
 bool is_balanced(std::string_view text) {
     int depth = 0;
     for (const char c : text) {
@@ -36,8 +36,7 @@ bool is_balanced(std::string_view text) {
     return depth == 0;
 }
 
-/// Goes through a text's calls of macros. One within the arguments of another belongs to it, and so does `(b)` of
-/// `A(a)(b)`.
+/// Reads a text's calls of macros. A call in another call's arguments is a part of that, and so is `(b)` in `A(a)(b)`.
 class Calls {
   public:
     Calls(std::string_view text, bool lines_were_joined, const PastingMacros& macros)
@@ -71,10 +70,10 @@ class Calls {
     }
 
   private:
-    /// Whether a pasting macro's arguments may follow another text or a directive.
+    /// Whether a pasting macro's arguments may continue after a directive or in another text.
     bool may_go_on() const { return depth_ > 0 || (ended_ && pastes_) || macros_.pastes(name_); }
 
-    /// Where compilers may see other pieces.
+    /// Whether compilers may disagree on this piece.
     bool is_odd(const Piece& piece, std::size_t at) const {
         const bool is_mark = piece.kind == Piece::Kind::mark;
         const bool is_odd_raw = piece.raw && (lines_were_joined_ || (at > 0 && text_[at - 1] == '"'));
@@ -115,7 +114,7 @@ class Calls {
         return before == text_.npos || text_[before] == '\n' || text_.substr(0, before + 1).ends_with("*/");
     }
 
-    /// Where the next token is to be looked for: behind the line of a #define.
+    /// The place after a #define line; for other directives, after the sign.
     std::size_t behind_definition(std::size_t at, std::size_t end_of_sign) const {
         const std::size_t sign = text_[at] == '#' ? end_of_sign : at + 2;
         const std::size_t word = std::min(text_.find_first_not_of(" \t\r\v\f", sign), text_.size());
@@ -134,12 +133,12 @@ class Calls {
     std::string_view text_;
     bool lines_were_joined_;
     const PastingMacros& macros_;
-    std::string_view name_;  // of a macro that precedes
+    std::string_view name_;  // the macro name directly before this token; empty if there is none
     int depth_ = 0;          // of parentheses in the call
-    bool ended_ = false;     // the call; another `(` goes on with it
-    bool pastes_ = false;    // the call
+    bool ended_ = false;     // the parentheses are closed; another `(` continues the call
+    bool pastes_ = false;    // the call names a pasting macro
     bool in_directive_ = false;
-    std::set<std::string> arguments_;  // fragments among those of the call
+    std::set<std::string> arguments_;  // the fragments in the call's arguments
     std::set<std::string> found_;
 };
 
@@ -151,7 +150,7 @@ void PastingMacros::add(const MacroDefinition& definition) {
 }
 
 bool PastingMacros::close() {
-    // The macros that have a word in their bodies.
+    // For each macro name, the definitions whose bodies contain it.
     std::multimap<std::string_view, const MacroDefinition*> named_by;
     for (const auto& [name, definition] : definitions_) {
         for (const std::string_view word : all_words(body_of(*definition)))

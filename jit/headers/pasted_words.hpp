@@ -1,4 +1,4 @@
-// Which words of a text ## may join: a closer look than that at whether ## is anywhere.
+// Finds the words that ## may join in a text. This is stricter than a check whether the text has ##.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,17 @@ namespace bascule {
 class PastingMacros {
   public:
     void add(const MacroDefinition& definition);
-    /// Finds the macros that name a pasting one. Call it after the last `add`. False: one of these begins a call that what
-    /// follows the macro ends, so that no text tells what it is called with.
+    /// Finds the macros that name a pasting macro. Call it after the last `add`. Returns false if such a macro has
+    /// unbalanced parentheses, because then the arguments of its calls cannot be found.
     bool close();
 
     bool contains(std::string_view name) const {
         return definitions_.contains(name) || name.starts_with("NV_");
     }
-    /// Whether its expansion may join words that it is called with, or a word of another macro's.
+    /// Whether the macro's expansion may join its arguments or words of other macros.
     bool pastes(std::string_view name) const {
         return pasting_.contains(name) ||
-               name.starts_with("NV_");  // NVRTC's own, where <nv/target> is not read
+               name.starts_with("NV_");  // NVRTC defines these itself if <nv/target> is not included
     }
 
   private:
@@ -34,11 +34,11 @@ class PastingMacros {
     std::set<std::string, std::less<>> pasting_;
 };
 
-/// The fragments of probes (is_fragment) with which this text calls pasting macros, also within a call of another macro.
-/// Those in definitions are left to fragments_of. Nothing where compilers may see other calls.
+/// The fragments (is_fragment) among the arguments of pasting macros in this text, also inside the call of another
+/// macro. Skips definitions, which fragments_of reads. Returns nothing if compilers may disagree on the calls.
 std::optional<std::set<std::string>> pasted_fragments(std::string_view text, const PastingMacros& macros);
 
-/// The fragments that a macro's expansion has whatever it is called with.
+/// The fragments in a macro's body that are not parameters.
 std::set<std::string> fragments_of(const MacroDefinition& definition);
 
 }  // namespace bascule

@@ -18,7 +18,7 @@ std::string directory_of(const std::string& path) {
 
 }  // namespace
 
-/// All zero where nothing is.
+/// All members are zero if nothing exists at `path`.
 PathComponents::Component PathComponents::look_at(const std::string& path) {
     struct stat status {};
     if (lstat(path.c_str(), &status) != 0) return {};
@@ -34,7 +34,7 @@ PathComponents::Component PathComponents::look_at(const std::string& path) {
 std::string PathComponents::resolve(std::string directory, const std::string& path, int links) {
     const std::size_t slash = path.rfind('/');
     std::string name = path;
-    if (slash != path.npos) {  // its directory first, which most paths have in common
+    if (slash != path.npos) {  // the directory first, because most paths share it
         name = path.substr(slash + 1);
         const std::string before = path.substr(0, slash);
         if (path.starts_with('/')) {
@@ -77,10 +77,10 @@ bool PathComponents::is_untouched(const std::string& path, const Component& then
     if (now == then) return true;
     const bool same =
         now.is_directory && then.is_directory && now.device == then.device && now.inode == then.inode;
-    // Its time of change alone: it was renamed, or other users may enter it than before.
+    // If only its change time differs, it was renamed or its permissions changed.
     if (!same || then.entries_count || now.modified_ns == then.modified_ns) return false;
-    // Something was made or removed in it, which sets both times. It was not itself exchanged if the same is not true of
-    // the directory that it lies in; one where that is always true is believed.
+    // An entry was created or removed in it, which sets both times. If its parent has no such change, the directory
+    // itself was not exchanged. A shared parent is not checked, because it changes all the time.
     const auto parent = components_.find(directory_of(path));
     return parent == components_.end() || parent->second.is_shared ||
            look_at(parent->first).modified_ns == parent->second.modified_ns;

@@ -1,4 +1,4 @@
-// The directories and links on the way to files: whether one was exchanged meanwhile, even if it was put back.
+// Tracks the directories and links on the way to files, to notice that one was exchanged and put back.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace bascule {
 
-/// As they were when they were added. For the time of a compile: a change that was undone leaves times behind.
+/// The state of paths when they were added. Times reveal a change that was undone during a compile.
 class PathComponents {
   public:
-    /// Those of an absolute path, and of the links among them.
+    /// Adds the components of an absolute path, and of the targets of its links.
     void add(const std::string& path) { resolve("/", path, 0); }
-    /// The same for a path where nothing is: also whether anything is made or removed where it would be.
+    /// The same for a path where nothing exists. Also notices entries that are created or removed in its directory.
     void add_missing(const std::string& path);
 
     bool untouched() const;
@@ -22,19 +22,20 @@ class PathComponents {
         std::uint64_t device = 0, inode = 0;
         std::int64_t modified_ns = 0, changed_ns = 0;
         bool is_directory = false;
-        bool is_shared = false;      ///< as /tmp is, where other users make files all the time
-        bool entries_count = false;  ///< whether a change of the directory's entries is one
+        bool is_shared = false;      ///< like /tmp, where other users create files all the time
+        bool entries_count = false;  ///< whether a new or removed entry counts as a change
 
         bool operator==(const Component&) const = default;
     };
 
     static Component look_at(const std::string& path);
-    /// Adds what lies between `directory`, which has no links in it, and what `path` leads to from there; returns that.
+    /// Adds the components of `path`, which is relative to `directory`, and returns the path that it leads to without
+    /// links. `directory` has no links.
     std::string resolve(std::string directory, const std::string& path, int links);
     bool is_untouched(const std::string& path, const Component& then) const;
 
     std::map<std::string, Component> components_;     // by paths in which only the last part may be a link
-    std::map<std::string, std::string> directories_;  // by absolute path, where they lead
+    std::map<std::string, std::string> directories_;  // the path without links, by absolute path
 };
 
 }  // namespace bascule

@@ -15,7 +15,7 @@ using Paths = std::vector<std::filesystem::path>;
 
 constexpr const char* host_headers_name = "bascule_host_headers";
 
-/// Each directory once, however it is spelled.
+/// The paths that are directories, without those that lead to an earlier one.
 std::vector<std::string> existing(const Paths& paths) {
     std::vector<std::string> found;
     std::vector<std::filesystem::path> known;
@@ -30,7 +30,7 @@ std::vector<std::string> existing(const Paths& paths) {
     return found;
 }
 
-/// CUDA_VERSION of the headers in this directory; 0 where they do not tell.
+/// CUDA_VERSION of the headers in this directory; 0 if there is none.
 int version_of_headers(const std::filesystem::path& include) {
     constexpr std::string_view opening = "#define CUDA_VERSION ";
     std::ifstream header(include / "cuda.h");
@@ -43,9 +43,9 @@ int version_of_headers(const std::filesystem::path& include) {
     return 0;
 }
 
-/// Where headers lie beside a library: in a toolkit (lib64), a wheel of CUDA 13 (nvidia/cu13/lib) and conda's layout; in
-/// Debian's (lib/x86_64-linux-gnu); and in the wheels of CUDA 12, of which each has its own directory
-/// (nvidia/cuda_nvrtc/lib).
+/// The directories that may have the headers of a library in a toolkit (lib64), a wheel of CUDA 13 (nvidia/cu13/lib),
+/// conda's layout, Debian's layout (lib/x86_64-linux-gnu), or the wheels of CUDA 12, each of which has a directory of
+/// its own (nvidia/cuda_nvrtc/lib).
 Paths headers_beside(const std::string& library) {
     const std::filesystem::path root = std::filesystem::path(library).parent_path().parent_path();
     const std::filesystem::path above = root.parent_path();
@@ -63,8 +63,8 @@ Paths headers_beside(const std::string& library) {
     return places;
 }
 
-/// The directories of headers of the first toolkit of this version (0: of any version) that has CUDA's headers; empty if
-/// none is installed.
+/// The header directories of the first toolkit of this version (0: any version) that has CUDA's headers; empty if none
+/// is installed.
 Paths toolkit_headers(int cuda_version) {
     for (const std::filesystem::path root : toolkit_roots()) {
         const std::filesystem::path include = root / "include";

@@ -8,20 +8,20 @@
 
 namespace bascule {
 
-/// The directories that exist, in the order in which they are searched. `given` are the CUDA headers that the user
-/// or an installation names; when empty, those beside `nvrtc_library`, then those of a toolkit of exactly its version,
-/// `cuda_version` as cuda.h writes it (13050 is 13.5; 0: of any): other headers may not compile, or say something else than the library means. Bascule's stand-ins for
-/// the C and C++ standard libraries' headers come before the first directory of CUDA headers: a toolkit may be
-/// installed among the host's own headers. What is named before it is the user's, and wins over the stand-ins.
+/// The existing directories in the order of the search. `given` are the directories of CUDA headers that the user or an
+/// installation names. If empty, the headers next to `nvrtc_library` are searched, then those of a toolkit of exactly
+/// version `cuda_version` (13050 is 13.5; 0: any version), because others may not compile or may not match the library.
+/// Bascule's stand-ins for the standard libraries' headers come before the first directory with CUDA headers, because a
+/// toolkit may be installed among the host's own headers. Directories before that are the user's.
 std::vector<std::string> header_search_path(const std::vector<std::string>& given,
                                             const std::string& nvrtc_library, int cuda_version = 0);
 
-/// Headers of which a directory of CUDA's headers has at least one.
+/// A directory of CUDA headers has at least one of these.
 inline constexpr std::array cuda_headers = {"cuda_runtime.h", "cuda_fp16.h", "cub/config.cuh",
                                             "cuda/std/version"};
 bool has_cuda_headers(const std::string& directory);
 
-/// Whether this is the directory of Bascule's stand-ins, by its name.
+/// Whether the path has the name of the directory of Bascule's stand-ins.
 bool is_host_headers(std::string_view directory) noexcept;
 
 /// The directory in which a toolkit is installed unless a variable names another one.

@@ -1,4 +1,4 @@
-// What kernels use of the driver API's header, whose functions are the host's: tensor maps, and the types of handles.
+// The types of the driver API's header that kernels use: tensor maps and handles. Its functions are for the host.
 #pragma once
 
 #define CUDA_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
@@ -16,7 +16,7 @@ using CUarray = struct CUarray_st*;
 using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 
-/// As cuTensorMapEncodeTiled fills it.
+/// The tensor map that cuTensorMapEncodeTiled fills.
 struct CUtensorMap_st {
     alignas(64) cuuint64_t opaque[16];
 };

@@ -1,4 +1,4 @@
-// The limits of the floating-point types: libcu++'s, which are these where it has none.
+// The limits of the floating-point types, from libcu++; defined here if it has none.
 #pragma once
 
 #if __has_include(<cuda/std/cfloat>)

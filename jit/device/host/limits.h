@@ -1,4 +1,4 @@
-// The limits of the integer types: libcu++'s, which are these where it is absent.
+// The limits of the integer types, from libcu++; defined here if it is absent.
 #pragma once
 
 #if __has_include(<cuda/std/climits>)

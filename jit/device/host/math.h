@@ -7,7 +7,7 @@
 #define INFINITY BASCULE_FLOAT_OF(0x7f800000)
 #define NAN BASCULE_FLOAT_OF(0x7fc00000)
 #endif
-// No macros: libcu++ defines its own later in the same text, and a warning would say so.
+// Not macros, because libcu++ may define macros of these names later in the text, which would give a warning.
 #ifndef INFINITY
 static __device__ constexpr float INFINITY = BASCULE_FLOAT_OF(0x7f800000);
 #endif

@@ -1,4 +1,4 @@
-// The fixed-width integer types: libcu++'s, which are these where it is absent.
+// The fixed-width integer types, from libcu++; defined here if it is absent.
 #pragma once
 
 #if __has_include(<cuda/std/cstdint>)

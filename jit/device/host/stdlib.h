@@ -1,4 +1,4 @@
-// malloc, free, abs, labs and llabs are built in; a kernel that aborts traps.
+// malloc, free, abs, labs and llabs are built in. abort() traps.
 #pragma once
 
 #define EXIT_SUCCESS 0

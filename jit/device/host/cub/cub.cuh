@@ -1,4 +1,4 @@
-// CUB's algorithms for blocks, warps and threads. Those for the whole device are launched by the host.
+// CUB's algorithms for blocks, warps and threads. Those for the whole device are omitted: the host launches them.
 #pragma once
 
 #include <cub/block/block_adjacent_difference.cuh>
@@ -36,7 +36,7 @@
 #if __has_include(<cub/warp/warp_reduce_batched.cuh>)
 #include <cub/warp/warp_reduce_batched.cuh>
 #endif
-#if CUB_VERSION >= 300000  // older iterators are printed to std::ostream
+#if CUB_VERSION >= 300000  // older versions print iterators to std::ostream
 #include <cub/iterator/arg_index_input_iterator.cuh>
 #include <cub/iterator/cache_modified_input_iterator.cuh>
 #include <cub/iterator/cache_modified_output_iterator.cuh>

@@ -95,7 +95,7 @@ struct aligned_storage {
 template <size_t Bytes, size_t Alignment = Bytes >= 16 ? 16 : Bytes>
 using aligned_storage_t = typename aligned_storage<Bytes, Alignment>::type;
 
-// --- With qualifiers and references ---
+// --- Adding qualifiers and references ---
 
 template <class T>
 using type_identity_t = typename type_identity<T>::type;
@@ -120,7 +120,7 @@ struct add_rvalue_reference<T, void_t<T&&>> : type_identity<T&&> {};
 template <class T>
 using add_rvalue_reference_t = typename add_rvalue_reference<T>::type;
 
-// --- What can be made, assigned and called ---
+// --- Construction, assignment and calls ---
 
 template <class T>
 inline constexpr bool is_default_constructible_v = is_constructible_v<T>;
@@ -182,7 +182,7 @@ inline constexpr bool is_nothrow_invocable_v = bascule_never_throws<void, F, Arg
 template <class F, class... Arguments>
 struct is_nothrow_invocable : bool_constant<is_nothrow_invocable_v<F, Arguments...>> {};
 
-// --- The same as types ---
+// --- The predicates as types ---
 
 BASCULE_TRAIT(is_null_pointer)
 BASCULE_TRAIT(is_fundamental)
@@ -212,7 +212,7 @@ BASCULE_TRAIT(is_nothrow_default_constructible)
 BASCULE_TRAIT(is_nothrow_copy_constructible)
 BASCULE_TRAIT(is_nothrow_move_constructible)
 BASCULE_TRAIT(is_trivially_destructible)
-#undef BASCULE_TRAIT  // of <type_traits>
+#undef BASCULE_TRAIT  // defined in <type_traits>
 template <class To, class From>
 struct is_assignable : bool_constant<is_assignable_v<To, From>> {};
 template <class T, class... Arguments>
