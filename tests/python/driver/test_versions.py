@@ -346,10 +346,14 @@ def nvrtc_versions():
 LONG = "LONG_TESTS" in os.environ
 whole = pytest.mark.skipif(not LONG, reason="takes a minute a version: .ci/run --long")
 # Messages of older compilers have other words and columns than those that test_diagnostics.py expects.
-JIT = ["tests/python/jit", "--ignore=tests/python/jit/test_diagnostics.py"]
+JIT = ["tests/python/jit", "tests/python/variables", "--ignore=tests/python/jit/test_diagnostics.py"]
 # The tests that use NVRTC most: types of parameters, templates, variables and options.
 TELLING = [
-    f"tests/python/jit/test_{each}.py" for each in ("signatures", "instantiation", "globals", "options", "structures")
+    f"tests/python/{each}.py"
+    for each in (
+        *("jit/test_signatures", "jit/test_instantiation", "jit/test_options", "jit/test_structures"),
+        *("variables/test_globals", "variables/test_one_set"),
+    )
 ]
 
 
