@@ -280,7 +280,7 @@ TEST_CASE("a computed include that is not understood is doubtful") {
                     " A" + std::to_string(i - 1) + "\n";
         return text;
     }();
-    for (const auto& [directive, defined] : std::vector<std::pair<std::string, std::string>>{
+    for (const auto& each : std::vector<std::pair<std::string, std::string>>{
              {"__FILE__", ""},
              {"STR(__CUDA_ARCH__)", "#define STR_(x) #x\n#define STR(x) STR_(x)"},
              {"STD(__x)", "#define STD(x) <x>"},
@@ -300,6 +300,8 @@ TEST_CASE("a computed include that is not understood is doubtful") {
              {"CAT(<, a.h>)", "#define CAT(x, y) x##y"},
              {"3", ""},
              {"A39", doubling}}) {
+        const std::string& directive = each.first;
+        const std::string& defined = each.second;
         CAPTURE(directive);
         CAPTURE(defined);
         CHECK_FALSE(named_by(directive, defined));
