@@ -39,10 +39,12 @@ def test_a_loop_of_copies_and_conversions_serialises_with_nothing(policy, bound)
         w = bascule.to_device(host, stream=stream)
         e = bascule.device_array(1000, "f4", stream=stream)
     staging = calls("cuMemHostAlloc") - before[2]  # where threads were faster before: each waits
-    print(waits() - before[0] - staging, calls("cuMemFreeAsync") > before[1])
+    print(waits() - before[0] - staging)
     print([bool((a.copy_to_host() == np.arange(1000)).all()) for a in (y, z, w)])
+    bascule.synchronize()  # releases what operations kept until now, if the device was slow
+    print(calls("cuMemFreeAsync") - before[1] >= 3 * 39)
     """
-    assert prints(program, BASCULE_EMULATED_SCHEDULE=policy) == "0 True\n[True, True, True]\n"
+    assert prints(program, BASCULE_EMULATED_SCHEDULE=policy) == "0\n[True, True, True]\nTrue\n"
 
 
 @pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
