@@ -57,7 +57,7 @@ struct LaunchConfig {
     std::optional<int> shared_carveout{};  ///< percent of the on-chip memory to prefer as shared memory
 
     bool operator==(const LaunchConfig&) const = default;
-    /// Whether it sets anything besides geometry and shared memory.
+    /// Whether it sets anything other than geometry and shared memory.
     bool has_attributes() const noexcept {
         return cooperative || programmatic || priority || shared_carveout || cluster.count() != 1;
     }

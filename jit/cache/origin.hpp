@@ -1,4 +1,4 @@
-// Where an image came from.
+// The origin of an image: the compiler, memory or disk.
 #pragma once
 
 #include <cstdint>

@@ -30,8 +30,8 @@ struct SearchPath {
     std::int64_t installed_ns = 0;
 };
 
-/// Five minutes after the last change of certain CUDA headers in this directory, by when their installation has
-/// ended. 0 if it has none of them.
+/// The time at which the installation of the CUDA headers in this directory is taken to have ended: five minutes after
+/// the last change of certain headers. 0 if the directory has no such header.
 std::int64_t installed_ns(const std::string& directory);
 
 /// Scans the text, its in-memory headers, and the headers that these include. Searches the source's directory, the

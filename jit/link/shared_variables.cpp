@@ -92,10 +92,8 @@ class Rewriter {
     std::string result_;
 };
 
-using Addresses = std::map<std::string, std::uint64_t, std::less<>>;
-
 /// Replaces addresses by numbers: `.global .align 8 .u64 pointer = generic(n);`.
-std::string with_numbers(std::string_view variable, const Addresses& addresses) {
+std::string with_numbers(std::string_view variable, const VariableAddresses& addresses) {
     Rewriter rewriter(variable);
     PtxTokens tokens(variable);
     while (!tokens.at_end()) {
@@ -126,7 +124,8 @@ std::string as_global(std::string_view instruction) {
 
 /// Replaces addresses in a function or in debug information. In brackets a register holds the address; it is set at the
 /// beginning of the function, because immediate addresses in PTX have 32 bits.
-std::string with_registers(std::string_view function, const Addresses& addresses, bool constants_too) {
+std::string with_registers(std::string_view function, const VariableAddresses& addresses,
+                           bool constants_too) {
     Rewriter rewriter(function);
     std::map<std::string_view, std::string> registers;
     std::vector<std::set<std::string_view>> hidden(1);  // names that a declaration in an open block hides
@@ -248,11 +247,10 @@ std::vector<PtxVariable> variables_of(std::string_view ptx) {
     return variables;
 }
 
-std::string with_addresses(std::string_view ptx, const std::map<std::string, std::uint64_t>& addresses) {
-    const Addresses known(addresses.begin(), addresses.end());
+std::string with_addresses(std::string_view ptx, const VariableAddresses& addresses) {
     const std::vector<Piece> pieces = pieces_of(ptx);
     const auto is_elsewhere = [&](const Piece& piece) {
-        return piece.kind == Piece::Kind::variable && known.contains(name_of(piece));
+        return piece.kind == Piece::Kind::variable && addresses.contains(name_of(piece));
     };
     const bool constants_too = std::ranges::any_of(pieces, [&](const Piece& piece) {
         return is_elsewhere(piece) && piece.text.find(".const") != piece.text.npos;
@@ -260,11 +258,11 @@ std::string with_addresses(std::string_view ptx, const std::map<std::string, std
     std::string result;
     for (const Piece& piece : pieces) {
         if (piece.kind == Piece::Kind::function || piece.kind == Piece::Kind::section) {
-            result += with_registers(piece.text, known, constants_too);
+            result += with_registers(piece.text, addresses, constants_too);
         } else if (piece.kind != Piece::Kind::variable) {
             result += piece.text;
         } else if (!is_elsewhere(piece)) {
-            std::string variable = with_numbers(piece.text, known);
+            std::string variable = with_numbers(piece.text, addresses);
             const std::size_t space = variable.find(".const");
             if (constants_too && space != variable.npos) variable.replace(space, 6, ".global");
             result += variable;

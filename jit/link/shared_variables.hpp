@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -22,6 +23,9 @@ struct PtxVariable {
     bool is_only_read = false;
 };
 
+/// Addresses by mangled name.
+using VariableAddresses = std::map<std::string, std::uint64_t, std::less<>>;
+
 /// Advice if two images need one variable and cannot share it.
 std::string advice_on_one_image();
 
@@ -31,6 +35,6 @@ std::vector<PtxVariable> variables_of(std::string_view ptx);
 /// Removes the definitions of these variables (by mangled name) from the PTX; uses of a variable become uses of the
 /// memory at its address. If one of them is `__constant__`, the image reads all constants as global memory, because
 /// instructions do not say which constant they read.
-std::string with_addresses(std::string_view ptx, const std::map<std::string, std::uint64_t>& addresses);
+std::string with_addresses(std::string_view ptx, const VariableAddresses& addresses);
 
 }  // namespace bascule

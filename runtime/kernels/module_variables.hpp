@@ -39,7 +39,7 @@ class ModuleVariables {
     };
     /// Memory of other images that replaces an image's own variables.
     struct Elsewhere {
-        std::map<std::string, std::uint64_t> addresses;      ///< by the image's own variable names
+        VariableAddresses addresses;                         ///< by the image's own variable names
         std::vector<std::shared_ptr<const Library>> owners;  ///< of that memory
     };
     Elsewhere find_elsewhere(const ProbedProgram& program, Device device);
