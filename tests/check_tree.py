@@ -40,6 +40,25 @@ MOST_LINES = {
     "python/bascule": 7_750,
 }
 
+# Commit subjects are checked since the last release; before the first one, since this commit.
+FIRST_CHECKED_COMMIT = "021a8dba"
+LONGEST_SUBJECT = 72
+# A comment that begins with one of these words has lost its subject or its verb.
+FRAGMENT = re.compile(
+    r"(Of|By|To|Behind|Beside|Among|That|Who|Whose|Which|Into|Onto|Is|Are|Has|Have|May|Can|From (?:where|what|which)"
+    r"|In (?:which|whose|what)|For (?:which|what|whom))\b"
+)
+# Phrases that readers of CUDA's and NumPy's pages do not know, with what to write.
+PHRASES = {
+    r"\b(?:behind|beside|besides)\b(?! each other)": "say before, after, next to or in addition to",
+    r"\b(?:anew|thereby|therein|thereof|whereupon|lest|ere|save for|but for)\b": "say again, by this or unless",
+    r"\bas [A-Za-z' ]{1,30} (?:has|have|had) it\b": "name what is the same",
+    r"\bof (?:ours|theirs|its own kind|one's)\b": "name the owner",
+    r"\b(?:mend(?:s|ed|ing)?|settle[sd]?|hold(?:s|ing)? back|held back)\b": "say correct, resolve or wait",
+    r"\bso (?:many|much) (?!that|as)\w*": "say how many",
+    r"\blies? (?:with|beside|behind|elsewhere|there)\b": "say is",
+}
+
 
 def tracked() -> list[str]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -362,6 +381,50 @@ def every_python_test_is_collected() -> Iterator[str]:
             yield f"{path}: has tests, but pytest collects only files called test_*.py"
 
 
+def comments_of(path: str) -> Iterator[tuple[int, str]]:
+    """Yields line and text of each comment, docstring (its first line) and, in a page, line outside of code."""
+    comment, first, fenced = "", 0, False
+    mark = r"\s*#(?!!)\s?(.*)" if path.endswith((".py", ".pyi")) else r"\s*///?(?!/)\s?(.*)"
+    for number, line in lines_of(path):
+        if path.endswith(".md"):
+            fenced ^= line.startswith("```")
+            if not fenced:
+                yield number, line
+        elif found := re.fullmatch(mark, line):
+            first, comment = first or number, f"{comment} {found[1]}".strip()
+        else:
+            if comment:
+                yield first, comment
+            comment, first = "", 0
+            if path.endswith((".py", ".pyi")) and (found := re.match(r'\s*[rf]?"""(.+?)(?:"""|$)', line)):
+                yield number, found[1]
+
+
+def comments_are_sentences() -> Iterator[str]:
+    for path in tracked():
+        if Path(path).suffix not in SOURCES | {".md"}:
+            continue
+        for number, text in comments_of(path):
+            if not path.endswith(".md") and (found := FRAGMENT.match(text)):
+                yield f'{path}:{number}: a comment that begins with "{found[1]}" has no subject: {text[:80]}'
+            for phrase, advice in PHRASES.items():
+                if found := re.search(phrase, re.sub(r'`[^`]*`|"[^"]*"|\w+::\w+', "", text)):
+                    yield f'{path}:{number}: "{found[0]}": {advice}'
+
+
+def subjects_of_commits_are_short() -> Iterator[str]:
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True).stdout
+
+    release = git("describe", "--tags", "--abbrev=0", "--match", "v*").strip()
+    known = git("cat-file", "-t", FIRST_CHECKED_COMMIT).strip() == "commit"
+    since = release or (FIRST_CHECKED_COMMIT if known else "")
+    for line in git("log", "--no-merges", "--format=%h %s", *([f"{since}..HEAD"] if since else ["-1"])).splitlines():
+        commit, _, subject = line.partition(" ")
+        if len(subject) > LONGEST_SUBJECT:
+            yield f"{commit}: its subject has {len(subject)} characters; {LONGEST_SUBJECT} is the most: {subject}"
+
+
 def code_of(path: str) -> str:
     """A file's text without // comments, which may mention other files."""
     return re.sub(r"//.*", "", text_of(path))
@@ -387,6 +450,8 @@ CHECKS = [
     the_top_level_is_tidy,
     no_machine_is_named,
     every_python_test_is_collected,
+    comments_are_sentences,
+    subjects_of_commits_are_short,
 ]
 
 

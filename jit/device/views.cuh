@@ -24,7 +24,7 @@ struct unaligned {
     }
 };
 
-/// Has a `result_` if the first type is the second with const added.
+/// The member `result_` exists if the first type is the second with const added.
 template <class, class>
 struct adds_const {};
 template <class T_>

@@ -275,7 +275,7 @@ void require_no_capture_by_others(Device device) {
         return each.stream.device() == device && may_be_captured_by_others(each.stream) &&
                is_capturing(each.stream);
     });
-    // Of streams that Bascule never saw the driver tells whether a blocking one is captured, and ends no capture by that.
+    // The driver tells whether a blocking stream that Bascule never saw is captured. Asking ends no capture.
     if (captured == living.end() && !is_capturing(StreamRef::legacy_default(device))) return;
     Driver::get().fail_as(
         unsupported,

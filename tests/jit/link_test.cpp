@@ -51,7 +51,7 @@ const KernelImage* by_lowered_name(const std::vector<KernelImage>& all, const st
 }
 
 /// NVRTC's reflection is the reference: name and code must agree, except for names of parameters, and for the size of a
-/// class behind a pointer.
+/// class that a pointer points to.
 void check_like_reflected(const Image& image, const Code& code) {
     const std::vector<KernelImage> read = kernels_of(outline_of(code));
     REQUIRE(read.size() == image.kernels.size());

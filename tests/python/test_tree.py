@@ -36,6 +36,9 @@ BREACHES = [
     ("the_top_level_is_tidy", "notes.txt", "remember"),
     ("no_machine_is_named", "README.md", "see /" + "root/notes"),
     ("every_python_test_is_collected", "tests/python/more.py", "def test_x(): pass"),
+    ("comments_are_sentences", "jit/a.cpp", "// Of two nodes,\n// without their edges.\nint x;"),
+    ("comments_are_sentences", "jit/a.py", '"""Whose memory this is."""'),
+    ("comments_are_sentences", "jit/a.md", "The size, as repr has it."),
 ]
 
 
@@ -84,6 +87,17 @@ RINGS = [
         "bascule._a -> bascule._b -> bascule._a",
     ),
 ]
+
+
+@pytest.mark.parametrize(("subject", "noticed"), [("Add a row", False), ("Add a row " + "x" * 63, True)])
+def test_a_long_subject_of_a_commit_is_noticed(tmp_path, monkeypatch, subject, noticed):
+    for arguments in (
+        ["init", "-q"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", subject],
+    ):
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
+    monkeypatch.setattr(check_tree, "ROOT", tmp_path)
+    assert bool(list(check_tree.subjects_of_commits_are_short())) == noticed
 
 
 def write_files(root, files):

@@ -146,7 +146,7 @@ class Liar(tuple):
 
 
 class Sequence:
-    """Has a length and elements, but is neither tuple nor list."""
+    """A sequence with a length and elements that is neither tuple nor list."""
 
     def __len__(self) -> int:
         return 1

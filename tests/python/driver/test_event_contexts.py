@@ -119,7 +119,7 @@ def test_a_real_driver_refuses_an_event_of_another_context_and_calls_without_one
     """The other tests rely on this: the emulated driver refuses both."""
     printed = outcome("""
 event = recorded_on(second)[1]
-# The handle as repr has it: nothing else gives it out.
+# Only repr shows the handle.
 handle = ctypes.c_void_p(int(repr(event).split()[1], 16))
 bascule.device_array(1, "f4")
 with first:

@@ -339,7 +339,7 @@ def test_arrays_made_and_dropped_in_a_capture_are_no_part_of_it():
     assert driver.cuStreamEndCapture(handle, ctypes.byref(graph)) == 0
     bascule.memory_pool().trim()
     print(bascule.memory_pool().used_bytes)
-    # And one of ours.
+    # A graph of Bascule's.
     g = bascule.Graph()
     with g:
         inside = bascule.device_array(32, "f4")

@@ -59,7 +59,7 @@ def test_lanes_with_different_numbers_of_rounds_meet_again(kernel, rng, size, bl
 
     expected = np.array([collatz(x) for x in numbers.tolist()])
     np.testing.assert_array_equal(rounds.read(), expected)
-    # Which lanes are converged after a loop is unspecified: at least the lane itself, at most its whole warp.
+    # It is unspecified which lanes are converged after a loop: at least the lane itself, at most its whole warp.
     result = votes.read()
     for start in range(0, size, block):
         for first in range(start, min(start + block, size), 32):
