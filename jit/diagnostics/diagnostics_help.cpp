@@ -32,9 +32,10 @@ constexpr std::array packages = {
     Package{"nvtx3/*", "nvidia-nvtx", "nvidia-nvtx-cu12"},
 };
 
-/// Headers of the C++ standard library that exist in libcu++ but not among Bascule's own host headers.
+/// Headers of the C++ standard library that libcu++ has, and that are not among Bascule's own host headers.
 constexpr std::string_view in_cuda_std_only =
-    "atomic barrier charconv chrono expected inplace_vector latch mdspan optional ratio variant";
+    "atomic barrier bitset ccomplex charconv chrono execution expected inplace_vector latch linalg mdspan numbers "
+    "optional random ranges ratio semaphore source_location string_view variant version";
 
 /// Headers of other libraries that device code does not need.
 constexpr std::array replaced_headers = {

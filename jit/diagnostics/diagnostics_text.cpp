@@ -31,7 +31,8 @@ struct Character {
 Character character_at(std::string_view text, std::size_t at) {
     const auto lead = static_cast<unsigned char>(text[at]);
     const std::size_t bytes = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    // Most letters from U+1100 on are wide; the exceptions do not justify a table here.
+    // Most letters from U+2E80 on are wide. The exceptions, and the wide letters of Hangul before it, do not justify a
+    // table here.
     const bool wide = lead >= 0xe2 && !(lead == 0xe2 && at + 1 < text.size() &&
                                         static_cast<unsigned char>(text[at + 1]) < 0xba);
     return {std::min(bytes, text.size() - at), wide ? 2U : 1U};

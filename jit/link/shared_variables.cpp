@@ -64,8 +64,9 @@ std::vector<Piece> pieces_of(std::string_view ptx) {
     return pieces;
 }
 
-/// Texts of printf and assert, constant arrays and tables of a switch, whose names another image may give to other contents;
-/// and virtual tables, whose functions belong to the image.
+/// True for variables of the compiler, which each image keeps for itself. Another image may use the same name for other
+/// contents (strings of printf and assert, constant arrays, tables of a switch), and a virtual table points to functions
+/// of its own image.
 bool is_made_by_compiler(std::string_view name) {
     return name.starts_with('$') || name.starts_with("__unnamed_") || name.starts_with("_ZT") ||
            name.find("_$_") != name.npos;

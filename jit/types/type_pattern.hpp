@@ -18,7 +18,7 @@ struct TypePattern {
         fixed,    ///< mentions no template parameter
         value,    ///< T
         pointer,  ///< T*, const T*
-        /// Bascule::array_view<T, N>, masked_view, cuda::std::span<T>: views of an array's elements.
+        /// A view of an array's elements: bascule::array_view<T, N>, bascule::masked_view, cuda::std::span<T>.
         view,
         unclear,  ///< mentions one in a way from which it cannot be deduced: typename Traits<T>::type
     };

@@ -60,7 +60,7 @@ def known_functions(cls: type) -> tuple[Literal["array", "pointer", "stream"], t
     if _is_known(described) and _is_known(pointer):
         return "array", (described, pointer)
     if _is_known(pointer):
-        # Both texts return the address as an integer of 64 bits, if c_size_t is ctypes' own.
+        # Each known version of this property returns the address as a 64-bit integer if its c_size_t is ctypes' own.
         number = pointer.__globals__.get("c_size_t")  # type: ignore[attr-defined]
         if number is ctypes.c_size_t or "c_size_t" not in pointer.__code__.co_names:  # type: ignore[attr-defined]
             return "pointer", (pointer,)

@@ -17,8 +17,8 @@ enum class CodeForm : std::uint8_t {
 };
 
 /// Whether a device of architecture `device` runs code for `code` in this form. Machine code runs on the same or a
-/// newer minor version of its major version; PTX on all newer architectures. With the suffix `a`, both run only on that
-/// architecture; with `f`, only in its family.
+/// newer minor version of its major version, but a Tegra device runs only its own. PTX runs on the same and all newer
+/// architectures. With the suffix `a`, both run only on that architecture; with `f`, only in its family.
 bool runs_on(CodeForm form, Arch code, Arch device) noexcept;
 
 /// Why a driver may refuse code of this NVRTC version, with advice on what to install. Empty if the versions are compatible.

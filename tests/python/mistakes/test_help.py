@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import site
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +37,21 @@ def test_a_header_that_no_directory_would_bring_is_not_asked_for(header: str, sa
     text = message(f"#include <{header}>\n{KERNEL}")
     assert says in text
     assert "include_paths" not in text
+
+
+def test_a_standard_header_that_only_libcudacxx_has_is_named_there() -> None:
+    names = {
+        path.name for place in site.getsitepackages() for path in Path(place).glob("nvidia/cu1*/include/**/cuda/std/*")
+    }
+    refusals = {}
+    for name in sorted(name for name in names if not name.startswith("_") and "." not in name and name != "detail"):
+        try:
+            bascule.compile(f"#include <{name}>\n{KERNEL}")
+        except bascule.CompileError as refused:
+            refusals[name] = str(refused)
+    assert len(refusals) > 10
+    for name, text in refusals.items():
+        assert f"#include <cuda/std/{name}> instead, and write cuda::std:: for std::" in text
 
 
 @pytest.mark.parametrize(
