@@ -14,6 +14,7 @@ namespace bascule {
 namespace {
 
 constexpr std::size_t longest_path = 4096;
+constexpr std::size_t most_walks = 8;
 constexpr std::string_view blanks = " \t\r\v\f";
 
 /// Words that make the result of a compile depend on more than the included texts. _CCCL_HAS_INCLUDE is CCCL's
@@ -193,6 +194,12 @@ class Reader {
     }
 
     void directive_at(std::size_t behind_sign) {
+        // Directives overlap if several follow comments on one line. Texts with so many that each piece would be read
+        // again and again are doubtful.
+        if (walked_ > most_walks * text_.size()) {
+            found_.doubtful = true;
+            return;
+        }
         Walk walk(text_, behind_sign, comment_ends_);
         walk.skip_blanks();
         const std::string_view word = walk.word();
@@ -249,6 +256,7 @@ class Reader {
     void read_condition(Walk walk) {
         std::vector<bool> calls;  // for each open parenthesis: whether it begins a macro's arguments
         bool behind_name = false, behind_defined = false;
+        const std::size_t begin = walk.place();
         for (walk.skip_blanks(); !walk.at_end(); walk.skip_blanks()) {
             const std::size_t place = walk.place();
             if (const std::string_view word = walk.word(); !word.empty()) {
@@ -267,6 +275,7 @@ class Reader {
                 walk.skip_piece();
             }
         }
+        walked_ += walk.place() - begin;
     }
 
     /// Reads `("x")` or `(<x>)` after the word. In a macro's arguments the parts of <x> may be macros.
@@ -303,14 +312,16 @@ class Reader {
             }
             if (word.empty()) walk.skip_piece();
         }
+        walked_ += walk.place() - place;
     }
 
     /// Reads what follows a macro's name. A `##` is harmless if it joins a word that is not a parameter and that no
     /// decisive word contains. If it may be in several definitions, because some are in comments, it must be harmless
     /// in all of them.
     void read_pastes(Walk walk) {
-        const std::string_view line =
-            text_.substr(walk.place(), text_.find('\n', walk.place()) - walk.place());
+        const std::size_t begin = walk.place();
+        const std::string_view line = text_.substr(begin, text_.find('\n', begin) - begin);
+        walked_ += line.size();
         if (line.find("##") == line.npos && line.find("/*") == line.npos) return;
         std::set<std::string_view> arguments = {"__VA_ARGS__", "__VA_OPT__"};
         if (walk.accept('(')) {
@@ -341,6 +352,7 @@ class Reader {
             if (is_paste) walk.step();
             if (word.empty()) walk.skip_piece();
         }
+        walked_ += walk.place() - begin;
     }
 
     /// Collects fragments, and sets `doubtful` for decisive words that no directive explains.
@@ -373,6 +385,7 @@ class Reader {
     std::map<std::size_t, bool> pastes_;  // each `##`, and whether it is harmless
     std::vector<Span> definitions_;       // the places of found_.definitions[i].rest
     std::size_t kept_ = 0;                // the length of all rests of directives
+    std::size_t walked_ = 0;              // the length of all parts of directives that were read
     IncludeDirectives found_;
 };
 

@@ -18,9 +18,10 @@ pack=$root/build/gpu/pack
 place=$(mktemp -d "${TMPDIR:-/tmp}/bascule-rehearsal-XXXXXX")
 trap 'rm -rf -- "$place"' EXIT
 
-# A Python 3.12 with the usual packages of such machines, and NVRTC with its headers.
+# A Python 3.12 with the usual packages of such machines: among them NVRTC with its headers, and the linker of its version.
 bare=$root/build/gpu/bare
 wanted=$(grep -hiE '^(numpy|pytest|hypothesis|nvidia-cuda-(nvrtc|runtime|crt|cccl))==' "$root"/{samples,tests}/requirements.txt)
+wanted+=$'\n'nvidia-nvjitlink==$(sed -n 's/^nvidia-cuda-nvrtc==//p' "$root/samples/requirements.txt")
 if [ "$(cat "$bare/installed" 2>/dev/null)" != "$wanted" ]; then
     "$root/build/gpu/python/bin/python" -m venv --clear "$bare" &&
         mapfile -t names <<<"$wanted" && "$bare/bin/python" -m pip install -q --disable-pip-version-check "${names[@]}" &&

@@ -309,9 +309,28 @@ TEST_CASE("a computed include that is not understood is doubtful") {
 }
 
 TEST_CASE("a text takes linear time, whatever stands in it") {
-    for (const std::string unit : {"#/*", "#include/*", "/*/", "__has_include(/*", "#\\\n", "R\"(", "\"",
-                                   "\\ \n", "#include \"", "%:", "HAS_INCLUDE(x", "#if __has_include(",
-                                   "#if (((", "#if x__has_include ", "#define has_include("}) {
+    for (const std::string unit : {"#/*",
+                                   "#include/*",
+                                   "/*/",
+                                   "__has_include(/*",
+                                   "#\\\n",
+                                   "R\"(",
+                                   "\"",
+                                   "\\ \n",
+                                   "#include \"",
+                                   "%:",
+                                   "HAS_INCLUDE(x",
+                                   "#if __has_include(",
+                                   "#if (((",
+                                   "#if x__has_include ",
+                                   "#define has_include(",
+                                   "*/#define x /*",
+                                   "/*\n*/#define x /*\n*/",
+                                   "*/#define has_include /*",
+                                   "*/#if x /*",
+                                   "*/#if __has_include(<x>) /*",
+                                   "*/#include x /*",
+                                   "*/#include <x> /*"}) {
         std::string text;
         while (text.size() < 1'000'000) text += unit;
         CAPTURE(unit);

@@ -45,9 +45,16 @@ def environment_of(library: Library, directory: Path) -> dict[str, str]:
     return environment
 
 
+def is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the package that contains it
+        return False
+
+
 def report_of(library: Library, cases: list[str], environment: dict[str, str]) -> dict[str, Any]:
     for needed in library.needs:
-        if importlib.util.find_spec(needed) is None:
+        if not is_installed(needed):
             pytest.skip(f"{needed} is not installed")
     if bascule.current_device().emulated and library.not_emulated:
         pytest.skip(f"{library.needs[0]} cannot use the emulated device: {library.not_emulated}")
