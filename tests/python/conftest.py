@@ -178,6 +178,13 @@ def has_two_devices() -> bool:
     return driver["device_count"] >= 2 or driver["emulated"] or stands_in()
 
 
+@pytest.fixture(scope="session")
+def machine_code() -> None:
+    """Skips tests that need a driver of a GPU, or the emulated device used as such, to run what was linked."""
+    if stands_in():
+        pytest.skip("on a GPU Bascule links machine code, and the emulated device in the driver's place runs PTX alone")
+
+
 @pytest.fixture
 def emulated() -> None:
     if not bascule.current_device().emulated:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -52,14 +53,15 @@ def run(options: str = "None", text: str = RUN) -> str:
 
 @pytest.fixture
 def ptx_of_80(tmp_path: Path) -> str:
-    """A file with KERNEL for sm_80, by an NVRTC whose PTX every driver reads, if there is one."""
+    """A file with KERNEL for sm_80, as PTX of the version that a driver of CUDA 12.0 reads."""
     path = tmp_path / "k.ptx"
     program = f"""
     import bascule
     print(bascule.compile('{KERNEL}', options={{"arch": "compute_80"}}).k.ptx, end="")
     """
     asks = ["-c", textwrap.dedent(program)]
-    path.write_text(printed_by(*asks, BASCULE_DEVICE="emulated", BASCULE_EMULATED_DRIVER="12.0"))
+    ptx = printed_by(*asks, BASCULE_DEVICE="emulated", BASCULE_EMULATED_DRIVER="12.0")
+    path.write_text(re.sub(r"\.version \d+\.\d+", ".version 8.0", ptx))
     return str(path)
 
 

@@ -35,7 +35,7 @@ __global__ void apply(float* x, int n) {
 
 
 @pytest.fixture(scope="module")
-def program() -> bascule.Module:
+def program(machine_code: None) -> bascule.Module:
     return bascule.link([USES, TWICE])
 
 
@@ -61,6 +61,7 @@ def test_the_signature_has_the_texts_own_names(program: bascule.Module) -> None:
         program.apply[1, 1](bascule.zeros(3, "i4"), 3)
 
 
+@pytest.mark.usefixtures("machine_code")
 def test_the_order_of_the_texts_does_not_matter() -> None:
     host = RNG.standard_normal(64).astype("f4")
     x = bascule.to_device(host)
@@ -68,6 +69,7 @@ def test_the_order_of_the_texts_does_not_matter() -> None:
     np.testing.assert_allclose(x.copy_to_host(), expected(host, np.zeros(8, "f4")), rtol=1e-6)
 
 
+@pytest.mark.usefixtures("machine_code")
 def test_files_modules_ptx_and_bytes_are_parts(tmp_path: Path) -> None:
     (tmp_path / "shared.cuh").write_text("__device__ int one(int);\n#define STEP 10\n")
     (tmp_path / "uses.cu").write_text('#include "shared.cuh"\n__global__ void f(int* x) { *x = one(*x) + STEP; }')
@@ -100,6 +102,7 @@ def test_a_linked_module_is_a_part_again(program: bascule.Module) -> None:
     assert x.copy_to_host()[0] == 13
 
 
+@pytest.mark.usefixtures("machine_code")
 def test_templates_by_the_name_expressions_of_a_module() -> None:
     templates = bascule.compile(
         """
@@ -118,6 +121,7 @@ def test_templates_by_the_name_expressions_of_a_module() -> None:
         program["scale"]
 
 
+@pytest.mark.usefixtures("machine_code")
 def test_options_hold_for_the_texts() -> None:
     texts = ["__device__ int n() { return N; }", "__device__ int n(); __global__ void f(int* x) { *x = n() + N; }"]
     x = bascule.zeros(1, "i4")
@@ -142,6 +146,7 @@ def test_structs_and_constants_of_linked_texts(program: bascule.Module) -> None:
     np.testing.assert_array_equal(program.get_global("steps").copy_to_host(), [3, 4])
 
 
+@pytest.mark.usefixtures("machine_code")
 def test_printf_and_static_functions_of_several_texts(capfd: pytest.CaptureFixture[str]) -> None:
     text = """
         static __device__ int own() {{ return {0}; }}
@@ -205,14 +210,17 @@ CALLS = "__device__ float f(float); __global__ void k(float* x) { *x = f(*x); }"
             r'has function .f\(\).: extern "C" stands in one of the two alone',
             id="linkage",
         ),
-        pytest.param(
-            "__device__ int f() { return 1; }", "__device__ int g() { return 1; }", "has no kernel", id="no kernel"
-        ),
     ],
 )
 def test_names_that_do_not_fit(first: str, second: str, message: str) -> None:
     with pytest.raises(bascule.CompileError, match=message):
         bascule.link([first, second])
+
+
+@pytest.mark.usefixtures("machine_code")
+def test_texts_without_a_kernel_are_refused() -> None:
+    with pytest.raises(bascule.CompileError, match="has no kernel"):
+        bascule.link(["__device__ int f() { return 1; }", "__device__ int g() { return 1; }"])
 
 
 def test_a_syntax_error_is_at_the_users_line(tmp_path: Path) -> None:
@@ -263,6 +271,7 @@ def run(file: Path, cache: Path) -> list[str]:
     return printed_by("-c", CACHED, file, BASCULE_CACHE_DIR=str(cache)).split()
 
 
+@pytest.mark.usefixtures("machine_code")
 def test_a_linked_program_is_found_on_disk_until_a_text_or_a_header_changes(tmp_path: Path) -> None:
     file, header, cache = tmp_path / "n.cu", tmp_path / "n.cuh", tmp_path / "cache"
     header.write_text("#define N 3\n")
@@ -275,6 +284,7 @@ def test_a_linked_program_is_found_on_disk_until_a_text_or_a_header_changes(tmp_
     assert run(file, cache) == ["3", "0", "disk"]
 
 
+@pytest.mark.usefixtures("machine_code")
 def test_the_same_parts_are_linked_once_a_process() -> None:
     texts = ["__device__ int q() { return 9; }", "__device__ int q(); __global__ void f(int* x) { *x = q(); }"]
     bascule.link(texts)
@@ -283,6 +293,7 @@ def test_the_same_parts_are_linked_once_a_process() -> None:
     assert bascule.cache.stats().compiled == before
 
 
+@pytest.mark.usefixtures("machine_code")
 def test_a_linked_program_has_the_variables_that_its_parts_name():
     text = """
     template <class T> __constant__ T table[4];

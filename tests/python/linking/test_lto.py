@@ -65,6 +65,7 @@ for parts in ([directory / "apply.ltoir"], [directory / "twice.ltoir", directory
 """
 
 
+@pytest.mark.usefixtures("machine_code")
 def test_lto_ir_is_loaded_and_linked(tmp_path: Path) -> None:
     found = libraries()
     if found is None:
