@@ -63,7 +63,7 @@ class Outcome:
 
 
 def entries(directory: Path) -> list[Path]:
-    """The compiled programs in a cache directory, without the file that stores the time of the last sweep."""
+    """The files of compiled programs in a cache directory, without the file with the time of the last sweep."""
     return sorted(directory.glob("*.[0-7]"))
 
 
