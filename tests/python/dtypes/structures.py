@@ -129,7 +129,7 @@ def change_fields(values: np.ndarray, out: np.ndarray) -> None:
 
 
 def fill(values: np.ndarray, rng: np.random.Generator) -> None:
-    """Fills with small non-zero numbers that every type can represent."""
+    """Fills numbers with small non-zero ones that every type can represent; bools and bytes are random."""
     for name in values.dtype.names:
         field = values[name]
         if field.dtype.names is not None:
