@@ -1,4 +1,4 @@
-"""Point 18: if host and kernels may not use managed memory at the same time (WSL, old GPUs), Bascule does not do so."""
+"""Where the host must not use managed memory while a kernel may run (WSL, old GPUs), Bascule waits before it does."""
 
 from __future__ import annotations
 
