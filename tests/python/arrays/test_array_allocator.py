@@ -88,7 +88,7 @@ class CudaCoreResource:
 
 
 class CupyPool:
-    """cupy.cuda.MemoryPool: malloc(nbytes) -> MemoryPointer; its destruction frees the memory on the current stream."""
+    """cupy.cuda.MemoryPool: malloc(nbytes) -> MemoryPointer; its destruction frees on the stream of the malloc."""
 
     class MemoryPointer:
         def __init__(self, pool, nbytes):

@@ -1,4 +1,4 @@
-"""Programs that a test runs in separate processes, each with its own cache directory."""
+"""Programs that a test runs in separate processes, with a cache directory that it chooses."""
 
 import json
 import os

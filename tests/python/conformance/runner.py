@@ -197,7 +197,7 @@ class Run:
         self.check_elements(before)
 
     def check_order(self, operations: list[emulated.Operation]) -> None:
-        """Checks that the launch runs on the array's stream, the only one that is named."""
+        """Checks that the launch runs on the stream that the array names, or on the default stream."""
         given = self.case.fields.get("stream")
         expected = self.stream.handle if self.stream is not None else given if isinstance(given, int) else 1
         launches = [o for o in operations if o.kind == "launch"]

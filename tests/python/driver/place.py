@@ -107,7 +107,7 @@ def environment_of(directory: Path, **changes: str) -> dict[str, str]:
 def run_on_driver(
     program: str, *, timeout: float = 60, uses: tuple[int, ...] = (0,), only_emulated: str = "", **changes: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs OPENING and the program in a separate process, on a machine with two devices.
+    """Runs OPENING and the program in a separate process, with two emulated devices or on the real driver.
 
     The process reports on stderr a context on a device that is not in `uses`. `only_emulated` is the reason why a
     real driver must not be used instead of the emulated one.

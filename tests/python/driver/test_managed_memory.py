@@ -1,4 +1,4 @@
-"""Where the host must not use managed memory while a kernel may run (WSL, old GPUs), Bascule waits before it does."""
+"""If the host must not use managed memory while kernels may run (WSL, old GPUs), Bascule waits for kernels first."""
 
 from __future__ import annotations
 

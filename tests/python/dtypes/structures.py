@@ -27,7 +27,7 @@ class Leaf:
     change: str  # a C++ expression in v
 
     def changed(self, values: np.ndarray) -> np.ndarray:
-        """The same change on NumPy values, on their bits if NumPy has no arithmetic for them."""
+        """The same change on NumPy values; the change `v ^ 1` is made to their bits, also of times."""
         if self.change == "-v":
             return -values
         if self.change == "!v":

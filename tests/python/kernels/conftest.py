@@ -114,7 +114,7 @@ def kernels_of(file: Path) -> dict[str, int]:
 
 
 def architecture() -> int:
-    """The __CUDA_ARCH__ that code for the current device is compiled with."""
+    """The __CUDA_ARCH__ of code for the current device."""
     number = re.match(r"(?:sm|compute)_(\d+)", bascule.current_device().arch)
     assert number, bascule.current_device()
     return 10 * int(number[1])

@@ -18,7 +18,7 @@ WORD = 2**32 - 1
 
 
 def with_edges(rng, size, bits):
-    """Random words, half of them with few bits set, and edge values first."""
+    """Edge values, and random words, half of which have fewer bits set."""
     values = rng.integers(0, 2**bits, size, dtype=f"u{bits // 8}")
     values[::2] &= rng.integers(0, 2**bits, len(values[::2]), dtype=values.dtype)
     edges = np.array(EDGES if bits == 32 else [*EDGES, 2**63 - 1, 2**63, 2**64 - 1], values.dtype)
