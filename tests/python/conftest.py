@@ -193,7 +193,7 @@ def emulated() -> None:
 
 @pytest.fixture
 def stale_handles() -> None:
-    """Skips tests that use a stream that was destroyed or never existed, on a driver, which may crash."""
+    """Skips the test on a GPU, whose driver may crash when a stream that was destroyed or never existed is used."""
     if not bascule.current_device().emulated:
         pytest.skip("a driver may end the process that uses a stream which is gone")
 

@@ -80,7 +80,7 @@ def read_typestr(text: Any, verdict: Verdict) -> int:
             import ml_dtypes
 
             verdict.dtype = np.dtype(ml_dtypes.float8_e5m2)
-        except ImportError:  # this NumPy does not have the type, and sees bytes
+        except ImportError:  # without ml_dtypes, NumPy sees bytes
             verdict.dtype = np.dtype("V1")
     else:
         try:
@@ -106,7 +106,7 @@ def read_integers(value: Any, verdict: Verdict) -> tuple[int, ...] | None:
 
 
 def read_data(value: Any, verdict: Verdict) -> int | None:
-    """Returns the address, or None if the pointer is None or there is an error."""
+    """Returns the address, or None if the pointer is not an integer or there is no pair."""
     if not isinstance(value, (tuple, list)):
         verdict.errors.add(TypeError)
         return None
@@ -149,7 +149,7 @@ def read_version(value: Any, verdict: Verdict) -> None:
 
 
 def check_together(verdict: Verdict, itemsize: int, address: int | None, known: range) -> None:
-    """Checks that concern several fields: size, strides, and that every byte is in `known` memory."""
+    """Checks that concern several fields: size, strides, the range of addresses, and that `address` is `known`."""
     shape, strides = verdict.shape, verdict.strides
     if len(strides) != len(shape) or any(extent < 0 for extent in shape):
         verdict.errors.add(ValueError)
@@ -191,7 +191,7 @@ def verdict(descriptor: dict[str, Any], known: range) -> Verdict:
     strides = descriptor.get("strides")
     steps = None if strides is None else read_integers(strides, result)
     if result.errors or shape is None:
-        # Several fields may be wrong together. Their errors may come from a descriptor that is refused anyway.
+        # Several fields may also be wrong together, and that ValueError may be raised instead.
         result.errors |= {ValueError} if shape is not None else set()
         return result
     result.shape = shape
@@ -228,7 +228,7 @@ def sequences(values: tuple[int, ...]) -> st.SearchStrategy[Any]:
 
 @st.composite
 def valid(draw: st.DrawFn, memory: range) -> dict[str, Any]:
-    """A descriptor of elements inside `memory`, of any version, layout and number of dimensions."""
+    """A descriptor of elements inside `memory`, of any version and layout, with up to four dimensions."""
     typestr = draw(st.sampled_from(VALID_TYPESTRS))
     itemsize = int(re.findall(r"\d+", typestr)[0])
     shape = tuple(draw(st.lists(st.integers(0, 5), max_size=4)))
@@ -295,7 +295,7 @@ def nearly_valid(draw: st.DrawFn, memory: range) -> dict[str, Any]:
 
 @st.composite
 def hostile(draw: st.DrawFn, memory: range) -> dict[str, Any]:
-    """Several fields changed at once."""
+    """A descriptor with several fields changed at once."""
     fields = draw(valid(memory))
     for key in draw(st.lists(st.sampled_from([*REQUIRED, "strides", "stream"]), min_size=2, unique=True)):
         fields[key] = draw(wrong_values(key, memory))

@@ -1,4 +1,4 @@
-"""The conclusions of the benchmarks: verdicts, instructions by their owner, bars."""
+"""What the benchmarks conclude and draw: verdicts, instructions by their owner, and bar charts."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ import hostile_objects
 
 @functools.cache
 def memory():
-    """Made by the first test that runs: what ran between the import and that may have lost the context."""
+    """Allocated by the first test, not at the import: tests that run in between may destroy the context."""
     return bascule.to_device(np.arange(4096, dtype="u1"))
 
 
@@ -36,7 +36,7 @@ MANY = settings(
 
 
 def outcome(descriptor, fast):
-    """What the launch path's reader makes of it, or the class and words of its error."""
+    """What the launch path reads from the descriptor, or the class and message of its error."""
     try:
         return bascule._bascule._parse(descriptor, 1, fast)
     except Exception as error:

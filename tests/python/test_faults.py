@@ -1,4 +1,4 @@
-"""Reports about kernels that fail on the emulated device. A fault ends its context, so each has its own process."""
+"""Reports about kernels that fail on the emulated device. A fault ends its context, so each has a process."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from bascule import _environment
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
-# Each example with a directly following fenced text, which is the output of its failure.
+# Each example, with the fenced text that directly follows it, if any: the output of its failure.
 EXAMPLES = re.findall(r"^```python\n(.*?)^```\n(?:\n```\n(.*?)^```)?", README, re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""`bascule.set_allocator`: allocators shaped as RMM's, CuPy's and cuda.core's, which count allocations and frees."""
+"""Tests `bascule.set_allocator` with stand-ins for the allocators of RMM, CuPy and cuda.core, which count calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def allocator_restored() -> Iterator[None]:
 
 
 class Memory:
-    """The source of all their memory: Bascule's own arrays, made without the allocator."""
+    """The memory that each stand-in hands out: arrays that Bascule makes without an allocator."""
 
     def __init__(self):
         self.live: dict[int, bascule.DeviceArray] = {}
@@ -68,7 +68,7 @@ class RmmResource:
 
 
 class CudaCoreResource:
-    """cuda.core.MemoryResource: allocate(size, *, stream) -> Buffer, which close(stream) frees."""
+    """cuda.core.MemoryResource: allocate(size, *, stream) -> Buffer; Buffer.close(stream) frees it."""
 
     class Buffer:
         def __init__(self, resource, address):
@@ -88,7 +88,7 @@ class CudaCoreResource:
 
 
 class CupyPool:
-    """cupy.cuda.MemoryPool: malloc(nbytes) -> MemoryPointer; its destruction frees the memory on the current stream."""
+    """cupy.cuda.MemoryPool: malloc(nbytes) -> MemoryPointer; its destruction frees on the stream of the malloc."""
 
     class MemoryPointer:
         def __init__(self, pool, nbytes):
@@ -107,7 +107,7 @@ class CupyPool:
 
 
 class Cupy:
-    """The part of cupy that the pool's stream needs."""
+    """Stands in for `cupy.cuda`: external streams and the current stream."""
 
     current: ClassVar[list[int]] = []
 
@@ -135,7 +135,7 @@ class Functions:
 
 @pytest.fixture(params=["rmm", "cuda.core", "cupy", "functions"])
 def counting(request, monkeypatch) -> Memory:
-    """Sets an allocator of each kind; stand-ins replace the library's stream classes as far as needed."""
+    """Sets one allocator and returns its memory; stand-ins replace the library's stream classes as far as needed."""
     if request.param == "rmm":
         monkeypatch.setattr(RmmResource, "__module__", "rmm.pylibrmm.memory_resource")
         module = types.ModuleType("rmm.pylibrmm.stream")
@@ -191,7 +191,7 @@ def test_every_array_comes_from_it_and_goes_back(counting, rng):
 
 
 def test_memory_goes_back_after_the_last_kernel_that_uses_it(counting, scale):
-    stream = bascule.stream()  # a new one: on another one this launch may be the 64th, which checks what is complete
+    stream = bascule.stream()  # on a used stream this launch may be the 64th, which looks for completed work
     x = bascule.to_device(np.ones(64, "f4"), stream=stream)
     bascule.synchronize()
     scale[1, 64](x, 2, 64)

@@ -1,4 +1,4 @@
-"""What arrays export: every version of the interface, the stream's lifetime, opt-outs, and the attributes read."""
+"""Tests what arrays export in each version of the interface, the stream's lifetime, opt-outs and pointer attributes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conftest import ForeignArray, traced
 
 import bascule
 
-# Required and optional entries by the version's text; Bascule's dicts omit `mask` for arrays without one.
+# The entries that each version's text defines. Bascule omits `mask` and `descr` where an array does not need them.
 ENTRIES = {
     0: {"shape", "typestr", "data", "version", "strides"},
     1: {"shape", "typestr", "data", "version", "strides"},
@@ -32,7 +32,7 @@ def test_each_version_has_its_own_entries(version):
     assert fields["shape"] == (3, 4)
     assert fields["typestr"] == "<f4"
     assert fields["data"] == x.__cuda_array_interface__["data"]
-    # Versions 0 and 1 do not define missing strides.
+    # Versions 0 and 1 do not define strides of None.
     assert fields["strides"] == ((16, 4) if version < 2 else None)
     assert x[:, ::2].export(version=version).__cuda_array_interface__["strides"] == (16, 8)
     assert x[3:].export(version=version).__cuda_array_interface__["data"] == (0, False)
@@ -166,7 +166,7 @@ def test_is_cuda_array_reads_the_attribute_as_the_parser_does():
         bascule.is_cuda_array(Raises(RuntimeError("requires grad")))
 
 
-# --- Whose memory it is
+# --- Attributes of pointers
 
 
 def test_pointer_attributes_tell_kind_addresses_and_extent():
@@ -185,7 +185,7 @@ def test_pointer_attributes_tell_kind_addresses_and_extent():
         array = make(1000, "f4")
         found = bascule.pointer_attributes(array)
         assert found.kind == kind
-        assert found.context or kind == "managed"  # pool memory has no context
+        assert found.context or kind == "managed"  # a GPU's driver may report none for managed memory
         assert found.host_address == np.asarray(array).ctypes.data
         assert bascule.pointer_attributes(np.asarray(array)[5:]).device_address == found.device_address + 20
 

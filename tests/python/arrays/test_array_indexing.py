@@ -126,7 +126,7 @@ def test_what_would_copy_is_refused_with_a_hint(index):
 )
 def test_what_can_compute_with_an_array_is_named_where_it_can_be_used(installed, named, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name in installed else None)
-    if bascule.current_device().emulated:  # where no other library runs
+    if bascule.current_device().emulated:  # no other library can use it
         named = "x.copy_to_host() and NumPy"
     x = pair((3,))[1]
     with pytest.raises(NotImplementedError, match=re.escape(f"use {named}.")):
@@ -156,7 +156,7 @@ def test_reshape_is_numpys_view_or_an_error(shape, index, transposed, target):
     host_view, device_view = (
         host[(*index, ...)],
         device[index],
-    )  # the ellipsis: an array, not a number
+    )  # the ellipsis makes the result an array, not a number
     if transposed:
         host_view, device_view = host_view.T, device_view.T
     try:

@@ -1,4 +1,4 @@
-"""`repr` of arrays: formats values as NumPy does, and never raises."""
+"""`repr` of an array formats the values as NumPy does, and never raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pinned and managed arrays: kernels, copies and NumPy in the same memory."""
+"""Kernels, copies and NumPy use the same memory of pinned and managed arrays."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_copy_to_pinned_memory_on_a_stream_is_not_waited_for(emulated):
         device.copy_to_host(out=out, stream=stream)
         seen = np.asarray(out).copy()
     assert "synchronize" not in [o.kind for o in operations]
-    assert (seen == -1).all()  # the lazy policy: nothing ran yet
+    assert (seen == -1).all()  # under the lazy policy nothing has run yet
     stream.synchronize()
     assert (np.asarray(out) == 7).all()
     with traced() as operations:

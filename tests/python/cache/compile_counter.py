@@ -1,4 +1,4 @@
-"""A library to preload that counts the calls of NVRTC."""
+"""The C source of a library to preload, which counts the calls of nvrtcCompileProgram."""
 
 SOURCE = r"""
 /* Counts real calls of nvrtcCompileProgram from all libraries: preloaded, it hands out its own function for that

@@ -54,7 +54,7 @@ def arm(at: int, fault: int = 0, error: int = 0, count: int = 1) -> None:
 
 
 def disarm() -> int:
-    """Returns the number of calls since the faults were armed."""
+    """Disarms the faults, and returns the number of calls since they were armed."""
     calls = faults.faults_calls()
     arm(-1)
     return calls
@@ -71,7 +71,7 @@ def define(value: int) -> None:
 
 
 def compiled(value: int, what: str, text: str = TEXT) -> int:
-    """Looks the program up as a new process would, with `value` in its header. Returns how often it was compiled."""
+    """Looks the program up as a new process would, and checks its VALUE. Returns how often it was compiled."""
     bascule.cache.clear()
     before = bascule.cache.stats().compiled
     ptx = bascule.compile(text, options=OPTIONS).k.ptx
@@ -86,7 +86,7 @@ def _body(ptx: str) -> str:
 
 
 def check_recovery(value: int, allowed: int, spent: int, what: str) -> None:
-    """Checks the cache after a fault: the next lookup is right, the one after is a hit, at most one compile more."""
+    """Checks the cache after a fault: the next lookup is right, the one after it is a hit, at most one compile more."""
     spent += compiled(value, f"{what}, then without it")
     if spent > allowed + 1:
         wrong.append(f"{what}: compiled {spent} times, {allowed} without the fault")
@@ -151,7 +151,7 @@ def _make_old(paths: Iterator[Path]) -> None:
         os.utime(path, (time.time() - 86400,) * 2)
 
 
-SITUATIONS: dict[Callable[[], int], int] = {  # and how many compiles each takes without a fault
+SITUATIONS: dict[Callable[[], int], int] = {  # with the number of compiles that each takes without a fault
     store: 1,
     hit: 0,
     hit_after_a_day: 0,
@@ -192,14 +192,14 @@ def _one_fault(situation: Callable[[], int], allowed: int, at: int, error: int, 
     spent = compiled(value, what)
     name = call_name(at)
     if disarm() <= at:
-        return  # the header is by now old enough to be trusted without being read
+        return  # there was no such call: by now the header is old enough to be trusted unread
     counts["faults"] += 1
     counts[f"{name} gives {kind}"] += 1
     check_recovery(value, allowed, spent, f"{what} ({name})")
 
 
 def killed() -> None:
-    """Sends kill -9 before and after every file call of a publish, and in the middle of its write."""
+    """Sends kill -9 before and after every file call of a store, and in the middle of its write."""
     for situation in [store] if QUICK else [store, damaged_entry, sweep]:
         for fault in [WRITE_HALF_AND_KILL] if QUICK else [KILL_BEFORE, KILL_AFTER, WRITE_HALF_AND_KILL]:
             at = 0
@@ -220,7 +220,7 @@ def killed() -> None:
 
 
 def in_child(action: Callable[[], object], user: int | None = None) -> int:
-    """Runs `action` in a forked child, as `user` if given. Returns the wait status; 1 means failure."""
+    """Runs `action` in a forked child, as `user` if given. Returns the wait status, which is 0 if it succeeded."""
     child = os.fork()
     if child == 0:
         signal.alarm(120)
@@ -245,7 +245,7 @@ def _expect_success(status: int, what: str) -> None:
 
 
 def full_disk() -> None:
-    """Compiles programs until the disk (or the file size limit) is exceeded, and some more; then frees space."""
+    """Compiles more programs than fit on the disk (or into the file size limit); then frees space."""
     limited = "file size limit" in os.environ.get("FAULT_DISK", "")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     if limited:

@@ -1,4 +1,4 @@
-"""Programs that a test runs in separate processes, each with its own cache directory."""
+"""Programs that a test runs in separate processes, with a cache directory that it chooses."""
 
 import json
 import os
@@ -63,7 +63,7 @@ class Outcome:
 
 
 def entries(directory: Path) -> list[Path]:
-    """The compiled programs in a cache directory, without the file that stores the time of the last sweep."""
+    """The files of compiled programs in a cache directory, without the file with the time of the last sweep."""
     return sorted(directory.glob("*.[0-7]"))
 
 

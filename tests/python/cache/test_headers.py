@@ -78,7 +78,7 @@ def test_failures_are_not_kept() -> None:
 
 
 def test_a_header_in_a_directory_of_the_configuration_is_watched(tmp_path: Path) -> None:
-    (tmp_path / "cuda_fp16.h").write_text("")  # a user's directory, although it has the name of a CUDA header
+    (tmp_path / "cuda_fp16.h").write_text("")  # the directory is a user's, although it has a header of CUDA's name
     text = "#include <watched.h>" + KERNEL
     before = list(bascule.config.include_paths)
     bascule.config.include_paths = [str(tmp_path)]

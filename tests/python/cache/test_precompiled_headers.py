@@ -15,7 +15,8 @@ import bascule
 
 pytestmark = pytest.mark.slow  # NVRTC writes files
 
-# Compiles kernels with the same headers, each with a different number; prints the files in TMPDIR meanwhile.
+# The beginning of the programs: `value` compiles and runs a kernel that returns its number, and `files` counts the
+# precompiled headers in TMPDIR.
 PROGRAM = """
 import os, sys, glob
 import numpy as np
@@ -82,7 +83,7 @@ def test_the_second_compile_of_a_header_writes_it_and_the_end_of_the_process_rem
 
 def test_what_a_killed_process_left_is_removed_by_the_next_and_what_a_living_one_uses_is_not(temporary: Path) -> None:
     wait = "assert value(N, pch=True) == N and files() >= 1\nprint('ready', flush=True)\nsys.stdin.readline()\n"
-    # If the programs were equal, only one would be compiled, and so one header.
+    # If the programs were equal, only one would be compiled, and only one would write a header.
     killed, living = (start(temporary, wait.replace("N", number)) for number in "12")
     for process in (killed, living):
         assert process.stdout.readline() == "ready\n"
@@ -148,7 +149,7 @@ assert files() <= 1
     )
 
 
-# Hides what NVRTC 12.8 added.
+# Hides the functions for precompiled headers, which NVRTC 12.8 added.
 HIDING = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-"""The next process finds what one compiled; any damage to the cache costs one compile at most."""
+"""A process finds on disk what another one compiled; a cache that cannot be written or trusted fails no compile."""
 
 import os
 import shutil

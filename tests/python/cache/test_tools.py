@@ -1,4 +1,4 @@
-"""The disk cache is listed, verified, bounded, cleared, exported and imported, from Python and by command."""
+"""The disk cache is listed, verified, bounded, cleared, exported and imported, from Python and on the command line."""
 
 import gzip
 import hmac

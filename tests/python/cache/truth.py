@@ -5,9 +5,9 @@
 A sequence is a tree of headers, a text that reads them, and changes of the tree. After each change the text is compiled
 through memory and, with the memory forgotten, through the disk. Whenever the cache had an image, the same text is
 compiled without the cache, and both must be equal byte for byte. Kernels that were compiled before are launched with
-structs and asked for variables, whose layouts and types are the headers' too: the answer is that of their own image, or
-an error. Kernels that were pickled before are unpickled: their code must be what a compile gives now. Some compiles run
-while headers, links and directories change and change back. Exits with 1 if anything was stale.
+structs and asked for variables, whose layouts and types also come from the headers: the answer is that of their own
+image, or an error. Kernels that were pickled before are unpickled: their code must be what a compile gives now. Some
+compiles run while headers, links and directories change and change back. Exits with 1 if anything was stale.
 
 Sequences take turns, so that headers grow older than the clock of the file system ticks: both ways of checking a header
 are used, its content and its times. Everything but time is determined by the seed.
@@ -54,7 +54,7 @@ PLAIN = (
     '#if 0\ndon\'t /*\n#endif\n#if __has_include("NAME")\n#include "NAME"\n#endif\n//*/\n',
     "// #include H\n/*\n#include H\n*/\n#if __has_include(<../first/NAME>)\n#include <../first/NAME>\n#endif\n",
 )
-# As above, by a macro. Headers choose for each other, and what is not chosen is not included.
+# As above, through a macro. A header may define CHOSEN for another one; if it is undefined, nothing is included.
 COMPUTED = (
     '#undef H\n#define H "NAME"\n#if __has_include("NAME")\n#include H\n#endif\n',
     "#undef STD\n#define STD(h) <h>\n#if __has_include(<NAME>)\n#include STD(NAME) // why\n#endif\n",
@@ -154,7 +154,7 @@ class Sequence:
         return self.chance.randrange(1, 10)
 
     def compile(self) -> tuple[str, str]:
-        """Returns the PTX and its origin."""
+        """Returns the PTX, or "does not compile", and its origin."""
         try:
             kernel = self.compiled().k
             return kernel.ptx, kernel.origin
@@ -172,7 +172,7 @@ class Sequence:
         return bascule.compile(file=self.file, options=options)
 
     def hold(self) -> None:
-        """Keeps a module, and a pickle of its kernel."""
+        """Keeps a module and a pickle of its kernel. Replaces kept ones only sometimes."""
         if self.module is not None and self.chance.random() < 0.6:
             return
         try:
@@ -182,7 +182,7 @@ class Sequence:
             self.module = None
 
     def ask(self) -> str:
-        """Asks the kept module for its own structs and variables. Returns "right", "refused" or "wrong"."""
+        """Uses the kept module's struct or variable. Returns "right", "refused" or a text that begins with "wrong"."""
         question = self.chance.choice(("scalar", "tuple", "variable"))
         kernel, p = self.module.f, bascule.zeros(2, "f4")
         fields = {"a": (1.5, "f4"), "b": (7, "i4")}
@@ -273,15 +273,15 @@ class Sequence:
         try:
             change()
         except OSError:
-            self.changes[-1] += " (refused)"  # a directory or a broken link is in the way
+            self.changes[-1] += " (refused)"  # for example, a directory or a broken link is in the way
 
     def existing(self) -> Path:
-        """Returns an existing header, if there is one."""
+        """Returns an existing header, or a path without one if there is none."""
         found = sorted(self.root.rglob("h?.h"))
         return self.chance.choice(found) if found else self.some_path()
 
     def edited(self, path: Path) -> str:
-        """Returns the file's content with another digit, of the same size."""
+        """Returns the file's content with a random digit, of the same size. Remembers the content for `restore`."""
         text = path.read_text()
         self.kept[str(path)] = text
         at = text.find("#define VALUE_") + len("#define VALUE_0 ")

@@ -1,1 +1,1 @@
-"""Tests of the command line: run, compile, info, cache, and what they share."""
+"""Tests of the command line: each command, and what they share."""

@@ -1,4 +1,4 @@
-"""Shared by all commands: help, versions, exit status, signals, closed pipes, completion, start time."""
+"""Tests what the commands share: help, versions, exit status, signals, closed pipes, completion; and `bascule info`."""
 
 import json
 import os

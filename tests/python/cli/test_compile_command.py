@@ -8,7 +8,7 @@ import pytest
 
 from .files import BLOCK_SUM, SAXPY
 
-# No driver can be loaded: everything that needs a device fails.
+# On a machine without a GPU, no driver can be loaded: everything that needs a device fails.
 NO_DRIVER = {"BASCULE_DEVICE": "cuda", "LD_LIBRARY_PATH": None}
 
 

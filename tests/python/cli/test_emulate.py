@@ -12,7 +12,7 @@ from child_process import run_python
 
 import bascule
 
-# A program that only uses the driver API: prints the number of devices and the name of the first.
+# A program that uses only the driver API: prints the name of the first device.
 CLIENT = """
 import ctypes
 driver = ctypes.CDLL("libcuda.so.1")
@@ -22,7 +22,7 @@ assert driver.cuDeviceGetName(name, 100, 0) == 0
 print(name.value.decode())
 """
 
-# Two streams write to one array allocated by the driver, one of them through Bascule, without any ordering.
+# Two streams write to one array without any ordering: one through the driver, the other through Bascule.
 SHARED = """
 import ctypes
 import bascule
@@ -128,7 +128,7 @@ LATE = {
 
 @pytest.fixture(scope="module")
 def other_libraries(tmp_path_factory) -> dict[str, str]:
-    """Libraries with other libraries' names, each with one of their functions."""
+    """Paths of libraries with the names of the driver and of nvJitLink; each has one function of both."""
     directory = tmp_path_factory.mktemp("others")
     source = directory / "source.c"
     source.write_text("int cuInit(int flags) { return flags; }\nint nvJitLinkVersion(void) { return 0; }\n")

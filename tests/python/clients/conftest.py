@@ -9,7 +9,7 @@ import pytest
 
 import bascule
 
-# numba-cuda needs NVVM to compile without a toolkit. It is not in .venv, where other tests import Numba.
+# numba-cuda needs NVVM to compile without a toolkit. NVVM is not in .venv, where other tests import Numba.
 NEEDED = ("cuda-core", "numba-cuda", "numba-cuda-mlir", "nvidia-nvvm")
 
 
@@ -27,7 +27,7 @@ def other_libraries() -> None:
 
 @pytest.fixture
 def compared(other_libraries: None) -> Iterator[None]:
-    """Fails if no operations were compared: such a test shows nothing about their order."""
+    """Searches for races. Fails if no operations were compared: such a test shows nothing about their order."""
     before = bascule.emulated.race_statistics().bytes
     with bascule.emulated.checks(races=True):
         yield

@@ -20,7 +20,7 @@ def library(request, other_libraries):
 
 @pytest.fixture(scope="module")
 def update(other_libraries):
-    """Bascule's kernel, of the same text."""
+    """The update as a kernel of Bascule."""
     return bascule.compile(UPDATE).update
 
 
@@ -35,7 +35,7 @@ def launch(update: bascule.Kernel, stream: bascule.Stream, x: object, y: object)
 
 
 def test_arrays_that_name_their_stream_need_no_events(library, update, hosts):
-    """Alternates their stream and Bascule's: each kernel reads the previous result, and the host never waits."""
+    """Takes the library's stream and Bascule's in turn: each kernel reads the previous result; the host never waits."""
     x, y = hosts
     theirs, ours = library.stream(), bascule.stream()
     their_x, their_y = library.to_device(x, theirs), library.to_device(y, theirs)
@@ -52,7 +52,7 @@ def test_arrays_on_two_of_their_streams_meet_in_one_launch(library, update, host
     first, second, ours = library.stream(), library.stream(), bascule.stream()
     their_x, their_y = library.to_device(x, first), library.to_device(y, second)
     launch(update, ours, their_x, their_y)
-    library.update(second, their_y, their_y)  # work enqueued there from now on comes after our kernel
+    library.update(second, their_y, their_y)  # work enqueued from now on runs after Bascule's kernel
     expected = updated(x, y)
     np.testing.assert_allclose(library.to_host(their_y, second), updated(expected, expected), rtol=1e-6)
 

@@ -1,4 +1,4 @@
-"""A launch that reads Numba's arrays without their property gets what the property returns."""
+"""A launch that does not call `__cuda_array_interface__` of Numba's arrays reads what the property would return."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def kernels(other_libraries: None) -> bascule.Module:
 
 @pytest.fixture
 def seen(kernels: bascule.Module) -> Callable[..., tuple[int, list[tuple[str, int]]]]:
-    """Returns the address that a kernel gets for an array, and the other operations of the launch."""
+    """Launches a kernel: returns the address that it gets for an array, and the records, waits and launches."""
     out = bascule.zeros(1, "u8")
     stream = bascule.stream()
     out = bascule.as_cuda_array(out, sync=False)
@@ -97,7 +97,7 @@ def test_a_launch_reads_an_array_without_its_property(cuda, seen):
 
 
 def outcome(seen: Callable[..., Any], array: Any, name: str) -> Any:
-    """The result of a launch, or why it is refused: the interface has no stream 0."""
+    """Returns the result of a launch, or the message of its error: the interface forbids stream 0."""
     try:
         return seen(array, name)
     except ValueError as error:

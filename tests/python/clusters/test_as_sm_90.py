@@ -1,4 +1,4 @@
-"""Clusters and programmatic launches on an emulated device of compute capability 9.0, and other architectures."""
+"""Runs the tests that need compute capability 9.0 on such an emulated device; checks the limits of architectures."""
 
 from __future__ import annotations
 

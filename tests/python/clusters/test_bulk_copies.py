@@ -126,7 +126,7 @@ def test_without_the_wait_nothing_is_there(rng, emulated):
     values = rng.integers(-1000, 1000, (1, 256), dtype="i4")
     out = bascule.to_device(np.zeros_like(values))
     kernels().doubled[1, 64](bascule.to_device(values), out, False)
-    np.testing.assert_array_equal(out.copy_to_host(), np.full((1, 256), -2))  # twice the poison
+    np.testing.assert_array_equal(out.copy_to_host(), np.full((1, 256), -2))  # twice the poison, -1
 
 
 @pytest.mark.parametrize("size", [2, 4])
@@ -157,7 +157,7 @@ except bascule.CudaError as error:
 
 
 def test_blocks_that_are_no_cluster_cannot_copy_to_one():
-    """On a GPU the instruction is then an illegal one."""
+    """715 is CUDA_ERROR_ILLEGAL_INSTRUCTION, which a GPU reports."""
     ended = run_python("-c", ALONE, input=KERNELS)
     assert ended.stdout.startswith("715 "), ended.stdout + ended.stderr
     assert "'handed_on'" in ended.stdout

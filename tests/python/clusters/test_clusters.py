@@ -117,7 +117,7 @@ __global__ void whole_grid(const int* in, int* out) {
 
 
 def address_of(array: bascule.DeviceArray) -> object:
-    """Returns the address, for parameters whose elements are structs."""
+    """Returns the array's address as a raw pointer, which a parameter that points to structs accepts."""
     return bascule.raw_pointer(array.__cuda_array_interface__["data"][0])
 
 

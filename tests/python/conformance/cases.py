@@ -1,8 +1,8 @@
 """The table of cases: row of interface/CONFORMANCE.md, the producer's descriptor, the expected result.
 
 A case starts from a good descriptor of eight elements and changes some fields. `At`, `Stream`, `Host`, `Freed` and
-`Missing` stand for values that are known only when it runs. `says` are the parts of the message, besides
-"argument 1 'p'", that a person needs.
+`Missing` stand for values that are known only when it runs. `says` are the parts of the message that a person
+needs in addition to "argument 1 'p'".
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Host:
 
 
 class Freed:
-    """`data`: memory that was freed without Bascule's knowledge, after a launch on the memory next to it."""
+    """`data`: memory that was freed without Bascule's knowledge, after a kernel was prepared with memory next to it."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Case:
     says: tuple[str, ...] = ()
     versions: tuple[int | None, ...] = EVERY
     make: Callable[[dict[str, Any]], object] | None = None  # makes the object from the good descriptor
-    error: type[BaseException] | None = None  # one of OWN
+    error: type[BaseException] | None = None  # for the outcome OWN
     means: tuple[tuple[int, ...], tuple[int, ...] | None] | None = None  # (shape, strides) of what the kernel touches
     memory: str = "device"
     settings: dict[str, Any] = field(default_factory=dict)  # for bascule.config

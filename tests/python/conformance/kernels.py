@@ -120,7 +120,7 @@ def needs_headers(declaration: str) -> bool:
 
 @functools.cache
 def module(headers: bool) -> bascule.Module:
-    """Compiles one of two texts. Structures are in the one without headers, because it is compiled twice."""
+    """Compiles one of two texts. Structures, whose layouts need a second compile, are in the one without headers."""
     chosen = [entry.source for entry in PARAMETERS.values() if needs_headers(entry.declaration) == headers]
     return bascule.compile((HEADERS if headers else STRUCTURES) + "".join(chosen))
 

@@ -3,8 +3,8 @@
     python -m conformance.mutation [CHECK...]        (in tests/python)
 
 The sources are copied to build/mutants, where an environment variable removes a check (mutants.py), and built once. A
-check fails its row if one of the row's cases no longer ends as the table says. In the C++ tests, every case must be
-refused by the check that it names. Exits with 1 if a check can be removed unnoticed.
+row fails if one of its cases no longer ends as the table says. In the C++ tests, every case must be refused by
+the check that it names. Exits with 1 if a check can be removed unnoticed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def build() -> None:
 
 
 def fails_its_row(check: str) -> bool:
-    """Returns whether a case of the check's row ends otherwise than the table says. This process runs the mutant."""
+    """Returns whether a case of the check's row ends otherwise than the table says. BASCULE_MUTANT names the mutant."""
     if check == "memory_device":
         ended = outcomes()
         return any(ended[case.gives][str(version)][0] != case.outcome for case in PLACED for version in case.versions)
@@ -82,7 +82,7 @@ def passes_cpp_tests(check: str) -> bool:
 
 
 def judge(check: str) -> str:
-    """Returns what is wrong with the check or its row; empty if the row fails exactly when the check is removed."""
+    """Returns what is wrong with the check, its row or its C++ cases; empty if nothing is."""
     os.environ.pop("BASCULE_MUTANT", None)
     outcomes.cache_clear()
     if fails_its_row(check):

@@ -42,7 +42,7 @@ def cells_of(line: str) -> list[str]:
 
 
 def parse(text: str) -> list[Entry]:
-    """Returns every table line whose first cell is a number."""
+    """Returns an entry for each version of each table line whose first cell is a number."""
     entries: list[Entry] = []
     for line in text.splitlines():
         if not line.startswith("|"):

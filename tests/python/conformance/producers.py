@@ -119,7 +119,7 @@ def shrinking(good: dict[str, Any]) -> object:
 
 
 def getting(good: dict[str, Any]) -> object:
-    """A Mapping whose `__getitem__` removes what has not been read yet."""
+    """A Mapping that removes 'data' when 'shape' is read."""
 
     class Forgetful(DictLike):
         def __getitem__(self, key: str) -> Any:

@@ -1,4 +1,4 @@
-"""Runs one case: builds the descriptor, gives it to the device in one of several ways, and checks the result."""
+"""Runs one case: builds the descriptor, passes it to a kernel, and checks the result."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Run:
         return value
 
     def mask(self, mask: Mask) -> Producer:
-        """Returns an array with a mask; the descriptor keeps it, as a library's array would."""
+        """Returns a producer that exposes the mask. This object keeps the memory, as a library's array would."""
         values = bascule.to_device(mask.array())
         self.kept.append(values)
         fields = {"shape": mask.array().shape, "typestr": mask.array().dtype.str, "version": 3}
@@ -99,7 +99,7 @@ class Run:
         return Producer(lambda: dict(fields))
 
     def freed_address(self) -> int:
-        """Returns a freed address. A launch on memory next to it has proven the block to be device memory."""
+        """Returns a freed address. A kernel prepared with memory next to it has shown the block to be device memory."""
         memory, neighbour = Memory(), Memory()
         fields = {"shape": (8,), "typestr": "<f4", "data": (neighbour.address, False), "version": 3}
         self.kernel().prepare(Producer(lambda: fields), 8)
@@ -197,7 +197,7 @@ class Run:
         self.check_elements(before)
 
     def check_order(self, operations: list[emulated.Operation]) -> None:
-        """Checks that the launch runs on the stream of a lone producer."""
+        """Checks that the launch runs on the stream that the array names, or on the default stream."""
         given = self.case.fields.get("stream")
         expected = self.stream.handle if self.stream is not None else given if isinstance(given, int) else 1
         launches = [o for o in operations if o.kind == "launch"]

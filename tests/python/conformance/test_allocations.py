@@ -8,7 +8,7 @@ from child_process import printed_by
 
 COUNTER = Path(__file__).resolve().parents[3] / "build" / "dev" / "tests" / "bench" / "count_allocations.so"
 
-# A thousand more parses must allocate nothing more. A structure's layout allocates, so the counter works.
+# A thousand more parses must allocate nothing more. A structure's layout allocates, which shows that the counter works.
 PROGRAM = """
 import ctypes
 from bascule._bascule import _parse
@@ -36,7 +36,7 @@ print("structure", more({**fields, "typestr": "|V4", "descr": [("a", "<f4")]}))
 
 
 def test_a_parse_of_up_to_eight_dimensions_allocates_nothing() -> None:
-    # LD_PRELOAD splits at spaces, which the path may have: a name in the current directory.
+    # LD_PRELOAD splits at spaces, which the path may have, so it names a file in the current directory.
     printed = printed_by("-c", PROGRAM, cwd=COUNTER.parent, LD_PRELOAD=f"./{COUNTER.name}", PYTHONMALLOC="malloc")
     *lines, counted = printed.splitlines()
     assert len(lines) == 27

@@ -18,7 +18,7 @@ parse = bascule._bascule._parse
 
 
 def described(size: int) -> dict[str, Any]:
-    """Descriptors in which each field shows to which size it belongs."""
+    """A descriptor in which each field depends on `size`, so that a mixture of two shows."""
     return {
         "shape": (size, size),
         "typestr": "<f4" if size % 2 else "<f8",
@@ -130,7 +130,7 @@ def test_integers_that_mutate_the_dict_and_its_lists_never_crash() -> None:
 
 
 class Unprintable:
-    """Its repr and all other methods raise."""
+    """An object whose repr raises `error`."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error

@@ -1,4 +1,4 @@
-"""The interface is found as Python finds the attribute; its own code may change it, or launch, meanwhile."""
+"""The interface is found as Python finds the attribute; the code of a getter may change it, or launch, meanwhile."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_an_instances_own_attribute_comes_before_a_plain_one_of_the_class_and_be
 
 @pytest.mark.parametrize("kernel", ["increment", "twice"])
 def test_a_getter_that_raises_attribute_error_is_read_once_and_heard(kernels, x, kernel):
-    reads, has = [], [True]  # not the class's, which must stay unchanged
+    reads, has = [], [True]  # not attributes of the class, which must stay unchanged
 
     class Moody:
         @property

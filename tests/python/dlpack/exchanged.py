@@ -37,7 +37,7 @@ def tensor(array: bascule.DeviceArray, kind: type = exchange_native.Tensor, **op
 
 
 def counted(action: Callable[[], object]) -> dict[str, int]:
-    """Returns how often the action called each function of that library's table."""
+    """Returns how often the action called each function of exchange_native's table."""
     before = exchange_native.count()
     action()
     return {name: value - before[name] for name, value in exchange_native.count().items()}

@@ -69,7 +69,7 @@ def test_templates_are_chosen_by_the_tensors_dtype(module):
 
 
 class WithInterface(exchange_native.Tensor):
-    """Offers both, as torch does; counts reads, and returns the fields in `changes`."""
+    """Offers the table and the interface, as torch does. Counts reads of the interface, to which it adds `changes`."""
 
     reads = 0
     changes: ClassVar[dict[str, object]] = {}

@@ -1,4 +1,4 @@
-"""Pinned and managed arrays: NumPy reads them through DLPack; there, `stream=None` means a host reader."""
+"""Pinned and managed arrays: NumPy reads them through DLPack, where `stream=None` means that the host reads."""
 
 from __future__ import annotations
 

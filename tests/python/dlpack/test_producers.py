@@ -44,7 +44,7 @@ def test_copy_reaches_the_producer_or_is_done_here(array, versioned):
     taken = bascule.from_dlpack(producer, copy=True)
     assert producer.asked[0]["copy"] is True
     shared = taken.__cuda_array_interface__["data"][0] == array.__cuda_array_interface__["data"][0]
-    assert shared == versioned  # the argument `copy` of a producer is trusted; this one lies
+    assert shared == versioned  # a producer that accepts `copy` is trusted; this one does not copy
     np.testing.assert_array_equal(taken.copy_to_host(), HOST)
     assert bascule.from_dlpack(producer, copy=False).shape == (2, 3)
 
@@ -156,12 +156,12 @@ def test_the_tensor_is_kept_until_the_kernels_that_use_it_are_done(emulated, arr
     exporter = Exporter(array)
     kernel = bascule.compile("__global__ void add_one(float* p) { p[threadIdx.x] += 1; }").add_one
     stream = bascule.stream()
-    bascule.synchronize()  # a capsule names no stream
+    bascule.synchronize()  # the host waits, because a capsule names no stream
     taken = bascule.from_dlpack(exporter.capsule(), stream=stream)
     kernel[1, 6, stream](taken)
     del taken
     gc.collect()
-    assert exporter.deleted == 0  # the lazy device has not run it yet
+    assert exporter.deleted == 0  # the lazy device has not run the kernel yet
     stream.synchronize()
     gc.collect()
     assert exporter.deleted == 1

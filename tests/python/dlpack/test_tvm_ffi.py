@@ -108,7 +108,7 @@ def test_a_read_only_array_keeps_its_flag():
 
 
 def test_a_type_of_tvm_ffi_that_has_a_table_goes_into_a_launch(array):
-    """The kernel reads it in one argument and writes it in another."""
+    """The kernel reads one tensor of this type and writes another."""
     wrapper = getattr(tvm_ffi.core, "DLTensorTestWrapper", None)
     if wrapper is None:
         pytest.skip("this apache-tvm-ffi has no type with an exchange table")

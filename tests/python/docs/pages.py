@@ -154,7 +154,7 @@ def failures_of_console(block: Block, directory: Path) -> list[str]:
 
 
 def failures_of_program(block: Block, directory: Path, build: Path) -> list[str]:
-    """Compiles a C++ program against the libraries of the build tree, and runs it."""
+    """Compiles a C++ program with the libraries of the build tree, and runs it. Returns what failed."""
     source, program = directory / "program.cpp", directory / "program"
     source.write_text(block.text)
     libraries = [build / layer / f"libbascule_{layer}.a" for layer in ("runtime", "jit", "interface")]

@@ -1,4 +1,4 @@
-"""Sphinx builds the pages without a warning, and the reference has everything public."""
+"""Sphinx builds the pages without a warning, and the reference describes everything public."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def in_flight(host_functions: HostFunctions) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skips tests that need a schedule in which work does not run until something waits for it."""
+    """Deselects tests that need a schedule in which work does not run until something waits for it."""
     lazy = [item for item in items if item.get_closest_marker("lazy")]
     config.hook.pytest_deselected(items=lazy)
     items[:] = [item for item in items if item not in lazy]

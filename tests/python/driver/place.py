@@ -60,13 +60,13 @@ def check_contexts():
 """
 
 
-# On another driver Bascule counts its own calls, which tests ask for.
+# On a real driver, Bascule's count of its own calls replaces the emulated driver's count.
 COUNTING = """
 bascule._bascule._driver_calls("cuInit")
 driver.bascule_emulated_call_count = lambda name: bascule._bascule._driver_calls(name.decode())
 """
 
-# Features of the emulated device only: its own functions, a second device on every machine, options, and its name.
+# Features of the emulated device only: its own functions, its name, and a second device on every machine.
 ONLY_EMULATED = re.compile(
     r"bascule_emulated_(?!call_count)|[Ee]mulated device|device\(1\)|[dD]evice 1\b"
     r"|(PrimaryCtxRetain|CtxCreate(_v2)?)\(.*\b1\)"
@@ -107,10 +107,10 @@ def environment_of(directory: Path, **changes: str) -> dict[str, str]:
 def run_on_driver(
     program: str, *, timeout: float = 60, uses: tuple[int, ...] = (0,), only_emulated: str = "", **changes: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs OPENING and the program in a separate process, on a machine with two devices.
+    """Runs OPENING and the program in a separate process, with two emulated devices or on the real driver.
 
-    It reports on stderr if a device ends with a context that the program does not use. `only_emulated` is the reason
-    why a real driver must not be used instead of the emulated one.
+    The process reports on stderr a context on a device that is not in `uses`. `only_emulated` is the reason why a
+    real driver must not be used instead of the emulated one.
     """
     with tempfile.TemporaryDirectory() as directory:
         opening = OPENING

@@ -1,4 +1,4 @@
-"""Graphs and pending launches keep the code that they run; a driver's unload does not."""
+"""Graphs and pending launches keep the code that they run, because the driver unloads it without regard to them."""
 
 from __future__ import annotations
 

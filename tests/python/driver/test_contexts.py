@@ -1,4 +1,4 @@
-"""Point 6: a device gets a context only when it is used. A context takes 0.5 GB and 0.3 s, if it is allowed."""
+"""A device gets a context only when it is used. A context takes 0.5 GB and 0.3 s, if the device allows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another library's capture keeps its arrays, however the host waited before: no call tells Bascule of captures.
+"""Arrays in another library's capture are kept, however the host waited before: the library announces none.
 
 All waits and captures are driver calls, as those of CuPy and PyTorch are.
 """

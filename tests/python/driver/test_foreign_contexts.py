@@ -1,4 +1,4 @@
-"""Point 7: Bascule's kernels cannot use memory and streams of a context that is not primary."""
+"""Bascule's kernels cannot use memory and streams of a context that is not primary."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_what_is_of_another_context_is_refused_with_the_cure(call):
     assert CURE in told
 
 
-TWO = {"uses": (), "BASCULE_EMULATED_DEVICES": "2"}  # with one device it has a context anyway
+TWO = {"uses": (), "BASCULE_EMULATED_DEVICES": "2"}  # the only device would have a context anyway
 
 
 def test_the_refusal_names_the_argument_and_makes_no_context():
@@ -112,7 +112,7 @@ def test_a_context_of_device_1_is_told_from_its_primary_one():
     assert told[2] == "[]"
 
 
-# Memory that every context can access, with a stream given by number: it is not known in which context.
+# Memory that every context can access, with a stream given by number, which does not tell the context.
 NAMED_BY_NUMBER = """
 def named_by(number):
     return Foreign(new(driver.cuMemHostAlloc, 2).__cuda_array_interface__["data"][0], stream=number)

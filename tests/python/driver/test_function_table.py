@@ -31,7 +31,7 @@ def directories() -> Iterator[Path]:
 
 
 def version_of(include: Path) -> int:
-    """Returns 12000 for CUDA 12.0, or 0 if there is no cuda.h."""
+    """Returns 12000 for CUDA 12.0; 0 unless both cuda.h and cudaTypedefs.h are there."""
     header = include / "cuda.h"
     text = header.read_text() if (include / "cudaTypedefs.h").is_file() and header.is_file() else ""
     found = re.search(r"#define CUDA_VERSION (\d+)", text)
@@ -49,7 +49,7 @@ def headers_of(wanted: str) -> Path:
 
 
 def symbols(include: Path, rows: list[tuple[str, str]]) -> dict[str, str]:
-    """The function of each row: the versions of a name are `cuX`, `cuX_v2`, `cuX_v3`, in order."""
+    """The symbol of each row, by name: the versions of a name are `cuX`, `cuX_v2`, `cuX_v3`, in order."""
     typedefs = (include / "cudaTypedefs.h").read_text()
     found = {}
     for name, version in rows:

@@ -20,7 +20,8 @@ HERE = Path(__file__).parent
 THREADS = {"BASCULE_EMULATED_SCHEDULE": "threads"}
 CHECK = {"BASCULE_TEST_GIL": "1"}
 
-# A host function in Python that is called at some time, and its setup.
+# The beginning of the programs: the C type of a host function, the text of a kernel, and a switch interval so long that
+# Python takes the GIL from no thread.
 HOST_FUNCTION = """
 call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 source = "__global__ void k(float* p) { p[threadIdx.x] += 1; }"
@@ -335,7 +336,7 @@ def test_a_launch_lets_a_host_function_take_the_gil() -> None:
     ],
 )
 def test_an_object_that_goes_waits_for_a_host_function_without_the_gil(last: str) -> None:
-    """A regression on the emulated device: a free of device or pinned memory and an unload never returned."""
+    """On the emulated device, a free of device or pinned memory and an unload once never returned."""
     program = f"""
 stream, calls = bascule.stream(), []
 function = call(calls.append)

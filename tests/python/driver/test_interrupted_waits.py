@@ -1,4 +1,4 @@
-"""Point 18: Ctrl-C ends a wait for a GPU, but not the work, which can be waited for again."""
+"""Ctrl-C ends a wait for a GPU, but not the work, which can be waited for again."""
 
 from __future__ import annotations
 

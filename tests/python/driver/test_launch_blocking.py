@@ -1,4 +1,4 @@
-"""CUDA_LAUNCH_BLOCKING, and the arguments of a launch and a load."""
+"""CUDA_LAUNCH_BLOCKING, and the arguments that Bascule passes to the driver for a launch and a load."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_launch_raises_its_own_kernels_fault_and_names_itself():
         print("launching kernel 'bad'" in str(error))
     """
     assert prints(program, **BLOCKING) == "700 True True\nTrue\n"
-    # Nothing has run when the launch returns without it; the process ends before anything waits.
+    # Without the setting nothing has run when the launch returns, and the process ends before anything waits.
     assert prints(program, **{**BLOCKING, "CUDA_LAUNCH_BLOCKING": "0"}) == "nothing\n"
 
 

@@ -1,4 +1,4 @@
-"""Point 12: after hours, a trace's times are as precise as at its beginning."""
+"""After hours, a trace's times are as precise as at its beginning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ runs = [event for event in trace.events if event["ph"] == "X" and event["pid"] !
 print(json.dumps(sorted((round(run["ts"] * 1000), round(run["dur"] * 1000)) for run in runs)))
 """
 HOUR = 3600 * 10**9
-STEP_AFTER_AN_HOUR = 250_000  # ns: of a float that counts milliseconds
+STEP_AFTER_AN_HOUR = 250_000  # ns: the spacing of floats that count milliseconds
 
 
 def test_durations_and_begins_are_as_fine_after_hours():

@@ -1,4 +1,4 @@
-"""Point 18: if host and kernels may not use managed memory at the same time (WSL, old GPUs), Bascule does not do so."""
+"""If the host must not use managed memory while kernels may run (WSL, old GPUs), Bascule waits for kernels first."""
 
 from __future__ import annotations
 

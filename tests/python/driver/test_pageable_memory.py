@@ -1,4 +1,4 @@
-"""Points 8 and 13: kernels that can access all host memory (HMM, Grace), and copies that read it when they run."""
+"""Kernels that can access all host memory (HMM, Grace), and copies that read it when they run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Point 18: `peer=True` opens Bascule's own pool, and detects other libraries' pools, which it cannot open."""
+"""`peer=True` opens Bascule's own pool, and detects other libraries' pools, which it cannot open."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_our_arrays_of_another_librarys_pool_are_told_too():
 
 
 def test_the_emulated_driver_opens_pools_one_by_one():
-    """cuCtxEnablePeerAccess opens only other memory: a kernel that accesses a pool faults."""
+    """cuCtxEnablePeerAccess does not open pools: a kernel that accesses a pool's memory faults."""
     program = """
     launcher(here, Array(plain.value))  # peer access is on
     try:

@@ -1,4 +1,4 @@
-"""The emulated device in the driver's place, as all other tests in this directory use it."""
+"""The emulated device in the driver's place, as most tests in this directory use it."""
 
 from __future__ import annotations
 

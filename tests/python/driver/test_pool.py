@@ -1,4 +1,4 @@
-"""Point 10: arrays use stream-ordered memory of Bascule's own pool, and do not serialise other work."""
+"""Arrays use stream-ordered memory of Bascule's own pool, and do not serialise other work."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_device_without_pools_has_arrays_all_the_same():
 @pytest.mark.parametrize("waits", ["1", "0"])
 @pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
 def test_memory_that_others_have_the_address_of_is_freed_behind_their_work(policy, waits):
-    """The consumer works on a blocking stream or on one that it names, and drops the array as soon as that is enqueued.
+    """The consumer enqueues a copy on a blocking stream, or on the stream passed to the export, and drops the array.
 
     Whether cuMemFree waits is up to the driver.
     """
@@ -270,7 +270,7 @@ def test_owners_of_a_destroyed_stream_outlive_work_on_the_next_one_with_its_hand
 @pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
 @pytest.mark.parametrize("busy", [False, True])
 def test_nothing_asks_about_a_stream_that_another_library_has_destroyed(policy, busy):
-    """On an H100 that is a segmentation fault. Owners kept for its work are released by events, or with the device."""
+    """On an H100 such a query crashes. Owners kept for the stream's work are released by events, or with the device."""
     program = f"""
     kernel = bascule.compile("__global__ void k(float* p) {{ p[threadIdx.x] += 1; }}").k
     x = bascule.zeros(32, "f4")
@@ -305,7 +305,7 @@ def test_nothing_asks_about_a_stream_that_another_library_has_destroyed(policy, 
 
 @pytest.mark.parametrize("policy", ["eager", "lazy", "threads"])
 def test_another_thread_frees_what_a_per_thread_default_stream_uses(policy):
-    """In the other thread handle 2 is another stream, which is not ordered with the first."""
+    """In the thread that frees, handle 2 is another stream, not ordered with that of the thread that allocated."""
     program = """
     kept, results = [], []
     def work():
@@ -348,7 +348,7 @@ def test_arrays_made_and_dropped_in_a_capture_are_no_part_of_it():
     g.launch()
     print(set(inside.copy_to_host()) == {2.0})
     """
-    assert prints(program, BASCULE_EMULATED_SCHEDULE="lazy") == "128\nTrue\n"  # x
+    assert prints(program, BASCULE_EMULATED_SCHEDULE="lazy") == "128\nTrue\n"  # 128 bytes: x
 
 
 def test_memory_that_launches_hold_makes_room_when_there_is_none_left():

@@ -1,4 +1,4 @@
-"""Point 15: what Bascule remembers of memory stays correct when other libraries free memory without telling it."""
+"""What Bascule remembers of memory stays correct when other libraries free memory without telling Bascule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorded effects of a GPU driver's calls on captures (tests/gpu/captures.py); a difference would be noticed."""
+"""The driver's calls affect captures as recorded on a GPU (tests/gpu/captures.py); a difference is noticed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECORDS = sorted((GPU / "results").glob("*/captures.json"))
 
 
 def compared(file: Path) -> subprocess.CompletedProcess[str]:
-    """Runs in a separate process, because some objects are never freed."""
+    """Compares the driver with a record in a separate process, because some objects are never freed."""
     return run_python(GPU / "captures.py", "--compare", file)
 
 
@@ -35,8 +35,8 @@ def test_a_call_that_would_invalidate_a_capture_is_noticed(tmp_path):
     assert done.returncode == 1
 
 
-# Functions of the table that do not affect a capture: they look things up, or belong to captures themselves.
-# cuCtxSynchronize and cuCtxRecordEvent end a capture in every mode, so their callers prevent that.
+# Functions of the table that need not be called in the relaxed mode: they look things up, can be captured, or belong to
+# captures. cuCtxSynchronize and cuCtxRecordEvent end a capture in every mode, so their callers look for captures first.
 HARMLESS = {
     *("cuInit", "cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuDeviceGet", "cuDeviceGetCount"),
     *("cuDeviceGetName", "cuDeviceGetAttribute", "cuDevicePrimaryCtxGetState", "cuCtxSetCurrent", "cuCtxGetDevice"),

@@ -1,4 +1,4 @@
-"""Point 9: Bascule asks for what PyTorch's exchange table does not tell of a tensor; errors name PyTorch's remedy."""
+"""Bascule asks for what PyTorch's exchange table does not tell of a tensor; errors name PyTorch's remedy."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_type_that_changes_is_looked_at_again(module):
 
 
 def test_a_conjugated_tensor_without_a_table_is_refused_too(module):
-    """PyTorch before 2.9, by its array interface."""
+    """A tensor of PyTorch before 2.9 has only the array interface."""
 
     class Older:
         def __init__(self, array: bascule.DeviceArray):

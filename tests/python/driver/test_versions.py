@@ -120,7 +120,7 @@ def test_the_emulated_driver_refuses_what_is_newer_by_the_codes_of_a_driver():
     disabled = prints(program, BASCULE_EMULATED_DRIVER="13.0", CUDA_DISABLE_PTX_JIT="1")
     assert disabled == "223 223 223 223\n209 209 209\n"
     said = prints(program, only_emulated="an H100 is not of the architecture that the emulated device has")
-    assert said == "0 0 0 218\n209 209 209\n"  # no version is given: all PTX is accepted
+    assert said == "0 0 0 218\n209 209 209\n"  # no version is given: PTX of every version is accepted
 
 
 @pytest.mark.parametrize("arch", ["75", "86", "89", "90"])
@@ -278,7 +278,7 @@ def test_parameters_of_more_than_4_kb_name_the_driver_that_takes_them(ptx_of_80:
 
 @pytest.mark.parametrize(("driver", "questions"), [("13.0", 2), ("13.5", 1)])
 def test_no_call_is_refused_where_the_driver_counts_parameters(ptx_of_80: str, driver: str, questions: int):
-    """From CUDA 13.2 on. Older drivers refuse the query after the last parameter, which compute-sanitizer reports."""
+    """Drivers count from CUDA 13.2 on; older ones refuse the last query, which compute-sanitizer reports."""
     program = f"""
     calls = bascule._bascule._driver_calls
     calls("cuKernelGetParamInfo")  # counts from now on
@@ -337,7 +337,7 @@ for number in range(2):
 
 
 def nvrtc_versions():
-    """tests/nvrtc_versions.py, which installs other NVRTCs once, into build/nvrtc."""
+    """Imports tests/nvrtc_versions.py, which installs other NVRTCs once, into build/nvrtc."""
     spec = importlib.util.spec_from_file_location("nvrtc_versions", ROOT / "tests" / "nvrtc_versions.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules["nvrtc_versions"] = module
@@ -368,7 +368,7 @@ def test_launches_and_the_jit_work_on_a_driver_of_this_version_with_its_own_nvrt
     environment = {
         "BASCULE_DEVICE": "emulated",
         "BASCULE_EMULATED_DRIVER": version,
-        # The directories of the wheels: the driver selects among them, those of the environment, and the toolkits.
+        # The wheels' directory: Bascule selects by driver among these wheels, the environment's, and the toolkits.
         "PYTHONPATH": os.pathsep.join(filter(None, [str(nvrtc.library.parents[3]), os.environ.get("PYTHONPATH", "")])),
     }
     command = [*PYTEST, "-m", "not slow", f"--junitxml={report}", "tests/python/launches", *(JIT if LONG else TELLING)]

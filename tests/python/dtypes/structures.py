@@ -27,7 +27,7 @@ class Leaf:
     change: str  # a C++ expression in v
 
     def changed(self, values: np.ndarray) -> np.ndarray:
-        """The same change on NumPy values, on their bits if NumPy has no arithmetic for them."""
+        """The same change on NumPy values; the change `v ^ 1` is made to their bits, also of times."""
         if self.change == "-v":
             return -values
         if self.change == "!v":
@@ -129,7 +129,7 @@ def change_fields(values: np.ndarray, out: np.ndarray) -> None:
 
 
 def fill(values: np.ndarray, rng: np.random.Generator) -> None:
-    """Fills with small non-zero numbers that every type can represent."""
+    """Fills numbers with small non-zero ones that every type can represent; bools and bytes are random."""
     for name in values.dtype.names:
         field = values[name]
         if field.dtype.names is not None:

@@ -128,7 +128,7 @@ def test_every_value_of_a_small_format_means_the_same_on_the_device(kernels, dty
 
 
 def nearest(value, dtype):
-    """Searches all values of the format; ties go to the even pattern. None beyond the largest."""
+    """Returns the bits of the nearest value, by search; ties go to the even pattern. None beyond the largest."""
     bits = {BFLOAT16: 16, E2M3: 6, E3M2: 6, E2M1: 4}.get(dtype, 8)
     patterns = np.arange(2 ** (bits - 1), dtype=f"u{dtype.itemsize}")
     with np.errstate(invalid="ignore"):  # for signalling NaNs

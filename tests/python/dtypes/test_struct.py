@@ -18,7 +18,7 @@ numbers = itertools.count()
 
 
 def kernels_for(dtypes):
-    """One text with a struct and a kernel for each dtype, with names that no other text has."""
+    """Compiles a struct and a kernel for each dtype, with names of their own. Returns the kernels' names too."""
     text = [HEADERS]
     names = []
     for dtype in dtypes:
@@ -26,7 +26,7 @@ def kernels_for(dtypes):
         names.append(name)
         body = "\n    ".join(statements(dtype, "p[i]", "q[i]"))
         text.append(bascule.struct(dtype, name))
-        # These are bytes, so that the compiler need not be asked for the fields of each struct.
+        # The parameters are bytes, so that the compiler need not be asked for the fields of each struct.
         text.append(f"""__global__ void change_{name}(const unsigned char* from, unsigned char* to) {{
     const {name}* p = reinterpret_cast<const {name}*>(from);
     {name}* q = reinterpret_cast<{name}*>(to);

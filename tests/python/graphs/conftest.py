@@ -116,7 +116,7 @@ def operations(work) -> list[tuple[str, int]]:
 
 
 def order(work) -> list[tuple[str, int, int]]:
-    """The same with the events."""
+    """The records, waits and launches of `work`, with their streams and events."""
     with traced() as found:
         work()
     kinds = ("record", "wait", "launch", "graph launch")

@@ -33,7 +33,7 @@ MODES = {"global": 0, "thread-local": 1, "relaxed": 2}
 
 
 class World:
-    """The objects of the operations. All were used before, so that only the operation itself is new to the driver."""
+    """The objects that operations use. All were used before, so that only the operation itself is new to the driver."""
 
     def __init__(self) -> None:
         self.stream, self.event, self.end = bascule.stream(), bascule.event(), bascule.event()
@@ -300,8 +300,8 @@ def test_a_wait_for_the_device_is_refused_while_a_stream_of_ours_is_captured_by_
 
 
 def test_a_wait_for_the_device_is_refused_while_a_blocking_stream_that_bascule_never_saw_is_captured() -> None:
-    """The driver tells that without ending the capture; of a non-blocking stream it tells nothing."""
-    bascule.synchronize()  # there is a context
+    """The driver reports this without ending the capture; about a non-blocking stream it reports nothing."""
+    bascule.synchronize()  # makes the context current that earlier tests have created
     driver, handle = ctypes.CDLL(bascule._bascule._driver_info()["path"]), ctypes.c_void_p()
     assert driver.cuStreamCreate(ctypes.byref(handle), 0) == 0
     capture = Capture(types.SimpleNamespace(handle=handle.value))  # type: ignore[arg-type]

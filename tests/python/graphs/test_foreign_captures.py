@@ -39,12 +39,12 @@ def test_arrays_of_captured_launches_are_kept_until_the_graph_is_gone(kernels):
     with captured_by_others(c) as capture:
         kernels.shift[1, 32](x)
         del x
-        for _ in range(100):  # more than until a marker of another stream, and its synchronisation
+        for _ in range(100):  # enough for a marker on the other stream, which is then synchronized
             kernels.shift[1, 32](y)
         other.synchronize()
         assert is_alive(alive)
         quiet = bascule.as_cuda_array(y, sync=False)
-        for _ in range(100):  # and more than until a marker of this one
+        for _ in range(100):  # and enough for a marker on this one
             kernels.shift[1, 32, c](quiet)
         assert is_alive(alive)
         assert capture.intact
@@ -319,7 +319,7 @@ def test_a_capture_that_was_invalidated_is_told_and_ends():
 
 
 def test_nobody_asks_or_records_anything_on_a_stream_that_others_capture(kernels):
-    """Owners are released elsewhere meanwhile; the driver itself reports whether its calls are allowed."""
+    """130 launches would need markers; the capture is still active, so no call that it forbids was made."""
     c = bascule.stream()
     x = array_on(c)
     with captured_by_others(c) as capture:

@@ -47,7 +47,7 @@ template <class T> __device__ void write(unsigned char*& out, const T& value) {
 
 
 def padding_of(dtype: Any) -> frozenset[int]:
-    """The bytes that no field covers."""
+    """The places of the bytes of an element that no field covers."""
     covered = np.zeros(1, dtype)
     fill(covered)
     return frozenset(np.flatnonzero(covered.view("u1") == 0).tolist())
@@ -63,7 +63,7 @@ def fill(array: np.ndarray) -> None:
 
 
 def value(claim, declared, argument, received, *, spelled=None, shown=None, types="", struct=None):
-    """The kernel receives exactly these bytes for a parameter passed by value; `struct` determines what is padding."""
+    """Adds a row: the kernel receives exactly these bytes by value. The dtype `struct` shows what is padding."""
     source = f"__global__ void k({declared} value, unsigned char* out) {{ write(out, value); }}"
     signature = f"void k({shown or f'{spelled or declared} value'}, unsigned char* out)"
     padding = frozenset() if struct is None else padding_of(struct)
@@ -71,7 +71,7 @@ def value(claim, declared, argument, received, *, spelled=None, shown=None, type
 
 
 def pointer(claim, declared, host, *, spelled=None, types="", name=None, count=None, element="p[i]", received=None):
-    """The kernel reads the elements of `host`, an array that is copied to the device."""
+    """Adds a row: the kernel reads the elements of `host`, which is copied to the device."""
     host = np.asarray(host)
     expected = host.tobytes() if received is None else received
     count = host.shape[0] if count is None else count
@@ -87,12 +87,12 @@ def pointer(claim, declared, host, *, spelled=None, types="", name=None, count=N
 
 
 def kernel(claim, source, signature, arguments, received, types=""):
-    """A kernel whose full source is given."""
+    """Adds a row with a kernel whose full source is given."""
     ROWS.append(Row(claim, types, source, arguments, signature, bytes(received)))
 
 
 def refused(claim, declared, argument, error, *says, types=""):
-    """The launch is refused with an error whose message contains each of `says`."""
+    """Adds a row: the launch is refused with an error whose message contains each of `says`."""
     source = f"__global__ void k({declared} p) {{}}"
     arguments = lambda: (argument() if callable(argument) else argument,)  # noqa: E731
     ROWS.append(Row(claim, types, source, arguments, error=error, says=says))
@@ -429,13 +429,13 @@ BODY = np.dtype([("at", POINT), ("tags", "u1", (3,)), ("v", "f4", (2, 3)), ("id"
 
 
 def structures(dtype: Any, count: int = 3) -> np.ndarray:
-    """Random bytes in every field, and in the padding."""
+    """Elements of random bytes, each 0 or 1, in every field and in the padding."""
     bytes_ = RNG.integers(0, 2, count * np.dtype(dtype).itemsize).astype("u1")
     return bytes_.view(dtype)
 
 
 def in_table(claim: str, declared: str, dtype: Any, struct: Any = None) -> None:
-    """Adds rows by value and by pointer; `struct` if the dtype names fewer fields."""
+    """Adds a row by value and one by pointer. `struct` has all fields, if `dtype` names fewer."""
     host = structures(dtype)
     value(f"{claim}, by value", declared, host[0], host[0].tobytes(), types=STRUCTS, struct=struct or dtype)
     pointer(f"{claim}, by pointer", f"const {declared}*", host, types=STRUCTS)
@@ -625,7 +625,7 @@ refused("None is no struct", "Point", None, TypeError, "None", types=STRUCTS)
 
 
 def view(claim, declared, array, received, body, *, spelled=None, types=""):
-    """Elements in logical order, whatever the strides: `body` stores them."""
+    """Adds a row: `body` stores the view's elements in logical order, whatever the strides."""
     kernel(
         claim,
         f"__global__ void k({declared} v, unsigned char* out) {{ {body} }}",

@@ -32,7 +32,7 @@ __global__ void many(float* x, int n, int* block) {
 }
 """
 # Shared memory alone never makes the best block smaller: among the blocks with the most threads the largest is taken,
-# and fewer of them need less. Together with 40 registers the result differs from that of each alone.
+# and fewer blocks need less shared memory. Together with 40 registers the result differs from that of each alone.
 SHARED = """
 __global__ void shared(float* x, int n, int* block) {
     __shared__ float room[10240];

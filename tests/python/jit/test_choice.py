@@ -1,4 +1,4 @@
-"""A launch takes the function that C++ calls, among several of a name."""
+"""A launch takes the function that C++ would call, if several have the name."""
 
 import shutil
 from pathlib import Path
@@ -106,7 +106,7 @@ def test_const_before_a_template_parameter_that_is_a_pointer_belongs_to_the_poin
 
 
 def test_templates_that_no_name_tells_apart_compete_all_the_same():
-    """Both templates have a function of the requested type, with T = const double and with T = int."""
+    """Both templates of a pair have an instance of one type: (const double*, double), and (int, int)."""
     array = read_only(bascule.zeros(4, "f8"))
     with pytest.raises(TypeError, match="several overloads of kernel 'f'"):
         chosen(T + "const double* p, T x", T + "T* p, double x", arguments=[array, np.float64(1)])
@@ -118,7 +118,7 @@ def test_templates_that_no_name_tells_apart_compete_all_the_same():
 
 
 def test_a_template_that_the_arguments_do_not_call_does_not_make_others_ambiguous():
-    """The third has a function of the same type as the first two, for arguments of one type."""
+    """The third has an instance of the first two's type, but is called only with two arguments of one type."""
     array = bascule.zeros(4, "u1")
     one, two = "template <class U>|", "template <class T, class U>|"
     functions = [one + "const unsigned char* p, U* q", two + "const T* p, U* const q", one + "const U p, const U q"]

@@ -42,7 +42,7 @@ def line_here(mark: str) -> int:
 
 
 def refused(text: str) -> bascule.CompileError:
-    """A helper between the literal and the call."""
+    """Returns the error of a compile. This helper is between the literal and the call of `compile`."""
     return error_of(lambda: bascule.compile(text))
 
 

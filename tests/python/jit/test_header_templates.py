@@ -1,4 +1,4 @@
-"""Templates of included headers are kernels of the module, like those of its text."""
+"""Kernel templates in included headers are kernels of the module, like those in its own text."""
 
 import pickle
 

@@ -111,7 +111,7 @@ def test_an_int_beyond_int32_is_never_silently_a_wider_type():
         kernel[1, 1](1 << 40, out)
     kernel.instantiate("long long")[1, 1](1 << 40, out)
     assert out.copy_to_host().tolist()[:2] == [float(1 << 40), 8]
-    kernel[1, 1](1, out)  # the int instance was chosen for ints before
+    kernel[1, 1](1, out)  # from now on the int instance is known for ints
     with pytest.raises(OverflowError, match="instantiate"):
         kernel[1, 1](1 << 40, out)
 

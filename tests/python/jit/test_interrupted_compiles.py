@@ -29,7 +29,7 @@ def new_text() -> str:
 
 
 class Hold:
-    """Makes NVRTC wait before it begins, until the test calls this."""
+    """Makes NVRTC wait before it begins, until the test calls this object."""
 
     def __init__(self) -> None:
         bascule.compile(new_text())  # loads NVRTC
@@ -52,7 +52,7 @@ def held() -> Iterator[Hold]:
 def ctrl_c(held: Hold, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Sends Ctrl-C as soon as a held compile is shown, which is when the main thread has waited for half a second.
 
-    Not in another compile that takes as long on a busy machine, where KeyboardInterrupt would be unexpected.
+    Other compiles may take as long on a busy machine; there KeyboardInterrupt would be unexpected.
     """
 
     def show(what: str, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""`keep_sources`: the text is a file, and the line table of the image names that file."""
+"""With `keep_sources` the text is written to a file, and the line table of the image names that file."""
 
 from __future__ import annotations
 

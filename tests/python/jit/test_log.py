@@ -252,7 +252,7 @@ assert 4 <= compiled < 200, compiled
 
 
 def ends_well(program, directory):
-    """Runs in a separate process, with an empty cache in `directory`, without output on stderr."""
+    """Runs the program in a separate process with its cache in `directory`: it exits with 0, and stderr is empty."""
     ended = run_python("-c", program, BASCULE_CACHE_DIR=str(directory))
     assert (ended.returncode, ended.stderr) == (0, "")
 
@@ -278,7 +278,7 @@ def test_a_handler_that_compiles_for_each_message_ends(text, threads, tmp_path):
 
 
 def test_a_handler_that_waits_for_another_threads_compile_ends(tmp_path):
-    """Meanwhile it holds its own lock, which the other thread's messages need."""
+    """While the handler waits, it holds its own lock, which the other thread's messages need."""
     program = """
 import logging, threading
 import bascule

@@ -148,4 +148,4 @@ def test_signatures_and_names_in_the_image_of_a_named_architecture_need_no_such_
     assert f".entry {kernel.lowered_name}(" in kernel.ptx
     assert kernel.lowered_name.encode() in kernel.cubin
     with pytest.raises(bascule.ArgumentError, match="fill"):
-        _ = module["ns::fill"].lowered_name  # a template: which instance?
+        _ = module["ns::fill"].lowered_name  # the name depends on the instance

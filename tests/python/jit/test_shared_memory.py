@@ -7,7 +7,7 @@ import pytest
 
 import bascule
 
-# Every thread writes a word, and reads the one of the thread at the other end.
+# Writes words to shared memory, and reads them in reverse order.
 REVERSE = """
 extern __shared__ int room[];
 __global__ void reverse(int* out, int words) {

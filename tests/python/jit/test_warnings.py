@@ -1,4 +1,4 @@
-"""NVRTC's warnings of a successful compile: Python warnings, at the user's line, once per process."""
+"""NVRTC's warnings of a successful compile become Python warnings, at the user's line, once per process."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import pytest
 import bascule
 from bascule import _bascule
 
-# Selects another NVRTC (tests/nvrtc_versions.py). Here, because processes that tests start import this too.
+# Selects another NVRTC (tests/nvrtc_versions.py). It is here because processes that tests start import this too.
 if "BASCULE_TEST_NVRTC" in os.environ:
     bascule.config.nvrtc_library = os.environ["BASCULE_TEST_NVRTC"]
     bascule.config.include_paths = os.environ["BASCULE_TEST_INCLUDE"].split(os.pathsep)
@@ -60,7 +60,7 @@ class Guarded:
 
     @property
     def pointer(self) -> Any:
-        """The address, for parameters with struct elements, which Bascule accepts only so. Keep the array alive."""
+        """The address as a raw pointer, which parameters that point to structs accept. Keep the array alive."""
         return bascule.raw_pointer(self.__cuda_array_interface__["data"][0])
 
     def read(self) -> Array:
@@ -114,7 +114,7 @@ def kernels_of(file: Path) -> dict[str, int]:
 
 
 def architecture() -> int:
-    """The __CUDA_ARCH__ that code for the current device is compiled with."""
+    """The __CUDA_ARCH__ of code for the current device."""
     number = re.match(r"(?:sm|compute)_(\d+)", bascule.current_device().arch)
     assert number, bascule.current_device()
     return 10 * int(number[1])
@@ -142,7 +142,10 @@ def find_kernel(name: str) -> bascule.Kernel:
 
 @pytest.fixture
 def newer_device() -> None:
-    """For the files named *_newer, which have no #if. clusters/test_as_sm_90 has an emulated device for these tests."""
+    """Skips the test below compute capability 9.0: kernels in files *_newer.cu have no #if that excludes them there.
+
+    clusters/test_as_sm_90 runs these tests on an emulated device of 9.0.
+    """
     if not has_architecture(900):
         pytest.skip("needs compute capability 9.0")
 
@@ -165,7 +168,7 @@ def what_compiled(record_testsuite_property: Callable[[str, object], None]) -> I
 
 
 def in_a_child(function: Callable[..., None], *arguments: Any) -> None:
-    """Calls `function`, of a test module, in a child process, because such kernels may destroy the context."""
+    """Calls `function`, of a test module, in a child process, because its kernels may destroy the context."""
     child = multiprocessing.get_context("spawn").Process(target=function, args=arguments)
     child.start()
     child.join()

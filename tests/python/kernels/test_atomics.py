@@ -1,4 +1,4 @@
-"""Atomics: the result has the operation of every thread, in any order."""
+"""Atomics: the result shows the operation of every thread, in any order."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ WORD = 2**32 - 1
 
 
 def with_edges(rng, size, bits):
-    """Random words, half of them with few bits set, and edge values first."""
+    """Edge values, and random words, half of which have fewer bits set."""
     values = rng.integers(0, 2**bits, size, dtype=f"u{bits // 8}")
     values[::2] &= rng.integers(0, 2**bits, len(values[::2]), dtype=values.dtype)
     edges = np.array(EDGES if bits == 32 else [*EDGES, 2**63 - 1, 2**63, 2**64 - 1], values.dtype)
@@ -112,7 +112,7 @@ def test_intrinsics_on_words_of_64_bits(kernel, rng, size, block):
 @blocks
 def test_divisions_round_towards_zero(kernel, rng, size, block):
     a, b = with_edges(rng, size, 32).view("i4"), with_edges(rng, size, 32).view("i4")
-    b[(b == 0) | (b == -1)] = 3  # undefined in C
+    b[(b == 0) | (b == -1)] = 3  # division by 0 is undefined in C, and by -1 it may overflow
     b[1::3] = rng.integers(1, 1000, len(b[1::3]))
     out = wanted((16, size), "i4")
     kernel("bits.divisions")[blocks_for(size, block), block](given(a), given(b), out, size)

@@ -48,7 +48,7 @@ def test_calls_take_and_give_structs(kernel, rng, size, block):
     kernel("calls.call_with_structs")[blocks_for(size, block), block](given(points), out, turns, calls, size)
     i = np.arange(size)
     quarters = i % 7 - (i % 3 == 0)
-    turned = (points @ [1, 1j]) * np.array([1, 1j, -1, -1j])[quarters % 4]  # a zero may change its sign: equal still
+    turned = (points @ [1, 1j]) * np.array([1, 1j, -1, -1j])[quarters % 4]  # zeros of either sign are equal
     np.testing.assert_array_equal(out.read(), np.stack([turned.real, turned.imag], axis=1))
     np.testing.assert_array_equal(turns.read(), i % 7 + (i % 3 == 0))
     np.testing.assert_array_equal(calls.read(), i % 7 + (i % 3 == 0))

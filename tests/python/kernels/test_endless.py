@@ -16,7 +16,7 @@ import pytest
 
 POLICIES = ["eager", "lazy", "threads", "random:3"]
 
-# Every kernel sets a flag in host memory before its endless loop. A thread prints that.
+# Every endless kernel sets a flag in host memory before its loop. Then a thread prints "ready".
 OPENING = """
 import faulthandler, os, signal, sys, threading, time
 import numpy as np
@@ -100,7 +100,7 @@ def stacks_of(pid: int) -> str:
 
 
 def interrupt(program: str, number: int = signal.SIGINT, **environment: str) -> subprocess.Popen[str]:
-    """Sends the signal as soon as the program's endless kernel runs."""
+    """Starts the program, and sends the signal as soon as its endless kernel runs."""
     process = start(program, **environment)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n", finish(process)
@@ -125,7 +125,7 @@ def ended(program: str, attempts: int = 4, **environment: str) -> tuple[int, str
     return process.returncode, output, errors
 
 
-# Waits of the main thread while the endless kernel runs. The first statement launches the kernel.
+# Waits of the main thread while the endless kernel runs. The program has launched the kernel before.
 WAITS = {
     "the launch": "",
     "synchronize": "bascule.synchronize()",
@@ -137,7 +137,7 @@ WAITS = {
 }
 
 
-# A kernel runs in its launch only under `eager`. The other policies are divided among the waits.
+# A kernel runs in its launch only under `eager`. The waits are divided between `threads` and `random`.
 WAYS = [
     *(("eager", wait) for wait in WAITS),
     *(("lazy", wait) for wait in list(WAITS)[1:]),
@@ -272,7 +272,7 @@ def test_a_second_ctrl_c_ends_a_program_whose_other_thread_runs_an_endless_kerne
     assert process.stdout is not None
     assert process.stdout.readline() == "once\n"
     process.send_signal(signal.SIGINT)
-    finish(process, again=signal.SIGINT)  # print() may not have returned yet when the second one arrives
+    finish(process, again=signal.SIGINT)  # print() may not have returned yet when the second signal arrives
     assert process.returncode is not None
 
 
@@ -383,7 +383,7 @@ def test_a_limit_in_seconds_ends_every_kernel(kernel: str) -> None:
     assert "the kernel has run for 0.2 s, as long as BASCULE_EMULATED_TIMEOUT allows" in report
 
 
-@pytest.mark.slow  # takes the 10 s
+@pytest.mark.slow  # takes 10 s
 def test_without_a_limit_a_block_that_makes_no_progress_is_an_infinite_loop() -> None:
     report = report_of("module.barriers[1, 64](x, runs)", BASCULE_EMULATED_TIMEOUT="")
     assert "this looks like an infinite loop: for 10 s no thread of the block has ended" in report

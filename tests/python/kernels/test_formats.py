@@ -33,7 +33,7 @@ E4M3, E5M2 = values_of(3, 7, False), values_of(2, 15, True)
 
 
 def nearest(x, values):
-    """Codes of the nearest finite values; ties go to the even code. NaN is the last code without the sign."""
+    """Codes of the nearest finite values; ties go to the even code. NaN is code 127."""
     codes = np.flatnonzero(np.isfinite(values[:128]))
     finite = values[codes]
     middles = (finite[1:] + finite[:-1]) / 2
@@ -73,7 +73,7 @@ def test_pairs_of_eight_bit_floats(kernel, numbers, newer_device):
     got = codes.read().view("u1").reshape(-1, 2)
     known = ~np.isnan(pairs)
     np.testing.assert_array_equal(got[known], expected[known])
-    positive = np.where(E4M3[got] < 0, 0, E4M3[got]).astype("f2")  # .relu
+    positive = np.where(E4M3[got] < 0, 0, E4M3[got]).astype("f2")  # the kernel converts with .relu
     np.testing.assert_array_equal(halves.read().view("f2").reshape(-1, 2), positive)
 
 
@@ -154,7 +154,7 @@ def test_scratch_memory_that_is_discarded(kernel):
     scratch, out = bascule.zeros(32 * 40, "f4"), wanted(40, "f4")
     kernel("formats.discards_its_scratch")[1, 40](scratch, out)
     np.testing.assert_array_equal(out.read(), np.arange(40) * np.arange(32).sum())
-    if bascule.current_device().emulated:  # it contains what fresh memory contains
+    if bascule.current_device().emulated:  # discarded memory has the contents of fresh memory
         assert (scratch.copy_to_host().view("u1") == 0xCB).all()
 
 

@@ -18,7 +18,7 @@ blocks = pytest.mark.parametrize("block", BLOCKS)
 
 
 def random_rows(rng, rows):
-    """Row starts and columns: most rows short, some long, some empty."""
+    """Returns row starts and columns: most rows are short, some are empty, and one is long."""
     lengths = np.minimum(rng.geometric(0.2, rows) - 1, rows)
     lengths[rng.integers(0, rows)] = rows
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype("i4")

@@ -88,7 +88,7 @@ def test_addresses_are_aligned_and_apart(kernel, bytes, alignment):
 
 @pytest.fixture
 def large_stack() -> Iterator[None]:
-    """The default of 1024 bytes per thread is too little for these."""
+    """Sets a larger stack: the default of 1024 bytes per thread is too little for these kernels."""
     device = bascule.current_device()
     before = device.stack_bytes
     device.stack_bytes = 1 << 16

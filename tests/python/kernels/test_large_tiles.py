@@ -56,5 +56,5 @@ def test_reserved_memory_counts_neither_as_the_kernels_own_nor_against_its_limit
     kernel[1, 1](out)
     offset, total, value, first = out.copy_to_host().tolist()
     assert (total, value) == (48 * 1024, 7)
-    # Compute capability 8 has it after the kernel's own, 9 before it, from 0 on.
+    # The reserved memory is after the kernel's own on compute capability 8, and before it, from 0 on, on 9.
     assert not first <= offset < first + total

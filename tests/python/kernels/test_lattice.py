@@ -1,4 +1,4 @@
-"""Lattices that update one colour at a time, and small systems of equations."""
+"""Lattices that are updated one colour at a time, and small systems of equations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Common libraries that people include."""
+"""Kernels that include CUB and libcu++."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state spaces of data."""
+"""Data in every state space of PTX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ blocks = pytest.mark.parametrize("block", BLOCKS)
 
 
 def wrapped(value):
-    """Python's integer as a signed 64-bit one."""
+    """The integer, wrapped around to 64 bits with a sign."""
     return (value + 2**63) % 2**64 - 2**63
 
 

@@ -12,7 +12,7 @@ from .conftest import BLOCKS, blocks_for, given, wanted
 @pytest.mark.parametrize("shape", [(1, 1), (7, 31), (33, 33), (5, 1000)])
 def test_softmax_in_one_pass_sums_to_one(kernel, rng, shape, block):
     rows, columns = shape
-    logits = (rng.standard_normal(shape) * 5 + 80).astype("f4")  # exp of these is infinite in float
+    logits = (rng.standard_normal(shape) * 5 + 80).astype("f4")  # exp of the largest is infinite in float
     out = wanted(shape, "f4")
     kernel("neural.softmax_online")[rows, block](given(logits), out, columns)
     shares = np.exp(logits.astype("f8") - logits.max(axis=1, keepdims=True))

@@ -23,7 +23,7 @@ def philox(counter, key):
 
 
 def test_the_reference_is_the_published_philox():
-    # Known results of Philox4x32-10: for counters and keys of zeros, and of ones.
+    # Known results of Philox4x32-10: for counters and keys with all bits 0, and with all bits 1.
     assert [hex(w) for w in philox([0] * 4, [0] * 2)] == ["0x6627e8d5", "0xe169c58d", "0xbc57ac4c", "0x9b00dbd8"]
     ones = 2**32 - 1
     assert [hex(w) for w in philox([ones] * 4, [ones] * 2)] == [

@@ -1,4 +1,4 @@
-"""The results of each instruction recorded on GPUs (tests/gpu/record.py); a difference would be noticed."""
+"""Instructions give the results recorded on GPUs (tests/gpu/record.py); a difference is noticed."""
 
 from __future__ import annotations
 

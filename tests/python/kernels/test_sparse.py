@@ -17,7 +17,7 @@ sizes = pytest.mark.parametrize("size", [1, 33, 200])
 
 
 def random_matrix(rng, size, density=0.1):
-    """Integers, so that sums are exact in any order."""
+    """A matrix of integers, so that sums are exact in any order."""
     matrix = scipy.sparse.random(size, size, density, "csr", "f8", rng)
     matrix.data = rng.integers(1, 10, matrix.nnz).astype("f8")
     return matrix

@@ -1,6 +1,6 @@
 """Products of tiles by whole warps: nvcuda::wmma, and the instructions themselves.
 
-Sums of floats are compared with exact sums of products, of which each addition may round; integers are equal.
+Sums of floats may differ from the exact sums by a rounding of each addition; sums of integers must be equal.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def test_tiles_are_turned_in_registers(kernel, rng, tiles):
 
 
 def sparse(rng: np.random.Generator, k: int) -> tuple[Array, Array]:
-    """The indices of the stored elements of a 16 x k matrix, two of each four, and the four bits of metadata."""
+    """The columns of the stored elements of a 16 x k matrix, two of each four; four bits of metadata for each pair."""
     pairs = np.array([(first, second) for second in range(4) for first in range(second)])
     chosen = pairs[rng.integers(0, len(pairs), (16, k // 4))]
     places = (chosen + 4 * np.arange(k // 4)[:, None]).reshape(16, k // 2)

@@ -36,7 +36,7 @@ def test_narrow_shuffles_stay_in_their_segment(kernel, rng, grid, block):
     i = np.arange(size)
     lane = i % 32
 
-    def inside(source, width):  # a lane whose source is outside returns its own value
+    def inside(source, width):  # a lane whose source is outside its segment gets its own value
         return np.where(source // width == i // width, values[np.clip(source, 0, size - 1)], values)
 
     expected = [values[i - i % 8 + 3], values[i - i % 8 + 13 % 8], inside(i - 3, 16), inside(i + 5, 16)]
