@@ -92,7 +92,7 @@ class Order:
         return bool(self._ancestors[later] >> earlier & 1)
 
     def by_the_host(self, earlier: int, later: int) -> bool:
-        """True if only the host's waiting puts one directly before the other."""
+        """True if `earlier` directly precedes `later` because the host waited for it."""
         return earlier in self._told.get(later, ())
 
     def path(self, earlier: int, later: int) -> list[int]:

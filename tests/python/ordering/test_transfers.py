@@ -40,7 +40,7 @@ def ordering(action: Callable[[], object]) -> list[tuple[str, int]]:
     return [(operation.kind, operation.stream) for operation in operations if operation.kind in wanted]
 
 
-# A name, an operation on an array on p, and its kind; all on the stream c.
+# For each name, an operation on the array x, issued on the stream c, and the kind of the operation in the trace.
 ONE_ARRAY = {
     "fill": (lambda x, c: x.fill(2, stream=c), "fill"),
     "fill of every second": (lambda x, c: x[::2].fill(2, stream=c), "launch"),

@@ -51,7 +51,7 @@ def test_the_package_is_built_and_passes_its_tests_with(version, tmp_path):
     pip = (python, "-m", "pip", "--disable-pip-version-check", "install", "-q")
     run(*pip, *pinned, cwd=tmp_path)
     run(*pip, tmp_path / "source", cwd=tmp_path, env=without_toolkit(CMAKE_ARGS="-DCMAKE_CXX_FLAGS_RELEASE=-O1"))
-    # The installed package, and not that of a build tree.
+    # The tests import the installed package, not that of a build tree.
     tests = [tmp_path / "source" / "tests" / "python" / each for each in TESTED]
     environment = without_toolkit(BASCULE_DEVICE="emulated", BASCULE_CACHE_DIR=str(tmp_path / "cache"))
     of_the_build = (

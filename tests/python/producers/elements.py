@@ -155,7 +155,7 @@ ELEMENTS["reading"] = Element(
     "reading", READING, "reading", "reading{static_cast<unsigned char>(x.tag + 1), x.value * 2}", readings, louder
 )
 
-# For every type: a copy in C order of a contiguous array and of a view, and the same in place.
+# For every type, kernels that compute from a contiguous array or a view into C order, and others that do so in place.
 KERNELS = """
 __device__ {T} {name}_of({T} x) {{ return {computed}; }}
 

@@ -112,7 +112,7 @@ OF_OURS = ["reads ours", "reads every second column of ours", "reads ours from a
 
 
 def arrays_of_ours() -> dict[str, tuple[bascule.DeviceArray, np.ndarray]]:
-    """For the other direction: arrays that a library may be given, and their expected contents."""
+    """Arrays of Bascule's that a library may be given, and their expected contents."""
     values = np.random.default_rng(20261121).integers(0, 40, (6, 4)).astype("f4")
     whole, late = bascule.to_device(values), bascule.to_device(np.zeros_like(values), stream=bascule.stream())
     columns = whole.__cuda_array_interface__ | {"shape": (6, 2), "strides": (16, 8)}
