@@ -52,7 +52,7 @@ def often_in_turn() -> Iterator[None]:
 
 
 def at_once(*works: Callable[[], object]) -> None:
-    """Runs each in its own thread, all starting together; raises the first exception of any of them."""
+    """Runs each function in its own thread, all starting together; raises the first exception of any of them."""
     failures: list[BaseException] = []
     ready = threading.Barrier(len(works))
 

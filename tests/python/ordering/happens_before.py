@@ -41,7 +41,7 @@ class Step:
 
 
 class Order:
-    """The order of the steps, without those that were dropped."""
+    """The order of the steps, as if the step `dropped` had not been issued."""
 
     def __init__(self, steps: Sequence[Step], dropped: int | None = None) -> None:
         self.steps = steps

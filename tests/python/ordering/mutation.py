@@ -2,9 +2,9 @@
 
 For each mutant, a reference (happens_before.py) determines whether operations that touch the same bytes are still
 ordered. The detector must report exactly those mutants in which they are not. The others are equivalent to the
-original program, and are listed with the path that makes the wait redundant. Exits with 1 if the two disagree,
-if more than one mutant in twenty is equivalent, if there are fewer than 50 scenarios or 500 mutants, or if
-nothing was compared.
+original program, and are listed with the path that makes the record or wait redundant. Exits with 1 if the two
+disagree or if nothing was compared; without arguments, also if more than one mutant in twenty is equivalent, or
+if there are fewer than 50 scenarios or 500 other mutants.
 
     python tests/python/ordering/mutation.py [SCENARIO ...]
 """

@@ -64,6 +64,6 @@ def without_events(operations: Issued) -> list[tuple[str, int]]:
 
 def prepared(*arguments: object) -> None:
     """Compiles, loads, and fills the pool of events; all work is complete when it returns."""
-    bascule.synchronize()  # arrays that are launched without ordering are ready
+    bascule.synchronize()  # arrays without a stream must be ready
     add()[1, 32](*arguments)
     bascule.synchronize()

@@ -1,4 +1,4 @@
-"""Runs the race detector on each program of race_programs.py. As a script: in a process with two devices, prints JSON.
+"""Runs the race detector on programs of race_programs.py. As a script, in a process with two devices, it prints JSON.
 
 python tests/python/ordering/race_outcomes.py lethal | others
 """

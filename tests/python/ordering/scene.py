@@ -123,7 +123,7 @@ def in_a_thread(work: Callable[[], object]) -> None:
 
 
 def in_threads(works: Sequence[Callable[[], object]]) -> None:
-    """Runs each in its own thread, on the current device, all at once; raises the first error."""
+    """Runs each function in its own thread, on the current device, all at once; raises the first error."""
     failures: list[BaseException] = []
 
     def run(work: Callable[[], object]) -> None:

@@ -168,7 +168,7 @@ def test_a_refused_argument_leaves_the_trace_empty():
 
 
 class Memory:
-    """An allocator that records its calls in one list with the operations on streams."""
+    """An allocator that records each free with its stream, and keeps the memory."""
 
     def __init__(self) -> None:
         self.taken: dict[int, bascule.DeviceArray] = {}

@@ -54,7 +54,7 @@ LONG = "LONG_TESTS" in os.environ
 
 
 def hidden_toolkits():
-    """Settings that hide a toolkit on this machine from CMake, so that the headers must come from a wheel."""
+    """A CMake option that hides toolkits on this machine, so that the headers must come from a wheel."""
     toolkits = ["/usr/local/include", *(str(path / "include") for path in Path("/usr/local").glob("cuda*"))]
     return f"-DCMAKE_IGNORE_PATH={';'.join(toolkits)}"
 
@@ -152,7 +152,7 @@ def test_info_finds_nothing_missing(installed, tmp_path):
     command = installed.parent / "bascule"
     printed = run(command, "info", cwd=tmp_path, env=without_toolkit(BASCULE_DEVICE="emulated"))
     assert re.search(r"missing +nothing", printed), printed
-    assert printed.count("site-packages") >= 3  # the library, and headers
+    assert printed.count("site-packages") >= 3  # libraries and headers
 
 
 @pytest.mark.skipif(

@@ -1,6 +1,6 @@
 """Element types of the exported arrays: random values, kernels that compute with them, and the same in NumPy.
 
-All results are exact in the type, so that they are compared bit by bit.
+All results are exact in the type, so that they are compared without a tolerance.
 """
 
 from __future__ import annotations
@@ -223,7 +223,6 @@ class Programs:
                 self._modules.append(bascule.compile(heading + "".join(texts)))
 
     def __getitem__(self, name: str) -> bascule.Kernel:
-        """The kernel of that name."""
         for module in self._modules:
             if name in module.kernels:
                 return module[name]

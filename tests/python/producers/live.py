@@ -3,7 +3,7 @@
     python -m producers.live LIBRARY [CASE...]
 
 Each library runs in a separate process, with its own environment variables and memory pools. Its last line is JSON:
-{"missing": why} if the library has no device, else {"version": text, "cases": {case: null or what is wrong}}.
+{"missing": why} if the library has no device, else {"version": text, "device": text, "cases": {case: null or error}}.
 """
 
 from __future__ import annotations

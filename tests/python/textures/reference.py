@@ -147,7 +147,7 @@ def sample(
     low, steps = [], []
     for x, extent, mode in zip(at, extents, modes, strict=False):
         index, step = neighbours(x, extent, normalized)
-        if mode == "clamp":  # the coordinate is clamped, to the middle of the outermost texels
+        if mode == "clamp":  # coordinates are clamped to the centres of the outermost texels
             step = np.where((index < 0) | (index >= extent - 1), 0, step)
         low.append(index)
         steps.append(step)
