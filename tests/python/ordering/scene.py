@@ -175,7 +175,7 @@ class Scene:
 
     @property
     def far(self) -> bascule.Device:
-        """The device of the first of several streams; with two devices, not the current one."""
+        """The last device, on which the first of several streams is; with two devices, not the current one."""
         return bascule.device(self.devices - 1)
 
     def stream(self) -> bascule.Stream:
