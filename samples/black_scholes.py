@@ -3,7 +3,7 @@
     python samples/black_scholes.py
 
 The kernel is a template: float32 arrays make it a program of floats, float64 arrays one of doubles. CUB's block
-reduction comes from the headers that NVIDIA's wheel brings. Compared with scipy.stats.norm in float64.
+reduction comes from the headers of NVIDIA's wheel. The prices are compared with scipy.stats.norm in float64.
 """
 
 import sys

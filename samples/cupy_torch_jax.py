@@ -4,7 +4,7 @@
 
 The kernel writes into a CuPy array and a PyTorch tensor, and reads a JAX array, which is immutable. Nobody calls
 synchronize: the library's next operation waits for the kernel. Libraries that are missing are left out; without a GPU
-there is nothing to show, and the sample says so. Compared with NumPy.
+there is nothing to show, and the sample says so. The results are compared with NumPy's.
 """
 
 import importlib.util

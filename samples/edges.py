@@ -23,7 +23,7 @@ import bascule
 
 
 # The decorator makes the kernel callable: the decorated function, the launch rule, returns how much work there is, and
-# Bascule chooses the grid and the block. Luma of Rec. 709, 0 to 1.
+# Bascule chooses the grid and the block. The kernel computes the luma of Rec. 709, from 0 to 1.
 @bascule.kernel(r"""
 __global__ void luminance(const unsigned char* rgb, float* out, int pixels) {
     for (auto i : bascule::grid_stride(pixels)) {

@@ -2,9 +2,9 @@
 
     python samples/find_the_bug.py
 
-A kernel that writes past the end of its array, two streams of which one does not wait for the other, and an array of
-the wrong dtype. A GPU would give wrong results for the first two, or none, and only sometimes. Prints every message;
-each must name the line of the bug.
+A kernel writes past the end of its array, a stream does not wait for another one, and an array has the wrong dtype. A
+GPU would give wrong results for the first two, or none, and only sometimes. Prints every message, and exits with 1 if
+one does not describe its bug.
 """
 
 import inspect
@@ -57,7 +57,7 @@ def a_wrong_dtype():
 
 
 def main():
-    # The texts that each message must contain.
+    # For each program, the class of its error and texts that the message must contain.
     bugs = {
         past_the_end: (
             bascule.CudaError,

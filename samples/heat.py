@@ -3,7 +3,7 @@
     python samples/heat.py [--out DIRECTORY]
 
 Each plate has a stream of its own, so a GPU may compute both at once. Ten steps of both are captured once as a graph;
-then each launch of the graph is ten steps. Compared with NumPy in float64. Writes both plates as a PNG.
+then each launch of the graph is ten steps. NumPy computes the same in float64. Writes both plates as a PNG.
 """
 
 import argparse

@@ -3,8 +3,8 @@
     python samples/numba_interop.py         needs Numba: pip install numba-cuda
 
 Both use one device. Without a GPU that is the emulated one, which is made the driver of this process before Numba
-looks for one. (Numba's own kernels run there too, where NVVM is installed: pip install "numba-cuda[cu13]".) Compared
-with NumPy.
+looks for one. (Numba's own kernels run there too, where NVVM is installed: pip install "numba-cuda[cu13]".) The results
+are compared with NumPy's.
 """
 
 import sys

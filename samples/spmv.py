@@ -3,7 +3,7 @@
     python samples/spmv.py
 
 Several threads share a row, and a warp shuffle adds up what they found. How many is a template argument: few for the
-5-point Laplacian of a grid, a whole warp for a matrix with long rows. Compared with SciPy.
+5-point Laplacian of a grid, a whole warp for a matrix with long rows. SciPy computes the same products.
 """
 
 import sys

@@ -39,5 +39,5 @@ html_copy_source = False
 html_show_sourcelink = False
 html_css_files = ["custom.css"]
 
-# Subclasses of ArgumentError that are built-in exceptions too: people catch ArgumentError, or the built-in.
+# The reference omits the subclasses of ArgumentError: users catch it, or the built-in exception of the subclass.
 nitpick_ignore_regex = [("py:exc", r"Argument\w+Error")]

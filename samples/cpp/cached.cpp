@@ -15,7 +15,7 @@ __global__ void square(const T* x, T* out, int n) {
 }
 )";
 
-/// Squares n numbers with a new module, as if each caller had its own text. Returns where the code came from.
+/// Squares n numbers with a new Kernel, as if each caller had its own text. Returns where the code came from.
 template <class T>
 bascule::Origin run(int n) {
     bascule::Source source;

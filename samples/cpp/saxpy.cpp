@@ -19,7 +19,7 @@ void run(int n) {
     source.text = text;
     source.name = "saxpy.cu";  // for messages
     const bascule::Kernel saxpy(source, "saxpy");
-    // Compiles it or finds it in the cache; checks that these are the kernel's types.
+    // Compiles the kernel or finds it in the cache, and checks that these are its types.
     const auto launch = saxpy.typed<void(float, const float*, float*, int)>();
 
     std::vector<float> host_x(n);

@@ -40,7 +40,7 @@ class ConsoleWithCuda(PythonConsoleLexer):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        lines = self.language_lexer  # what follows prompts, within what may be a traceback
+        lines = self.language_lexer  # for code after prompts, and tracebacks
         assert isinstance(lines, DelegatingLexer)
         lines.root_lexer = PythonWithCuda(**options)
 
@@ -49,7 +49,7 @@ def _coloured(literal: list[Part]) -> Iterator[Part]:
     text = "".join(value for _, _, value in literal)
     found = _LITERAL.fullmatch(text) if _CUDA.search(text) else None
     inside = list(CudaLexer().get_tokens_unprocessed(found[3])) if found is not None else []
-    if found is None or any(kind is Error for _, kind, _ in inside):  # a program of Python with a kernel in it
+    if found is None or any(kind is Error for _, kind, _ in inside):  # Python with a kernel in it
         yield from literal
         return
     at = literal[0][0]

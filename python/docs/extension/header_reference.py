@@ -14,7 +14,7 @@ ENUMERATOR = re.compile(r"\w+( = [^;(]+)?,?")
 
 
 def entries_of(header: Path) -> list[tuple[str, str, str]]:
-    """(declaration, the class it is in, comment) of what a header describes."""
+    """Return (declaration, its class, comment) for each public declaration of a header that has a comment."""
     lines = header.read_text().splitlines()
     entries: list[tuple[str, str, str]] = []
     scopes: list[tuple[int, str, bool]] = []  # indentation, class, whether what follows is public
@@ -70,7 +70,7 @@ def without_body(declaration: str) -> str:
 
 
 def comment_nodes(text: str) -> list[nodes.Node]:
-    """Text with its `code`."""
+    """Return the text as nodes, in which `code` is literal."""
     pieces = re.split(r"`([^`]+)`", text)
     return [nodes.literal(p, p) if n % 2 else nodes.Text(p) for n, p in enumerate(pieces) if p]
 

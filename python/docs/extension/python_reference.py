@@ -59,13 +59,13 @@ def rewrite(_app: Any, _kind: str, name: str, what: Any, _options: Any, lines: l
 
 
 def rewrite_property(app: Any, kind: str, name: str, what: Any, options: Any, lines: list[str]) -> None:
-    """After napoleon, which takes what stands before a colon for the property's type."""
+    """Run after napoleon, which takes the text before a colon for the property's type."""
     if kind in ("property", "attribute"):
         rewrite(app, kind, name, what, options, lines)
 
 
 def with_items(paragraph: str) -> str:
-    """Lines of `name : description`, with the lines that go on, as a list."""
+    """Return the paragraph with its lines `name : description`, and those that continue them, as a list."""
     if paragraph.lstrip().startswith((">>>", "-")):
         return paragraph
     out: list[str] = []

@@ -1,4 +1,4 @@
-"""Launch attributes: the values that reach the driver, and refusals with the remedy."""
+"""Launch attributes, occupancy, and parameters passed as bytes: the values, and refusals with the remedy."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_more_threads_than_the_text_declares_are_refused_with_the_declaration(ke
 
 
 def test_more_threads_than_registers_serve_are_refused_with_the_registers():
-    """Two hundred registers per thread, and 65,536 per block: 1,024 threads do not fit."""
+    """Each thread needs more than 64 of the block's 65,536 registers: 1,024 threads do not fit."""
     names = ", ".join(f"v{i} = p[{i} * 1024 + threadIdx.x]" for i in range(220))
     uses = " + ".join(f"v{i} * q[v{(i * 7) % 220} & 1 ? {i} : 0]" for i in range(220))
     many = bascule.compile(
@@ -164,7 +164,7 @@ def test_attributes_are_what_the_text_says_and_do_not_change(kernels):
 
 @pytest.mark.parametrize(("block", "shared_bytes"), [(32, 0), (256, 0), ((16, 16), 0), (1024, 0), (128, 40000)])
 def test_occupancy_is_what_threads_blocks_and_shared_memory_allow(kernels, emulated, block, shared_bytes):
-    """On compute capability 8.0: 2,048 threads, 32 blocks, 164 KiB of shared memory; few registers are used."""
+    """Compute capability 8.0 has 2,048 threads, 32 blocks and 164 KiB per SM; registers limit nothing here."""
     threads = int(np.prod(block))
     occupancy = kernels.add.occupancy(block, shared_bytes)
     by_shared = 164 * 1024 // (shared_bytes + 1024)
@@ -198,10 +198,10 @@ def test_the_best_block_up_to_a_limit(kernels, limit):
 
 @pytest.mark.parametrize("limit", [None, 96, 277])
 def test_the_best_block_where_shared_memory_depends_on_it(kernels, limit):
-    """A block of more than 256 threads takes all the shared memory of a multiprocessor, so that one fits on it."""
+    """A block of more than 256 threads takes all the shared memory of a multiprocessor, so that only one fits."""
     most = ctypes.c_int()
     driver = ctypes.CDLL(bascule._bascule._driver_info()["path"])
-    assert driver.cuDeviceGetAttribute(ctypes.byref(most), 97, 0) == 0  # of one block that opts in
+    assert driver.cuDeviceGetAttribute(ctypes.byref(most), 97, 0) == 0  # MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 
     def shared_bytes(threads):
         return 1_000 if threads <= 256 else most.value
@@ -232,7 +232,7 @@ def test_a_limit_of_no_threads_is_refused(kernels):
 
 @pytest.mark.parametrize(("blocks", "block"), [(1, 64), (2, 256), (7, (16, 8)), (32, 64)])
 def test_the_most_shared_memory_with_which_so_many_blocks_run_at_once(kernels, emulated, blocks, block):
-    """On compute capability 8.0: 164 KiB, of which a block takes 1 KiB more than requested, and at most 163."""
+    """Compute capability 8.0 has 164 KiB per SM; a block takes 1 KiB more than it requests, which is at most 163."""
     most = kernels.add.shared_bytes_for(blocks, block)
     assert most == min(164 * 1024 // blocks // 128 * 128 - 1024, kernels.add.attributes.max_dynamic_shared_bytes)
     assert kernels.add.occupancy(block, most).blocks >= blocks
@@ -310,7 +310,7 @@ def test_another_number_of_bytes_is_refused_with_the_number_needed(kernels, size
 
 
 def test_a_parameter_of_128_bytes_aligned_to_64_is_passed_where_it_belongs(kernels, rng):
-    """Like a CUtensorMap: 128 bytes, aligned to 64, passed as a grid constant."""
+    """The parameter is like a CUtensorMap: 128 bytes, aligned to 64, passed as a grid constant."""
     words = rng.integers(0, 1 << 60, 16, dtype="u8")
     out = bascule.to_device(np.zeros(16, "u8"))
     kernels.take_wide[1, 16](3, bascule.raw_bytes(words), out)

@@ -1,4 +1,4 @@
-"""`kernel[grid, block](...)` in a loop: the known launchers and kernels behave like new ones."""
+"""`kernel[grid, block](...)` in a loop: remembered launchers and kernels behave like new ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __global__ void count(int* blocks, int* threads, int* shared) {
 __global__ void add(float* p, float value) { p[threadIdx.x] += value; }
 """
 PYTHON = Path(__file__).resolve().parents[1]
-KNOWN = 16  # launchers of a kernel
+KNOWN = 16  # launchers that a kernel remembers, and kernels that a module does
 BLOCKS = st.integers(1, 40)
 
 
@@ -68,7 +68,7 @@ def forall_at_one_place(kernel: bascule.Kernel, *arguments: Any, **named: Any) -
 
 
 def outcome(make: Callable[[], bascule.Launcher]) -> tuple[str, ...]:
-    """The launcher's description, or its error."""
+    """Returns the launcher's description, or the error of making it."""
     try:
         facts = bascule._bascule._launcher_facts(make())
     except Exception as error:
@@ -191,7 +191,7 @@ def test_a_fault_names_the_line_that_launched(module):
 
 @pytest.mark.usefixtures("emulated")
 def test_without_a_stream_the_current_context_chooses_the_device_each_time():
-    """Before anything is entered, in a process that has two devices."""
+    """The process has two devices; no `with device:` and no `with stream:` has been used."""
     program = """
 import bascule
 from conftest import traced
@@ -232,7 +232,7 @@ def test_a_known_launcher_keeps_no_stream_alive(module):
 
 @pytest.mark.parametrize("end", ["stream", "replaced", "kernel"])
 def test_a_launcher_that_the_caller_keeps_keeps_its_stream(end):
-    """In either order of destruction."""
+    """The launcher outlives the stream's last other owner, its place in the kernel's table, or the kernel."""
     kernel, x = bascule.compile(SOURCE)["add"], zeros()
     stream = bascule.stream()
     handle = stream.handle
@@ -244,7 +244,7 @@ def test_a_launcher_that_the_caller_keeps_keeps_its_stream(end):
         del kernel
     del stream
     gc.collect()
-    others = [bascule.stream() for _ in range(20)]  # one of them has its handle, if that is free
+    others = [bascule.stream() for _ in range(20)]  # one of them would get its handle if that were free
     assert handle not in [other.handle for other in others]
     for launcher in kept:
         launcher(x, 1)
@@ -322,7 +322,7 @@ def test_known_launchers_go_with_their_kernel(module):
     kernel = module["add"]
     launch_on(kernel, bascule.stream(), zeros())
     kernel[1, 32](zeros(), 1)
-    assert launchers_alive() == before + 1  # the stream of the other has ended
+    assert launchers_alive() == before + 1  # the other one ended with its stream
     del kernel
     assert launchers_alive() == before
 

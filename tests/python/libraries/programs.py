@@ -1,4 +1,4 @@
-"""Programs that include today's libraries, each with its inputs and the values that NumPy says."""
+"""Programs that include CUB, libcu++, CUTLASS and CuTe, each with its inputs and the values that NumPy computes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ N = 64  # threads of one block, and elements
 
 @dataclass(frozen=True)
 class Library:
-    """Headers of one library, and what a program of it needs."""
+    """A library of headers, and the compile options that its programs need."""
 
     name: str
     options: dict[str, object] = field(default_factory=dict)
@@ -19,7 +19,7 @@ class Library:
 
 CUB = Library("cub")
 LIBCUDACXX = Library("libcudacxx", {"std": "c++20"})
-# Its functions without an annotation are for kernels.
+# Functions of CUTLASS without `__device__` are called from kernels.
 CUTLASS = Library("cutlass", {"extra": ["-default-device"]})
 
 

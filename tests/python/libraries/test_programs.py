@@ -25,7 +25,7 @@ def package(name: str) -> Path:
 
 @pytest.fixture(scope="module")
 def cutlass_paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """CUTLASS, and the CCCL that fits it: CUTLASS 3.9 and 4.2 do not compile with CCCL 13.3."""
+    """The include paths of CUTLASS and of a CCCL that fits it: CUTLASS 3.9 and 4.2 do not compile with CCCL 13.3."""
     given = os.environ.get("BASCULE_TEST_CUTLASS")
     cutlass = Path(given) if given else package("nvidia") / "mathdx" / "external" / "cutlass" / "include"
     if not cutlass.is_dir():

@@ -1,6 +1,6 @@
-"""One thread resets the emulated device while others copy and launch: each call is before a reset or after it.
+"""One thread resets the emulated device while others copy and launch: each call happens before or after a reset.
 
-Prints how many rounds were right, how many ended with an error, and how many gave wrong values.
+Prints how many rounds were right, ended with the error of a reset, gave wrong values, and ended with another error.
 """
 
 import sys

@@ -215,7 +215,7 @@ class NamedConfig(bascule.LaunchConfig):
 
 
 def with_attribute(make):
-    """A Producer with `made` = make(producer)."""
+    """Returns a function that makes a Producer whose attribute `made` is make(producer)."""
 
     def begin() -> Producer:
         producer = Producer()
@@ -226,7 +226,7 @@ def with_attribute(make):
 
 
 def rebound():
-    """A cycle of Bascule's types only."""
+    """Makes a cycle of Bascule's types only, which keeps the returned producer alive."""
     producer = Producer()
     bound = kernel()[1, 32].bind(bascule.zeros(32, "f4"))
     fields = producer.__cuda_array_interface__
@@ -246,7 +246,7 @@ def graph_launched(producer: Producer) -> Any:
     return graph
 
 
-# For each type, references that may lead back to it.
+# For each type, functions that make cycles through it.
 CYCLES = {
     "BitMask": [with_attribute(bits_of)],
     "BoundLaunch": [
@@ -271,9 +271,9 @@ CYCLES = {
         with_attribute(lambda p: kernel().forall(32, stream=p)),
         with_attribute(lambda p: kernel()[1, 32].options(streams={"p": p})),
     ],
-    "Kernel": [],  # launchers that hold nothing
-    "Module": [],  # kernels
-    "RawBytes": [],  # Python's bytes
+    "Kernel": [],  # holds only launchers, which hold no Python object while a kernel remembers them
+    "Module": [],  # holds only kernels
+    "RawBytes": [],  # holds only Python's bytes
     "Stream": [with_attribute(bascule.external_stream)],
     "Surface": [
         with_attribute(
@@ -283,7 +283,7 @@ CYCLES = {
     "Texture": [with_attribute(bascule.texture)],
     "function": [],  # lives as long as the module
 }
-# Their values hold no Python object.
+# Types whose values hold no Python object.
 VALUES = {
     *("CacheStatistics", "CompileOptions", "Device", "Diagnostic", "Event", "KernelAttributes"),
     *("LaunchConfig", "MemoryPool", "Occupancy", "PointerAttributes", "RawPointer"),
@@ -347,7 +347,7 @@ def test_a_pending_launch_keeps_what_the_collector_would_take():
 
 
 def test_every_class_whose_value_names_a_python_object_is_collected():
-    """The struct of each py::class_, as the sources define it."""
+    """Reads the C++ struct of each py::class_ in the sources."""
     sources = [*(ROOT / "python/bindings").rglob("*.?pp")]
     if not sources:
         pytest.skip("the sources are not here")
@@ -361,7 +361,7 @@ def test_every_class_whose_value_names_a_python_object_is_collected():
         r"^    (?:const )?(?:py|pybind11)::\w+ \w+(?:;| =|\{)|^    PyObject\* \w+;|<(?:CurrentStream|KnownObjects)>",
         re.M,
     )
-    # Bascule's holder, the second template argument, holds what the value does not.
+    # If a class has a holder of Bascule's (the second template argument), the holder has the Python objects.
     bindings = r"(?:py::class_<(\w+)(?:, (\w+)<\w+>)?[^>]*>|ArrayClass) ?\w*\(\s*module, \"(\w+)\""
     bound = {(match[2] or match[1], match[3]) for text in texts for match in re.finditer(bindings, text)}
     not_pybind11s = {"BoundLaunch", "Launcher", "_DocumentationOfInstance", "function"}

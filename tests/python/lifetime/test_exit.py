@@ -1,4 +1,4 @@
-"""The interpreter's end, in every order: the process exits with status 0 and prints nothing."""
+"""Whatever is in use when the interpreter ends, the process exits with status 0 and prints nothing."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_an_exception_that_nobody_catches_is_the_only_thing_said() -> None:
     assert ended.stderr.splitlines()[-1] == "KeyError: 'mine'"
 
 
-# Each would run for hours.
+# Each launch of `long` would run for ever.
 LONG = """
 long = bascule.compile("__global__ void k(volatile int* p) { while (p[0] == 0) {} }").k
 x = bascule.to_device(np.zeros(64, "i4"))
@@ -221,7 +221,7 @@ WAITING = {
 
 
 SCHEDULES = ["eager", "lazy", "threads", "random:7"]
-# Each schedule and each way to wait, with each check.
+# Each schedule with each way to wait, and in turn with one of the two checks.
 WAYS = [
     (schedule, wait, ["memory", "races"][(i + j) % 2])
     for i, schedule in enumerate(SCHEDULES)
@@ -265,7 +265,7 @@ def test_neither_does_work_of_the_main_thread(schedule: str, checks: str, emulat
 
 
 def test_what_an_exit_handler_waits_for_is_done(emulated: None) -> None:
-    """A handler registered before the import runs after all of Bascule's handlers, and its requests still work."""
+    """A handler registered before the import runs after all of Bascule's handlers, and can still use the device."""
     program = """
         x = array()
         for _ in range(3):

@@ -69,7 +69,7 @@ assert (x.copy_to_host() == 4).all()
 
 
 def test_a_child_forked_while_other_threads_launch_does_not_hang() -> None:
-    """It takes no lock that another thread may have held."""
+    """The child's call takes no lock that another thread may have held at the fork."""
     ends_well(
         USE
         + """
@@ -134,7 +134,7 @@ def test_a_child_forked_while_nvrtc_compiles_says_what_to_do_and_the_parent_comp
 others = [threading.Thread(target=bascule.compile, args=(text(1),), kwargs={"options": options})]
 others[0].start()
 """
-    if thread == "main":  # interrupted, so that the compile continues without it
+    if thread == "main":  # the wait for the compile is interrupted, and the compile continues
         begin = """
 others = []
 signal.signal(signal.SIGALRM, signal.default_int_handler)

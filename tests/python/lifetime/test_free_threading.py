@@ -20,7 +20,7 @@ from dlpack.capsules import native
 import bascule
 
 THREADS = 8
-SECONDS = 0.25  # of one test's threads
+SECONDS = 0.25  # that the threads of a test run at least
 SIZE = 64
 SOURCE = """
 __global__ void increment(float* p, int n) {
@@ -41,7 +41,7 @@ def kernels() -> bascule.Module:
 
 @pytest.fixture(autouse=True)
 def often_in_turn() -> Iterator[None]:
-    """Makes threads switch a thousand times as often as usual, if there is a GIL."""
+    """Makes threads switch a thousand times as often as usual, if there is a GIL. Afterwards no owner may be held."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(5e-6)
     yield
@@ -52,7 +52,7 @@ def often_in_turn() -> Iterator[None]:
 
 
 def at_once(*works: Callable[[], object]) -> None:
-    """Runs each in its own thread, all starting together; raises the first exception of any of them."""
+    """Runs each function in its own thread, all starting together; raises the first exception of any of them."""
     failures: list[BaseException] = []
     ready = threading.Barrier(len(works))
 
@@ -92,7 +92,7 @@ def test_importing_bascule_leaves_the_gil_off() -> None:
 
 
 def test_every_thread_gets_its_own_results_from_one_kernel(kernels: bascule.Module) -> None:
-    """Own arrays, foreign ones with and without a stream, and one that all of them read."""
+    """Each launch reads an own or a foreign array, with or without a stream, and one that all threads read."""
     weights = np.random.default_rng(1).integers(0, 1000, SIZE).astype("f4")
     shared = bascule.to_device(weights, stream=bascule.stream())
     launcher = kernels.axpby[1, SIZE]
@@ -141,7 +141,7 @@ def test_a_text_that_all_threads_need_at_once_is_compiled_once(head: str) -> Non
 
 
 def test_a_bound_launch_that_threads_bind_anew_launches_what_some_thread_bound(kernels: bascule.Module) -> None:
-    """The array that a call increments is undefined; but it must be exactly one of them."""
+    """It is undefined which array a call increments, but it must increment all of exactly one."""
     arrays = [bascule.to_device(np.zeros(SIZE, "f4"), stream=bascule.stream()) for _ in range(THREADS)]
     bound = kernels.increment[1, SIZE].bind(arrays[0], SIZE)
     calls = [0] * THREADS
@@ -180,7 +180,7 @@ def test_one_bound_launch_may_be_called_by_all_threads_on_streams_of_their_own(k
 
 
 def test_a_descriptor_that_another_thread_changes_is_read_whole(kernels: bascule.Module) -> None:
-    """Some libraries always return the same dict. Its keys come and go, and it describes one array or the other."""
+    """Some libraries always return the same dict. Here its keys come and go, and it describes one of two arrays."""
     stream = bascule.stream()
     arrays = [bascule.to_device(np.zeros(SIZE, "f4"), stream=stream) for _ in range(2)]
     interfaces = [array.__cuda_array_interface__ for array in arrays]
@@ -243,7 +243,7 @@ def test_one_of_the_threads_that_want_a_capsule_gets_it() -> None:
 
 
 def test_c_code_of_all_threads_borrows_one_array_and_lends_its_own(kernels: bascule.Module) -> None:
-    """Through DLPack's exchange table, in both directions: types not seen before, arrays not lent before."""
+    """DLPack's exchange table is used in both directions, with a new type and a new array in each round."""
     exchange_native = native()
     streams = [bascule.stream() for _ in range(THREADS)]
     for number in rounds():
@@ -268,7 +268,7 @@ def test_c_code_of_all_threads_borrows_one_array_and_lends_its_own(kernels: basc
 
 
 def test_threads_find_the_launchers_that_a_kernel_knows(kernels: bascule.Module) -> None:
-    """They use the same key, keys that replace each other, and shared, separate and short-lived streams."""
+    """The threads use the same key, keys that replace each other, and shared, separate and short-lived streams."""
     shared = bascule.stream()
     launched = [0] * THREADS
     arrays = [bascule.to_device(np.zeros(SIZE, "f4")) for _ in range(THREADS)]
@@ -287,7 +287,7 @@ def test_threads_find_the_launchers_that_a_kernel_knows(kernels: bascule.Module)
 
 
 def test_settings_may_change_while_others_launch(kernels: bascule.Module) -> None:
-    """Debugging, configuration, allocators and producers, by a thread each."""
+    """Four threads change debugging, configuration, registered producers and the allocator."""
     done = threading.Event()
 
     def until_done(change: Callable[[int], object]) -> Callable[[], None]:
@@ -354,7 +354,7 @@ def test_settings_may_change_while_others_launch(kernels: bascule.Module) -> Non
 
 
 def test_an_allocator_may_be_set_and_asked_for_by_all_threads() -> None:
-    """Only the setting keeps them alive, so an unsafe reader would use a freed one."""
+    """Only the setting keeps the functions alive, so that an unsafe reader would use freed ones."""
 
     def work(thread: int) -> None:
         for _ in rounds():
@@ -391,7 +391,7 @@ def test_a_producer_may_be_registered_while_its_arrays_are_read() -> None:
 
 
 def test_the_last_references_may_go_on_other_threads(kernels: bascule.Module) -> None:
-    """Half of the threads launch and pass on everything they made; the others drop it, or synchronise."""
+    """Half of the threads launch and pass on what they made; the others drop it, or synchronise if there is nothing."""
     given: list[object] = []
     owners: list[weakref.ref] = []
     done = threading.Event()

@@ -1,4 +1,5 @@
-"""Rule 15: the owners that a launch uses are kept until it is complete, and at most until the next synchronisation."""
+"""Rule 15 of runtime/streams/ORDER.md: the owners of a launch's arrays are kept at least until it is complete, and at
+most until the next synchronisation."""
 
 from __future__ import annotations
 
@@ -122,7 +123,7 @@ def test_a_copy_to_the_host_lets_go_what_it_waited_for(kernels):
 
 
 def test_an_owner_of_a_launch_that_raised_lives_until_the_next_synchronisation(kernels, emulated):
-    """The stream does not exist: the driver refuses after everything was checked."""
+    """The stream does not exist: the driver refuses the launch after Bascule has checked everything."""
     x = foreign(np.zeros(64, "f4"))
     owner = weakref.ref(x)
     with pytest.raises(bascule.CudaError):
@@ -329,13 +330,13 @@ def launch_before_a_rebind(kernels, handle: int, array: ForeignArray):
 def test_a_binding_that_goes_asks_nothing_about_a_stream_that_others_may_have_destroyed(
     kernels: bascule.Module, emulated: None, launch: Callable
 ) -> None:
-    """A driver need not check handles: that of a destroyed stream is undefined behaviour."""
+    """Using the handle of a destroyed stream is undefined behaviour: a driver need not check it."""
     stream = StreamOfOthers()
     x = foreign(np.zeros(64, "f4"))
     owner = weakref.ref(x)
     bound = launch(kernels, stream.handle, x)
     bascule.synchronize()
-    memory = x.array  # noqa: F841 - the driver is asked about the stream of what is freed
+    memory = x.array  # noqa: F841 - freeing it would ask the driver about its stream
     del x
     stream.destroy()
     before = calls_about_streams()
@@ -354,7 +355,7 @@ def test_a_binding_keeps_its_arrays_while_a_stream_of_others_works(kernels, emul
     del x
     bound()
     bound()
-    del bound  # each launch has a marker here, and the next one releases what is complete
+    del bound  # on other libraries' streams every launch records a marker event, so that `bound` waits for none
     bascule.synchronize()
     assert alive([owner]) == [False]
     stream.destroy()
@@ -399,7 +400,7 @@ def spread(x: bascule.DeviceArray) -> bascule.DeviceArray:
 def test_temporaries_live_until_the_operations_on_them_ran(
     allocator: Allocator, emulated: None, rng, operation: Callable, expected: Callable
 ) -> None:
-    """Returned memory is overwritten in the stream's order, or at once, so that an early return would show."""
+    """Freed memory is overwritten, so that a free before the operations have run would change the result."""
     values = rng.integers(0, 100, (30, 30)).astype("f4")
     stream = bascule.stream()
     x = bascule.to_device(values, stream=stream)
@@ -447,7 +448,7 @@ def test_a_marker_stands_for_64_launches_or_for_64_mebibytes(kernels, emulated):
 
 
 def test_large_temporaries_go_back_without_any_synchronisation(kernels, emulated):
-    """512 MiB in all, and never much more than the bound is held after kernels have run."""
+    """The launches use 512 MiB in all; after their kernels have run, at most 128 MiB are still held."""
     stream = bascule.stream()
     owners = []
     for _ in range(32):
@@ -461,7 +462,7 @@ def test_large_temporaries_go_back_without_any_synchronisation(kernels, emulated
 
 
 def run_what_is_pending(stream: bascule.Stream) -> None:
-    """Forces the work as another library would that synchronises its own event, of which Bascule is not told."""
+    """Runs the work as another library would that waits for an event: Bascule does not notice that it is complete."""
     event = bascule.event()
     event.record(stream)
     event.synchronize()
@@ -504,7 +505,7 @@ print(most, runs.copy_to_host()[0])
 
 
 def test_the_host_waits_for_the_oldest_launch_before_the_drivers_queue_is_full(emulated):
-    """The first kernel waits for the host, and the host for it, unless it is released before the queue is full."""
+    """The first kernel waits for the host. With a full queue the host would wait for the kernel: a deadlock."""
     run = run_python("-c", HELD, BASCULE_EMULATED_SCHEDULE="threads", BASCULE_EMULATED_TIMEOUT="10")
     assert (run.returncode, run.stderr) == (0, "")
     most, runs = map(int, run.stdout.split())

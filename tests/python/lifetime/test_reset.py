@@ -117,7 +117,7 @@ def test_calls_of_other_threads_are_before_a_reset_or_after_it(schedule: str) ->
 
 
 def test_a_reset_in_a_signal_handler_ends_what_it_interrupts_with_an_error(module: bascule.Module) -> None:
-    """Under `lazy` the waiting thread itself runs the kernel, and cannot wait for its end."""
+    """With the schedule `lazy` the waiting thread itself runs the kernel, so that the reset cannot wait for its end."""
     flags = bascule.pinned_array(2, "i4")
     np.asarray(flags)[:] = 0
     module.stop.prepare()
@@ -209,7 +209,7 @@ def test_a_kernel_that_another_thread_runs_ends(module: bascule.Module) -> None:
 
 
 def test_dropped_arrays_give_their_memory_and_addresses_back() -> None:
-    """In total more memory than the device has: arrays lost by the reset, and those dropped before it."""
+    """Arrays lost by resets, and arrays dropped before, have more memory in total than the device."""
     program = """
 import gc, bascule
 past = bascule.compile("__global__ void past(int* p) { p[-1] = 1; }").past

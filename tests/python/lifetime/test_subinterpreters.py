@@ -1,4 +1,4 @@
-"""Subinterpreters: the import raises at once there, and the main interpreter still works."""
+"""In a subinterpreter `import bascule` raises at once, and the main interpreter still works."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ print(int(said[0]), owner_lives(), (memory.copy_to_host() == 3).all())
 
 
 def test_a_thread_that_gets_the_same_identifier_releases_nothing_of_the_ended_one() -> None:
-    """The kernel waits for the host: the end of the thread is delayed by two seconds, and then continues."""
+    """The ending thread waits two seconds for its kernel, which waits for the host, and then ends before the kernel."""
     program = """
 first = in_thread(lambda: leave(module.hold))
 found = []

@@ -279,7 +279,7 @@ def test_a_linked_program_is_found_on_disk_until_a_text_or_a_header_changes(tmp_
     assert run(file, cache) == ["3", "3", "compiled"]  # two texts, and the linked result
     assert run(file, cache) == ["3", "0", "disk"]
     header.write_text("#define N 44\n")
-    assert run(file, cache) == ["44", "2", "compiled"]  # one text
+    assert run(file, cache) == ["44", "2", "compiled"]  # one text, and the linked result
     header.write_text("#define N 3\n")
     assert run(file, cache) == ["3", "0", "disk"]
 

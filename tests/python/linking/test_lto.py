@@ -24,7 +24,7 @@ template __global__ void scale<float>(float*, float);
 
 
 def libraries() -> tuple[str, str] | None:
-    """NVRTC and the nvJitLink in the same directory."""
+    """Returns the paths of an NVRTC and of an nvJitLink in the same directory, or None if there is no such pair."""
     places = [bascule._bascule._nvrtc_info()["path"], *bascule._bascule._toolkit_libraries()]
     for path in places:
         beside = glob.glob(f"{glob.escape(str(Path(path).parent))}/libnvJitLink.so.*")

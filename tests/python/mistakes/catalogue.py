@@ -1,10 +1,10 @@
-"""Prints every message that the tests of mistakes get, once, by the class of its error or warning, for review.
+"""Prints every message that tests get from Bascule, once, by the class of its error or warning, for review.
 
     python tests/python/mistakes/catalogue.py [TESTS...]
 
-TESTS are arguments of pytest; the default is all tests of messages. Messages that differ only in numbers, in quoted
-names or in the type of the argument count as one. Output of a test's subprocesses is not included. The exit status is
-pytest's.
+TESTS are arguments of pytest; the default is all tests of messages. Messages that differ only in numbers, in text in
+quotes or parentheses, or in what an argument was count as one. Output of a test's subprocesses is not included. The
+exit status is pytest's.
 """
 
 from __future__ import annotations

@@ -32,14 +32,14 @@ class Report:
         return self.text.splitlines()[0]
 
     def place(self, mark: str) -> str:
-        """'program.py:12: the line's text' of the line that ends with this comment."""
+        """Returns "FILE:LINE: TEXT" for the program's line that ends with `mark`."""
         lines = self.program.splitlines()
         number = next(number for number, line in enumerate(lines, 1) if line.endswith(mark))
         return f"{self.path}:{number}: {lines[number - 1].strip()}"
 
 
 def report_of(tmp_path: Path, program: str, **environment: str) -> Report:
-    """Runs the program, which prints with its `report_of(action)` what an action raises."""
+    """Runs the program. Its function `report_of(action)` prints the error that `action` raises."""
     path = tmp_path / "program.py"
     path.write_text(OPENING + program)
     done = run_python(path, BASCULE_DEVICE="emulated", **environment)

@@ -1,4 +1,4 @@
-"""The emulated device reports some wrong barriers and not others, as the README says."""
+"""The emulated device reports some wrong barriers and not others, as python/docs/emulated.md says."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_methods_of_other_arrays_name_ours(name, cure, x):
     assert not hasattr(x, name)
     with pytest.raises(AttributeError) as refused:
         getattr(x, name)
-    if "NumPy" not in cure or x.device.emulated:  # on a GPU it is the installed library
+    if "NumPy" not in cure or x.device.emulated:  # on a GPU the message names an installed library
         assert str(refused.value) == f"'bascule.DeviceArray' object has no attribute '{name}': {cure}."
     with pytest.raises(AttributeError, match="has no attribute 'nothing_like_it'$"):
         _ = x.nothing_like_it

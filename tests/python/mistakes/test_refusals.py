@@ -24,7 +24,7 @@ def test_operators_name_what_has_them_on_either_side_and_in_place(name, other, x
     if isinstance(other, str):
         other = bascule.ones(3, "f4")
     library = r"x\.copy_to_host\(\) and NumPy"
-    if not x.device.emulated:  # with a GPU the installed library
+    if not x.device.emulated:  # on a GPU the message names an installed library
         library += r"|cupy\.asarray\(x\), which views .*|torch\.as_tensor\(x, device='cuda'\), which views .*"
     calls = [(getattr(operator, name), x, other), (getattr(operator, "i" + name.rstrip("_")), x, other)]
     if not (isinstance(other, list) and name in ("add", "mul")):  # those try the list's operator first

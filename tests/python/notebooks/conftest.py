@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """A kernel with an empty cache."""
+    """A notebook kernel with an empty cache."""
     from .sessions import session  # imported here, because Jupyter may not be installed
 
     with session(tmp_path_factory.mktemp("cache"), BASCULE_EMULATED_TIMEOUT="inf") as started:

@@ -57,13 +57,13 @@ class Cell:
 
 
 def environment(cache: Path, **others: str) -> dict[str, str]:
-    """The environment of a kernel: users' defaults, not the schedule of the tests."""
+    """The environment of a notebook kernel: users' defaults, not the schedule of the tests."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("BASCULE_EMULATED")}
     return {**ours, "BASCULE_DEVICE": "emulated", "BASCULE_CACHE_DIR": str(cache), **others}
 
 
 class Session:
-    """One kernel process."""
+    """One process of a notebook kernel."""
 
     def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
         self.manager = manager
@@ -96,7 +96,7 @@ class Session:
 
 @contextmanager
 def session(cache: Path, **others: str) -> Iterator[Session]:
-    """A kernel that has loaded the extension."""
+    """A notebook kernel that has loaded the extension."""
     manager, client = start_new_kernel(kernel_name="python3", env=environment(cache, **others), startup_timeout=TIMEOUT)
     try:
         started = Session(manager, client)

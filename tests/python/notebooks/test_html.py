@@ -28,7 +28,7 @@ TAGS = {
 
 
 class Reader(HTMLParser):
-    """Every tag is closed in order; collects the tags, the attributes, and the text of each cell."""
+    """Checks that every tag is closed in order; collects the tags, the attributes, and the text of each cell."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -400,4 +400,4 @@ def test_ipythons_traceback_of_a_compile_error_has_colours(colors, severity, tmp
     )
     printed = result.stdout + result.stderr
     assert severity in printed
-    assert "bascule.compile(" in re.sub(r"\033\[[0-9;]*m", "", printed)  # the frames are IPython's
+    assert "bascule.compile(" in re.sub(r"\033\[[0-9;]*m", "", printed)  # IPython prints the frames

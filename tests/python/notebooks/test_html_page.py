@@ -54,7 +54,7 @@ def failed(action) -> bascule.Error:
 
 
 def shown() -> dict[str, object]:
-    """Everything that has a display, by a heading."""
+    """Returns one of everything that has a display, keyed by its heading."""
     module = bascule.compile(SOURCE)
     a, b = bascule.stream(), bascule.stream()
     x = bascule.to_device(np.arange(12_000, dtype="f4").reshape(100, 120), stream=a)
@@ -133,7 +133,7 @@ def test_a_browser_shows_the_page_in_both_themes(theme, tmp_path):
         assert contrast(photo.getpixel((1090, 20 * row + 10)), photo.getpixel((0, 0))) >= 4.5, colour
     pixels = np.asarray(photo.convert("L")).astype(int)
     background = pixels[0, 0]
-    drawn = np.abs(pixels - background) > 90  # what differs from the background
+    drawn = np.abs(pixels - background) > 90  # pixels that differ from the background
     assert (background > 200) == (theme == "light")
     rows = drawn[:, 20:1080].any(axis=1)
     assert rows[:3000].mean() > 0.4  # lines of text over the whole page

@@ -11,7 +11,7 @@ from .sessions import Session
 
 HOLD, RELEASE = "bascule._bascule._hold_compiles(True)", "bascule._bascule._hold_compiles(False)"
 
-# A shown compile continues after this.
+# With this, a compile that is held continues as soon as its display is shown.
 SHOW_ONCE = """
 from bascule import _progress
 show = _progress.show
@@ -30,7 +30,7 @@ def compiles_go_on_afterwards(notebook: Session) -> Any:
 
 
 def when_shown(act: Callable[[], None]) -> Callable[[str, dict[str, Any]], None]:
-    """Acts once, at the first display, which is the compile's."""
+    """Returns a callback that calls `act` once, at the first display, which is the compile's."""
     done: list[bool] = []
 
     def on_message(kind: str, content: dict[str, Any]) -> None:
@@ -86,7 +86,7 @@ def test_an_endless_kernel_is_interrupted_and_the_next_cell_works(notebook: Sess
             notebook.interrupt()
 
     cell = notebook.run("endless[1, 1](bascule.to_device(np.zeros(1, 'i4')))", on_message=stop)
-    assert cell.text == "running\n"  # while the kernel ran
+    assert cell.text == "running\n"  # printed while the kernel ran
     assert cell.error_name == "KeyboardInterrupt"
     assert "kernel 'endless'" in cell.error
     notebook.run(cell_of(4))

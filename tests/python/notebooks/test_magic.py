@@ -13,7 +13,7 @@ FILL = "__global__ void fill(int* p) { p[threadIdx.x] = VALUE; }"
 
 
 def value_of(notebook: Session, kernel: str) -> str:
-    """The int that the kernel writes."""
+    """Launches the kernel, and returns the int that it writes, as text."""
     return notebook.evaluate(f"x = bascule.to_device(np.zeros(1, 'i4')); {kernel}[1, 1](x); int(x[0])")
 
 
@@ -120,7 +120,7 @@ def test_a_cell_without_kernels_is_an_error(notebook: Session) -> None:
 
 
 def test_a_fault_names_the_cells_of_the_kernel_and_the_launch(tmp_path: Path) -> None:
-    with session(tmp_path) as alone:  # the number of each cell is known: 1 has loaded the extension
+    with session(tmp_path) as alone:  # its cells have known numbers: cell 1 has loaded the extension
         alone.run("%%cuda\n__global__ void far(int* p) {\n    p[1 << 20] = 1;\n}")
         alone.run("x = bascule.to_device(np.zeros(1, 'i4'))")
         error = alone.run("far[1, 1](x)\nbascule.synchronize()").error

@@ -41,7 +41,7 @@ class Step:
 
 
 class Order:
-    """The order of the steps, without those that were dropped."""
+    """The order of the steps, as if the step `dropped` had not been issued."""
 
     def __init__(self, steps: Sequence[Step], dropped: int | None = None) -> None:
         self.steps = steps
@@ -92,7 +92,7 @@ class Order:
         return bool(self._ancestors[later] >> earlier & 1)
 
     def by_the_host(self, earlier: int, later: int) -> bool:
-        """True if only the host's waiting puts one directly before the other."""
+        """True if `earlier` directly precedes `later` because the host waited for it."""
         return earlier in self._told.get(later, ())
 
     def path(self, earlier: int, later: int) -> list[int]:

@@ -2,9 +2,9 @@
 
 For each mutant, a reference (happens_before.py) determines whether operations that touch the same bytes are still
 ordered. The detector must report exactly those mutants in which they are not. The others are equivalent to the
-original program, and are listed with the path that makes the wait redundant. Exits with 1 if the two disagree,
-if more than one mutant in twenty is equivalent, if there are fewer than 50 scenarios or 500 mutants, or if
-nothing was compared.
+original program, and are listed with the path that makes the record or wait redundant. Exits with 1 if the two
+disagree or if nothing was compared; without arguments, also if more than one mutant in twenty is equivalent, or
+if there are fewer than 50 scenarios or 500 other mutants.
 
     python tests/python/ordering/mutation.py [SCENARIO ...]
 """
@@ -73,7 +73,7 @@ def run(name: str, dropped: int = NOTHING) -> tuple[list[str], list[Step]]:
 def steps_of(operations: list[bascule.emulated.Operation], scene: Scene) -> list[Step]:
     threads = [0] * len(operations)
     touched = [(frozenset(), frozenset())] * len(operations)
-    for touch in reversed(scene.touches):  # a part of a block is noted before the whole block
+    for touch in reversed(scene.touches):  # of nested `touching` blocks the inner one is noted first
         for number in range(touch.start, touch.end):
             threads[number] = touch.thread
             if operations[number].kind in WORK:
@@ -81,7 +81,7 @@ def steps_of(operations: list[bascule.emulated.Operation], scene: Scene) -> list
     return [
         Step(o.kind, o.stream, o.event, o.name, thread, reads, writes, o.device)
         for o, thread, (reads, writes) in zip(operations, threads, touched, strict=True)
-        if o.kind in (*WORK, "record", "wait", "synchronize")  # not when memory is freed
+        if o.kind in (*WORK, "record", "wait", "synchronize")  # without allocations and frees
     ]
 
 

@@ -31,7 +31,7 @@ class Operation:
     atomic: bool = False  # does not race with itself
 
     def unordered(self, x: bascule.DeviceArray) -> object:
-        """The same array without a stream; as a NumPy array if the operation takes host memory."""
+        """Returns x without a stream; as a NumPy array if the operation takes only pinned memory."""
         return np.asarray(x) if self.memory == ("pinned",) else unordered(x)
 
 

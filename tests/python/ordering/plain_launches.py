@@ -40,7 +40,7 @@ def rule_2(c: Stream, *producers: Stream, kind: str = "launch") -> Iterator[tupl
 
 
 def ordered(c: Stream, *producers: Stream, kind: str = "launch") -> list[tuple[str, int]]:
-    """The same with the streams' handles."""
+    """The operations of `rule_2`, with the streams' handles."""
     return [(what, handle_of(stream)) for what, stream in rule_2(c, *producers, kind=kind)]
 
 
@@ -48,7 +48,7 @@ Issued = list[tuple[str, int, int]]
 
 
 def issued(action: Callable[[], object]) -> Issued:
-    """(kind, stream, event) of the records, waits and launches of an action."""
+    """Runs `action`, and returns (kind, stream, event) of its records, waits and launches."""
     with traced() as operations:
         action()
     return only_order(operations)
@@ -64,6 +64,6 @@ def without_events(operations: Issued) -> list[tuple[str, int]]:
 
 def prepared(*arguments: object) -> None:
     """Compiles, loads, and fills the pool of events; all work is complete when it returns."""
-    bascule.synchronize()  # arrays that are launched without ordering are ready
+    bascule.synchronize()  # arrays without a stream must be ready
     add()[1, 32](*arguments)
     bascule.synchronize()

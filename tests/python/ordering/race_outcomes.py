@@ -1,4 +1,4 @@
-"""Runs the race detector on each program of race_programs.py. As a script: in a process with two devices, prints JSON.
+"""Runs the race detector on programs of race_programs.py. As a script, in a process with two devices, it prints JSON.
 
 python tests/python/ordering/race_outcomes.py lethal | others
 """
@@ -26,7 +26,7 @@ def names(devices: int, *, lethal: bool = False) -> list[str]:
 
 
 def outcome(name: str, devices: int) -> dict[str, Any]:
-    """The reports of races, how many bytes were compared, and any other error that ended the program."""
+    """Runs the program; returns the reports of races, the number of bytes compared, and any other error."""
     races: list[str] = []
     error = ""
     scene = Scene(devices, notes_bytes=False)

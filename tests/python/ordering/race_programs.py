@@ -76,9 +76,9 @@ def combination(first: str, edge: str, then: str, memory: str = "device") -> Pro
 
 
 def combinations() -> Iterator[tuple[str, str, str, str]]:
-    """Pairs each operation with each other one, and each edge with reads and writes.
+    """Pairs each operation with each one, unordered; and each edge with reads and writes.
 
-    An event orders the operations that are paired with a write, and those on host memory.
+    Pairs with "write" and pairs on pinned memory are also yielded with an event between the two.
     """
     for memory in ANY:
         names = [name for name, operation in OPERATIONS.items() if memory in operation.memory]

@@ -238,7 +238,7 @@ def rules_14_and_15_owners_are_kept_until_the_launchs_own_device_is_done() -> No
     module.add[1, COUNT, c].options(peer=True)(x, x, out)
     del x
     gc.collect()
-    p.synchronize()  # also waits for the launch; the owners that c keeps are released when c was waited for
+    p.synchronize()  # also waits for the launch, but c's owners are released by a wait for c or its device
     with second:
         bascule.synchronize()
     gc.collect()

@@ -66,7 +66,7 @@ def operation(scene, name):
         row.issue(scene, c, x)
 
 
-# Edges without destroyed streams or events, and without queries: happens_before.py does not model reused handles.
+# Edges without destroyed streams or events, and without queries, which happens_before.py does not model.
 EDGES_OF_EVENTS = [
     "an_event",
     "an_event_recorded_elsewhere_after_the_wait",

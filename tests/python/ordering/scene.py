@@ -96,12 +96,12 @@ def handle_of(stream: Stream) -> int:
 
 
 def device_of(stream: Stream) -> AbstractContextManager[object]:
-    """A context manager that enters the stream's device; the current device for streams given by handle."""
+    """A context manager that enters the stream's device, or keeps the current one for a stream given by handle."""
     return nullcontext() if isinstance(stream, int) else stream.device
 
 
 def unordered(array: bascule.DeviceArray | Foreign) -> bascule.DeviceArray:
-    """A view that names no stream, as Bascule sees another library's own work on the array."""
+    """A view that names no stream, so that Bascule orders nothing: it stands for another library's own work."""
     return bascule.as_cuda_array(array, sync=False)
 
 
@@ -123,7 +123,7 @@ def in_a_thread(work: Callable[[], object]) -> None:
 
 
 def in_threads(works: Sequence[Callable[[], object]]) -> None:
-    """Runs each in its own thread, on the current device, all at once; raises the first error."""
+    """Runs each function in its own thread, on the current device, all at once; raises the first error."""
     failures: list[BaseException] = []
 
     def run(work: Callable[[], object]) -> None:
@@ -175,7 +175,7 @@ class Scene:
 
     @property
     def far(self) -> bascule.Device:
-        """The device of the first of several streams; with two devices, not the current one."""
+        """The last device, on which the first of several streams is; with two devices, not the current one."""
         return bascule.device(self.devices - 1)
 
     def stream(self) -> bascule.Stream:
@@ -238,7 +238,7 @@ class Scene:
         return launcher.options(peer=True) if self.devices > 1 else launcher
 
     def graph(self, stream: Stream, kernel: str, *arguments: object) -> bascule.Graph:
-        """One launch, captured for `stream`'s device; capturing it touches no memory."""
+        """A graph of one launch on the device of `stream`; capturing it touches no memory."""
         with device_of(stream), self.touching():
             kernels()[kernel].prepare()
             with bascule.Graph() as graph:

@@ -46,7 +46,7 @@ def ones(stream: Any = None) -> bascule.DeviceArray:
 
 
 def used(kinds: str, action: Callable[[], object]) -> list[int]:
-    """The streams of the operations of these kinds."""
+    """Runs `action`, and returns the streams of its operations of these kinds ("copy launch")."""
     with traced() as operations:
         action()
     return [operation.stream for operation in operations if operation.kind in kinds.split()]

@@ -36,7 +36,7 @@ def name(stream: bascule.Stream) -> str:
 
 
 def waited_for(launch: Callable[[], object]) -> tuple[int, list[int], list[int]]:
-    """The stream of the launch, the streams that it waits for and those that wait for it, as they were recorded."""
+    """Runs `launch`; returns its stream, the streams that it waited for and those that waited for it, as traced."""
     with traced() as operations:
         launch()
     index = next(i for i, o in enumerate(operations) if o.kind == "launch")

@@ -147,7 +147,7 @@ def test_memory_that_a_failed_operation_made_is_given_back(what, y):
                 ALL[what](x, y)
         bascule.synchronize()
         gc.collect()  # the exception holds frames
-        bascule.synchronize()  # the next one frees memory of another library's stream
+        bascule.synchronize()  # frees memory that is bound to another library's stream
     made = sum(o.kind == "allocate" for o in operations)
     given_back = sum(o.kind == "free" for o in operations)
     assert made == given_back
@@ -163,7 +163,7 @@ def test_a_free_that_fails_is_told_and_leaves_everything_else_as_it_is(capfd, y)
     before = context()
     del x
     gc.collect()
-    bascule.synchronize()  # other code has the address: freed by now, in the order of the stream
+    bascule.synchronize()  # the address was exported, so that this wait for the device frees the memory
     assert "bascule: freeing memory failed: cuMemFreeAsync returned CUDA_ERROR_INVALID_VALUE" in capfd.readouterr().err
     assert context() == before
     y.fill(4)

@@ -35,7 +35,7 @@ def launch(request) -> Launch:
 
 
 def refused(action: Callable[[], object]) -> Callable[[], None]:
-    """The same action, which must raise one of Bascule's errors."""
+    """Returns a function that runs `action`, which must raise one of Bascule's errors."""
 
     def run() -> None:
         with pytest.raises(bascule.Error):
@@ -168,7 +168,7 @@ def test_rules_2_to_4_hold_for_random_streams_and_arguments():
     streams = [*(s.handle for s in streams_kept), 1, 2]
     out = bascule.device_array(N, "i4")
     sources = {s: [bascule.device_array(N, "i4", stream=s) for _ in range(3)] for s in streams}
-    for k in range(1, 9):  # events and code
+    for k in range(1, 9):  # fills the pool of events, and loads the code
         kernels()[f"sum{k}"][1, N](out, *[sources[1][0]] * k, N)
     silent = {s: Foreign(bascule.device_array(N, "i4"), None) for s in streams}
     for _ in range(60):
@@ -394,7 +394,7 @@ def test_rule_11_an_event_is_never_shared_between_launches_in_flight():
         if kind == "record":
             newest[event] = stream
         elif kind == "wait":
-            # A launch's own record comes directly before, whatever the other threads did meanwhile.
+            # The event's newest record is that of the same launch, whatever the other threads did meanwhile.
             assert newest[event] == partner[stream]
     counted = Counter(without_events(trace))
     for p, c in zip(producers, consumers, strict=True):
@@ -405,7 +405,7 @@ def test_rule_11_an_event_is_never_shared_between_launches_in_flight():
 
 def test_rule_11_threads_that_take_turns_with_an_array_need_no_waits_of_their_own():
     arrays = [bascule.to_device(np.zeros(N, "i4"), stream=bascule.stream()) for _ in range(4)]
-    turns = [threading.Lock() for _ in arrays]  # of the host: no launch has finished when the next thread's turn comes
+    turns = [threading.Lock() for _ in arrays]  # these order calls on the host, not the end of kernels
     kernels().bump.prepare(arrays[0], N)
 
     def work(number):

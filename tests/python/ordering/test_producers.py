@@ -165,7 +165,7 @@ def test_jax_makes_the_stream_of_the_launch_wait(add, module):
     x, out = new_type(module, __dlpack__=dlpack)(ones()), ones(c)
     assert ordering(lambda: add[1, 32, c](x, x, out)) == [("launch", c.handle)]
     assert ready_for == [c.handle, c.handle]
-    assert capsules == []  # JAX keeps its memory while they live
+    assert capsules == []  # both are alive: JAX keeps its memory while a capsule lives
     c.synchronize()
     assert capsules == [True, True]
     with p:
@@ -233,7 +233,7 @@ def test_a_registered_type_is_asked_for_its_stream(add):
             x.answer = answer
             expected = [("launch", c.handle)] if answer is None else around("launch", c, p)
             assert ordering(lambda x=x, out=out: add[1, 32, c](x, x, out)) == expected
-    bascule.register_producer(made, stream_of="spec")  # already known, and registered again
+    bascule.register_producer(made, stream_of="spec")  # replaces the first registration
     assert ordering(lambda: add[1, 32, c](x, x, out)) == [("launch", c.handle)]
     x.answer = p
     bascule.register_producer(derived, stream_of=lambda array: array.answer)

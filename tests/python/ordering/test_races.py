@@ -60,7 +60,7 @@ def complaint(name: str, devices: int) -> str:
         return f"reported, without a race: {races}" if races else "" if found["bytes"] else "no byte was compared"
     if not any(all(word in race for word in program.named) for race in races):
         return f"no report names {program.named}: {races}"
-    # Both places are lines of the program's own files, whichever of Bascule's files are between.
+    # A report names a line of a Python file for both operations.
     return "" if any(race.count(".py:") >= 2 for race in races) else f"no report has two places: {races}"
 
 
@@ -126,5 +126,5 @@ print(sizes[-1] - sizes[9])
 @pytest.mark.usefixtures("emulated")
 def test_the_search_forgets_what_was_done_to_memory_that_is_freed():
     printed = printed_by("-c", MANY_ARRAYS, BASCULE_DEVICE="emulated", BASCULE_EMULATED_CHECKS="")
-    # In KiB. If they were kept, the accesses to 50 arrays of 4 MiB would take 100 MiB.
+    # The number is in KiB. If the accesses to all 50 arrays of 4 MiB were kept, they would take 100 MiB.
     assert int(printed) < 20_000

@@ -32,7 +32,7 @@ def at_once(work: Callable[[int], None]) -> None:
     in_threads([lambda number=number: run(number) for number in range(THREADS)])
 
 
-GONE = 0xDEAD0  # not a stream; the handle of a destroyed one may be another thread's new one
+GONE = 0xDEAD0  # not a stream; another thread's new stream may get the handle of a destroyed one
 
 
 # --- A row for each rule: the action of one thread, with its own streams and arrays, and the expected operations
@@ -151,7 +151,7 @@ def test_each_of_many_threads_issues_what_the_rule_says(rule, request):
         request.getfixturevalue("stale_handles")
     prepared(*(array_on(None) for _ in range(3)))
     made = [RULES[rule]() for _ in range(THREADS)]
-    bascule.synchronize()  # arrays that name no stream are ready before
+    bascule.synchronize()  # arrays that name no stream must be ready before the launches
 
     def work(number: int) -> None:
         for _ in range(LAUNCHES):

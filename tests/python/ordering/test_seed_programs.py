@@ -1,4 +1,4 @@
-"""The two programs with which the array interface's documentation explains streams: right without the user's help."""
+"""The two programs with which the array interface's documentation explains streams need no events of the user."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def program() -> bascule.Module:
 
 @pytest.mark.parametrize("current", ["legacy", "per-thread", "a stream of its own"])
 def test_arrays_of_another_library_are_added_on_its_current_stream(program, current):
-    """`add[1, 32](a, b, out)`: a and b are still being computed there when it is launched."""
+    """When `add[1, 32](a, b, out)` is launched, a and b are still being computed on that stream."""
     stream = {"legacy": 1, "per-thread": 2}.get(current) or bascule.stream()
     ours = [bascule.to_device(np.zeros(10, "i8"), stream=stream) for _ in range(3)]
     a, b, out = (Foreign(array, array.stream.handle) for array in ours)

@@ -40,7 +40,7 @@ def ordering(action: Callable[[], object]) -> list[tuple[str, int]]:
     return [(operation.kind, operation.stream) for operation in operations if operation.kind in wanted]
 
 
-# A name, an operation on an array on p, and its kind; all on the stream c.
+# For each name, an operation on the array x, issued on the stream c, and the kind of the operation in the trace.
 ONE_ARRAY = {
     "fill": (lambda x, c: x.fill(2, stream=c), "fill"),
     "fill of every second": (lambda x, c: x[::2].fill(2, stream=c), "launch"),
@@ -168,7 +168,7 @@ def test_a_refused_argument_leaves_the_trace_empty():
 
 
 class Memory:
-    """An allocator that records its calls in one list with the operations on streams."""
+    """An allocator that records each free with its stream, and keeps the memory."""
 
     def __init__(self) -> None:
         self.taken: dict[int, bascule.DeviceArray] = {}

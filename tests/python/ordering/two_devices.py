@@ -48,7 +48,7 @@ def stream_of(device: bascule.Device) -> bascule.Stream:
 
 
 def ordering(action: Callable[[], object]) -> list[tuple[str, int, int]]:
-    """(kind, device, stream) of the ordering and working operations."""
+    """Runs `action`, and returns (kind, device, stream) of its operations of the kinds in KINDS."""
     with traced() as operations:
         action()
     return [(o.kind, o.device, o.stream) for o in operations if o.kind in KINDS]

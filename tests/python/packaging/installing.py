@@ -1,4 +1,4 @@
-"""A copy of a clone's files, and environments without compilers or toolkits."""
+"""Helpers for tests of the installation: a copy of the repository, and environments without compilers or toolkits."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def without_toolkit(**more):
-    """The environment, without variables that point at a toolkit or at this build."""
+    """The environment, without nvcc and without variables that point at a toolkit or at this build; and `more`."""
     hidden = {"CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "LD_LIBRARY_PATH", "PYTHONPATH", "CPATH", "CPLUS_INCLUDE_PATH"}
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     directories = environment["PATH"].split(os.pathsep)
@@ -18,7 +18,7 @@ def without_toolkit(**more):
 
 
 def without_compiler(directory, **more):
-    """The same, with an empty PATH: no compiler, no CMake, no toolkit."""
+    """An environment whose PATH is `directory` alone: it has no compiler, no CMake and no toolkit."""
     return without_toolkit(PATH=str(directory), **more)
 
 

@@ -57,6 +57,6 @@ def test_extras_name_packages_that_pip_understands(extra):
 def test_all_is_every_extra_for_users():
     extras = PROJECT["optional-dependencies"]
     (reference,) = map(Requirement, extras["all"])
-    # CUDA 12 replaces CUDA 13's packages, and documentation is for those who change Bascule.
+    # `cu12` is for drivers of CUDA 12, and `docs` is for those who change Bascule.
     assert reference.name == "bascule"
     assert reference.extras == set(extras) - {"all", "cu12", "docs"}

@@ -51,11 +51,11 @@ def test_the_package_is_built_and_passes_its_tests_with(version, tmp_path):
     pip = (python, "-m", "pip", "--disable-pip-version-check", "install", "-q")
     run(*pip, *pinned, cwd=tmp_path)
     run(*pip, tmp_path / "source", cwd=tmp_path, env=without_toolkit(CMAKE_ARGS="-DCMAKE_CXX_FLAGS_RELEASE=-O1"))
-    # The installed package, and not that of a build tree.
+    # The tests import the installed package, not that of a build tree.
     tests = [tmp_path / "source" / "tests" / "python" / each for each in TESTED]
     environment = without_toolkit(BASCULE_DEVICE="emulated", BASCULE_CACHE_DIR=str(tmp_path / "cache"))
     of_the_build = (
-        "tests/python/dlpack/test_export.py::test_a_tensor_may_outlive_the_interpreter"  # a C module of the tests
+        "tests/python/dlpack/test_export.py::test_a_tensor_may_outlive_the_interpreter"  # needs the tests' C module
     )
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile"]
     command += ["--deselect", of_the_build, *tests]

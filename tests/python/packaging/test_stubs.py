@@ -65,7 +65,7 @@ size: str = bascule.zeros(4, "f4").size
 
 @pytest.fixture(scope="module")
 def strictly(tmp_path_factory):
-    """Checks a program strictly; keeps mypy's cache of NumPy for the next one."""
+    """Returns a function that checks a program strictly; mypy's cache of NumPy stays for the next one."""
     directory = tmp_path_factory.mktemp("mypy")
 
     def check(name, text):

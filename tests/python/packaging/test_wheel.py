@@ -54,7 +54,7 @@ LONG = "LONG_TESTS" in os.environ
 
 
 def hidden_toolkits():
-    """Settings that hide a toolkit on this machine from CMake, so that the headers must come from a wheel."""
+    """A CMake option that hides toolkits on this machine, so that the headers must come from a wheel."""
     toolkits = ["/usr/local/include", *(str(path / "include") for path in Path("/usr/local").glob("cuda*"))]
     return f"-DCMAKE_IGNORE_PATH={';'.join(toolkits)}"
 
@@ -114,7 +114,7 @@ def report(installed, tmp_path_factory):
 
 
 def test_the_headers_to_build_with_come_from_a_wheel(tmp_path):
-    """And the sources that use the driver's types most compile with them."""
+    """The sources that use the driver's types most also compile with these headers."""
     options = ("-G", "Ninja", "-DBASCULE_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Release", "-DBASCULE_COMPILER_CACHE=")
     options += ("-DCMAKE_CXX_FLAGS_RELEASE=-fsyntax-only", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON")
     python = f"-DPython3_EXECUTABLE={sys.executable}"
@@ -152,7 +152,7 @@ def test_info_finds_nothing_missing(installed, tmp_path):
     command = installed.parent / "bascule"
     printed = run(command, "info", cwd=tmp_path, env=without_toolkit(BASCULE_DEVICE="emulated"))
     assert re.search(r"missing +nothing", printed), printed
-    assert printed.count("site-packages") >= 3  # the library, and headers
+    assert printed.count("site-packages") >= 3  # libraries and headers
 
 
 @pytest.mark.skipif(
@@ -193,7 +193,7 @@ def test_what_tests_switch_off_cannot_be_switched_off_in_what_is_installed(insta
 
 
 def test_the_package_is_built_with_the_minor_version_of_pybind11_that_the_tests_use():
-    """The bindings read the layout of its objects, which `import bascule` checks: new versions must be tested first."""
+    """`import bascule` checks the layout of pybind11's objects, which may change: new versions must be tested first."""
     used = Version(re.search(r"^pybind11==(.+)$", (ROOT / "samples" / "requirements.txt").read_text(), re.MULTILINE)[1])
     requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     admitted = next(each.specifier for each in map(Requirement, requires) if each.name == "pybind11")
@@ -209,7 +209,7 @@ def test_nothing_but_libc_and_libstdcxx_is_linked(installed):
 
 
 def test_the_wheel_runs_on_any_linux_of_the_last_years(wheel):
-    """Reported by auditwheel: which libraries of the platform it needs, and how new."""
+    """auditwheel reports which libraries of the platform the wheel needs, and how new they must be."""
     shown = " ".join(run(sys.executable, "-m", "auditwheel", "show", wheel).split())
     tag = re.search(r'consistent with the following platform tag: "manylinux_2_(\d+)_x86_64"', shown)
     assert tag, shown
@@ -219,7 +219,7 @@ def test_the_wheel_runs_on_any_linux_of_the_last_years(wheel):
     assert "external shared libraries are required" not in shown, shown
 
 
-# Everything with which C++ or CUDA could be compiled, and whatever a driver leaves on the machine.
+# Directories of compilers, headers and optional software. The test also hides /usr/local/cuda*.
 HIDDEN = ("/usr/lib/gcc", "/usr/include", "/usr/local/include", "/usr/libexec/gcc", "/opt")
 
 

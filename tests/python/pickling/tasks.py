@@ -17,7 +17,7 @@ def launch(kernel, _=None):
 
 
 def call(rule, _=None):
-    """The same through a launch rule."""
+    """Returns the same as `launch`, through a launch rule."""
     x = bascule.to_device(np.zeros(4, "f4"))
     rule(x, 3, 4)
     return os.getpid(), x.copy_to_host().tolist(), bascule.cache.stats().nvrtc_calls

@@ -57,7 +57,7 @@ def test_a_module_is_compiled_from_the_cache(through, module):
     x = bascule.to_device(np.ones(4, "f4"))
     found.negate[1, 4](x)
     assert x.copy_to_host().tolist() == [-1] * 4
-    assert bascule.cache.stats().nvrtc_calls in (before, before + 1)  # the first of them in this process
+    assert bascule.cache.stats().nvrtc_calls in (before, before + 1)  # only the first test here compiles
     assert through(module).negate[1, 4](x) is None
     assert bascule.cache.stats().nvrtc_calls <= before + 1
 
@@ -116,7 +116,7 @@ def test_a_kernel_keeps_its_options(through):
 
 
 def test_unpickled_kernels_of_one_program_share_a_module(module):
-    """So the image is loaded once: the variables of the text are the same memory."""
+    """The image is loaded once, so that the variables of the text are the same memory."""
     text = "__device__ int count; __global__ void step() { ++count; } __global__ void hold() {}"
     kernels = bascule.compile(text)
     step, hold = (pickle.loads(pickle.dumps(each)) for each in (kernels.step, kernels.hold))

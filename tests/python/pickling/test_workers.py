@@ -48,7 +48,7 @@ def test_processes_that_miss_at_once_compile_once(count, own_text):
 
 
 def test_nothing_of_a_lock_stays(own_text):
-    def locks():  # other tests kill processes that compile
+    def locks():  # of other tests too, which kill processes that compile
         return {name for name in os.listdir(bascule.cache.directory()) if name.endswith(".lock")}
 
     before = locks()
@@ -57,7 +57,7 @@ def test_nothing_of_a_lock_stays(own_text):
 
 
 def test_the_lock_of_a_killed_process_is_free(own_text):
-    """The file stays; the system has unlocked it."""
+    """The system has unlocked the file, which stays until the next compile."""
     before = set(os.listdir(bascule.cache.directory()))
     bascule.compile(own_text).negate.prepare()
     (entry,) = {name for name in os.listdir(bascule.cache.directory()) if name.endswith(".0")} - before
@@ -92,7 +92,7 @@ def test_workers_of_dask_compile_once(own_text, tmp_path, monkeypatch):
     )
     with cluster, distributed.Client(cluster, timeout=120) as client:
         workers = list(client.scheduler_info()["workers"])
-        kernel = bascule.compile(own_text).offset  # not compiled yet: the text has only templates to launch
+        kernel = bascule.compile(own_text).offset  # a template: its instance is not compiled yet
         futures = [client.submit(tasks.launch, kernel, i, workers=[workers[i % 2]]) for i in range(6)]
         outcomes = client.gather(futures)
         rules_found = client.gather(

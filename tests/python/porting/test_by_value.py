@@ -34,7 +34,7 @@ __global__ void block(Block b) { b.data[b.n] = b.n; }
 template <class T> __global__ void templated(float4 v, T* out) { out[0] = v.y; }
 __global__ void defaults(float* p, int n = 4, bool b = false) { p[0] = n; }
 template <class T> __global__ void template_defaults(T* p, int n = 4) { p[0] = n; }
-"""  # and a kernel for each type that writes the bytes of its argument
+"""  # with_kernels adds a kernel for each type, which writes the bytes of its argument
 TYPES = {
     "body": "Body",
     "matrix": "Matrix",
@@ -70,7 +70,7 @@ INNER = np.dtype([("key", "i2"), ("weight", "f8")], align=True)
 
 
 def padded(dtype, itemsize):
-    """Aligned as a whole, as NumPy never does it: the bytes after the last field belong to the struct."""
+    """Returns the dtype with padding after its last field, where C++ aligns more than NumPy's align=True."""
     fields = [dtype.fields[name] for name in dtype.names]
     formats, offsets = [field[0] for field in fields], [field[1] for field in fields]
     return np.dtype({"names": dtype.names, "formats": formats, "offsets": offsets, "itemsize": itemsize})
@@ -127,7 +127,7 @@ def module() -> Kernels:
 
 
 def passed(kernel, value, dtype):
-    """The value that arrives in the kernel, as NumPy reads it."""
+    """Passes `value` to the kernel, and returns the value that arrives, as NumPy reads its bytes."""
     dtype = np.dtype(dtype)
     out = bascule.zeros(dtype.itemsize, "u1")
     kernel[1, 1](value, out)
@@ -135,7 +135,7 @@ def passed(kernel, value, dtype):
 
 
 def refused(kernel, value):
-    """The error of passing it."""
+    """Returns the error that passing `value` raises."""
     with pytest.raises(bascule.ArgumentError, match="argument 1 'value'") as caught:
         kernel[1, 1](value, bascule.zeros(64, "u1"))
     return caught.value

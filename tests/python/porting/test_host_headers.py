@@ -22,7 +22,7 @@ FROM_LIBCUDACXX = {*COMPLEX, "bit", "concepts", "cub/cub.cuh", "span", "tuple"}
 
 
 def values(body: str, dtype: str, count: int, includes: str, **options: object) -> np.ndarray:
-    """The values that `body` writes to `out`, on the device."""
+    """Runs `body` in a kernel, and returns the values that it writes to `out`."""
     cpp = {"f4": "float", "f8": "double", "i4": "int", "i8": "long long", "u8": "unsigned long long"}[dtype]
     lines = "".join(f"#include <{name}>\n" for name in includes.split())
     module = bascule.compile(
@@ -33,7 +33,7 @@ def values(body: str, dtype: str, count: int, includes: str, **options: object) 
     return out.copy_to_host()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in COMPLEX])  # those follow below
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in COMPLEX])  # tested below
 def test_each_header_compiles_alone_and_without_a_warning(name: str, recwarn: pytest.WarningsRecorder) -> None:
     bascule.compile(f"#include <{name}>\n{NOTHING}")
     assert [str(w.message) for w in recwarn if issubclass(w.category, bascule.CompileWarning)] == []
@@ -298,8 +298,8 @@ def test_programmatic_dependent_launch_needs_no_include(include: str) -> None:
     body = "cudaGridDependencySynchronize(); *x = 7; cudaTriggerProgrammaticLaunchCompletion();"
     text = f"{include}__global__ void k(int* x) {{ {body} }}"
     x = bascule.zeros(1, "i4")
-    quiet = ["-diag-suppress=1105"]  # that cuda_runtime.h is to be included
-    if not include:  # the header has the instructions for every architecture
+    quiet = ["-diag-suppress=1105"]  # "include cuda_runtime.h"
+    if not include:  # with the header, the instructions are also in code for older architectures
         bascule.compile(text, options={"extra": quiet}).k[1, 1](x)
         assert x.item() == 7
     ptx = bascule.compile(text, options={"arch": "compute_90", "extra": quiet}).k.ptx
@@ -370,7 +370,7 @@ def test_a_header_of_the_users_that_appears_later_is_noticed(tmp_path: Path) -> 
 
 
 def test_common_headers_reach_few_files(tmp_path: Path) -> None:
-    """All of Bascule's together include fewer files, and so compile faster, than libcu++'s <type_traits>."""
+    """All host headers of Bascule together include fewer files, and so compile faster, than <cuda/std/type_traits>."""
 
     def reached(*names: str) -> int:
         report = tmp_path / names[0].replace("/", "_")

@@ -57,7 +57,7 @@ def test_an_array_in_a_tuple_is_ordered_with_its_stream(module):
     a, b = bascule.full(4, 5, "f4", stream=stream), bascule.full(4, 1, "f4", stream=stream)
     module.add[1, 4, other]((a, 4, b))
     assert b.copy_to_host().tolist() == [6] * 4
-    # Nothing else waits for the producers of a bound launch's arrays.
+    # A bound launch orders and keeps the arrays of the tuple too.
     launch = module.add[1, 4].bind((a, 4, b))
     del a
     launch()
@@ -143,7 +143,7 @@ __global__ void pair(float* x, Pair p) { x[threadIdx.x] = p.scale.f(x[threadIdx.
 def test_members_of_empty_classes_take_no_value_or_an_empty_tuple(std, kernel, value, expected):
     module = bascule.compile(EMPTY, {"std": std, "extra": ["-w"]}, name_expressions=["apply<Square>"])
     host = np.arange(8, dtype="f4")
-    for _ in range(2):  # the second launch finds the members
+    for _ in range(2):  # the second launch uses the known members
         x = bascule.to_device(host)
         module[kernel][1, 8](x, value)
         np.testing.assert_array_equal(x.copy_to_host(), expected(host))

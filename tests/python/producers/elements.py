@@ -1,6 +1,6 @@
 """Element types of the exported arrays: random values, kernels that compute with them, and the same in NumPy.
 
-All results are exact in the type, so that they are compared bit by bit.
+All results are exact in the type, so that they are compared without a tolerance.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ ELEMENTS["reading"] = Element(
     "reading", READING, "reading", "reading{static_cast<unsigned char>(x.tag + 1), x.value * 2}", readings, louder
 )
 
-# For every type: a copy in C order of a contiguous array and of a view, and the same in place.
+# For every type, kernels that compute from a contiguous array or a view into C order, and others that do so in place.
 KERNELS = """
 __device__ {T} {name}_of({T} x) {{ return {computed}; }}
 
@@ -223,7 +223,6 @@ class Programs:
                 self._modules.append(bascule.compile(heading + "".join(texts)))
 
     def __getitem__(self, name: str) -> bascule.Kernel:
-        """The kernel of that name."""
         for module in self._modules:
             if name in module.kernels:
                 return module[name]

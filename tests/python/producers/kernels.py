@@ -20,7 +20,7 @@ def values_of(export: Export, rng: np.random.Generator) -> np.ndarray:
 
 
 def programs_for(exports: list[Export]) -> Programs:
-    """Compiles once what all of them need."""
+    """The kernels that these exports need, compiled once."""
     rng = np.random.default_rng(0)
     return Programs(
         (export.values["dtype"], export.host_view(values_of(export, rng)).ndim)
@@ -50,7 +50,7 @@ def read_through_kernels(
     before()
     for kernel, out, _ in launches:
         count = (view.size,) if kernel.name.endswith("flat") else ()
-        # The output names no stream: the launch waits for the producer's stream or for nothing.
+        # The output is passed without a stream, so that the launch waits at most for the producer's.
         given = bascule.as_cuda_array(array).ravel("K") if count and not view.flags.c_contiguous else array
         kernel[GRID, BLOCK, stream](given, bascule.as_cuda_array(out, sync=False), *count)
         if stream is not None:
@@ -60,7 +60,7 @@ def read_through_kernels(
 
 
 def kernels_that_read(element: Element, view: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    """Names, and the elements in the order in which each kernel reads them."""
+    """Pairs of a kernel's name and the elements in the order in which it reads them."""
     rows = view.reshape(-1)
     fitting = [(f"{element.name}_view{view.ndim}", rows)] if view.ndim else []
     if view.flags.c_contiguous:

@@ -3,7 +3,7 @@
     python -m producers.live LIBRARY [CASE...]
 
 Each library runs in a separate process, with its own environment variables and memory pools. Its last line is JSON:
-{"missing": why} if the library has no device, else {"version": text, "cases": {case: null or what is wrong}}.
+{"missing": why} if the library has no device, else {"version": text, "device": text, "cases": {case: null or error}}.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ OF_OURS = ["reads ours", "reads every second column of ours", "reads ours from a
 
 
 def arrays_of_ours() -> dict[str, tuple[bascule.DeviceArray, np.ndarray]]:
-    """For the other direction: arrays that a library may be given, and their expected contents."""
+    """Arrays of Bascule's that a library may be given, and their expected contents."""
     values = np.random.default_rng(20261121).integers(0, 40, (6, 4)).astype("f4")
     whole, late = bascule.to_device(values), bascule.to_device(np.zeros_like(values), stream=bascule.stream())
     columns = whole.__cuda_array_interface__ | {"shape": (6, 2), "strides": (16, 8)}

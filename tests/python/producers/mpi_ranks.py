@@ -28,7 +28,7 @@ COUNT = 10_000
 
 
 def exchange(kind: str) -> dict[str, object]:
-    """Raises AssertionError if any value is wrong."""
+    """Exchanges arrays of this kind with the other rank. Raises AssertionError if any value is wrong."""
     world = MPI.COMM_WORLD
     make = {"pinned": bascule.pinned_array, "managed": bascule.managed_array}[kind]
     module = bascule.compile(KERNELS)

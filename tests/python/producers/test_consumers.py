@@ -19,7 +19,7 @@ PYARROW, MPI4PY, ARRAYVIEWS = (consumer(name) for name in ["pyarrow", "mpi4py", 
 
 
 def arrays(rng: np.random.Generator) -> dict[str, Callable[[], bascule.DeviceArray]]:
-    """Kinds of arrays of NumPy, on the device."""
+    """For each kind of NumPy array, a function that copies one to the device."""
     made = {
         "contiguous": ELEMENTS["<f4"].values(rng, (6, 4)),
         "one dimension": ELEMENTS["<f8"].values(rng, (37,)),
@@ -46,7 +46,7 @@ def readonly(array: bascule.DeviceArray) -> bascule.DeviceArray:
 
 
 def exports_of(array: bascule.DeviceArray) -> list[dict[str, Any]]:
-    """The array's own export, and one for every version that can be requested."""
+    """The array's own export; if it has `export`, also one for each version, and one that names no stream."""
     made = [array.__cuda_array_interface__]
     if hasattr(array, "export"):
         for version in range(4):
@@ -131,7 +131,7 @@ def test_the_read_only_flag_reaches_mpi4py(rng):
 
 @pytest.fixture(scope="module")
 def frombuffer() -> Callable[..., Any]:
-    """mpi4py's own reader. It prefers `__dlpack__`: these objects have only the interface."""
+    """mpi4py's own reader. It prefers `__dlpack__`, so a dict is wrapped in an object that has only the interface."""
     if importlib.util.find_spec("mpi4py") is None:
         pytest.skip("mpi4py is not installed")
     import mpi4py
@@ -160,7 +160,7 @@ def test_mpi4py_itself_finds_the_memory_of_every_export(rng, frombuffer, kind):
 
 
 def test_mpi4py_itself_finds_the_memory_of_an_array_whatever_it_asks_first(rng, frombuffer):
-    """Through DLPack if the array has it, then through the interface."""
+    """mpi4py asks for DLPack first, and then for the interface."""
     array = arrays(rng)["contiguous"]()
     buffer = frombuffer(array)
     assert Memory(buffer.address, buffer.nbytes) == Memory(array.__cuda_array_interface__["data"][0], array.nbytes)

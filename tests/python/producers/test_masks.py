@@ -74,7 +74,7 @@ def test_64_bytes_for_64_elements_are_refused_where_nothing_tells_what_they_are(
 
 
 def test_a_mask_said_to_be_bytes_of_another_number_is_refused(valid_or, rng):
-    """Since 26.02 the bits are exported as bytes: their meaning cannot be known from the dict."""
+    """Since 26.02 cuDF exports the bits as bytes: their meaning cannot be known from the dict."""
     values = values_of(SINCE, rng)
     column = Produced(SINCE, values, rng.integers(0, 256, 64, dtype="u1"))
     out = bascule.to_device(np.full(values.shape, np.nan, "f4"))

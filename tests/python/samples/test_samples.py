@@ -15,13 +15,13 @@ from .catalogue import GPU_ONLY, SAMPLES, TABLE, run
 
 pytestmark = pytest.mark.slow
 
-# Output of others: of the emulated device when Numba asks for the runtime's version, of Dask on a busy machine.
+# Lines of the emulated device when Numba asks for the runtime's version, and lines of Dask on a busy machine.
 NOT_OURS = re.compile(r"asked the emulated device for the CUDA runtime's private tables| - distributed\.")
 
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory):
-    """Runs a sample of the table once, and returns its outcome and its directory."""
+    """Returns a function that runs a sample of the table once, and returns its outcome and its directory."""
     outcomes = {}
 
     def of(name):

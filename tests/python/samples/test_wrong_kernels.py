@@ -10,7 +10,7 @@ import pytest
 from .catalogue import SAMPLES, TABLE, run
 
 pytestmark = pytest.mark.slow
-# They take ten seconds and more.
+# Samples that take ten seconds or more.
 LONG = {"black_scholes", "dask_blocks", "heat", "nbody"}
 
 

@@ -1,6 +1,6 @@
 """Texture sampling in NumPy, written from the CUDA programming guide ("Texture Fetching").
 
-Where the guide leaves something open, this follows an H100: test_recorded_sampling.py compares it with its results.
+Where the guide leaves something open, this follows an H100, whose results test_recorded_sampling.py compares with it.
 
 Texels are arrays (..., channels): one, two or three dimensions before the channels, the width last.
 """
@@ -78,11 +78,11 @@ def away_from_zero(x: np.ndarray) -> np.ndarray:
 
 
 def mixed_floats(corners: list[tuple[np.ndarray, np.ndarray]], bits: int) -> np.ndarray:
-    """Weighted sums of numbers of `bits` significant bits. Pairs of a weight (n) and texels (n, channels); four of them
-    share a slice.
+    """Weighted sums of numbers of `bits` significant bits. `corners` are pairs of weights of shape (n,) and texels of
+    shape (n, channels); each four pairs are a slice.
 
-    The texels of a slice of non-zero weight are aligned to the largest of them: each keeps its bits down to bits + 4
-    below that one's first bit. The slices' sums are added, and rounded with halfway cases away from 0.
+    In a slice, texels of non-zero weight are truncated at the last place of the largest of them, if that is written
+    with bits + 4 significant bits. The slices' sums are added, and rounded with halfway cases away from 0.
     """
     total = np.zeros_like(corners[0][1])
     for first in range(0, len(corners), 4):
@@ -147,7 +147,7 @@ def sample(
     low, steps = [], []
     for x, extent, mode in zip(at, extents, modes, strict=False):
         index, step = neighbours(x, extent, normalized)
-        if mode == "clamp":  # the coordinate is clamped, to the middle of the outermost texels
+        if mode == "clamp":  # coordinates are clamped to the centres of the outermost texels
             step = np.where((index < 0) | (index >= extent - 1), 0, step)
         low.append(index)
         steps.append(step)

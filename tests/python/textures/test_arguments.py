@@ -161,7 +161,7 @@ def test_a_graph_keeps_the_texture_and_its_array(module) -> None:
         module.read[4, 32](texture, out)
     del texture, array
     gc.collect()
-    image(9)  # would take the memory of the array
+    image(9)  # would reuse the array's memory if that were free
     graph.launch()
     bascule.synchronize()
     assert (out.copy_to_host() == 8).all()

@@ -34,7 +34,7 @@ def test_textures_give_what_they_gave_on_a_gpu(file) -> None:
 def test_the_reference_gives_what_textures_gave_on_a_gpu(file) -> None:
     compared = 0
     for name, (case, result) in recorded.from_json(file.read_text()).items():
-        # The reference has no coordinates that are not finite, and no table of sRGB.
+        # `reference.sample` knows no cubes, gathers, coordinates that are not finite, or sRGB.
         if case.kernel in ("cube", "gather") or name.startswith("special") or case.options.get("srgb"):
             continue
         at = [x.astype("f8") for x in case.at]

@@ -1,4 +1,4 @@
-"""Surfaces of every kind: written, read back, and out-of-bounds accesses."""
+"""Surfaces of every kind are written and read back; accesses out of bounds, reductions and queries."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_queries(module) -> None:
     assert kinds.tolist() == [0, 0, 0, 0]  # istypep asks about variables; handles of objects are not of these kinds
 
 
-# An H100's driver finds no such code (500) or does not support it (801).
+# An H100's driver refuses kernels with these queries too: it returns 500 (not found) or 801 (not supported).
 @pytest.mark.parametrize(
     "question",
     [

@@ -169,7 +169,7 @@ def test_an_exception_afterwards_is_raised_and_the_launch_stands(module, emulate
     ):
         module.twice[1, 64, back](x)
     assert len(others) == 1
-    np.testing.assert_array_equal(x.copy_to_host(), np.full(64, 2, "f4"))  # on the stream that was made to wait
+    np.testing.assert_array_equal(x.copy_to_host(), np.full(64, 2, "f4"))  # read on `front`, which the launch made wait
 
 
 def test_a_launch_that_checks_alone_calls_none(module, x):

@@ -11,7 +11,7 @@ from child_process import run_python
 import bascule
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("nvtx") is None, reason="nvtx is not installed")
-# In the build directory of the package under test, or packed with the tests.
+# The fake profiler is in the build directory of the package under test, or packed with the tests.
 BUILDS = [Path(bascule._bascule.__file__).resolve().parents[2], Path(__file__).resolve().parents[3] / "build" / "dev"]
 LAUNCH = """
 import numpy as np
@@ -61,7 +61,7 @@ def test_the_variable_emits_ranges_for_the_whole_process():
     found = ranges("import sys\nprint('pop', file=sys.stderr)\nlaunch()", BASCULE_NVTX="1")
     assert found[-6:] == RANGES
     assert any(line.startswith("push bascule: compile") for line in found)
-    assert found.count("pop") - 1 == len(found) - found.count("pop")  # the one that the program printed
+    assert found.count("pop") - 1 == len(found) - found.count("pop")  # one "pop" is the program's own
 
 
 def test_a_trace_inside_emits_each_range_once():

@@ -226,7 +226,7 @@ def test_the_end_of_the_block_waits_for_the_kernels(module, emulated):
     x = ones()
     with bascule.trace() as trace:
         for _ in range(3):
-            module.scale[2, 32](x, 2, 64)  # nothing runs before something waits: conftest.py
+            module.scale[2, 32](x, 2, 64)  # the schedule is lazy: nothing runs before something waits
     assert len(spans(trace, "kernel", host=False)) == 3
     assert "operations without times" not in trace.metadata
 
@@ -372,8 +372,8 @@ def test_a_wrong_argument_is_named(arguments, error, said, tmp_path, monkeypatch
 class Interrupts:
     """A signal handler that raises at the n-th line of Python that runs from now on.
 
-    Not in `threading`, where a line ends with a lock's release: no signal handler runs between the two, and an
-    exception there would leave the lock locked for the rest of the process.
+    Lines of `threading` are not counted: an exception before a lock's release, where no real signal handler runs, would
+    leave the lock locked for the rest of the process.
     """
 
     def __init__(self, after: int) -> None:

@@ -34,7 +34,7 @@ ROUNDING = 0.0005  # of a microsecond: times are written to the nanosecond
 
 
 def problems(events: Iterable[Event]) -> list[str]:
-    """A sentence for each violation."""
+    """A sentence for each violation. Rules about several events are checked only if each event is valid by itself."""
     events = list(events)
     found = [problem for event in events for problem in _problems_of(event)]
     return found or [*_order(events), *_nesting(events), *_flows(events), *_unnamed(events)]

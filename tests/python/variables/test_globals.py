@@ -107,7 +107,7 @@ CONFIG = np.dtype([("a", "f4"), ("b", "f4"), ("n", "i4")])
 
 @pytest.fixture
 def nameless():
-    """Two variables whose types have no names, and a kernel's results from their values."""
+    """Two variables whose types have no names, and a function that returns a kernel's results from their values."""
     kernel = bascule.compile(NAMELESS).use
     out = bascule.to_device(np.zeros(2, "f4"))
 

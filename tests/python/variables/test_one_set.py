@@ -26,7 +26,7 @@ def read(kernel: bascule.Kernel, dtype: str, *arguments: object, size: int = 1) 
     return out.copy_to_host().tolist()
 
 
-# Each declares something that `next_number` increments by one, from zero.
+# Each declares a variable, and a function `next_number` that increments it and returns 0, 1, 2 and so on.
 COUNTERS = {
     "device": "__device__ int n; __device__ int next_number() { return atomicAdd(&n, 1); }",
     "device, read and written": "__device__ int n; __device__ int next_number() { return n++; }",
@@ -90,7 +90,7 @@ def test_what_was_named_counts_with_what_was_not(named):
 
 
 def test_random_orders_of_kernels_instances_and_writes_by_the_host(rng):
-    """Compared with a model in Python."""
+    """The results are compared with a model in Python."""
     text = """
     __device__ long long total = 3; __constant__ int step; __device__ int table[16]; __managed__ int last;
     namespace { __device__ unsigned hidden; }
@@ -221,7 +221,7 @@ def test_constant_tables_are_not_shared_and_need_no_second_form(rng):
 
 
 def test_what_the_compiler_makes_is_each_images_own(capfd):
-    """Texts of printf and assert, virtual tables, constant arrays: images may give their names to other contents."""
+    """Images may use one name for different strings of printf and assert, virtual tables and constant arrays."""
     module = compiled("""
     struct V { virtual __device__ int f(int x) { return x; } };
     struct W : V { __device__ int f(int x) override { return 2 * x; } };

@@ -42,7 +42,7 @@ class Exposed:
         return dict(self.fields)
 
     def values(self) -> np.ndarray:
-        """The current values."""
+        """Returns the current values, copied from the device."""
         memory = self.buffer.copy_to_host()
         return np.ndarray(self.host.shape, self.host.dtype, memory, self.offset, self.host.strides)
 

@@ -151,7 +151,7 @@ def test_checks_are_asked_for_by_a_define_without_code_for_debuggers_and_can_be_
     report = output_of(tmp_path, launch, "defines={'BASCULE_CHECK_BOUNDS': ''}")
     assert "index 4 of axis 1, which has 3 elements" in report
     assert f"kernels.cu:{line_of(KERNELS, 'negative')}: image(0, at, 0) = 2;" in report
-    # Inside the allocation, so that only the checks notice.
+    # The access is inside the allocation, so that only the checks notice it.
     assert output_of(tmp_path, launch, "debug=True, defines={'BASCULE_CHECK_BOUNDS': 0}") == "NOTHING\n"
     assert output_of(tmp_path, launch, "") == "NOTHING\n"
 
@@ -173,7 +173,7 @@ def test_a_view_without_checks_is_passed_as_a_pointer_extents_and_strides():
 
 
 def test_a_view_costs_what_a_pointer_and_a_stride_cost():
-    """The same instructions as by hand, except for names of registers and parameters."""
+    """The kernel compiles to the same opcodes as one that computes the addresses by hand."""
     module = bascule.compile(r"""
 struct by_hand { const char* data; long long extent, stride; };
 __global__ void view(float a, bascule::array_view<const float> x, bascule::array_view<float> y, int n) {

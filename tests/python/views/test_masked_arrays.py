@@ -37,7 +37,7 @@ def random_masked(rng, shape=(6, 7), dtype="f4"):
 
 
 def same(a: np.ma.MaskedArray, b: np.ma.MaskedArray) -> bool:
-    """Compares also the values under the mask."""
+    """True if masks and values are equal, values under the mask included."""
     return np.array_equal(np.ma.getdata(a), np.ma.getdata(b)) and np.array_equal(
         np.ma.getmaskarray(a), np.ma.getmaskarray(b)
     )

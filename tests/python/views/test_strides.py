@@ -71,7 +71,7 @@ def numbered(x):
 
 
 def launch_and_compare(kernel, x, y):
-    """The kernel writes 2 * x + number of the element to y, and no other byte."""
+    """Checks that the kernel writes 2 * x + the element's number to y, and no other byte."""
     source, target = Exposed(x), Exposed(y)
     kernel[1, 64](source, target)
     y[...] = numbered(x)
