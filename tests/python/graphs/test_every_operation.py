@@ -301,7 +301,8 @@ def test_a_wait_for_the_device_is_refused_while_a_stream_of_ours_is_captured_by_
 
 def test_a_wait_for_the_device_is_refused_while_a_blocking_stream_that_bascule_never_saw_is_captured() -> None:
     """The driver reports this without ending the capture; about a non-blocking stream it reports nothing."""
-    bascule.synchronize()  # makes the context current that earlier tests have created
+    bascule.device_array(1)  # makes the device's context current
+    bascule.synchronize()
     driver, handle = ctypes.CDLL(bascule._bascule._driver_info()["path"]), ctypes.c_void_p()
     assert driver.cuStreamCreate(ctypes.byref(handle), 0) == 0
     capture = Capture(types.SimpleNamespace(handle=handle.value))  # type: ignore[arg-type]

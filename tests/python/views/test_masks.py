@@ -77,7 +77,7 @@ def poisoned(shape, dtype="f4"):
 def random_mask(rng, shape, dtype):
     """About half of the elements are true, by a random bit each: comparing only the low byte would miss some."""
     mask = strided(rng, shape, dtype)
-    ones = np.ones(shape, dtype) if dtype == "?" else (1 << rng.integers(0, 8 * mask.itemsize - 1, shape)).astype(dtype)
+    ones = np.ones(shape, dtype) if dtype == "?" else (1 << rng.integers(0, 8 * mask.itemsize, shape)).astype(dtype)
     mask[...] = np.where(rng.integers(0, 2, shape), ones, 0)
     return mask
 
