@@ -73,7 +73,7 @@ TEST_CASE("contiguity is found by axes of more than one element") {
         {{}, {}, true, true},
         {{8}, {4}, true, true},
         {{8}, {8}, false, false},
-        {{8}, {32}, false, false},  // 8 items, if strides were elements or bits
+        {{8}, {32}, false, false},  // contiguous only if strides counted bits
         {{8}, {-4}, false, false},
         {{8}, {0}, false, false},
         {{1}, {12345}, true, true},
