@@ -85,7 +85,7 @@ class BareNvrtc:
 
 
 def from_disk(text: str) -> tuple[float, bascule.Module]:
-    """A compile as the next process would see it, as nearly as one process can."""
+    """Milliseconds and module of a compile that finds only the disk cache, almost as in a new process."""
     bascule.cache.clear()
     before = bascule.cache.stats().from_disk
     module = None
@@ -101,7 +101,7 @@ def from_disk(text: str) -> tuple[float, bascule.Module]:
 
 
 def quick(text: str) -> float:
-    """One of several in a row, because the first after a compile finds nothing of Bascule in the processor's caches."""
+    """Milliseconds of a hit: the median, because the first after a compile finds the processor's caches cold."""
     return statistics.median(from_disk(text)[0] for _ in range(15))
 
 
@@ -225,7 +225,7 @@ def again(calls: int = 100_000) -> Benchmark:
     os.utime(header.name, (1, 1))
     options = bascule.CompileOptions(include_paths=[directory])
     with_header = '#include "value.h"\n' + PLAIN
-    time.sleep(2.1)  # a younger header is read again, instead of only its times
+    time.sleep(2.1)  # a header that changed less than 2 s ago is read each time
     bascule.compile(with_header, options=options)
 
     def stat_header() -> float:
