@@ -82,7 +82,7 @@ def short(node: str) -> str:
 
 @dataclass
 class Listed:
-    """The reason of each test that does not pass, by its node id. Those in `sometimes` may pass, depending on timing."""
+    """The reason of each test that does not pass, by its node id. Those in `sometimes` may pass, by their timing."""
 
     reasons: dict[str, str] = field(default_factory=dict)
     sometimes: set[str] = field(default_factory=set)

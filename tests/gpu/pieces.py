@@ -164,7 +164,7 @@ def cpp_pieces() -> Iterator[Piece]:
             continue
         files = ",*".join(f"jit/{each}_test.cpp" for each in WITH_NVRTC)
         if name == "runtime":
-            # The others count the emulated device's calls, start processes on it, or need another driver or two devices.
+            # The others count the emulated device's calls, start processes on it, or need another driver or device.
             watching = ("Trace", "calls_of", "emulated", "child", "FAKE_DRIVER", "Device(1)")
             tests = sorted((ROOT / "tests" / "runtime").glob("*_test.cpp"))
             files = ",*".join(t.name for t in tests if not any(word in t.read_text() for word in watching))
