@@ -110,7 +110,7 @@ template <class T> __global__ void axpy(T a, bascule::array_view<const T> x, bas
     for (auto i : bascule::grid_stride(y.size())) y[i] += a * x[i];
 }
 """
-# The text does not show where T is used, so the compiler is asked first.
+# The text does not show where T is used, so Bascule asks the compiler first.
 OPAQUE = """
 #define IN(T) const T* __restrict__
 template <class T> __global__ void copy(IN(T) x, T* __restrict__ y, int n) {

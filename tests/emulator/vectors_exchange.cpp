@@ -25,7 +25,7 @@ struct Result {
     bool truth;
 };
 
-// --- what PTX says -----------------------------------------------------------------------------------------
+// --- results in PTX ----------------------------------------------------------------------------------------
 
 Result shuffled(const Opcode& opcode, const Warp& warp, unsigned lane) {
     const Lane& own = warp[lane];

@@ -3,8 +3,8 @@
     python tests/gpu/endless.py [--out FILE] [CASE...]
 
 Each case is a separate process. It launches the kernel and waits in one of Bascule's ways; then it is sent SIGINT, or
-it ends by itself. Measured are the seconds until KeyboardInterrupt arrived and until the process was gone. Exits with 1
-if a case took longer than GOAL seconds. A process that hangs writes its native stacks first.
+it ends by itself. The script measures the seconds until KeyboardInterrupt arrived and until the process was gone. It
+exits with 1 if a case took longer than GOAL seconds. A process that hangs writes its native stacks first.
 """
 
 from __future__ import annotations

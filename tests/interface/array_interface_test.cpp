@@ -135,7 +135,7 @@ TEST_CASE("stream 0 is ambiguous, and the error tells what it could have meant")
     check_invalid(raw, {"'stream'"});
 }
 
-// --- what people read
+// --- messages
 
 TEST_CASE("arrays are described as people say it") {
     CHECK(describe(array("<f8", {1000})) == "a float64 array of shape (1000,)");
