@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LABELS = ["interface", "jit", "runtime", "emulator"]
 # Libraries that need a GPU or are too large to install everywhere. Numba and mpi4py are installed: their tests run.
 MAY_BE_ABSENT = ["cudf", "cuml", "cupy", "jax", "pyarrow", "pycuda", "rmm", "torch", "warp"]
-# The Python tests that must run at least when the emulated device is in the driver's place.
+# Groups of Python tests that must have run when the emulated device is in the driver's place.
 TELLING = ["ordering", "graphs", "lifetime", "launches", "dlpack", "arrays", "test_end_to_end", "test_errors"]
 # How many tests of a directory a GPU run skipped while they needed the emulated device's own trace (version 0.1).
 SKIPPED_BEFORE = {"ordering": 741, "conformance": 1122, "graphs": 34}
@@ -56,7 +56,7 @@ def missing_cpp_tests(cases: dict[str, ElementTree.Element]) -> Iterator[str]:
 
 
 def doubtful_skip(case: ElementTree.Element) -> str | None:
-    """Returns why skipping this test is wrong, if it was skipped."""
+    """Returns why skipping this test is wrong; None if it was not skipped or its reason is accepted."""
     skipped = case.find("skipped")
     if skipped is None:
         return None
@@ -92,7 +92,7 @@ def group_of(case: ElementTree.Element) -> str:
 
 
 def missing_as_cuda(build: Path) -> Iterator[str]:
-    """Tests that are skipped without a reason when the emulated device is in the driver's place."""
+    """Yields tests that did not run with the emulated device in the driver's place, and skips without a reason."""
     cases = list(ElementTree.parse(build / "pytest-as-cuda.xml").iter("testcase"))
     ran = {(case.get("classname"), case.get("name")) for case in cases}
     groups = {group_of(case) for case in cases}
@@ -109,7 +109,7 @@ def missing_as_cuda(build: Path) -> Iterator[str]:
 
 
 def wrong_on_a_gpu(results: Path) -> Iterator[str]:
-    """Failures of a run on a GPU, and tests that it still skips."""
+    """Yields failures of a run on a GPU, skips without a reason, and groups that still skip many tests."""
     summary = json.loads(results.read_text(encoding="utf-8"))
     skipped_now: dict[str, int] = {}
     for name, piece in summary["pieces"].items():
@@ -132,7 +132,7 @@ def wrong_on_a_gpu(results: Path) -> Iterator[str]:
 
 
 def slowest(build: Path, count: int) -> Iterator[str]:
-    """A program of C++ tests counts as one test: its cases are not timed by ctest."""
+    """Yields the slowest tests. A program of C++ tests counts as one test: its cases are not timed by ctest."""
     times = [(float(case.get("time") or 0), f"ctest {name}") for name, case in cpp_cases(build / "ctest.xml").items()]
     for case in python_cases(build):
         times.append((float(case.get("time") or 0), f"{case.get('classname')}.{case.get('name')}"))

@@ -5,8 +5,9 @@
     python tests/nvrtc_versions.py 12.4 newest   the versions named
     python tests/nvrtc_versions.py --jit         the JIT's own tests, C++ and Python, with 12.9, 13.0 and the newest
 
-tests/nvrtc_variants.py also loads the PTX of each in more ways. `newest` is the one in .venv; the usual run of
-the tests uses it for the corpus, so without arguments only the loading is done. Wheels are installed once, into
+tests/nvrtc_variants.py also compiles with each in more ways and loads the PTX. `newest` is the NVRTC in .venv: the
+usual run of the tests uses it for the corpus, so without arguments it only gets these variants. Wheels are installed
+once, into
 build/nvrtc/VERSION. Ends with a table; exits with 1 if anything failed.
 """
 
@@ -73,7 +74,7 @@ class Nvrtc:
     include_paths: list[Path]
 
     def environment(self) -> dict[str, str]:
-        """For a process that uses this NVRTC. Not every one has a RUNPATH by which it finds its builtins."""
+        """The environment of a process that uses this NVRTC, which may need LD_LIBRARY_PATH to find its builtins."""
         return {
             **own_environment(),
             "LD_LIBRARY_PATH": in_front(str(self.library.parent), "LD_LIBRARY_PATH"),
@@ -219,7 +220,7 @@ def load_variants(nvrtc: Nvrtc, result: Result) -> None:
     random_programs = ["tests/emulator/random_cpp.py", "--programs", "100"]
     result.variants = "loaded"
     for script in (variants, random_programs):
-        # 12.4 writes internal complaints to stderr by itself: shown only if something failed.
+        # NVRTC 12.4 writes internal errors to stderr even if it succeeds, so stderr is shown only after a failure.
         ended = subprocess.run(
             [sys.executable, *script],
             cwd=ROOT,
@@ -235,7 +236,7 @@ def load_variants(nvrtc: Nvrtc, result: Result) -> None:
 
 
 def of_wheels(version: str) -> Nvrtc:
-    """Installs the wheels the first time, and again if a pin was changed."""
+    """Returns the NVRTC of the wheels; installs them the first time, and again if a pin was changed."""
     target, pins = BUILD / version, WHEELS[version]
     stamp = target / "installed"
     if not stamp.is_file() or stamp.read_text().split() != pins:
@@ -250,7 +251,7 @@ def of_wheels(version: str) -> Nvrtc:
 
 
 def of_toolkit(version: str) -> Nvrtc | None:
-    """A toolkit of exactly this version, with the headers that the corpus includes."""
+    """The NVRTC of a toolkit of exactly this version that has the headers of the corpus; None if there is none."""
     compiler = shutil.which("nvcc")
     homes = [os.getenv("CUDA_HOME"), os.getenv("CUDA_PATH"), compiler and str(Path(compiler).resolve().parent.parent)]
     for home in filter(None, homes):
@@ -285,7 +286,7 @@ def print_table(results: list[Result]) -> None:
 
 
 def own_environment() -> dict[str, str]:
-    """The package of build/dev, whatever is installed, and the emulated device."""
+    """An environment that selects the package of build/dev, whatever is installed, and the emulated device."""
     package = in_front(str(ROOT / "build" / "dev" / "python"), "PYTHONPATH")
     return {**os.environ, "PYTHONPATH": package, "BASCULE_DEVICE": "emulated"}
 

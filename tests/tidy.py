@@ -77,7 +77,7 @@ def including(header: str, files: list[str]) -> list[str]:
 
 
 def source_of(header: str, compiled: list[str]) -> str | None:
-    """A compiled file through which to check `header`: its own, else the first that includes it, even indirectly."""
+    """A compiled file through which to check `header`: its own, else one that includes it, even indirectly; or None."""
     own = Path(header).with_suffix(".cpp").as_posix()
     if own in compiled:
         return own
@@ -142,7 +142,7 @@ def check(sources: list[str]) -> tuple[int, dict[str, float]]:
         for future in as_completed(running):
             findings, seconds[running[future]] = future.result()
             for finding in findings:
-                first = finding.splitlines()[0]  # the same finding in a header has other notes in another source
+                first = finding.splitlines()[0]  # notes of a header's finding differ among sources
                 if first not in printed:
                     printed.add(first)
                     print(finding, flush=True)

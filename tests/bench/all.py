@@ -3,7 +3,7 @@
     python tests/bench/all.py [--rounds N] [--quick] [--json FILE]
 
 The rounds of all timed benchmarks are mixed and spread over the whole run. --quick takes few rounds and omits C4; its
-figures are rough. Rows that are too noisy are marked and not counted; a goal that is not met is not a failure.
+figures are rough. Rows that are too noisy count as not measured; a goal that is not met is not a failure.
 tests/bench/emulator.py measures the speed of the emulated device itself.
 """
 
@@ -53,7 +53,7 @@ def timed(rounds: int | None, quick: bool) -> list[Result]:
 
 
 def counted() -> list[Result]:
-    """N1 and N2, if valgrind is installed."""
+    """Returns the rows N1 and N2, which need valgrind."""
     rows = [
         ("N2" if name in instructions.WAYS else "N1", f"instructions: {instructions.WHAT[name]}", f"<= {goal}")
         for name, goal in instructions.GOALS.items()
@@ -66,7 +66,7 @@ def counted() -> list[Result]:
 
 
 def other_libraries(rounds: int | None, quick: bool) -> list[Result]:
-    """L6, in a process whose libcuda.so.1 is the emulated device."""
+    """Returns the rows L6, from a process whose libcuda.so.1 is the emulated device."""
     if absent := peers.missing():
         return [missing("L6", "cuda.core and numba-cuda", "", f"{', '.join(absent)} not installed")]
     with tempfile.TemporaryDirectory() as directory:

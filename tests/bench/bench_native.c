@@ -97,7 +97,7 @@ static PyType_Slot producer_slots[] = {
 static PyType_Spec producer_spec = {"bench_native.Producer", sizeof(Producer), 0, Py_TPFLAGS_DEFAULT,
                                     producer_slots};
 
-/* --- The cost of the expressions `e[grid, block]`, `e.k` and `e.forall(n)` themselves: each returns `e` ----- */
+/* --- A type whose expressions `e[grid, block]`, `e.k` and `e.forall(n)` only return `e`, to time these alone -- */
 
 static PyObject* empty_subscript(PyObject* self, PyObject* key) {
     (void)key;
@@ -230,7 +230,7 @@ static PyObject* load_driver(PyObject* module, PyObject* arguments) {
     Py_RETURN_NONE;
 }
 
-/* time_driver_launches(count, pointer, pointer, pointer, float, stream, grid, block): makes a launch's driver calls. */
+/* time_driver_launches(count, pointer, pointer, pointer, float, stream, grid, block): a launch's driver calls alone. */
 static PyObject* time_driver_launches(PyObject* module, PyObject* arguments) {
     Py_ssize_t count;
     unsigned long long pointers[3], stream;
@@ -255,13 +255,13 @@ static PyObject* time_driver_launches(PyObject* module, PyObject* arguments) {
     return PyFloat_FromDouble(now_ns() - start);
 }
 
-/* A record and a wait: orders later work on `later` after the current work on `earlier`. */
+/* Records an event and waits for it: orders later work on `later` after the current work on `earlier`. */
 static CUresult order(CUstream earlier, CUstream later, CUevent event) {
     const CUresult recorded = event_record(event, earlier);
     return recorded ? recorded : stream_wait_event(later, event, 0);
 }
 
-/* time_calls(callable, arguments, count[, producer, consumer]): orders each call by hand if streams are given. */
+/* time_calls(callable, arguments, count[, producer, consumer]): with streams, also orders each call with events. */
 static PyObject* time_calls(PyObject* module, PyObject* arguments) {
     PyObject *callable, *tuple;
     Py_ssize_t count;

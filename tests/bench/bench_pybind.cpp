@@ -1,4 +1,4 @@
-// A straightforward launcher written with pybind11, with the same checks as Bascule, which L7 compares with.
+// A straightforward launcher with pybind11 that makes the same checks as Bascule. Row L7 compares Bascule with it.
 #include <cstdint>
 #include <stdexcept>
 #include <string>

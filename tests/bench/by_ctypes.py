@@ -1,4 +1,4 @@
-"""A launcher in plain Python and ctypes, with the same checks as Bascule, which L7 compares with."""
+"""A launcher in plain Python and ctypes that makes the same checks as Bascule. Row L7 compares Bascule with it."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def make_cases(scalar):
             lambda: launcher(device_steps, n, limit),
             lambda: scalar.mandelbrot(pointer(steps), n, limit),
             lambda: (device_steps.copy_to_host(), steps),
-            close=lambda got, want: (got != want).mean() < 0.01,  # fused multiply-add moves the border a little
+            close=lambda got, want: (got != want).mean() < 0.01,  # fused multiply-adds move the set's border a little
         )
 
     def nbody():
@@ -112,7 +112,7 @@ def make_cases(scalar):
         )
 
     def twins(title, grid, block, inputs, output, sizes, scalar_sizes=None, close=None):
-        """Kernel and counterpart take the inputs, the output and the sizes; their name is the title's first word."""
+        """A case whose kernel and C++ function, named by the title's first word, take inputs, output and sizes."""
         name = title.split()[0]
         launcher, twin = kernel(name)[grid, block], getattr(scalar, name)
         device, device_output = [bascule.to_device(array) for array in inputs], bascule.to_device(output)

@@ -196,7 +196,7 @@ __global__ void spmv(const int* starts, const int* columns, const float* values,
     y[row] = sum;
 }
 
-__global__ void convolve(const float* in, const float* weights, float* out, int n) {  // 5 x 5, inside
+__global__ void convolve(const float* in, const float* weights, float* out, int n) {  // 5 x 5, interior only
     __shared__ float tile[12][36], own[25];
     const int x = threadIdx.x, y = threadIdx.y, column = blockIdx.x * 32, row = blockIdx.y * 8;
     for (int i = y * 32 + x; i < 12 * 36; i += 256)

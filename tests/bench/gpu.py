@@ -37,7 +37,7 @@ PACKAGES = ["numpy", "cuda-core", "numba-cuda", "cupy-cuda13x", "cupy-cuda12x", 
 STARTUP = "startup"
 PARTS = ["bascule", "cupy", "torch", "triton", "cuda.core", "numba-cuda", STARTUP]
 SCALE = float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)
-SECONDS = 40 * SCALE  # for a library's process
+SECONDS = 40 * SCALE  # limit for a library's process
 STARTUP_SECONDS = 55 * SCALE  # no process that is expected to end later than this is started
 ORDER = ["G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", ""]
 
@@ -80,7 +80,7 @@ def run_part(part: str, rounds: int | None, rows: Path) -> str:
 
 
 def read(rows: Path) -> tuple[list[dict[str, Any]], list[Result]]:
-    """Returns the known bars and rows; a line that its process did not finish is ignored."""
+    """Returns the times (bars) and ratios (rows) so far. Skips a line that a killed process left incomplete."""
     bars: dict[str, dict[str, Any]] = {}
     results: dict[tuple[str, str], Result] = {}
     for line in rows.read_text(encoding="utf-8").splitlines() if rows.exists() else []:

@@ -1,7 +1,7 @@
 """The cost of a compile with each library until the kernel can be launched, and what its disk cache saves.
 
-A part of gpu_part.py. A cold compile has a new text; a hit finds in this process what a later one would find on disk.
-For libraries without such a cache, or whose cache a process cannot clear, gpu_startup.py has more.
+A part of gpu_part.py. A cold compile has a new text. A hit from disk is measured in this process, without the cache in
+memory. gpu_startup.py also measures libraries without a disk cache, or whose memory cache cannot be cleared.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def milliseconds(action: Callable[[], object]) -> Timer:
 
 
 def bare_nvrtc() -> Timer:
-    """PTX for compute_80, without NVRTC's own cache."""
+    """NVRTC compiles to PTX for compute_80, without its own cache."""
     nvrtc = jit.BareNvrtc()
     return milliseconds(lambda: nvrtc.compile(jit.unique(TEXT)))
 
@@ -64,7 +64,7 @@ def cupy_from_disk() -> Timer:
     cupy_kernel(TEXT)
 
     def take() -> float:
-        library.clear_memo()  # its cache in memory
+        library.clear_memo()  # clears its cache in memory
         return jit.milliseconds(lambda: cupy_kernel(TEXT))
 
     return take
@@ -106,7 +106,7 @@ def cuda_core() -> Timer:
 
 
 def cuda_core_from_disk() -> Timer:
-    """Uses its cache of programs, which versions before 1.1 do not have."""
+    """Uses cuda.core's cache of programs, which versions before 1.1 do not have."""
     need("cuda.core")
     from cuda.core.utils import FileStreamProgramCache
 
@@ -121,7 +121,7 @@ def cuda_core_from_disk() -> Timer:
 
 
 def numba_cuda() -> Timer:
-    """Compiles for an explicit signature, so that it compiles at once."""
+    """Passes an explicit signature, for which the decorator compiles at once."""
     need("numba.cuda")
     from numba import cuda
 

@@ -20,7 +20,7 @@ from peers import Call
 import bascule
 from bascule import _bascule
 
-CALLS = 256  # fewer than a device queues
+CALLS = 256  # fewer launches than fill a device's queue
 GRAPH_LAUNCHES = {1: 64, 100: 8}  # by the number of nodes
 
 
@@ -34,11 +34,11 @@ class InterfaceOnly:
 
 
 class TorchInterface(InterfaceOnly):
-    __module__ = "torch"  # an array that names no stream is ordered by its type's library
+    __module__ = "torch"  # if an array names no stream, Bascule asks the library of its type
 
 
 class Ways:
-    """Each method returns a callable and its arguments, or raises if that cannot be measured."""
+    """Each way's method returns a callable and its arguments, or a Timer (raw); or raises if it cannot be measured."""
 
     def __init__(self) -> None:
         self.launches = Launches()
@@ -408,7 +408,7 @@ WHAT = {
     "cuda_core": "cuda.core.launch, pointers",
     "cuda_core_buffers": "cuda.core.launch, Buffers",
 }
-BESIDE = ["raw", "own", "own_idiomatic"]  # in every library's process
+BESIDE = ["raw", "own", "own_idiomatic"]  # also measured in every library's process
 LIBRARIES: dict[str, list[str]] = {
     "bascule": [
         *("raw_on_a_stream", "nothing", "bound", "own_by_module", "own_on_a_stream", "forall"),

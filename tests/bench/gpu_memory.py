@@ -83,7 +83,7 @@ def waited_for(driver: Driver, call: Callable[[], object], count: int) -> Timer:
     return take
 
 
-# --- what each library does; `host` is a NumPy array of bytes, the result what is timed ---
+# --- each library's operations: methods return the function that is timed; `host` is a NumPy array of bytes ---
 
 
 class Bascule:
@@ -107,7 +107,7 @@ class Bascule:
 
 
 class Raw(Bascule):
-    """Called with ctypes, which adds about 0.5 us a call; allocations are called from C."""
+    """The driver's functions, called with ctypes, which adds about 0.5 us a call; allocations are called from C."""
 
     def allocation(self, size: int, count: int) -> Timer:
         d, made = self.driver, ctypes.c_uint64()

@@ -68,7 +68,7 @@ def reason_of(error: Exception) -> str:
 class Writer:
     def __init__(self, file: Path | None, note: str = "") -> None:
         self.file = file
-        self.note = note  # for every row
+        self.note = note  # a remark for every row
 
     def write(self, **line: Any) -> None:
         if self.file is not None:
@@ -88,7 +88,7 @@ class Writer:
 def measure(
     cases: list[Case], ratios: list[Ratio], unit: str, rounds: int, writer: Writer, of_all: Row | None = None
 ) -> None:
-    """Interleaves all cases that work; each is tried once first. `of_all` needs every case."""
+    """Tries each case once, then runs those that work in turn. `of_all` is a row that needs all cases."""
     functions: dict[str, Timer] = {}
     reasons: dict[str, str] = {}
     for case in cases:

@@ -3,8 +3,8 @@
     python tests/bench/gpu_startup.py [--rounds N] [--rows FILE] [--seconds S]
 
 Each library runs the same kernel from the same text; those with their own language run theirs. The first process of
-each has an empty cache. Later ones find what it cached, and each runs together with one of Bascule, so that a slow
-moment affects both. A library's rows are written before the next library begins; fast starters come first. No process
+each has an empty cache. Later ones find what it cached, and each is followed by one of Bascule, so that a slow moment
+affects both. A library's rows are written before the next library begins; fast starters come first. No process
 is started that would end after S seconds if it took as long as the last one of its library.
 """
 
@@ -108,7 +108,7 @@ WHAT = {
 MODULES = {"numba-cuda": "numba.cuda", "python": "sys", "the driver": "ctypes"}
 ALONE = ("python", "numpy", "the driver", "bascule", "cuda.core", "numba-cuda")  # need no real GPU
 CACHES = ["BASCULE_CACHE_DIR", "CUPY_CACHE_DIR", "NUMBA_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH"]
-SLOW = 3.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # seconds; slower ones run warm only once
+SLOW = 3.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # seconds; slower libraries have one warm round
 LIMIT = 40.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)
 
 
@@ -146,7 +146,7 @@ class Processes:
 
 
 class Startup:
-    """Measures one library after the other. `until`: see the module's docstring."""
+    """Measures one library after the other. No process is started that would end after `until` (time.monotonic)."""
 
     def __init__(self, processes: Processes, writer: Writer, rounds: int, until: float) -> None:
         self.processes, self.writer, self.rounds, self.until = processes, writer, rounds, until
@@ -154,7 +154,7 @@ class Startup:
         self.last: dict[str, float] = {}  # seconds that a library's last process took
 
     def run(self, *names: str) -> list[float]:
-        """Milliseconds of one process for each name, one after the other. Raises if one fails or the time is over."""
+        """Milliseconds of one process for each name, one after the other. Raises if one fails or would end too late."""
         if time.monotonic() + sum(self.last.get(name, 0) for name in names) > self.until:
             raise NotMeasuredError("the time was over")
         taken = []

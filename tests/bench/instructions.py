@@ -6,8 +6,8 @@
 without the producers (everything inside calls into the C types of the passed arrays, and freeing their dicts), and
 without what CPython takes to call a function that does nothing. Anything else that CPython does for a launch counts as
 ours. Each case is called N and 2 N times, and the cost of the second N is divided by N.
-The ways to write a launch in a loop are compared with a launcher that was kept and the same expression of an extension
-type that does nothing.
+The ways to write a launch in a loop are compared with a loop that calls a kept launcher and evaluates the same
+expression on an object of an extension type that does nothing.
 A case that grew by more than 5 % and 10 instructions over tests/bench/instructions.json fails; --update rewrites that
 file. A goal that is not met is not a failure. --by-function shows the instructions of one case by function.
 """
@@ -50,7 +50,7 @@ WHAT = {
     "copy": "x.copy() of 4 KiB, and the copy's end",
     **{way: f"{way}(...), beyond a kept launcher" for way in WAYS},
 }
-COMPARED = " beside"  # marks the name of what a way is compared with
+COMPARED = " beside"  # ends the name of the loop with which a way is compared
 DRIVER = "libbascule_emulator"
 BASCULE = "_bascule."
 PRODUCERS = ("bench_native", "exchange_native")
@@ -63,7 +63,7 @@ Function = tuple[str, str]  # the object file's name, the function's
 
 @dataclass
 class Profile:
-    """Instructions of each function itself, and of the calls that it makes."""
+    """Instructions of each function itself, and of its calls of each other function."""
 
     own: Counter[Function] = field(default_factory=Counter)
     calls: Counter[tuple[Function, Function]] = field(default_factory=Counter)
@@ -196,7 +196,7 @@ def count() -> dict[str, Profile]:
 
 
 def figures(profiles: dict[str, Profile]) -> dict[str, dict[str, float]]:
-    """Instructions of one call of every case, without what any call takes."""
+    """Instructions of one call of every case, without those of a call that does nothing."""
     nothing = profiles["nothing"]
     calling = sum(nothing.own.values()) - nothing.loop() - nothing.inside(*PRODUCERS)
     found = {name: figures_of(profiles[name], calling) for name in WHAT}

@@ -85,7 +85,7 @@ class BareNvrtc:
 
 
 def from_disk(text: str) -> tuple[float, bascule.Module]:
-    """A compile as the next process would see it, as nearly as one process can."""
+    """Milliseconds and module of a compile that finds only the disk cache, almost as in a new process."""
     bascule.cache.clear()
     before = bascule.cache.stats().from_disk
     module = None
@@ -101,7 +101,7 @@ def from_disk(text: str) -> tuple[float, bascule.Module]:
 
 
 def quick(text: str) -> float:
-    """One of several in a row, because the first after a compile finds nothing of Bascule in the processor's caches."""
+    """Milliseconds of a hit: the median, because the first after a compile finds the processor's caches cold."""
     return statistics.median(from_disk(text)[0] for _ in range(15))
 
 
@@ -110,7 +110,7 @@ template <class T> __global__ void axpy(T a, bascule::array_view<const T> x, bas
     for (auto i : bascule::grid_stride(y.size())) y[i] += a * x[i];
 }
 """
-# The text does not show where T is used, so the compiler is asked first.
+# The text does not show where T is used, so Bascule asks the compiler first.
 OPAQUE = """
 #define IN(T) const T* __restrict__
 template <class T> __global__ void copy(IN(T) x, T* __restrict__ y, int n) {
@@ -225,7 +225,7 @@ def again(calls: int = 100_000) -> Benchmark:
     os.utime(header.name, (1, 1))
     options = bascule.CompileOptions(include_paths=[directory])
     with_header = '#include "value.h"\n' + PLAIN
-    time.sleep(2.1)  # a younger header is read again, instead of only its times
+    time.sleep(2.1)  # a header that changed less than 2 s ago is read each time
     bascule.compile(with_header, options=options)
 
     def stat_header() -> float:

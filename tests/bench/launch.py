@@ -84,7 +84,7 @@ def both_beyond(name: str, over: str):
 
 
 def slope(r: Round, kind: str, first: int, last: int) -> float:
-    """The cost of one more array."""
+    """The time that one more array adds to a launch, averaged from `first` to `last` arrays."""
     return (r[f"{kind} {last}"] - r[f"{kind} {first}"]) / (last - first)
 
 

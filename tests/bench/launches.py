@@ -33,7 +33,7 @@ extern "C" __global__ void arrays{arrays}({inputs}float* out, float a) {{
 TEXT = kernel(1) + kernel(3) + kernel(MOST // 2) + kernel(MOST)
 
 
-# A type that Bascule knows by its name to be never read-only, like torch.Tensor.
+# A type that Bascule takes for torch.Tensor by its name, and therefore for one that is never read-only.
 TorchLike = type("Tensor", (exchange_native.Tensor,), {"__module__": "torch"})
 
 
@@ -82,7 +82,7 @@ class Launches:
     def ways(self) -> dict[str, tuple[Loop, Loop]]:
         """Ways to write a launch in a loop, by name, each with a loop for comparison.
 
-        That is a kept launcher, and the same expression of an extension type that does nothing.
+        The second loop calls a kept launcher, and evaluates the same expression on an object that does nothing.
         """
         module, kernel, stream = self.module, self.module.arrays3, bascule.stream()
         x, y, out, a = self.arguments("own")

@@ -73,7 +73,7 @@ class Benchmark:
     functions: dict[str, Callable[[], float]]
     rows: list[Row]
     rounds: int
-    what: dict[str, str] = field(default_factory=dict)  # functions whose own figures are printed
+    what: dict[str, str] = field(default_factory=dict)  # titles of the functions whose own times are printed
     unit: str = "ns"
     keep: Any = None  # keeps objects alive as long as the functions
     taken: list[Round] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Benchmark:
         return statistics.median(times[name] for times in self.taken)
 
     def bars(self) -> list[dict[str, Any]]:
-        """The bars for plot.py."""
+        """The functions' median times, for plot.py."""
         return [{"what": what, "median": self.median(name), "unit": self.unit} for name, what in self.what.items()]
 
     def results(self) -> list[Result]:
@@ -122,7 +122,7 @@ def missing(number: str, what: str, goal: str, reason: str) -> Result:
 
 
 def verdict(figure: float, low: float, high: float, goal: str) -> str:
-    """ "met" or "not met" if the whole interval is on one side of the goal, else "too noisy"."""
+    """ "met" or "not met" if no limit of the goal is inside the interval, else "too noisy"; without goal "recorded"."""
     if not goal:
         return "recorded" if (high - low) / 2 <= abs(figure) else "too noisy"
     match goal.split():
@@ -140,7 +140,7 @@ def verdict(figure: float, low: float, high: float, goal: str) -> str:
 
 
 def run(benchmarks: Iterable[Benchmark]) -> None:
-    """Runs all rounds of all benchmarks, mixed, so that each has its rounds spread over the whole time."""
+    """Runs the rounds of all benchmarks in turn, so that those of each are spread over the whole time."""
     benchmarks = list(benchmarks)
     for benchmark in benchmarks:
         benchmark.warm()

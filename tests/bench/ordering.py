@@ -33,7 +33,7 @@ extern "C" __global__ void many({PARAMETERS}) {{ x0[threadIdx.x] += x{MOST - 1}[
 """
 CALLS = 2000
 TRACED = {"record": "records", "wait": "waits", "launch": "launches"}
-REPEATED = 16  # counted launches: fewer than between two markers of the lifetime queue
+REPEATED = 16  # counted launches: too few for the lifetime queue to record a marker
 BLOCK = 32
 COUNTED = {
     "records": ["cuEventRecord"],
@@ -82,7 +82,7 @@ def producers(pointers: list[int], streams: list[int]) -> list[object]:
 
 
 class Scene:
-    """A consumer stream, foreign ones, and arrays, each on a stream that the test chooses."""
+    """A consumer stream, foreign streams, and arrays in memory of Bascule."""
 
     def __init__(self) -> None:
         with warnings.catch_warnings():
@@ -95,7 +95,7 @@ class Scene:
 
 
 def counted(scene: Scene) -> Iterator[tuple[str, int, Counts]]:
-    """What is launched, its number of foreign streams, and the driver calls."""
+    """Yields a launch's description, its number of foreign streams, and its driver calls."""
     many, pointers, streams, consumer = scene.module.many, scene.pointers, scene.streams, scene.consumer
     launcher, unordered = many[1, BLOCK, consumer], many[1, BLOCK]
     for foreign in (0, 1, 2, 4, 8):
@@ -121,7 +121,7 @@ def differences(foreign: int, counts: Counts) -> list[str]:
 
 
 def count() -> tuple[Result, list[str]]:
-    """L5: the number of counts that are wrong, and the table with the differences."""
+    """Returns the row L5, the number of wrong counts, and the lines of the table and the differences."""
     lines, wrong = [f"{'L5  driver calls a launch':36}" + "".join(f"{what:>16}" for what in [*COUNTED, "others"])], []
     for what, foreign, counts in counted(Scene()):
         lines.append(f"    {what:32}" + "".join(f"{counts[name]:16g}" for name in counts))

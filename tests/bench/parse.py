@@ -2,9 +2,9 @@
 
     python tests/bench/parse.py [--rounds N]
 
-A producer in C makes its dict at each read, as CuPy's and Numba's do. Measured is the whole parse of such a dict, with
-every check, relative to one read of the attribute. Both run in loops of C, in turn, and the ratio is the median over
-the rounds, so that a noisy machine affects both sides.
+A producer in C makes its dict at each read, as CuPy's and Numba's do. The figure is the whole parse of such a dict,
+with every check, relative to one read of the attribute. Both run in loops of C, in turn, and the ratio is the median
+over the rounds, so that a noisy machine affects both sides.
 """
 
 import time
@@ -36,7 +36,7 @@ def producer(interned: bool = True) -> object:
 
 
 def descriptors() -> dict[str, object]:
-    """One-dimensional descriptors as the C producer makes them; others as other libraries do."""
+    """Descriptors by name: of one axis as the C producer makes them, and others as other libraries make them."""
     made = producer().__cuda_array_interface__
     return {
         "the C producer's dict": made,

@@ -1,4 +1,4 @@
-"""The same launch through cuda.core and numba-cuda on the same emulated driver, which L6 compares with.
+"""The same launch through cuda.core and numba-cuda on the same emulated driver. Row L6 compares Bascule with them.
 
     python tests/bench/peers.py [--rounds N]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 LETTER, BARS, FIGURES = 7, 420, 110  # widths
 LINE, BAR, TITLE, GAP = 26, 16, 30, 18  # heights
-MOST = 8  # in lower quartiles: longer bars are cut
+MOST = 8  # times the lower quartile: longer bars are cut
 STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 .title { font-weight: 600 }

@@ -2,7 +2,7 @@
 
     python tests/bench/startup.py [--rounds N]
 
-Measured is the processor time of processes, which other programs on the machine affect least. That of a bare
+The figures are processor times of processes, which other programs on the machine affect least. That of a bare
 interpreter is subtracted if two imports are compared.
 """
 

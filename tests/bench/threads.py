@@ -3,9 +3,9 @@
     python tests/bench/threads.py [--rounds N]
 
 Every thread has its own arrays and stream and launches in a Python loop, as programs do, on its own core if there are
-enough: threads that share a core wait for each other in any case. Measured for comparison: a function that only
-releases and reacquires the GIL, and, if installed, cuda.core and numba-cuda, which find the emulated device in the
-driver's place, as in peers.py.
+enough: threads that share a core wait for each other in any case. For comparison, the same is measured for a function
+that only releases and reacquires the GIL, and for cuda.core and numba-cuda if they are installed. These find the
+emulated device in the driver's place, as in peers.py.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def bascules(launches: Launches) -> MakeCall:
 
 
 def releases_of_the_gil(stream: bascule.Stream, arrays: list[bascule.DeviceArray]) -> Call:
-    """ctypes releases the GIL around a C function."""
+    """Returns a C function, around which ctypes releases and reacquires the GIL."""
     return ctypes.CDLL(None).getppid
 
 
@@ -53,7 +53,7 @@ def cuda_cores(launches: Launches) -> MakeCall:
     def make(stream: bascule.Stream, arrays: list[bascule.DeviceArray]) -> Call:
         pointers = [array.__cuda_array_interface__["data"][0] for array in arrays]
         launch, arguments = peers.cuda_core(launches.module.arrays3.ptx, "arrays3", pointers, stream.handle)
-        Device(0).set_current()  # for the thread
+        Device(0).set_current()  # a thread begins without a context
         return lambda: launch(*arguments)
 
     return make

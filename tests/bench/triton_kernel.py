@@ -1,4 +1,4 @@
-"""The benchmarks' kernel in Triton, which reads it from a file; imported only if Triton is installed."""
+"""The benchmarks' kernel in Triton, which reads a kernel's text from its file. Imported only if Triton is installed."""
 
 import triton
 import triton.language as tl

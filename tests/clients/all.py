@@ -30,7 +30,7 @@ KINDS = ("missing", "by design", "shim", "its own")
 
 
 def command_of(suite: Suite, options: argparse.Namespace, directory: Path) -> list[str]:
-    root = directory if suite.copies else suite.sources or ROOT  # the root of node ids
+    root = directory if suite.copies else suite.sources or ROOT  # pytest's node ids are relative to it
     command = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), f"--rootdir={root}"]
     command += ["-n", str(options.jobs), "--dist", "load" if suite.shim else "loadfile"]
     command += suite.sample if options.sample else suite.tests
@@ -40,7 +40,7 @@ def command_of(suite: Suite, options: argparse.Namespace, directory: Path) -> li
 
 
 def run_suite(suite: Suite, options: argparse.Namespace) -> dict[str, tuple[str, str]]:
-    """Node ids, relative to the suite's own directory, with their outcomes and reasons."""
+    """Returns each test's outcome and reason, by its node id relative to the suite's own directory."""
     directory = WORK / "runs" / suite.name
     directory.mkdir(parents=True, exist_ok=True)
     report = directory / "report.json"

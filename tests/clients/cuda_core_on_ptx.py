@@ -20,7 +20,7 @@ class Program(_program.Program):
 
 
 def of_runtime(results: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Error codes of the driver equal those of the runtime, where both have one."""
+    """Results with the runtime's error code, which has the same number as the driver's where both have one."""
     return Status(int(results[0])), *results[1:]
 
 
@@ -39,5 +39,5 @@ runtime.cudaDeviceGetAttribute = lambda attribute, device: of_runtime(
 # cuda.core 1.1 asks an nvJitLink for its version before it checks whether the function exists, and so never uses the
 # driver's linker if nvJitLink lacks it. cuda.core 1.2 does.
 nvjitlink.version = lambda: (12, 2)
-# Otherwise NVML counts them, a library that comes with NVIDIA's driver.
+# cuda.core counts devices by NVML, which comes with NVIDIA's driver.
 cuda.core.system.get_num_devices = lambda: int(driver.cuDeviceGetCount()[1])

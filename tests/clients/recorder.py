@@ -17,7 +17,7 @@ FAULTS = {700, 702, 710, 714, 715, 716, 717, 718, 719}
 
 
 def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """One line: why it was skipped, or the end of the exception."""
+    """Returns one line: why the test was skipped, or the first line of the exception's message."""
     text: Any = report.longrepr
     if isinstance(text, tuple):  # file, line, reason
         return str(text[2]).removeprefix("Skipped: ")
@@ -59,10 +59,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_logfinish() -> None:
-    """Resets the devices, because a lost context would fail every later test of the process too."""
+    """Resets the devices after a fault, because a lost context would fail every later test of the process too."""
     try:
         driver = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOW | os.RTLD_NOLOAD)
-    except OSError:  # for tests on Bascule, which has a plugin for that
+    except OSError:  # not loaded: Bascule's own plugin resets its device
         return
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     if driver.cuMemGetInfo(ctypes.byref(free), ctypes.byref(total)) in FAULTS:

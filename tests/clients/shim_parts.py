@@ -12,7 +12,7 @@ import bascule
 
 
 def module(name: str, **members: Any) -> types.ModuleType:
-    """A module that `import name` finds; with `__path__` it is a package."""
+    """Makes a module that `import name` finds; with `__path__` it is a package."""
     made = types.ModuleType(name)
     vars(made).update(members)
     sys.modules[name] = made

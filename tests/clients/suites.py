@@ -1,4 +1,4 @@
-"""The suites of other projects' tests: their origin, and what they run on."""
+"""Lists the suites of other projects' tests: where they come from, and what they run on."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def numpy_dlpack(memory: str) -> Copy:
     )
 
 
-# setup.sh extracts them from a clone, at one commit.
+# setup.sh extracts cuda.core's tests from a clone, at one commit.
 CUDA_CORE = WORK / "cuda-python" / "cuda_core" / "tests"
 NO_CUDA_CORE = (
     "cuda-core publishes its tests only in its repository: "
     "BASCULE_CUDA_PYTHON names a clone of it, or of a fork of it, to setup.sh"
 )
-# Its tests look here for the headers of CUDA and CCCL.
+# cuda.core's tests look here for the headers of CUDA and CCCL.
 CUDA_HEADERS = {"CUDA_PATH": str(SITE_PACKAGES / "nvidia" / "cu13")}
 
 
@@ -108,7 +108,7 @@ def cuda_core_on_bascule() -> Suite:
 
 
 ON_PTX = ("-p", "cuda_core_on_ptx")
-# Needs memory shared by file descriptors, NVML, OpenGL, an extension to be built, or the build itself.
+# Tests that need memory shared by file descriptors, NVML, OpenGL, a built extension, or the build itself.
 NOT_FOR_THE_DRIVER = (
     "memory_ipc",
     "system",

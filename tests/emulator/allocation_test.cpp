@@ -1,4 +1,4 @@
-// Memory through the driver's C ABI.
+// Tests memory through the driver's C ABI.
 #include <array>
 #include <thread>
 
@@ -70,7 +70,7 @@ TEST_CASE("a pointer tells where it points") {
     CHECK(ordinal == 0);
     CHECK(start == x);
 
-    int local = 0;  // belongs to no device: the call succeeds and returns zeros
+    int local = 0;  // memory of no device: cuPointerGetAttributes returns zeros
     const auto unknown = reinterpret_cast<CUdeviceptr>(&local);
     CHECK(device.api.cuPointerGetAttributes(3, which.data(), values.data(), unknown) == CUDA_SUCCESS);
     CHECK(type == 0);

@@ -35,7 +35,7 @@ std::string async_kernel(const std::string& body) {
 std::vector<std::uint32_t> random_words(std::size_t count, std::mt19937& random) {
     std::vector<std::uint32_t> made(count);
     for (auto& word : made)
-        word = random() | 1;  // never 0, and never equal to the poison of an even number of words
+        word = random() | 1;  // never 0, because copies of fewer bytes than their size write zeros
     return made;
 }
 
@@ -363,7 +363,7 @@ TEST_CASE("warps that poll an mbarrier let the others run, and lanes too") {
                      "ARRIVE: mbarrier.arrive.shared.b64 %state, [bar];\n"
                      "POLL: mbarrier.test_wait.shared.b64 %q, [bar], %state; @!%q bra POLL;\n"
                      "ld.shared.u32 %x, [s]; st.global.u32 [%out], %x;"));
-    // Enough shared memory for 64 threads: the others do not use theirs.
+    // `s` has room for 64 threads; the other threads do not use theirs.
     REQUIRE(message_of(device.launch("k", {1}, {threads}, device.array(in), device.array(out))) ==
             "no fault");
     for (unsigned t = 0; t < threads; ++t) CHECK(out[64 * t] == 100'000);

@@ -87,7 +87,7 @@ TEST_CASE("a recursion without an end overflows its stack, and the report says w
     CHECK(fault->file == "calls.cu");
     CHECK(fault->line == 27);
     CHECK(fault->thread.x == 0);
-    CHECK(fault->other_threads == 18);  // threads from 19 on count down to 20, which is the end
+    CHECK(fault->other_threads == 18);  // threads from 19 on start at 20 or more, and end there
     CHECK(fault->message.find("stack overflow") == 0);
 }
 

@@ -47,7 +47,7 @@ struct Plain {
     }
 };
 
-/// Ends while operations are pending; under policies that run work by themselves, also one that never ends.
+/// Ends while operations are pending; under the policy `threads`, also while a kernel that never ends runs.
 int exit_with_work() {
     Plain device;
     float* flag = device.pinned();
@@ -59,7 +59,7 @@ int exit_with_work() {
         CUstream other = nullptr;
         device.api.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING);
         device.api.cuLaunchHostFunc(other, tell, &begun);
-        begun.get_future().wait();  // was issued later, so the kernel is running by now, or nearly
+        begun.get_future().wait();  // issued after the kernel, which therefore runs by now, or almost
     }
     device.launch("increment", device.pinned(), device.stream);
     return 0;
@@ -156,7 +156,7 @@ int run_out_of_memory() {
     return 0;
 }
 
-/// Reads a handle of the parent's from the environment.
+/// Reads one of the parent's handles from the environment.
 template <class Handle>
 Handle given_handle(const char* variable) {
     Handle handle = {};
@@ -166,7 +166,7 @@ Handle given_handle(const char* variable) {
     return handle;
 }
 
-/// Opens the parent's memory twice, closes it once, and adds 1 to each of its floats but the last.
+/// Opens the parent's memory twice, closes it once, adds 1 to each of its floats but the last, and closes it again.
 int use_memory_of_parent() {
     Plain device;
     CUdeviceptr memory = 0, again = 0, base = 0;
@@ -200,7 +200,7 @@ CUresult open_memory(const Plain& device, CUdeviceptr& memory) {
                                          CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 }
 
-/// Runs a kernel that waits for the parent's, which waits for it.
+/// Runs a kernel that waits for a kernel of the parent, which waits for this one.
 int meet_parent() {
     Plain device;
     CUdeviceptr memory = 0;
@@ -209,7 +209,7 @@ int meet_parent() {
     return device.api.cuStreamSynchronize(device.stream) == CUDA_SUCCESS ? 0 : 1;
 }
 
-/// Returns whether the parent's memory can be opened here.
+/// Tries to open the parent's memory, and prints the CUresult.
 int open_memory_of_parent() {
     Plain device;
     CUdeviceptr memory = 0;
@@ -217,7 +217,7 @@ int open_memory_of_parent() {
     return 0;
 }
 
-/// The parent's event and memory: a flag, followed by a float.
+/// The parent's event and memory: a flag, a float, and a second flag.
 struct Shared {
     Plain device;
     CUdeviceptr memory = 0;

@@ -117,7 +117,7 @@ Device::Device(Library& library) : api(library) {
             CUDA_SUCCESS);
 }
 
-// A test may have broken the context on purpose: errors are ignored here.
+// Ignores errors, because a test may have broken the context on purpose.
 Device::~Device() {
     for (const CUstream stream : streams_) api.cuStreamDestroy(stream);
     for (const CUevent event : events_) api.cuEventDestroy(event);

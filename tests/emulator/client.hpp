@@ -307,13 +307,13 @@ class Device {
     Library& api;
 
     CUdeviceptr allocate(std::size_t bytes);
-    /// Returns `count` floats, all equal to `value`.
+    /// Allocates `count` floats, all equal to `value`.
     CUdeviceptr floats(std::size_t count, float value);
     float read(CUdeviceptr address);
     CUstream stream(unsigned flags = CU_STREAM_NON_BLOCKING);
     CUevent event();
     CUfunction kernel(const char* name);
-    /// Launches one thread of `name` on the value at `address`.
+    /// Launches the kernel `name` on the values from `address` on.
     CUresult launch(const char* name, CUstream stream, CUdeviceptr address, unsigned blocks = 1,
                     unsigned threads = 1);
 

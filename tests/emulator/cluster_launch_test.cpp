@@ -75,7 +75,7 @@ TEST_CASE("a launch gives clusters, or the kernel does") {
     CHECK(clusters.launch("any", 8, 0) == CUDA_SUCCESS);
     CHECK(clusters.launch("any", 8, 8) == CUDA_SUCCESS);
     CHECK(clusters.launch("any", 8, 3) == CUDA_ERROR_INVALID_CLUSTER_SIZE);    // does not divide the grid
-    CHECK(clusters.launch("any", 32, 16) == CUDA_ERROR_INVALID_CLUSTER_SIZE);  // not on every device
+    CHECK(clusters.launch("any", 32, 16) == CUDA_ERROR_INVALID_CLUSTER_SIZE);  // more than the portable size
     CHECK(clusters.library.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1,
                                                 clusters.kernel("any"), 0) == CUDA_SUCCESS);
     CHECK(clusters.attribute_of("any", CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) == 1);
@@ -126,7 +126,7 @@ TEST_CASE("a launch records the event of a programmatic dependency") {
         clusters.attribute.id = id;
         config.hStream = first;
         const auto launch = [&](CUevent with) {
-            clusters.attribute.value.programmaticEvent.event = with;  // both begin with the event
+            clusters.attribute.value.programmaticEvent.event = with;  // first in both events' structs
             void* parameters[] = {&clusters.out};
             return api.cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(clusters.kernel("any")),
                                         parameters, nullptr);

@@ -46,7 +46,7 @@ Run run(const std::string& body, std::uint32_t cluster, std::uint32_t blocks, st
 
 std::string message_of(const Run& run) { return run.fault ? run.fault->message : "no fault"; }
 
-// Each thread writes its number to its block's shared memory; then it reads that of the next block of its cluster.
+// Each thread writes its number to its block's shared memory, and computes the address in the next block's in %far.
 const std::string next_block =
     "ld.global.u32 %x, [%in]; mul.wide.u32 %at, %t, 4; mov.u64 %far, s; add.u64 %far, %far, %at;\n"
     "st.shared.u32 [%far], %x;\nadd.u32 %y, %rank, 1; rem.u32 %y, %y, %count; mapa.u64 %far, %far, %y;\n";

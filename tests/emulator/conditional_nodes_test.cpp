@@ -27,7 +27,7 @@ const char* const program = R"(.version 8.3
   st.param.b64 [p0], %h; st.param.b32 [p1], %v; call.uni cudaGraphSetConditional, (p0, p1); ret; }
 )";
 
-/// Conditions of graphs, and the kernels that set them.
+/// Makes conditions of graphs, their nodes, and kernels that set them.
 class Conditions {
   public:
     explicit Conditions(World& world) : world_(world) {

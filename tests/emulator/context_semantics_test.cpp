@@ -41,7 +41,7 @@ bool context_active(World& world, int device) {
 
 }  // namespace
 
-// cuStreamWaitEvent: across devices, the only way to order their streams.
+// cuStreamWaitEvent is the only way to order streams of different devices.
 TEST_CASE("three devices pass a value around, ordered by events alone") {
     under_each_policy(
         [](World& world) {

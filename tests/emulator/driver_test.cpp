@@ -14,7 +14,7 @@
 using client::Device;
 using client::Library;
 
-// The library's own version also keeps a report.
+// Replaces the library's function, which also writes a report.
 CUresult emulated::driver::out_of_memory(const std::string&) noexcept { return CUDA_ERROR_OUT_OF_MEMORY; }
 
 namespace {

@@ -26,7 +26,8 @@ constexpr std::array cases = {
 
 }  // namespace
 
-// "...the context can no longer be used": the launch succeeds, and all later calls return the code.
+// CUDA's documentation of these errors: "... the context can no longer be used". The launch succeeds, and all later
+// calls return the code.
 TEST_CASE("a fault comes with a later call, with its code, in every thread, again and again") {
     for (const std::string& policy : client::policies) {
         for (const Case& each : cases) {
@@ -112,7 +113,7 @@ TEST_CASE("a fault is returned by each synchronisation in its context, on whatev
         const CUresult recorded = library.cuEventRecord(event, p);
         const CUresult waits = library.cuStreamWaitEvent(q, event, 0);
         CHECK(library.cuStreamSynchronize(q) == CUDA_ERROR_ILLEGAL_INSTRUCTION);
-        for (const CUresult answer : {recorded, waits}) {  // immediately, or not yet
+        for (const CUresult answer : {recorded, waits}) {  // the fault has happened by then, or not
             CHECK((answer == CUDA_SUCCESS || answer == CUDA_ERROR_ILLEGAL_INSTRUCTION));
         }
     }
@@ -136,7 +137,7 @@ TEST_CASE("what comes after a fault does not run, and other contexts and devices
         CAPTURE(policy);
         Library library({{"BASCULE_EMULATED_SCHEDULE", policy.c_str()}, {"BASCULE_EMULATED_DEVICES", "2"}});
         World world(library);
-        float* x = world.pinned();  // of the context without a fault
+        float* x = world.pinned();  // in the context without a fault
         float* y = world.pinned();
         std::array<CUcontext, 2> broken = {};
         REQUIRE(library.cuDevicePrimaryCtxRetain(&broken[0], 1) == CUDA_SUCCESS);

@@ -197,7 +197,7 @@ TEST_CASE("a graph without nodes can be made, instantiated and launched") {
     });
 }
 
-// Recorded by tests/gpu/captures.py on an H100: the graph itself is added to a capture, by cuGraphAddChildGraphNode.
+// tests/gpu/captures.py recorded this on an H100. Only cuGraphAddChildGraphNode adds a graph to a capture.
 TEST_CASE("an executable graph is not launched on a capturing stream, whose capture it invalidates") {
     under_each_policy([](World& world) {
         float* x = world.pinned(1.0F);

@@ -9,13 +9,13 @@ namespace client {
 
 using Nodes = std::vector<CUgraphNode>;
 
-/// A graph that a test fills, and destroys.
+/// A graph to which a test adds nodes. It is destroyed with this object.
 class Drawing {
   public:
     explicit Drawing(World& world) : world_(world) {
         REQUIRE(world.api.cuGraphCreate(&graph_, 0) == CUDA_SUCCESS);
     }
-    /// A graph with another owner.
+    /// Adds nodes to a graph that something else destroys.
     Drawing(World& world, CUgraph graph) : world_(world), graph_(graph), owned_(false) {}
     ~Drawing() {
         if (owned_) CHECK(world_.api.cuGraphDestroy(graph_) == CUDA_SUCCESS);
@@ -24,7 +24,7 @@ class Drawing {
     Drawing& operator=(const Drawing&) = delete;
     operator CUgraph() const { return graph_; }
 
-    /// One thread of a kernel with one pointer.
+    /// Parameters for one thread of the kernel.
     static CUDA_KERNEL_NODE_PARAMS kernel_parameters(CUfunction function, void** arguments) {
         CUDA_KERNEL_NODE_PARAMS given = {};
         given.func = function;
@@ -124,7 +124,7 @@ class Drawing {
     bool owned_ = true;
 };
 
-/// Launches and waits.
+/// Launches the graph and waits for it.
 inline CUresult run(World& world, CUgraphExec exec, CUstream stream) {
     const CUresult launched = world.api.cuGraphLaunch(exec, stream);
     return launched != CUDA_SUCCESS ? launched : world.api.cuStreamSynchronize(stream);

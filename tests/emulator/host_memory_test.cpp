@@ -236,7 +236,7 @@ TEST_CASE("what was said of managed memory is asked for page by page") {
     CHECK(of_second(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID) == 0);
     CHECK(attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, x + 2 * page, page) == CU_DEVICE_CPU);
 
-    // Another allocation gets the pages afterwards.
+    // The settings end with the allocation: the next one gets the same pages.
     CHECK(api.cuMemFree(x) == CUDA_SUCCESS);
     REQUIRE(api.cuMemAllocManaged(&x, 3 * page, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
     CHECK(of_second(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY) == 0);

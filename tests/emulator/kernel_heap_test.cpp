@@ -91,7 +91,7 @@ TEST_CASE(
         const std::size_t bytes = limit == 0 ? 8 << 20 : limit;
         CHECK(made <= bytes / 1000);
         CHECK(made >= bytes / 1000 * 9 / 10);
-        CHECK(kernels.result_of("fill", 1) < 100);  // in the remaining heap
+        CHECK(kernels.result_of("fill", 1) < 100);  // little of the heap remains
     }
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("the memory of kernels goes with its context, and with a reset of the 
     address = kernels.result_of("make", 5);
     reset(0);
     CHECK(leaks_of(library).empty());
-    Kernels later(world);  // with a newly allocated array
+    Kernels later(world);  // has a new array for results
     CHECK(later.launch("read", address) == CUDA_SUCCESS);
     CHECK(library.cuCtxSynchronize() != CUDA_SUCCESS);
     CHECK(library.report().find("lost when the device was reset") != std::string::npos);

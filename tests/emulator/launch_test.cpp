@@ -326,7 +326,7 @@ TEST_CASE("device printf goes where the client says") {
     device.api.cuLibraryUnload(library);
 }
 
-// The API before CUDA 4. PyCUDA still sets the block before each launch.
+// These functions are from before CUDA 4. PyCUDA still sets the block before each launch.
 TEST_CASE("a function's block and parameters are set one by one, and are there at each cuLaunchGrid") {
     Device device;
     const CUdeviceptr x = device.floats(8, 1.0F);

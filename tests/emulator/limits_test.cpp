@@ -98,7 +98,7 @@ TEST_CASE("static shared memory above 48 KiB is refused, and the error names dyn
     CHECK(says(message, "kernel 'k(float*)' needs 49153 bytes of static shared memory"));
     CHECK(says(message, "49152"));
     CHECK(says(message, "extern __shared__"));
-    CHECK(says(error_of(text("17825792")), "17825792 bytes"));  // reached the window of local memory
+    CHECK(says(error_of(text("17825792")), "17825792 bytes"));  // would reach the window of local memory
     CHECK(says(error_of(text("4294967296")), "4294967296 bytes"));
     CHECK(says(error_of(text("18446744073709551615")), "shared memory"));
     // Variables that a kernel does not use do not count.

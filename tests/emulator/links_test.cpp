@@ -54,7 +54,7 @@ const std::string callee = text(R"(
 }
 )");
 
-/// A link with the texts in this order; the log of a refusal.
+/// A link to which texts are added in order, with its error log.
 struct Linking {
     explicit Linking(Device& the_device) : device(the_device) {
         REQUIRE(device.api.cuLinkCreate(2, options.data(), values.data(), &link) == CUDA_SUCCESS);
@@ -145,7 +145,7 @@ TEST_CASE("a link without an error writes an empty log when it is created, and n
     CHECK(linking.values[1] == &linking);
 }
 
-// numba-cuda adds it to every link of a kernel that waits for its grid.
+// numba-cuda adds CUDA's device runtime to every link of a kernel that waits for its grid.
 const std::string waits_for_its_grid = text(R"(
 .extern .func (.param .b64 r) cudaCGGetIntrinsicHandle (.param .b32 scope);
 .extern .func (.param .b32 r) cudaCGSynchronize (.param .b64 handle, .param .b32 flags);

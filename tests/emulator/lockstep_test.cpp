@@ -137,7 +137,7 @@ TEST_CASE("warps in lockstep that name different barriers wait for each other in
     const Outcome made = run("and.b32 %y, %w, 1; bar.sync %y; mov.u32 %x, 1;", indices(0), block_threads);
     REQUIRE(made.fault);
     CHECK(made.fault->message.starts_with("divergent barrier"));
-    CHECK(made.fault->waiting.size() == 0);  // both stand at the same instruction
+    CHECK(made.fault->waiting.size() == 0);  // all warps are at one instruction
     CHECK(!run("bar.sync 3, 128; mov.u32 %x, 1;", indices(0), block_threads).fault);
 }
 
@@ -158,7 +158,7 @@ TEST_CASE("a fault of one of the warps in lockstep is told as if it ran alone") 
     for (const Case& each : cases) {
         CAPTURE(each.what);
         Words even = index;
-        for (auto& i : even) i = i / 2 * 2;  // for 64 bits
+        for (auto& i : even) i = i / 2 * 2;  // aligned for 64-bit loads
         const Outcome made = run(each.body, even, block_threads);
         REQUIRE(made.fault);
         CHECK(made.fault->kind == Fault::Kind::illegal_address);
@@ -166,7 +166,7 @@ TEST_CASE("a fault of one of the warps in lockstep is told as if it ran alone") 
         CHECK(made.fault->other_threads == 2);
         CHECK(made.fault->address == 0x7f00'0000'0000 + (std::uint64_t{1} << 30));
     }
-    // The warps before it have run the atomic once, and so has the one after it, if it could.
+    // The two warps before the faulting one have run the atomic once, and perhaps lanes of the later ones.
     const Outcome counted =
         run("mul.wide.u32 %a, %i, 0; setp.gt.u32 %p, %i, 1000; selp.b64 %b, 0, %in, %p;\n"
             "atom.global.inc.u32 %x, [%b], -1;",

@@ -16,7 +16,7 @@ extern "C" const char* __tsan_default_suppressions() { return "race:_dl_dealloca
 namespace {
 bool plays_a_role = false;
 }
-/// A role ends its process at any point; what it has not freed is not a leak.
+/// Turns leak detection off in a role, which may end its process before it has freed its memory.
 extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off();
 extern "C" int __lsan_is_turned_off() { return plays_a_role ? 1 : 0; }
 #endif

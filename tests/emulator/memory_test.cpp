@@ -203,7 +203,7 @@ TEST_CASE("what is reserved has an address and is not memory until it is committ
     CHECK(*heap.host(address, 1000) == std::byte{0xCB});
     CHECK(heap.describe(address + 8, 4) == "at byte 8 of the 1000-byte allocation later");
     CHECK(heap.free(address, device, Heap::FreedBy::stream));
-    CHECK(heap.used(0) == 1000);  // of the other allocation
+    CHECK(heap.used(0) == 1000);  // the other allocation's
     CHECK(heap.describe(address, 4) ==
           "inside a freed 1000-byte allocation later: a stream-ordered free (cuMemFreeAsync) came before "
           "this");
@@ -289,7 +289,7 @@ TEST_CASE("random allocations and frees agree with a list of them") {
 TEST_CASE("memory of a context that is not primary shares no block of 2 MiB with other memory") {
     Heap heap(1, 256 * megabyte);
     const auto block_of = [](DeviceAddress address) { return address / (2 * megabyte); };
-    std::vector<std::pair<DeviceAddress, std::uint64_t>> made;  // and the context of each
+    std::vector<std::pair<DeviceAddress, std::uint64_t>> made;  // address and context
     for (const std::uint64_t space : {0, 16, 17, 0, 16, 0})
         made.emplace_back(heap.allocate(0, 4096, device, 256, space).value(), space);
     for (const auto& [address, space] : made) {

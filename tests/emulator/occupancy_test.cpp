@@ -149,7 +149,7 @@ TEST_CASE("bounds on threads, blocks and registers are kept") {
         const char* bounds;
         int registers, threads;
     };
-    // 65536 registers: 64 for each of 1024 threads, or half of that if two blocks must fit. With 256 threads each gets
+    // 65536 registers: 64 for each of 1024 threads, or 32 if four blocks of 512 must fit. With 256 threads each gets
     // what it needs: 196 and a pointer. With 300, one scheduler has three warps, whose 16384 registers are 170 a
     // thread, allocated in units of eight.
     constexpr Row rows[] = {
@@ -191,7 +191,7 @@ TEST_CASE("more shared memory than a kernel may have fits nowhere") {
     Device device;
     const Loaded kernel(device, program("k", 8, 1024), "k");
     CHECK(kernel.resident(32, 48 * 1024 - 1024) > 0);
-    CHECK(kernel.resident(32, 48 * 1024 - 1023) == 0);  // not opted in
+    CHECK(kernel.resident(32, 48 * 1024 - 1023) == 0);  // above 48 KiB, which the kernel has not opted in to
     kernel.allow_shared(162 * 1024);
     CHECK(kernel.resident(32, 162 * 1024) == 1);
     CHECK(kernel.resident(32, 162 * 1024 + 1) == 0);

@@ -48,7 +48,7 @@ struct ModelEvent {
     Before marks;
 };
 
-/// A program as it is issued, and its required order.
+/// Issues a random program, and knows the order that the documentation requires.
 class Program {
   public:
     Program(Library& library, std::uint64_t seed) : api_(library), random_(seed) {
@@ -72,7 +72,7 @@ class Program {
     }
     ~Program() {
         for (int device = 0; device < 2; ++device) {
-            api_.cuDevicePrimaryCtxRelease(device);  // and everything made in it
+            api_.cuDevicePrimaryCtxRelease(device);  // with everything made in it
             api_.cuCtxPopCurrent(nullptr);
         }
     }

@@ -45,7 +45,7 @@ TEST_CASE("an empty policy is the default one") {
     World world(library);
     float* x = world.pinned();
     world.increment(x, world.device.stream());
-    CHECK(*x == 1.0F);  // eager
+    CHECK(*x == 1.0F);  // as under `eager`
 }
 
 TEST_CASE("under `threads` an operation begins without a call that waits for it") {

@@ -33,7 +33,7 @@ cuuint64_t number_of(World& world, CUmemoryPool pool, CUmemPool_attribute which)
     return value;
 }
 
-/// A device that a test may break.
+/// A library of its own, whose device a test may break.
 struct Fragile {
     Library library;
     World world;
@@ -102,7 +102,7 @@ TEST_CASE("a kernel after the free in stream order is a fault that names the fre
     }
 }
 
-// The same: "accessing the memory from any subsequent work" after the call has returned is an error.
+// cuMemFreeAsync: "accessing the memory from any subsequent work" after the call has returned is an error.
 TEST_CASE("a copy issued after the free is refused, under every policy alike") {
     under_each_policy([](World& world) {
         const CUstream p = world.device.stream();

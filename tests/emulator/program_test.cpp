@@ -142,7 +142,7 @@ TEST_CASE("an instruction newer than its text's version of PTX or target is refu
     CHECK(error_of("7.8", "80", "mapa.shared::cluster.u32 %r1, %r2, 0;") ==
           "5: mapa.shared::cluster.u32 needs .target sm_90 or newer");
     CHECK(error_of("8.2", "80", ".reg .b128 %q;") == "4: .reg.b128 needs PTX of .version 8.3 or newer");
-    // Half of a modifier's name is another one, and conversions go by their two types.
+    // Modifiers are compared as whole names, and what cvt needs depends on both of its types.
     CHECK(error_of("9.0", "75", "cvt.rn.f16.f32 %r1, %f1;").find("needs") == std::string::npos);
     CHECK(error_of("9.0", "80", "cvt.rn.bf16.f32 %r1, %f1;").find("needs") == std::string::npos);
     CHECK(error_of("9.0", "80", "cvt.rn.bf16.s32 %r1, %r2;").find("needs .target sm_90") !=
@@ -154,7 +154,7 @@ TEST_CASE("an instruction newer than its text's version of PTX or target is refu
     CHECK(error_of("8.0", "33", "").ends_with(": 'sm_33' is not a target"));
 }
 
-// As ptxas does, which would otherwise be met on a GPU first.
+// Otherwise these texts would run here and fail on a GPU.
 TEST_CASE("what ptxas refuses of video instructions and of cvt.sat is refused with its line") {
     const auto refusal_of_add4 = [](const std::string& operands) {
         return refusal_of("vadd4.u32.u32.u32 " + operands + ";");
@@ -247,7 +247,7 @@ TEST_CASE("the machine has a handler for every row of the table") {
         const auto rounding = FlagSet{Flag::rz, Flag::rm, Flag::rp};
         row.types.each([&](Type type) {
             const auto visit = [&](Type second) {
-                // Every subset of the selecting flags that an opcode can spell.
+                // Visits every subset of the selecting flags that an opcode can have.
                 std::vector<Flag> flags;
                 for (unsigned f = 0; f < static_cast<unsigned>(Flag::count); ++f) {
                     if (row.selecting.has(static_cast<Flag>(f))) flags.push_back(static_cast<Flag>(f));

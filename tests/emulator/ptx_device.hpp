@@ -1,4 +1,4 @@
-// A device for tests of the interpreter: arrays of the test, given addresses, and a launch that packs arguments.
+// A device for tests of the interpreter: it gives addresses to the test's arrays, and packs the arguments of launches.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace testing {
 
-/// The header of a text for sm_80.
+/// The first lines of a text for sm_80.
 inline const std::string sm_80_prologue = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
 /// The allocations of one test. Finds them by a linear search.
@@ -97,7 +97,7 @@ class Device {
     emulated::machine::TimeLimits limits;
     std::function<bool()> cancelled;
     emulated::races::AccessLog* log = nullptr;
-    bool cooperative = false;  ///< its blocks may wait for each other
+    bool cooperative = false;  ///< blocks of a launch may wait for each other
     emulated::memory::ImageObjects images;
 
     template <class... Arguments>

@@ -31,7 +31,7 @@ PROGRAM = HERE.parent.parent / "build" / "dev" / "tests" / "emulator" / "emulato
 RECORD = HERE / "ptxas_verdicts.tsv"
 TAKEN = "taken"
 
-# Put around the texts of the record.
+# These complete the texts of the record to modules.
 HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
 FRAME = (
     HEAD + ".global .align 16 .b32 g[4]; .shared .align 16 .b64 sh[4]; .const .b32 cc[4];\n"
@@ -67,7 +67,7 @@ CONSTANTS = words("0 1 -1 7 0x7fffffff 0xffffffffff 0f3F800000 0d3FF000000000000
 
 
 def split(text: str) -> list[str]:
-    """Returns a module for each kernel of a text, with the functions that it reaches, because no others are checked."""
+    """Returns a module for each kernel of a text, with the functions that it reaches: the device checks no others."""
     head = BODY.sub("", text)
     bodies = {match[2]: match.group() for match in BODY.finditer(text)}
     names = re.compile(r"[\w$]+")
@@ -266,7 +266,7 @@ def variants(kind: str, text: str) -> list[str]:
 
 
 def recorded() -> list[tuple[str, str, str]]:
-    """(kind, text, verdicts)"""
+    """Returns each line of the record as (kind, text, verdicts)."""
     lines = RECORD.read_text(encoding="utf-8").splitlines()
     return [(kind, text, verdicts) for kind, text, verdicts in (line.split("\t") for line in lines)]
 

@@ -29,7 +29,7 @@ struct Options {
     bool print = false, corrupt = false;
 };
 
-/// A thread's memory before and after.
+/// The memory of all threads.
 struct Memory {
     std::vector<std::uint64_t> in, scratch, out;
 };
@@ -62,7 +62,7 @@ std::string difference(const char* what, const std::vector<std::uint64_t>& expec
     return "";
 }
 
-/// Runs a program on both; returns a difference, or an empty string.
+/// Runs a program on the machine and the reference. Returns a difference, or an empty string.
 std::string compare(const random_programs::Program& program, std::uint64_t seed, bool corrupt) {
     const unsigned threads = program.grid * program.block;
     Memory machine = some_memory(threads, seed), expected = machine;

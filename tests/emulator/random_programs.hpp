@@ -8,8 +8,8 @@
 
 namespace random_programs {
 
-/// The memory of each thread in global memory.
-inline constexpr unsigned input_words = 24, scratch_words = 8, output_words = 26;  ///< of 8 bytes
+/// Each thread's parts of global memory, in words of 8 bytes.
+inline constexpr unsigned input_words = 24, scratch_words = 8, output_words = 26;
 
 struct Program {
     std::string text;  ///< .entry k(.param .u64 in, .param .u64 scratch, .param .u64 out)

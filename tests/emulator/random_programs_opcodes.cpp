@@ -6,7 +6,7 @@
 namespace random_programs {
 namespace {
 
-// True if the device accepts it, and a single thread defines its result.
+// True if the device accepts the opcode, and PTX defines its result for one thread to the bit.
 bool usable(const std::string& spelling) {
     const auto opcode = vectors::known(spelling);
     if (!opcode) return false;

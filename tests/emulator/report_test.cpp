@@ -14,7 +14,7 @@ namespace {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
-/// Thread 255 of block 3 writes a float directly after `address`.
+/// The fault of thread 255 of block 3, which writes a float at `address`.
 Fault past(emulated::memory::DeviceAddress address) {
     Fault fault;
     fault.kind = Fault::Kind::illegal_address;

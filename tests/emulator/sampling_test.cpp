@@ -95,12 +95,12 @@ struct Pyramid {
 // An H100 filters like this (tests/gpu/results): a coordinate keeps 21 bits of fraction, is multiplied by the extent
 // and rounded to 256ths of a texel; weights are 256ths too, and rounded wherever they are divided.
 
-/// A coordinate in texels.
+/// Converts a coordinate to texels.
 double in_texels(double coordinate, std::size_t extent) {
     return std::floor(std::ldexp(coordinate, 21)) * static_cast<double>(extent) / (1 << 21);
 }
 
-/// The two texels around a coordinate, and its distance from the first, in 256ths.
+/// The lower of the two texels around a coordinate, and the distance from its centre in 256ths of a texel.
 struct Between {
     long low = 0;
     double share = 0;
@@ -163,7 +163,7 @@ double sampled(const Level& level, const Place& place, const CUDA_TEXTURE_DESC& 
     });
 }
 
-/// The guide's table of a cube's faces.
+/// The face that a direction meets and the coordinates on it, by the table in the programming guide.
 Place on_cube(const double* d) {
     const double x = d[0], y = d[1], z = d[2];
     const double ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
@@ -192,7 +192,7 @@ double level_of_derivatives(const Shape& shape, const Level& first, const float*
     double longest = 0;
     for (const float* step : {given + 5, given + 8}) {
         std::array<double, 3> moved{step[0], step[1], step[2]};
-        if (shape.cube) {  // from slightly before to slightly after
+        if (shape.cube) {  // by the difference of two close directions
             constexpr double little = 1e-6;
             double before[3], behind[3];
             for (unsigned d = 0; d < 3; ++d) {
@@ -562,7 +562,7 @@ TEST_CASE("a view shows some levels and layers, and takes texels for others of t
         CHECK(world.api.cuTexObjectDestroy(texture) == CUDA_SUCCESS);
     }
 
-    // The same bits read as halves: the upper half of a float is nearly its value.
+    // The same bits read as pairs of 16-bit integers: the first is the lower half of a float.
     const Level& first = pyramid.levels[0];
     CUDA_TEXTURE_DESC how{};
     how.flags = CU_TRSF_NORMALIZED_COORDINATES;
@@ -578,7 +578,7 @@ TEST_CASE("a view shows some levels and layers, and takes texels for others of t
             static_cast<float>(sampled(first, place_of(shape, first, &given[t * words]), how));
         std::uint16_t halves[2];
         std::memcpy(halves, &number, sizeof number);
-        CHECK(got[t] == static_cast<float>(halves[0]) / 65535.0F);  // promoted
+        CHECK(got[t] == static_cast<float>(halves[0]) / 65535.0F);  // normalized to [0, 1]
     }
     CHECK(world.api.cuTexObjectDestroy(texture) == CUDA_SUCCESS);
 }
@@ -624,8 +624,8 @@ TEST_CASE("views of what is not there are refused") {
 
 namespace {
 
-/// The position of a texel's centre on the cube from -1 to 1, the guide's table inverted. A face extends beyond its
-/// edges.
+/// The position of a texel's centre on the cube from -1 to 1, by the guide's table inverted. Texels beyond an edge lie
+/// in the plane of the face.
 std::array<double, 3> middle_of(std::size_t face, long i, long j, std::size_t width) {
     const double s = (2 * static_cast<double>(i) + 1) / static_cast<double>(width) - 1;
     const double t = (2 * static_cast<double>(j) + 1) / static_cast<double>(width) - 1;

@@ -23,7 +23,7 @@ namespace {
 
 Stream non_blocking() { return {.blocking = false, .legacy = false, .tail = nullptr, .timeline = {}}; }
 
-/// Operations of which each comes after the one before. A graph may have more than the driver's queue holds.
+/// A graph's operations, each after the one before. There may be more than the driver's queue holds.
 std::vector<Step> chain(std::size_t length, const std::function<void()>& work) {
     std::vector<Step> steps(length);
     for (std::size_t i = 0; i < length; ++i) {
@@ -248,7 +248,7 @@ TEST_CASE("threads run what is ready, end with the scheduler, and leave what is 
         releasing = std::thread([&] { go_on.set_value(); });
     }
     releasing.join();
-    CHECK(ran % 50 == 1);  // with or without the second, which may have run
+    CHECK(ran % 50 == 1);  // the one that adds 100 may have run or not
 }
 
 TEST_CASE("after its threads have retired a scheduler runs what a thread waits for") {

@@ -143,7 +143,7 @@ TEST_CASE("what cannot be shared or opened is refused with a reason") {
 
 namespace {
 
-/// An event of two processes, and memory: two flags with a float between them.
+/// An event and memory that two processes share. The memory is two flags with a float between them.
 struct SharedWork {
     explicit SharedWork(World& a_world) : world(a_world), memory(world.device.floats(3, 0.0F)) {
         REQUIRE(world.api.cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING) ==
@@ -174,7 +174,7 @@ TEST_CASE("a stream of another process waits for what the event marks") {
     CHECK(world.api.cuEventQuery(shared.event) == CUDA_SUCCESS);  // an empty set of work
     for (float expected : {2.0F, 6.0F}) {
         REQUIRE(world.api.cuMemsetD32(shared.word(0), 0, 1) == CUDA_SUCCESS);
-        REQUIRE(world.api.cuStreamSynchronize(nullptr) == CUDA_SUCCESS);  // the stream does not wait for it
+        REQUIRE(world.api.cuStreamSynchronize(nullptr) == CUDA_SUCCESS);  // `stream` does not wait for it
         REQUIRE(world.device.launch("await", stream, shared.word(0)) == CUDA_SUCCESS);
         REQUIRE(world.device.launch("increment", stream, shared.word(1)) == CUDA_SUCCESS);
         REQUIRE(world.api.cuEventRecord(shared.event, stream) == CUDA_SUCCESS);

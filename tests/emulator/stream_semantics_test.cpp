@@ -136,9 +136,9 @@ TEST_CASE("the context's synchronisation waits for streams of every kind") {
 // and synchronizes with the legacy stream as any blocking stream does.
 TEST_CASE("each thread has a default stream of its own, ordered with the legacy one") {
     under_each_policy([](World& world) {
-        Busy busy(world, CU_STREAM_PER_THREAD);  // the forcing thread's own stream is busy
+        Busy busy(world, CU_STREAM_PER_THREAD);  // occupies the default stream of another thread
         float* x = world.pinned();
-        world.increment(x, CU_STREAM_PER_THREAD);  // this thread's own stream is not busy
+        world.increment(x, CU_STREAM_PER_THREAD);  // this thread's default stream is idle
         CHECK(world.api.cuStreamSynchronize(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
         CHECK(*x == 1.0F);
         busy.release();

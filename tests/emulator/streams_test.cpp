@@ -21,7 +21,7 @@ TEST_CASE("the per-thread variants take NULL for the thread's own stream") {
     lazy.increment(mine, CU_STREAM_PER_THREAD);
     CHECK(synchronize(nullptr) == CUDA_SUCCESS);
     CHECK(*mine == 1.0F);
-    CHECK(*shared == 0.0F);  // with NULL it would have waited for it
+    CHECK(*shared == 0.0F);  // the legacy stream would have waited for it
     CHECK(lazy.api.cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
     CHECK(*shared == 1.0F);
 }
@@ -51,7 +51,7 @@ TEST_CASE("the trace has what was issued, in its order, with the handles as they
     device.launch("increment", CU_STREAM_PER_THREAD, x);
     device.api.cuMemsetD8Async(x, 0, 4, nullptr);
     device.api.trace(0);
-    device.launch("increment", p, x);  // after the record
+    device.launch("increment", p, x);  // not recorded any more
 
     const auto operations = device.api.operations();
     REQUIRE(operations.size() == 4);
@@ -100,7 +100,7 @@ TEST_CASE(
     REQUIRE(device.api.cuCtxCreate(&other, nullptr, 0, 0) == CUDA_SUCCESS);
     CUstream of_other = nullptr;
     REQUIRE(device.api.cuStreamCreateWithPriority(&of_other, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
-    std::vector<CUstream> streams(20);  // more than a thread remembers
+    std::vector<CUstream> streams(20);  // more than a thread's cache holds
     for (CUstream& stream : streams)
         REQUIRE(device.api.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
     for (int round = 0; round < 3; ++round) {

@@ -13,7 +13,7 @@ using testing::Device;
 
 namespace {
 
-// A kernel of two arrays; its prologue puts their addresses into %in and %out, and the lane into %lane.
+// A kernel of two arrays, whose addresses are in %in and %out; %lane is the lane.
 std::string tensor_kernel(const std::string& body) {
     return ".version 9.0\n.target sm_90\n.address_size 64\n"
            ".visible .entry k(.param .u64 pin, .param .u64 pout) {\n.reg .b64 %in, %out, %at;\n.reg .pred %p;\n"

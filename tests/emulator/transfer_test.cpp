@@ -130,7 +130,7 @@ TEST_CASE("2-D copies between memory of all kinds move their rows and nothing el
     });
 }
 
-// cuMemcpy2D: "if ... pitch"; a copy that exceeds an allocation is refused as a whole.
+// cuMemcpy2D: a pitch is at least XInBytes + WidthInBytes; a copy that exceeds an allocation is refused as a whole.
 TEST_CASE("2-D copies that do not fit are refused") {
     World world("lazy");
     Memory to(world, Memory::Kind::device, Bytes(100, 1));
@@ -141,7 +141,7 @@ TEST_CASE("2-D copies that do not fit are refused") {
     };
     CHECK(result({0, 0, 10}, 10, 10) == CUDA_SUCCESS);
     CHECK(result({0, 0, 10}, 11, 2) == CUDA_ERROR_INVALID_VALUE);   // wider than the pitch
-    CHECK(result({1, 0, 10}, 10, 2) == CUDA_ERROR_INVALID_VALUE);   // with its offset
+    CHECK(result({1, 0, 10}, 10, 2) == CUDA_ERROR_INVALID_VALUE);   // wider than the pitch, with its offset
     CHECK(result({0, 1, 10}, 10, 10) == CUDA_ERROR_INVALID_VALUE);  // past the end of the allocation
     CHECK(world.api.report().find("10 rows of 10 bytes") != std::string::npos);
     CHECK(result({0, 0, std::size_t{1} << 31}, 10, 1) == CUDA_ERROR_INVALID_VALUE);
@@ -196,7 +196,7 @@ TEST_CASE("fills of every size and shape write their elements and nothing else")
             for (std::size_t row = 0; row < height; ++row) {
                 for (std::size_t i = 0; i < width; ++i)
                     std::memcpy(&expected[start + row * pitch + i * element], &value,
-                                element);  // little-endian
+                                element);  // the low bytes, as the host is little-endian
             }
             CAPTURE(round);
             CHECK(memory.read(world, bytes) == expected);
@@ -328,7 +328,7 @@ TEST_CASE("a batch of copies is done in the order of its stream") {
     });
 }
 
-// Drivers refuse it, according to cuda.core's own tests; cuMemcpyPeerAsync needs no access.
+// Drivers refuse a copy without access, according to cuda.core's own tests; cuMemcpyPeerAsync needs none.
 TEST_CASE("a copy between devices asks for access to a pool's memory") {
     under_each_policy(
         [](World& world) {

@@ -78,7 +78,7 @@ in one row every combination that PTX allows runs.
 
 
 def table_of(program: Path) -> dict[str, list[dict[str, list[str]]]]:
-    """Instruction -> its rows, each with the names of its types, second types and modifiers."""
+    """Returns each instruction's rows, with the names of their types, second types and modifiers."""
     printed = subprocess.run([program, "--table"], capture_output=True, text=True, check=True, timeout=60).stdout
     rows: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for line in printed.splitlines():

@@ -42,7 +42,7 @@ int print_table() {
     return 0;
 }
 
-// Reads full opcodes, one per line, each up to a tab.
+// Reads full opcodes, one per line, each up to a tab, and prints those that the table does not have.
 int list_refused(const char* path) {
     std::ifstream file(path);
     if (!file) throw std::runtime_error(std::string("cannot read ") + path);

@@ -48,7 +48,7 @@ class Tally {
     }
     void refused(std::string_view spelling, const std::string& why);
     void fault(const Opcode& opcode, std::string_view spelling, const std::string& what);
-    /// Falsifies one expected result: a run that does not notice is broken.
+    /// Falsifies one expected result, which the run must then report as a mismatch.
     void corrupt_next() { corrupt_ = true; }
 
     /// "row <number> <name> <kind> <item> <compared> <different>" for every cell of the table, then notes.
@@ -75,7 +75,7 @@ std::optional<Opcode> known(const std::string& spelling);
 /// True if a loaded instruction has no handler in the machine, so that running it would jump to an invalid address.
 bool lacks_a_handler(const testing::Device& device);
 
-/// True if an instruction of one thread loads and has a handler, and for all others, which only the table checks.
+/// True if an instruction of one thread loads and has a handler. Also true for all others, which only the table checks.
 bool loads(const std::string& spelling, const Opcode& opcode);
 /// Opcodes that load although PTX does not have them.
 std::vector<std::string> accepted_though_illegal();

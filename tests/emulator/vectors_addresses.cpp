@@ -16,7 +16,7 @@ constexpr Home homes[] = {
 
 constexpr unsigned threads = 104;
 
-// `body` computes %x from %i, the address of `home`'s variable in its own space, and %g, the generic one.
+// `body` computes %x from two addresses of `home`'s variable: %i in its own space, and %g, the generic one.
 std::vector<std::uint64_t> run(Tally& tally, const std::string& spelling, const Opcode& opcode,
                                const Home& home, const std::string& body) {
     const std::string text =

@@ -43,7 +43,7 @@ const std::string wait_all = "WAIT: mbarrier.test_wait.parity.shared.b64 %p, [al
 const std::string read_neighbour =
     "xor.b32 %x, %t, 5;\nmul.wide.u32 %at, %x, 16;\nmov.u64 %mine, s;\nadd.u64 %mine, %mine, %at;\n"
     "ld.shared.u32 %r, [%mine+8];\n";
-// Computes in %r which parities of the thread's mbarrier are complete, and how many arrivals it expects.
+// Appends a bit to %r: whether the phase of parity 0 of the thread's mbarrier is complete.
 const std::string observe =
     "mbarrier.test_wait.parity.shared.b64 %p, [%bar], 0;\nselp.u32 %x, 1, 0, %p;\nmad.lo.u32 %r, %r, 2, %x;\n";
 
@@ -181,7 +181,7 @@ Program cluster_barriers(const std::string& spelling, const Opcode& opcode) {
             [](const Words& in, unsigned t) { return in[4 * (t ^ 5) + 2]; }};
 }
 
-// In a cluster of one block, whose rank is 0: its own memory by another address.
+// In a cluster of one block, whose rank is 0, an address of the cluster leads to the block's own memory.
 Program mapped(const std::string& spelling, const Opcode& opcode) {
     const bool maps = opcode.row->name == "mapa", wide = opcode.type == Type::u64;
     std::string text = "ld.global.u32 %x, [%in];\nst.shared.u32 [%mine], %x;\ncvt.u32.u64 %near, %mine;\n";
@@ -201,7 +201,7 @@ Program elections(const std::string& spelling) {
             [](const Words&, unsigned t) { return (t & 3) + (t < 4 ? 100 : 0); }};
 }
 
-// Instructions without a visible effect: the surrounding code is checked.
+// For instructions without a visible effect, checks that the surrounding code works.
 Program passes(const std::string& spelling, const Opcode& opcode) {
     const std::string operands =
         opcode.flags.has(Flag::prefetch)

@@ -119,8 +119,8 @@ void run(Tally& tally, const std::string& spelling, const Opcode& opcode, bool s
         }
         values[2 * t] = floats ? small_float(opcode.type, random) : random() & mask;
         if (counts)
-            values[2 * t] = 7 + random() % 2;  // nearly the same modulus for all, so that values recur
-        if (counts && !reduces) values[2 * t] = 1000;  // ... which would leave the order open
+            values[2 * t] = 7 + random() % 2;  // such small bounds of inc and dec that the values recur
+        if (counts && !reduces) values[2 * t] = 1000;  // so large a bound that no value recurs
         if (opcode.flags.has(Flag::cas)) values[2 * t] = before[index[t]];
         if (opcode.flags.has(Flag::cas)) values[2 * t + 1] = (before[index[t]] + 1 + t) & mask;
     }

@@ -65,7 +65,7 @@ Program barrier(const std::string& spelling, const Opcode& opcode, unsigned vari
             "", [](const auto& in, unsigned t) { return t < 64 ? 0 : in[t - 64] + in[t - 32]; }};
 }
 
-// Two consecutive reductions: how many threads' numbers are odd, or whether all or any are; then even.
+// Two consecutive reductions: how many threads' numbers are odd, or whether all or any are; the second, for even ones.
 Program reduction(const std::string& spelling, const Opcode& opcode, unsigned variant) {
     static const char* const barriers[] = {" 0, ", " 5, 96, ", " 2, 64, "};
     const unsigned taking_part = variant == 2 ? 64 : threads;
@@ -92,7 +92,7 @@ Program reduction(const std::string& spelling, const Opcode& opcode, unsigned va
     return made;
 }
 
-// Through global memory, with the fence before the barrier.
+// Thread t reads from global memory what thread 95 - t wrote before the fence and a barrier.
 Program fence(const std::string& spelling) {
     return {"",
             "add.u32 %x, %a, 7;\nst.global.u32 [%out], %x;\n" + spelling +
@@ -109,7 +109,7 @@ Program nanosleep(const std::string& spelling) {
             "", [](const auto& in, unsigned t) { return in[t] ^ (in[t] & 15); }};
 }
 
-// Sum of 0..n-1: the same n for all if the branch is .uni, else one n per thread; and a branch forward.
+// A loop that sums 0..n-1, with the same n for all threads if the branch is .uni, and a branch forward out of it.
 Program branches(const std::string& spelling, bool uniform) {
     return {"",
             std::string(uniform ? "mov.u32 %n, 11;\n" : "and.b32 %n, %a, 15;\n") +

@@ -25,7 +25,7 @@ struct Result {
     bool truth;
 };
 
-// --- what PTX says -----------------------------------------------------------------------------------------
+// --- results in PTX ----------------------------------------------------------------------------------------
 
 Result shuffled(const Opcode& opcode, const Warp& warp, unsigned lane) {
     const Lane& own = warp[lane];
@@ -48,7 +48,7 @@ Result shuffled(const Opcode& opcode, const Warp& warp, unsigned lane) {
         inside = from <= most;
     }
     if (!inside) from = self;
-    // PTX leaves open what a lane outside of the mask returns; this device returns no old register contents.
+    // PTX leaves open which value comes from a lane outside of the mask; this device gives all ones.
     const bool there = own.members >> from & 1;
     return {there ? warp[static_cast<std::size_t>(from)].a & 0xffff'ffff : 0xffff'ffff, inside};
 }

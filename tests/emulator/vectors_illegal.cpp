@@ -1,5 +1,5 @@
-// Opcodes that the device accepts although PTX has no such instruction: notes, no failures. The table's cross product,
-// up to two modifiers beyond those a row requires, without those in the grammar.
+// Notes opcodes that the device accepts although PTX has no such instruction; these are not failures. Tries each row of
+// the table with up to two modifiers beyond those that it requires, except for opcodes in the grammar.
 #include <set>
 
 #include "reference/grammar.hpp"
@@ -37,7 +37,7 @@ std::vector<Flag> list_of(const FlagSet& flags) {
     return made;
 }
 
-// Every set of modifiers to try with a row.
+// Returns every set of modifiers to try with a row.
 std::vector<FlagSet> choices_of(const Row& row) {
     std::vector<FlagSet> bases{row.all_of};
     if (!row.one_of.empty()) {

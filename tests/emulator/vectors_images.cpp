@@ -145,7 +145,7 @@ struct Place {
     std::int64_t slice = 0;
 };
 
-/// The face that a direction meets on a cube of faces of `width` texels: the guide's table.
+/// The place that a direction meets on a cube of faces of `width` texels, by the table in the programming guide.
 Place on_cube(const std::array<double, 3>& at) {
     const double ax = std::abs(at[0]), ay = std::abs(at[1]), az = std::abs(at[2]);
     const unsigned axis = ax >= ay && ax >= az ? 0 : ay >= az ? 1 : 2;
@@ -247,7 +247,7 @@ void texture(Tally& tally, const std::string& spelling, const Opcode& opcode, Ra
 
 // --- surfaces ---
 
-/// One access of a thread: the first byte, or that it is out of bounds.
+/// One access of a thread: its first byte, and whether it is in bounds.
 struct Access {
     std::size_t byte = 0;
     bool inside = true;
@@ -292,7 +292,7 @@ unsigned lanes_of(const Opcode& opcode) {
 
 const char* registers_of(unsigned bytes) { return bytes <= 2 ? "%s" : bytes == 4 ? "%o" : "%d"; }
 
-/// Moves between the 32-bit words of a thread and the registers of an access.
+/// PTX that moves values between the 32-bit words of a thread and the registers of an access.
 std::string moved(unsigned bytes, unsigned lanes, bool to_words) {
     std::string text;
     for (unsigned k = 0; k < lanes; ++k) {
@@ -366,7 +366,7 @@ void reduce(const Opcode& opcode, const std::uint32_t* values, std::byte* at, un
     combine<std::uint32_t>(opcode, values, at);
 }
 
-/// Stores and reductions: the whole surface is compared afterwards.
+/// Runs a store or a reduction, and compares the whole surface afterwards.
 void change(Tally& tally, const std::string& spelling, const Opcode& opcode, Effect effect, Random& random) {
     const Shape& shape = shape_of(opcode);
     const unsigned each = emulated::ptx::bytes_of(opcode.type), lanes = lanes_of(opcode);
@@ -400,7 +400,7 @@ void change(Tally& tally, const std::string& spelling, const Opcode& opcode, Eff
 
 // --- queries ---
 
-/// Queries of a surface or texture of three dimensions, and of layers of two.
+/// Runs a query of an image of three dimensions, and of one of layers of two.
 void query(Tally& tally, const std::string& spelling, const Opcode& opcode, Random& random) {
     const bool is_surface = opcode.row->name == "suq";
     for (const Shape& shape : {shapes[2], shapes[4]}) {

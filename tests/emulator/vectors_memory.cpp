@@ -278,7 +278,7 @@ void store(Tally& tally, const Access& a, Random& random) {
     }
 }
 
-// A variable by its name and an offset, without a register: the same for every thread.
+// Loads from a variable by its name and an offset, without a register, which is the same for every thread.
 void load_by_name(Tally& tally, const std::string& spelling, const Opcode& opcode, Flag home,
                   Random& random) {
     Access a = access_of(spelling, opcode, home, random);

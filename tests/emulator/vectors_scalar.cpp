@@ -150,7 +150,7 @@ std::string kernel_of(const Case& c, Bits immediate) {
            loads + before + c.spelling + " " + result + operands + ";\n" + after + stores + "ret;\n}\n";
 }
 
-// A result in a register wider than its type is extended by its sign.
+// The bits of a result in a register, which may be wider than its type: an integer is extended by the type's sign.
 Bits in_register(const Answer& answer, unsigned bytes) {
     const Bits mask = bytes == 8 ? ~Bits{0} : (Bits{1} << (8 * bytes)) - 1;
     if (!reference::is_integer(answer.type)) return answer.bits & mask;
@@ -233,7 +233,7 @@ void run(Tally& tally, const Case& c, Random& random) {
     }
 }
 
-// .sat between integers is legal only if clamping is possible.
+// True for a cvt.sat between integers that never clamps, which PTX does not allow.
 bool saturates_nothing(const Opcode& opcode) {
     if (opcode.row->name != "cvt" || !opcode.flags.has(Flag::sat)) return false;
     if (!reference::is_integer(opcode.type) || !reference::is_integer(opcode.second)) return false;

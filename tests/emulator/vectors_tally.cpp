@@ -8,7 +8,7 @@
 namespace vectors {
 namespace {
 
-// One for each modifier; the table's eviction hints share one.
+// The spelling of each modifier; the table's eviction hints share one.
 constexpr std::string_view spellings[] = {
 #define FLAG(name) #name,
 #define NAMED(name, part) part,
@@ -55,7 +55,7 @@ bool lacks_a_handler(const testing::Device& device) {
     return false;
 }
 
-// The cells of the table that an opcode counts for.
+// Counts a comparison for each cell of the table that the opcode belongs to.
 void Tally::count(const Opcode& opcode, std::string_view spelling, bool same) {
     if (current_ != spelling) {
         current_ = spelling;

@@ -126,7 +126,7 @@ std::vector<std::uint64_t> interleaved(const std::vector<std::pair<const char*, 
     return made;
 }
 
-/// Runs it; returns false if that failed.
+/// Runs the kernel. Returns false, after reporting it, if the kernel is refused or faults.
 bool launched(Tally& tally, const std::string& spelling, const Opcode& opcode, const std::string& text,
               std::vector<std::uint64_t>& in, std::vector<std::uint64_t>& out) {
     testing::Device device(text);
@@ -239,7 +239,7 @@ void mma_vectors(Tally& tally, const std::string& spelling, const Opcode& opcode
         for (unsigned i = 0; i < shape.m * shape.n / 32; ++i)
             rc.put(types[3], lane, i, wc.at(place_in_c(shape, lane, i)));
     }
-    // D may be C's registers.
+    // Half of the time D is in C's registers.
     const bool in_place = types[0] == types[3] && random() % 2;
     const char* result = in_place ? "c" : "d";
     std::string text = spelling + " " + list_of(result, rd.count) + ", " + list_of("a", ra.count) + ", " +

@@ -97,7 +97,7 @@ void wmma_vectors(Tally& tally, const std::string& spelling, const Opcode& opcod
     rules.rounding = reference::rounding_of(opcode.flags);
     unsigned round = 0;
     for (const std::string space : {"", ".global", ".shared", ".shared::cta"}) {
-        // In turn: special values, sums by rows or columns, lanes that disagree about the address of A.
+        // Varies special values, sums by rows or columns, and lanes that disagree about the address of A.
         const bool wild = round % 2, c_by_rows = random() % 2, d_by_rows = random() % 2;
         const bool apart = round++ < 2 && random() % 2;
         const Matrix a = some_matrix(types[1], shape.m, shape.k, wild, random),

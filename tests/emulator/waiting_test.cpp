@@ -12,8 +12,8 @@ using testing::Device;
 
 namespace {
 
-// Thread t of the first warps waits until `flag` is the number of its warp, then adds one to it; the last warp, which
-// runs last, starts the chain. `load` is the instruction that reads the flag.
+// Each thread of warps 0 to 2 waits until `flag` is 1000 plus the number of its warp, and lane 0 then adds one to it.
+// Warp 3, which runs last, starts the chain. `load` is the instruction that reads the flag.
 std::string chain(const std::string& load, const std::string& before) {
     return testing::sm_80_prologue +
            ".entry k(.param .u64 pout) {\n.shared .align 4 .b32 flag;\n"

@@ -37,7 +37,7 @@ struct World {
     Device device;
     Library& api;
 
-    /// A float in pinned memory, whose value can be read without forcing anything.
+    /// A float in pinned memory, whose value the host can read without a driver call that runs pending work.
     float* pinned(float value = 0.0F) {
         auto* made = static_cast<float*>(pinned_bytes(sizeof(float)));
         *made = value;
@@ -77,8 +77,8 @@ void under_each_policy(const Claim& claim, int devices = 1) {
     }
 }
 
-/// A stream that is busy until it is released, under any policy: a kernel that another thread forces. Not a host
-/// function, which would keep the whole driver busy.
+/// A stream that is busy until it is released, under any policy, with a kernel that another thread waits for. A host
+/// function would keep the whole driver busy.
 class Busy {
   public:
     Busy(World& world, CUstream stream)

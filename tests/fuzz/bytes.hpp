@@ -10,7 +10,7 @@
 
 namespace bascule::fuzz {
 
-/// Returns zeros when the bytes run out.
+/// The rest of the fuzzer's input. Values are zero when its bytes run out.
 struct Bytes {
     const std::uint8_t* data;
     std::size_t size;
@@ -27,7 +27,7 @@ struct Bytes {
 
     bool flag() { return (take<std::uint8_t>() & 1) != 0; }
 
-    /// From 0 to below `end`.
+    /// A value in [0, end).
     std::uint32_t below(std::uint32_t end) { return take<std::uint8_t>() % end; }
 
     /// Small in half of the cases, because all large ones would be refused.

@@ -37,7 +37,7 @@ std::vector<bascule::DescrEntry> entries(Bytes& bytes, int depth) {
     return list;
 }
 
-/// The same total in wider arithmetic; negative if it is unknown.
+/// 128-bit integers, for a total size that cannot overflow. `unknown`: an extent is negative or the total is too large.
 __extension__ using Wide = __int128;
 constexpr Wide unknown = -1;
 

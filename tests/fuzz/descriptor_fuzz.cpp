@@ -20,7 +20,7 @@ using bascule::fuzz::Bytes;
 using Kind = ParameterType::Kind;
 using Element = ParameterType::Element;
 
-/// The last check of validate in wider arithmetic: is every byte of the array in [0, 2**64)?
+/// The last check of validate in wider arithmetic: true if every byte of the array is in [0, 2**64).
 bool has_addresses(const bascule::ArrayView& view) {
     __extension__ using Wide = __int128;
     Wide low = view.pointer;
@@ -51,7 +51,7 @@ bascule::RawInterface descriptor(Bytes& bytes, const std::string& typestr) {
     return raw;
 }
 
-/// A parameter that takes arrays, as reflection may describe it, and its size.
+/// A parameter of any kind with its size, as reflection may describe it.
 bascule::Parameter parameter(Bytes& bytes) {
     static constexpr std::string_view elements[] = {"<f4", "<f8", "|u1", "<c16", "<i8", "<V2", "|b1", "<f1"};
     bascule::Parameter result;

@@ -86,10 +86,10 @@ class World:
         self.module = bascule.compile(SOURCE)
         self.targets: list[Any] = []
 
-    # --- what an object does when it is read
+    # --- actions of an object that is read
 
     def mischief(self) -> None:
-        """Does anything that can happen inside a call into Python."""
+        """Does what a call into Python may do: nothing, raise, collect, switch threads, call Bascule, change values."""
         if self.random.random() > self.evil:
             return
         pick = self.random.random()
@@ -208,7 +208,7 @@ class World:
 
 
 class Index:
-    """An integer with __index__, which first runs an action."""
+    """An object whose __index__ runs an action, and returns its value, True or a str."""
 
     def __init__(self, world: World, value: int) -> None:
         self.world, self.value = world, value
@@ -223,7 +223,7 @@ class Index:
 
 
 class Odd:
-    """An object of no known kind that answers every question with mischief."""
+    """An object of no known kind that runs an action whenever it is used."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -256,7 +256,7 @@ class Odd:
 
 
 class Text(str):
-    """A subclass of str."""
+    """A str that is equal to any object half of the time."""
 
     __slots__ = ()
 
@@ -338,7 +338,7 @@ class LyingMapping(collections.abc.Mapping):
 
 
 class Array:
-    """Exposes the interface, or something else, or another one each time."""
+    """Exposes an interface or something else, and replaces it at one read in five."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -445,7 +445,7 @@ def disturb(world: World, turns: threading.Semaphore, stop: threading.Event) -> 
 
 
 def still_works(world: World) -> None:
-    """A normal launch, to check that it still works."""
+    """Checks that a normal launch still works."""
     memory = bascule.to_device(np.zeros(40, "f4"))
     world.module.fill[1, 32](memory, 33)
     np.testing.assert_array_equal(memory.copy_to_host(), np.r_[np.ones(33), np.zeros(7)].astype("f4"))
@@ -469,7 +469,7 @@ def run(count: int, seed: int, *, first: int = 0, report: bool = False) -> colle
             world.integers.clear()
             world.typestrs.clear()
             world.evil = world.random.choice((0.1, 0.4, 1.0))
-            # Not always, because permanent thread switches are slow when other work uses the processors.
+            # Only for some objects, because constant thread switches are slow on a busy machine.
             if i % 20 == 0:
                 turns.release()
             try:

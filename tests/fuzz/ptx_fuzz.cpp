@@ -1,5 +1,5 @@
 // Any text becomes a module or an error with a line: the parser, the lowering and the register allocation accept any
-// input. The kernels of tests/emulator/ptx and their words are a good start: -dict=ptx.dict and that directory.
+// input. Use the kernels of tests/emulator/ptx as seeds, and -dict=ptx.dict.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 
     python tests/gpu/assumptions.py [--out FILE] [--smoke] [--rounds N] [QUESTION...]
 
-Each question runs in a separate process with a time limit. FILE is rewritten after every fact. Exits with 1 only if a
+Each question runs in a separate process with a time limit, and FILE is rewritten after it. Exits with 1 only if a
 question could not be answered.
 """
 
@@ -28,7 +28,7 @@ from driver_calls import LEGACY, PER_THREAD, At, Launchable, RawDriver, microsec
 
 import bascule
 
-SECONDS = 20.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # for a question
+SECONDS = 20.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # limit for a question
 MIB = 1 << 20
 BUSY = 20.0  # milliseconds for which a kernel keeps its stream busy
 rounds = 15
@@ -55,7 +55,7 @@ def tried(name: str, work: Callable[[], Any]) -> None:
 
 
 def large(d: RawDriver, size: int) -> int:
-    """Returns a smaller size on the emulated device, whose memory is the host's."""
+    """Returns at most 4 MiB on the emulated device, whose memory is the host's."""
     return min(size, 4 * MIB) if d.emulated else size
 
 
@@ -98,7 +98,7 @@ def costs_of_launches(d: RawDriver) -> None:
 
 @question
 def costs_of_calls(d: RawDriver) -> None:
-    """In ns: the other calls that Bascule makes: launches, allocations, waits, copies. Where two are named, the sum."""
+    """In ns: the other driver calls that Bascule makes. Where several are named, their sum."""
     own, other, pool = d.stream(), d.stream(), d.pool()
     event, timed, timed_too = d.event(), d.event(0), d.event(0)
     memory, big = d.memory(4096), d.memory(4 * MIB)
@@ -209,7 +209,7 @@ def costs_of_calls(d: RawDriver) -> None:
 
 @question
 def costs_of_graphs(d: RawDriver) -> None:
-    """In us: graphs of 1 and of 100 kernel nodes."""
+    """In us: capturing, instantiating, launching and updating graphs of 1 and of 100 kernel nodes."""
     own, it = d.stream(), Launchable(d)
     launch = it.on(own)
     for nodes in (1, 100):
@@ -279,12 +279,12 @@ def costs_of_code(d: RawDriver) -> None:
 KERNEL_TO_LOAD = 'extern "C" __global__ void fresh() {}'
 
 
-# --- what waits ---
+# --- calls that wait ---
 
 
 @question
 def what_waits_for_a_busy_stream(d: RawDriver) -> None:
-    """In us: the time of a call during a 20 ms kernel on another stream, and if the kernel still ran afterwards."""
+    """In us: a call during a 20 ms kernel on another stream (or on the busy one, if it says so); if that still ran."""
     busy, own, pool = d.stream(), d.stream(), d.pool()
     pageable = ctypes.create_string_buffer(4 * MIB)
     pinned = d.made("cuMemHostAlloc", c_size_t(4 * MIB), 0)
@@ -414,7 +414,7 @@ def when_a_queue_is_full(d: RawDriver) -> None:
 
 @question
 def growth_of_pools(d: RawDriver) -> None:
-    """In MiB: reserved memory after 10, 50 and 150 results of 2 and 64 MiB, each freed at once; in us: their time."""
+    """Reserved MiB of a pool after 10, 50, 150 allocations of 2 and 64 MiB, each freed at once; us per allocation."""
 
     def run(loop: Callable[[c_void_p], None], attributes: dict[int, int]) -> dict[str, Any]:
         pool = d.pool()
@@ -444,7 +444,7 @@ def growth_of_pools(d: RawDriver) -> None:
             d("cuMemFreeAsync", memory, use)
 
         def on_two_streams(pool: c_void_p, size: int = size) -> None:
-            """Allocated and freed on one stream, used on another, with events that order both ways."""
+            """Allocates and frees on one stream and uses the memory on another, ordered by events both ways."""
             memory = d.pooled(size, pool, own)
             d("cuEventRecord", event, own)
             d("cuStreamWaitEvent", use, event, 0)
@@ -454,7 +454,7 @@ def growth_of_pools(d: RawDriver) -> None:
             d("cuMemFreeAsync", memory, own)
 
         def freed_elsewhere(pool: c_void_p, size: int = size) -> None:
-            """Allocated and used on one stream, freed on another that waits for it."""
+            """Allocates and uses on one stream, and frees on another that waits for it."""
             memory = d.pooled(size, pool, use)
             d("cuMemsetD8Async", memory, 1, c_size_t(size), use)
             d("cuEventRecord", event, use)
@@ -501,7 +501,7 @@ def growth_of_pools(d: RawDriver) -> None:
 
 @question
 def first_allocations(d: RawDriver) -> None:
-    """In us: an allocation that grows the pool, one of pinned memory, and a plain one."""
+    """In us: an allocation that grows a pool, cuMemAlloc, and pinned memory allocated and freed."""
     pool, own = d.pool(), d.stream()
     for size in (2 * MIB, 32 * MIB, large(d, 256 * MIB), large(d, 1024 * MIB)):
         text = f"{size // MIB} MiB"
@@ -517,7 +517,7 @@ def first_allocations(d: RawDriver) -> None:
 
 @question
 def handles_to_memory(d: RawDriver) -> None:
-    """CUresults of cuIpcGetMemHandle and of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS for each kind of memory."""
+    """CUresults of sharing each kind of memory, and of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS; its access flags."""
     own = d.stream()
     default = d.made("cuDeviceGetDefaultMemPool", 0)
     sources: dict[str, Callable[[], c_uint64]] = {
@@ -565,7 +565,7 @@ def keep(value: Any) -> Any:
 
 @question
 def reuse_of_handles(d: RawDriver) -> None:
-    """Whether a new stream gets the handle of a destroyed one, idle or busy; the same for events and graphs."""
+    """How often a new stream gets the handle of a destroyed one, idle or busy; the same for events."""
 
     def handles(make: Callable[[], c_void_p], destroy: str, busy: bool) -> dict[str, Any]:
         old, ids, times = [], [], 64
@@ -655,7 +655,7 @@ PLUS_ONE = "__global__ void plus_one(float* x) { x[threadIdx.x] += 1; }"
 
 @question
 def pending_work_of_an_ended_thread(d: RawDriver) -> None:
-    """In ms: the time until a thread with a busy default stream has ended, and whether its kernel still runs then."""
+    """In ms: until join() of a thread with a busy default stream returns, and if its kernel still runs then."""
     event = d.event()
     spin_first = d.stream()
     d.spin(spin_first, 0.1)
@@ -702,7 +702,7 @@ def pending_work_of_an_ended_thread(d: RawDriver) -> None:
 
 @question
 def attributes_of_the_device(d: RawDriver) -> None:
-    """Attributes on which Bascule or this run depends."""
+    """Device attributes and environment variables that matter for Bascule or for this run."""
     wanted = {
         "integrated": 18, "compute mode": 20, "concurrent kernels": 31, "asynchronous engines": 40,
         "unified addressing": 41, "managed memory": 83, "pageable memory access": 88,

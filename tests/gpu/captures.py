@@ -40,7 +40,7 @@ PTX = b""".version 7.0
 .visible .global .u32 number;
 .visible .entry nothing() { ret; }
 \0"""
-SECONDS = 30.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # without a row from a process that records
+SECONDS = 30.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # without a row until a recorder counts as hung
 
 
 class Scene:
@@ -226,7 +226,7 @@ ACCESS = (c_int * 3)(1, 0, 3)  # CUmemAccessDesc: device 0 reads and writes
 
 kept: list[Any] = []  # objects that the driver may still use
 
-# Objects that the call uses up, made before the capture begins.
+# Makes the object that a call consumes or needs, before the capture begins.
 PREPARED: dict[str, Callable[[Scene], Any]] = {
     "cuMemFree": lambda s: s.allocate(),
     "cuMemFreeHost": lambda s: _host(s),
@@ -555,7 +555,7 @@ def record_in_processes(out: Path) -> int:
 
 
 def compare(recorded: dict[str, Any]) -> list[str]:
-    """How the current device differs from a record: a line for each call and situation."""
+    """Returns a line for each call and situation in which the current device differs from the record."""
     here = record(list(recorded["calls"]))["calls"]
     complaints = []
     for name, situations in recorded["calls"].items():
@@ -581,7 +581,7 @@ def main() -> int:
     if options.here:
         for row in rows(options.here, options.situations):
             print(json.dumps(row), flush=True)
-        os._exit(0)  # skips destructors, because the calls may have left anything behind
+        os._exit(0)  # skips destructors: the calls may have left the driver in any state
     if options.out:
         return record_in_processes(options.out)
     print(json.dumps(record(list(CALLS)), indent=1))

@@ -61,14 +61,14 @@ def package() -> Path:
 
 
 def outcomes_of(file: Path) -> dict[str, dict[str, Any]]:
-    """The outcome of each test; without `outcome` while it runs."""
+    """The recorded fields of each test by its name; there is no `outcome` while a test runs."""
     tests: dict[str, dict[str, Any]] = {}
     if file.exists():
         for text in file.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 line = json.loads(text)
             except ValueError:
-                continue  # truncated when its process was ended
+                continue  # truncated, because its process was killed
             tests.setdefault(line.pop("test"), {}).update(line)
     return tests
 
@@ -252,7 +252,7 @@ def line_of(name: str, logs: Path) -> str:
 
 @functools.cache
 def words_for_places() -> dict[str, str]:
-    """Words for the directories of this machine; directories within others first."""
+    """The word that replaces each directory of this machine; directories within others come first."""
     words = {
         str(ROOT): ".",
         sysconfig.get_path("purelib"): "site-packages",
@@ -289,7 +289,7 @@ def with_short_lines(text: str) -> str:
 
 
 def write(logs: Path, results: Path) -> Path:
-    """Replaces the results atomically, so that a run that is ended leaves the earlier ones."""
+    """Replaces the results, results.json atomically, so that a run that is killed leaves the earlier ones."""
     summary = summary_of(logs)
     name = re.sub(r"[^a-z0-9]+", "-", summary["device"].lower()).strip("-")
     target = results / f"{summary['date']}-{name}"
@@ -312,7 +312,7 @@ def write(logs: Path, results: Path) -> Path:
 
 
 def bring_home(logs: Path, results: Path, home: Path) -> None:
-    """Copies the most important files, and packs everything; replaces atomically, in case the run is ended."""
+    """Copies the most important files to `home`, and packs everything there; the archive is replaced atomically."""
     target = home / results.name
     target.mkdir(parents=True, exist_ok=True)
     for name in LOOKED_AT_FIRST:
@@ -336,7 +336,7 @@ def shortened_log(data: bytes) -> bytes:
     return data[:head] + b"\n... shortened ...\n" + data[-tail:]
 
 
-# Paths of the machine of the run, whose directories are not known here.
+# Paths on the machine of the run, whose directories are unknown on this machine.
 PLACES_THERE = re.compile(r"(?:/[\w.+-]+)+/(?:(site-packages)|pack)(?=/)")
 NAME_OF_ITS_KERNEL = re.compile(r"(Linux-\d+\.\d+\.\d+)-[\w.-]+?(?=-(?:x86_64|aarch64))")
 

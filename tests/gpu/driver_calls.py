@@ -1,7 +1,7 @@
 """The driver without Bascule: its functions by ctypes, and the costs of call sequences without the overhead of ctypes.
 
-Used by assumptions.py, captures of other libraries and benchmarks. A sequence is a tuple of calls; a call is a tuple of
-a function's name and its arguments: numbers, or objects of ctypes. `At(object)` is the value that the object has when
+assumptions.py, first.py and Python tests use it. A sequence is a tuple of calls; a call is a tuple of a
+function's name and its arguments: numbers, or objects of ctypes. `At(object)` is the value that the object has when
 the call is made, because an earlier call of the sequence may have written it.
 """
 
@@ -139,7 +139,7 @@ class RawDriver:
         return self.code("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, 0, handle, pointers, None)
 
     def spin(self, stream: c_void_p | int, milliseconds: float) -> None:
-        """Launches a kernel that keeps the stream busy for at least this time on a GPU of 2 GHz."""
+        """Launches a kernel that keeps the stream busy for at least this time on a GPU of up to 2 GHz."""
         if not hasattr(self, "spinning"):
             self.spinning = self.load("spin")[1]
         cycles = 1000 if self.emulated else int(milliseconds * 2e6)
@@ -161,7 +161,7 @@ class RawDriver:
         return found
 
     def nanoseconds(self, calls: tuple[tuple[Any, ...], ...], count: int = 256, rounds: int = 15) -> float:
-        """The cost of the sequence: the median over rounds of `count` repetitions, without the waits after rounds."""
+        """Nanoseconds per sequence: the median over rounds of `count` repetitions, without the waits after rounds."""
         prepared = self.prepared(calls)
         taken = []
         for _ in range(rounds + 1):  # the first warms up

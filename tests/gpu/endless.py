@@ -3,8 +3,8 @@
     python tests/gpu/endless.py [--out FILE] [CASE...]
 
 Each case is a separate process. It launches the kernel and waits in one of Bascule's ways; then it is sent SIGINT, or
-it ends by itself. Measured are the seconds until KeyboardInterrupt arrived and until the process was gone. Exits with 1
-if a case took longer than GOAL seconds. A process that hangs writes its native stacks first.
+it ends by itself. The script measures the seconds until KeyboardInterrupt arrived and until the process was gone. It
+exits with 1 if a case took longer than GOAL seconds. A process that hangs writes its native stacks first.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def fill_the_queue():
     while True:
         nothing[1, 1, stream]()
 """
-# Program text; whether the process is sent SIGINT.
+# The rest of each program, and whether its process is sent SIGINT.
 CASES: dict[str, tuple[str, bool]] = {
     "Ctrl-C in synchronize()": ("interrupted(bascule.synchronize)", True),
     "Ctrl-C in stream.synchronize()": ("interrupted(stream.synchronize)", True),
@@ -133,7 +133,7 @@ def outcome_of(name: str) -> dict[str, Any]:
 
 
 def watch(child: subprocess.Popen[str]) -> bool:
-    """Ends a process that hangs, after it has written its stacks; True if it hung."""
+    """Waits for the process. If it hangs, makes it write its stacks, kills it and returns True."""
     until = time.monotonic() + LIMIT
     while time.monotonic() < until:
         if child.poll() is not None:
@@ -158,8 +158,8 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := [name for name in options.cases if name not in CASES]:
         parser.error(f"no case is called {unknown[0]!r}; there are {', '.join(CASES)}")
-    # Disables the emulated device's short time limit, which would end these kernels. A GPU's driver has no limit.
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    # Disables the emulated device's short time limit, which would end these kernels. A GPU's driver has no limit.
     os.environ.setdefault("BASCULE_EMULATED_TIMEOUT", "inf")
     os.environ.setdefault("BASCULE_EMULATED_SCHEDULE", "threads")
     results: dict[str, Any] = {}

@@ -27,7 +27,7 @@ from collect import replace
 
 import bascule
 
-# Seconds for a step: many times what each takes.
+# Limit in seconds for a step: many times the time that each takes.
 LIMIT = 25.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)
 COUNT = 1 << 20
 Facts = dict[str, Any]
@@ -139,7 +139,7 @@ def cost_of_a_launch() -> Facts:
 
 @step
 def cost_of_memory() -> Facts:
-    """In us each, warm: the pool and the staging buffers have already grown."""
+    """In us per operation, warm: the pool and the staging buffers have already grown."""
     host, facts = np.zeros(1 << 16, "f4"), {}
     x, small = bascule.to_device(host), bascule.to_device(host[:1024])
     works: dict[str, Callable[[], object]] = {
@@ -208,7 +208,7 @@ def numba() -> Facts:
 
 @step
 def jax() -> Facts:
-    """JAX's arrays are never written: a copy in Bascule's array takes the result."""
+    """A kernel reads an array of JAX, which are never written, and writes one of Bascule."""
     try:
         import jax
         import jax.numpy
@@ -225,7 +225,7 @@ def jax() -> Facts:
 
 @step
 def order() -> Facts:
-    """Both directions: a launch waits for a slow producer, and the producer's next write for the launch."""
+    """A launch waits for a slow producer, and the producer's next write for the launch."""
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     race = importlib.import_module("race")
     programs = race.Programs(15 if is_emulated() else 7500)  # cycles: 5 us
@@ -299,7 +299,7 @@ def capture_of_others() -> Facts:
 
 @step
 def a_python_host_function() -> Facts:
-    """While one waits on a stream for the GIL, another thread frees, makes and launches arrays and code."""
+    """While a host function in Python holds up a stream, this thread frees, allocates and launches on another one."""
     cuda, stream, busy = driver(), bascule.stream(), bascule.stream()
     module = bascule.compile(SAXPY)
     x = bascule.to_device(np.ones(1024, "f4"), stream=busy)

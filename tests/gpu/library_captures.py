@@ -44,7 +44,7 @@ MODES_OF = {
 }
 LATE = "BASCULE_IMPORT_LATE"  # set if a forked process must import the library itself
 BATCH = 13  # operations that a process starts with
-SECONDS = 12.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # for a case
+SECONDS = 12.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)  # limit for a case
 MIB = 1 << 20
 KERNELS = """
 __global__ void twice(float* x) { x[threadIdx.x] *= 2; }
@@ -328,7 +328,7 @@ class Child:
             operation, thread, row = json.loads(line)
             found.setdefault(operation, {})[thread] = row
         last = list(found)[-1] if found else ""
-        if status:  # in the middle of the last one, or before the next had a line
+        if status:  # failed in the last operation, or in the next, which has no line yet
             if not last or len(found[last]) == 2:
                 last = next(name for name in self.operations if name not in found)
                 found[last] = {}
@@ -349,7 +349,7 @@ def works_in_a_fork(library: str) -> bool:
 
 
 def run_library(library: str, operations: list[str], jobs: int, note: Callable[..., None]) -> None:
-    """Starts a separate process that imports the library and forks others."""
+    """Imports the library in this process, and runs the cases in processes forked from it."""
     if library != "driver" and LATE not in os.environ:
         if importlib.util.find_spec(library) is None:
             note((library, "all"), {"skipped": f"{library} is not installed"})

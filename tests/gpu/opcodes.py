@@ -237,7 +237,7 @@ class Opcode:
 
     @property
     def name(self) -> str:
-        """The opcode alone, if the instruction has its operands in order."""
+        """The opcode alone if the operands are in order; else the whole instruction."""
         plain = re.fullmatch(r"(\S+) (?:\$\d(?:, )?)+;", self.text)
         return plain[1] if plain else self.text
 

@@ -100,6 +100,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_runtest_logfinish(nodeid: str) -> None:
-    # Skips the code that Python and the driver run at the end of a process: it may wait for the device.
+    # os._exit skips the code that Python and the driver run at the end of a process, which may wait for the device.
     if bascule._bascule._driver_is_loaded() and bascule._bascule._is_context_lost():
         os._exit(collect.LOST)

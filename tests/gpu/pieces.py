@@ -102,7 +102,7 @@ class Piece:
             self.process.wait()
 
     def tell_stacks(self) -> None:
-        """Lets every thread write its stack to the log."""
+        """Makes every thread of the process write its stack to the log."""
         assert self.process is not None
         libc = ctypes.CDLL(None)
         for thread in Path(f"/proc/{self.process.pid}/task").iterdir():
@@ -117,7 +117,7 @@ class Piece:
         return time.time() - max(last, time.time() - since_start) > SILENCE
 
     def ended(self, code: int, hung: bool) -> bool:
-        """Records how a process of the piece ended; False if tests remain."""
+        """Records how a process of the piece ended. Returns False if tests remain, for which another one is needed."""
         if self.log is not None:
             self.log.close()
         if self.is_pytest:
@@ -151,7 +151,7 @@ def pytest_piece(name: str, file: Path, group: str) -> Piece:
     options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "outcomes"]
     options += ["-o", f"faulthandler_timeout={SILENCE - 10:.0f}"]
     command = [sys.executable, "-m", "pytest", str(file.relative_to(ROOT)), *options]
-    # Otherwise its programs use the emulated device as libcuda.so.1.
+    # Without this variable, programs of these tests use the emulated device as libcuda.so.1.
     environment = dict if group != "driver" else lambda: {"BASCULE_TEST_DRIVER": "real"}
     return Piece(name, command, group, is_pytest=True, environment=environment)
 
@@ -164,7 +164,7 @@ def cpp_pieces() -> Iterator[Piece]:
             continue
         files = ",*".join(f"jit/{each}_test.cpp" for each in WITH_NVRTC)
         if name == "runtime":
-            # The others count the emulated device's calls, start processes on it, or need another driver.
+            # The others count the emulated device's calls, start processes on it, or need another driver or device.
             watching = ("Trace", "calls_of", "emulated", "child", "FAKE_DRIVER", "Device(1)")
             if collect.facts()["emulated"]:
                 watching += ("linking.hpp",)  # in the driver's place it would have to run machine code
@@ -175,7 +175,7 @@ def cpp_pieces() -> Iterator[Piece]:
 
 
 def script(name: str, option: str, *more: str, group: str = "gpu", file: str = "", **fields: Any) -> Piece:
-    """A script of this directory that writes its result to the file passed by `option`."""
+    """A piece that runs a script of this directory, which writes its result to the file passed by `option`."""
     command = [sys.executable, str(HERE / f"{file or name}.py"), option, str(LOGS / f"{name}.json"), *more]
     return Piece(name, command, group, **fields)
 
@@ -222,7 +222,7 @@ def is_first(piece: Piece) -> bool:
 
 
 def of_second_command(pieces: list[Piece]) -> list[Piece]:
-    """SECOND_COMMAND, the pieces that the first command omits, and those of it that these logs do not finish."""
+    """SECOND_COMMAND, the pieces that the first command omits, and those that it began and did not finish."""
     begun = {path.name.partition(".")[0] for path in LOGS.glob("*.log")}
     left = [piece for piece in pieces if not is_first(piece) or (piece.name in begun and not piece.status.exists())]
     return sorted(left, key=lambda piece: [*SECOND_COMMAND, piece.name].index(piece.name))
@@ -242,7 +242,7 @@ def chosen(pieces: list[Piece], only: str) -> list[Piece]:
 
 
 class Run:
-    """Runs pieces until the time is over. `home` repeatedly gets few files: collect.bring_home."""
+    """Runs pieces until the time is over. Copies the main results to `home` repeatedly (collect.bring_home)."""
 
     def __init__(self, pieces: list[Piece], jobs: int, seconds: float, results: Path, home: Path | None = None) -> None:
         self.waiting = pieces

@@ -73,7 +73,7 @@ class Programs:
         bascule.synchronize()
 
     def slow_producer(self, rounds: int, passed: Callable[[object], object]) -> None:
-        """add[1, 32](a, b, out), while other streams still compute a and b."""
+        """The first program: a launch reads an array that another stream is still writing."""
         write, judge = self.kernels.write, self.kernels.judge
         theirs, x = unordered(self.x), passed(Foreign(self.x, self.p))
         for value in range(rounds):
@@ -82,7 +82,7 @@ class Programs:
             write[1, COUNT, self.p](theirs, -1, 0)
 
     def array_stream_and_kernel_stream(self, rounds: int, passed: Callable[[object], object]) -> None:
-        """The array is bound to array_stream and written on kernel_stream, by a launch that no host code waits for."""
+        """The second program: an array bound to one stream is written on another, and the host waits for nothing."""
         write, judge = self.kernels.write, self.kernels.judge
         theirs, x = unordered(self.x), passed(Foreign(self.x, self.p))
         for value in range(rounds):

@@ -89,7 +89,7 @@ def available() -> list[Opcode]:
 
 
 def record(chosen: list[Opcode] | None = None) -> dict[str, Any]:
-    """The content of `--out`: of the current device, by default for all opcodes that it has."""
+    """The content of `--out` for the current device, by default for all opcodes that it has."""
     made: dict[str, Any] = {
         "date": date.today().isoformat(),
         "device": bascule.current_device().name,
@@ -111,7 +111,7 @@ def record(chosen: list[Opcode] | None = None) -> dict[str, Any]:
 
 
 def compare(recorded: dict[str, Any]) -> list[str]:
-    """How the current device differs from a record: a line for each opcode. Opcodes that it lacks are skipped."""
+    """Returns a line for each opcode with other results than the record. Skips opcodes that this device lacks."""
     complaints = []
     by_text = {opcode.text: opcode for opcode in available()}
     chosen = [by_text[text] for text in recorded["results"] if text in by_text]

@@ -25,8 +25,8 @@ from collect import replace
 import bascule
 
 SECONDS = 55.0 * float(os.environ.get("BASCULE_GPU_TIME_SCALE") or 1)
-# The tool's reports, one line each; and calls that drivers before CUDA 13.2 refuse in every program that uses Bascule:
-# it queries a parameter after the last to see that there is none.
+# The first line of each report, and those of calls that drivers before CUDA 13.2 refuse in every program that uses
+# Bascule: it queries one more parameter than a kernel has, to see that there are no more.
 REPORT = re.compile(
     r"^=+ ((?:Invalid|Program hit|Error|Uninitialized|Race|Barrier|Misaligned|Leaked)\b.*)", re.MULTILINE
 )
@@ -112,7 +112,7 @@ def plant(tool: str) -> None:
 
 
 def run(sanitizer: str | None, tool: str, what: str) -> dict[str, Any]:
-    """Runs a part of this program under the tool."""
+    """Runs a part of this program under the tool, or without it if there is none."""
     here = [sys.executable, str(Path(__file__).resolve()), "--here", what, "--tool", tool]
     options = ["--tool", tool, "--error-exitcode", "9", "--print-limit", "100"]
     command = [*([sanitizer, *options] if sanitizer else []), *here]

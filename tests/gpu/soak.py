@@ -1,4 +1,4 @@
-"""Threads launch on their own streams, with arrays of Bascule, PyTorch, CuPy and JAX: memory must not grow.
+"""Tests that memory does not grow while threads launch with arrays of Bascule, PyTorch, CuPy and JAX.
 
     python tests/gpu/soak.py [--out FILE] [--seconds S] [--smoke]
 
@@ -105,7 +105,7 @@ class Worker(threading.Thread):
         launcher = kernel[16, 256, stream]
         for _ in range(8):
             launcher(out, x, y, SIZE)
-            kernel[16, 256](out, out, x, SIZE)  # on the stream that the arrays choose
+            kernel[16, 256](out, out, x, SIZE)  # on the stream of the arrays
             self.launches += 2
         value = 2.0 + float((self.launches - 16) % 100)
         large = out.astype("f8")

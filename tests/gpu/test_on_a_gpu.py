@@ -168,7 +168,7 @@ def test_launches_onto_a_stream_that_another_library_captures_are_its_graphs(rng
     bascule.synchronize()
     native, graph, executable = ctypes.c_void_p(stream.handle), ctypes.c_void_p(), ctypes.c_void_p()
     assert driver.cuStreamBeginCapture_v2(native, 1) == 0
-    for _ in range(100):  # more launches than between two markers
+    for _ in range(100):  # outside a capture, these would record a marker
         kernels.add[1, COUNT](a, b, out)
     with pytest.raises(ValueError, match="The capture goes on"):
         kernels.add[1, COUNT, stream](a, elsewhere, out)

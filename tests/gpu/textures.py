@@ -50,13 +50,13 @@ MODES = [("clamp", False), ("border", False)]
 MODES += [(address, True) for address in ("clamp", "border", "wrap", "mirror")]
 FILTERS = ("point", "linear")
 COUNT = 150
-# How two slices of a volume are added is known up to this error, in units of the largest texel.
+# The allowed error of adding two slices of a volume, whose exact rounding is unknown, relative to the largest texel.
 SLICES_TOLERANCE = 2.0**-32
 
 
 @dataclass
 class Case:
-    """One kernel on one texture. `at` has its coordinates, `made` how the array is made, `options` the texture."""
+    """One kernel on one texture. `at`: the coordinates; `made` and `options`: arguments for cuda_array and texture."""
 
     kernel: str
     texels: np.ndarray
@@ -160,7 +160,7 @@ def decoded(stored: dict[str, Any]) -> np.ndarray:
 
 
 def as_json(results: dict[str, tuple[Case, np.ndarray]]) -> str:
-    """Writes arrays that several cases share once; one line for each."""
+    """JSON with one line for each array and case; an array that several cases share is written once."""
     arrays: dict[str, int] = {}
 
     def number(array: np.ndarray) -> int:
@@ -213,7 +213,7 @@ def differences(case: Case, recorded: np.ndarray, here: np.ndarray) -> np.ndarra
 
 
 def compare(text: str) -> list[str]:
-    """How the current device differs from a record: a line for each case."""
+    """Returns a line for each case in which the current device differs from the record."""
     module = bascule.compile(SOURCE)
     complaints = []
     for name, (case, recorded) in from_json(text).items():

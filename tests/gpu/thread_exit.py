@@ -1,4 +1,4 @@
-"""A thread that used its default stream ends, and the host waits for the device: whether the wait returns.
+"""Tests whether a wait for the device returns after a thread that used its default stream has ended.
 
     python tests/gpu/thread_exit.py [--rounds 150] [--result FILE]
 
@@ -81,7 +81,7 @@ def in_thread(work: Callable[[], object]) -> threading.Thread:
 
 
 def driver_alone(rounds: int, *, wait_elsewhere: bool = False, stays: bool = False, pause: float = 0.0) -> None:
-    """The host waits in this thread or in another one; the launching thread has ended, or is alive (`stays`)."""
+    """Waits in this thread or in another one, after the launching thread has ended or while it `stays`."""
     driver = Driver()
     for _ in range(rounds):
         let_go = threading.Event()
@@ -106,7 +106,7 @@ def driver_alone(rounds: int, *, wait_elsewhere: bool = False, stays: bool = Fal
 
 
 def with_bascule(rounds: int, *, watched: bool = True, pause: float = 0.0, legacy: bool = True) -> None:
-    """Launches by Bascule. The main thread's waits check for Ctrl-C periodically; another thread's do not."""
+    """Launches with Bascule. Waits of the main thread (`watched`) check for Ctrl-C; those of another thread do not."""
     kernel = bascule.compile(KERNEL).set.prepare()
 
     def run() -> None:
@@ -139,7 +139,7 @@ WAYS: dict[str, Callable[[int], None]] = {
 
 
 def outcome_of(name: str, rounds: int) -> str:
-    """Returns how its process ended. A process that hangs first writes the native stacks of its threads twice."""
+    """Returns how the process of this way ended. If it hangs, its threads write their native stacks twice before."""
     command = [sys.executable, str(Path(__file__).resolve()), "--way", name, "--rounds", str(rounds)]
     start = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
@@ -179,7 +179,7 @@ def main() -> int:
         WAYS[options.way](options.rounds)
         faulthandler.cancel_dump_traceback_later()
         return 0
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:  # they wait, and measure nothing
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:  # side by side, because the processes measure no times
         found = pool.map(lambda way: outcome_of(way, options.rounds), WAYS)
         outcomes = dict(zip(WAYS, found, strict=True))
     print(*(f"{way}: {outcome}" for way, outcome in outcomes.items()), sep="\n")

@@ -22,7 +22,7 @@ Parameter float4_pointer() {
     return parameter;
 }
 
-/// mdspan<float, extents<int, -1, 4>>, with its members in reverse order: values are written where the layout says.
+/// A parameter mdspan<float, extents<int, dynamic_extent, 4>> whose members are in reverse order, as its layout says.
 Parameter mdspan(Order order) {
     Parameter parameter = pointer_parameter("cuda::std::mdspan<...>", "<f4");
     parameter.type.kind = ParameterType::Kind::span;
@@ -110,7 +110,7 @@ TEST_CASE("an mdspan's parts are written where the compiler keeps them") {
     const auto written = passed<std::array<std::int32_t, 6>>(pack, 0);
     CHECK(written[0] == 6);  // strides in elements
     CHECK(written[1] == 2);
-    CHECK(written[2] == 3);  // the extent that is not fixed
+    CHECK(written[2] == 3);  // the dynamic extent
     CHECK(written[3] == 0);  // padding
     std::uint64_t pointer = 0;
     std::memcpy(&pointer, &written[4], sizeof pointer);

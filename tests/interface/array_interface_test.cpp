@@ -73,7 +73,7 @@ TEST_CASE("contiguity is found by axes of more than one element") {
         {{}, {}, true, true},
         {{8}, {4}, true, true},
         {{8}, {8}, false, false},
-        {{8}, {32}, false, false},  // 8 items, if strides were elements or bits
+        {{8}, {32}, false, false},  // contiguous only if strides counted bits
         {{8}, {-4}, false, false},
         {{8}, {0}, false, false},
         {{1}, {12345}, true, true},
@@ -135,7 +135,7 @@ TEST_CASE("stream 0 is ambiguous, and the error tells what it could have meant")
     check_invalid(raw, {"'stream'"});
 }
 
-// --- what people read
+// --- messages
 
 TEST_CASE("arrays are described as people say it") {
     CHECK(describe(array("<f8", {1000})) == "a float64 array of shape (1000,)");

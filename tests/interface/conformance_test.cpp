@@ -1,5 +1,5 @@
-// The rows of CONFORMANCE.md that only depend on values, by number, for every version; and what mutants accept, each of
-// which lacks one check (tests/python/conformance/mutation.py).
+// The rows of CONFORMANCE.md that depend on values alone, by number, for every version. Also tests that a mutant, which
+// lacks one check, does not refuse the rows of this check (tests/python/conformance/mutation.py).
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -14,7 +14,7 @@ namespace {
 
 using Kind = ArgumentError::Kind;
 
-/// A producer's descriptor and the expected result. `by` is the name in mutants.py of the check that refuses it.
+/// A producer's descriptor and the expected result. `by`: the check that refuses it, by its name in mutants.py.
 struct Case {
     int row = 0;
     const char* gives = "";

@@ -71,7 +71,7 @@ TEST_CASE("the fast path makes the same of a tensor as the general path") {
         Dimensions read;
         std::uint64_t end = 0;
         if (!dlpack::read_plain_elements(owning.tensor, plain, &read)) continue;
-        if (__builtin_add_overflow(plain.pointer, plain.bytes, &end)) continue;  // refused by the pack
+        if (__builtin_add_overflow(plain.pointer, plain.bytes, &end)) continue;  // ArgumentPack refuses it
         const ArrayView view = view_of(plain, read);
         ++accepted;
         const ArrayView expected = dlpack::view_of(owning.tensor);

@@ -128,7 +128,7 @@ TEST_CASE("one bit an element is an element type, for masks") {
     CHECK(parse_typestr("<t1") == DType{Kind::bit, 1});
 }
 
-// More are in the tables of conformance, row 33.
+// conformance_test.cpp has more, in row 33.
 TEST_CASE("a typestr that says nothing a device knows is a value error that quotes it") {
     for (const std::string_view typestr : {"<",
                                            "<i3",

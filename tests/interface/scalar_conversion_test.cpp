@@ -77,7 +77,7 @@ TEST_CASE("infinities and NaN pass") {
     CHECK((converted<std::uint16_t>(real(NAN), scalar_parameter("__half", "<f2")) & 0x7FFF) > 0x7C00);
 }
 
-// --- Sixteen bits. The reference decodes every pattern, then searches the nearest one.
+// --- 16-bit floats. The reference decodes every pattern and finds the nearest value.
 
 double decoded(std::uint32_t pattern, int mantissa, int bias) {
     const auto exponent = static_cast<int>(pattern >> mantissa);
@@ -86,7 +86,7 @@ double decoded(std::uint32_t pattern, int mantissa, int bias) {
     return std::ldexp(fraction + (1u << mantissa), exponent - bias - mantissa);
 }
 
-/// The nearest finite value, as if there were one more in place of infinity; ties to the even pattern.
+/// The pattern of the nearest of `values`, the last of which stands for infinity; ties go to the even pattern.
 std::uint16_t nearest(double value, const std::vector<double>& values) {
     const auto above = std::lower_bound(values.begin(), values.end(), value);
     if (above == values.end()) return static_cast<std::uint16_t>(values.size() - 1);
@@ -111,7 +111,7 @@ void check_rounding(std::uint16_t (*round)(double), int mantissa, int exponent_b
         if (round(-value) != (nearest(value, values) | 0x8000)) ++wrong;
     };
     for (std::uint32_t pattern = 0; pattern < infinite; ++pattern) {
-        const double half_way = (values[pattern] + values[pattern + 1]) / 2;  // exact: one more bit
+        const double half_way = (values[pattern] + values[pattern + 1]) / 2;  // exact: it needs one bit more
         for (const double value : {values[pattern], half_way}) {
             look_at(value);
             look_at(std::nextafter(value, infinity));

@@ -7,7 +7,7 @@
 namespace bascule::testing {
 namespace {
 
-/// The layout of the same list by this machine's C++ compiler.
+/// The same parameters as members, laid out by the C++ compiler.
 struct Buffer {
     char c;
     double d;

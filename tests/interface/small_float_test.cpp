@@ -19,7 +19,7 @@ struct Row {
     bool has_nan;
 };
 
-// From table 1 of each OCP specification.
+// From table 1 of the OCP specification of each format; bfloat16 is the upper half of a float.
 constexpr Row rows[] = {
     {"bfloat16", 7, 8, 3.3895313892515355e38, true, true},
     {"float8_e4m3fn", 3, 4, 448, false, true},
@@ -29,7 +29,7 @@ constexpr Row rows[] = {
     {"float4_e2m1fn", 1, 2, 6, false, false},
 };
 
-/// The finite numbers from 0 on, by their patterns.
+/// The finite numbers >= 0, each with its pattern.
 std::map<double, int> numbers_of(const Row& row) {
     std::map<double, int> numbers;
     const int bias = (1 << (row.exponent_bits - 1)) - 1;

@@ -1,4 +1,4 @@
-// Fields at other offsets than the struct's: the error message, and that its advice works.
+// Tests the error message about fields at other offsets than the struct's, and that following its advice helps.
 #include <algorithm>
 #include <cstddef>
 #include <random>
@@ -23,7 +23,7 @@ StructField field(const char* name, std::size_t offset, const char* typestr,
     return {name, static_cast<std::uint32_t>(offset), parse_typestr(typestr), std::move(shape), {}};
 }
 
-/// The fields are in this order, because the layout is compared with fields in the same order.
+/// The layout of Body, with its fields listed in this order: two layouts are compared field by field.
 StructLayout body(std::vector<std::size_t> order) {
     const std::vector<StructField> fields = {
         field("mass", offsetof(Body, mass), "<f4"), field("count", offsetof(Body, count), "<i4"),
@@ -99,7 +99,7 @@ TEST_CASE("a packed dtype is told to be aligned, and one that alignment would no
 TEST_CASE("a structure inside that differs is named") {
     StructField in = field("in", 0, "|V16");
     in.nested = {field("d", 8, "<f8"), field("s", 0, "<i2")};
-    const StructLayout declared{64, {in}};  // cannot result from any alignment
+    const StructLayout declared{64, {in}};  // no alignment results in this layout
     StructLayout given = declared;
     given.fields[0].nested[0].offset = 0;
     given.fields[0].nested[1].offset = 8;

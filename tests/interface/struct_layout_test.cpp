@@ -111,7 +111,7 @@ TEST_CASE("a structure of equal numbers side by side is a sequence of them") {
     CHECK_FALSE(is_sequence_of(
         parse_descr(std::vector{entry("x", "<f4"), entry("", "|V4"), entry("y", "<f4")}, 12), f4, 3));
     CHECK_FALSE(is_sequence_of(parse_descr(std::vector{entry("x", "<f4"), entry("", "|V4")}, 8), f4, 2));
-    // Must end, however many elements of size zero there are.
+    // This must not loop over 2**62 elements of size zero.
     constexpr std::int64_t huge = std::int64_t{1} << 62;
     CHECK(is_sequence_of(
         parse_descr(std::vector{structure("none", {entry("z", "<f4", {0})}, {huge}), entry("x", "<f4", {2})},

@@ -1,4 +1,4 @@
-// The text for a layout. Python tests, with NVRTC and NumPy, show that it compiles and means the layout.
+// Tests the text of a struct for a layout. Python tests, with NVRTC and NumPy, check that it compiles to that.
 #include <bascule/interface/types/struct_source.hpp>
 
 #include "support.hpp"

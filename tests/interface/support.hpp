@@ -22,7 +22,7 @@ namespace bascule::testing {
 constexpr std::int64_t int64_max = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t int64_min = std::numeric_limits<std::int64_t>::min();
 
-/// Makes messages advise as in Python during its lifetime.
+/// During its lifetime, error messages give their advice as Python expressions.
 struct InPython {
     InPython() { language_of_advice = Language::python; }
     ~InPython() { language_of_advice = Language::cpp; }
@@ -61,7 +61,7 @@ inline Dimensions dimensions(std::initializer_list<std::int64_t> values) {
     return Dimensions(std::span(values.begin(), values.size()));
 }
 
-/// A descriptor without strides and stream.
+/// A descriptor without `strides` and `stream`.
 inline RawInterface raw_array(std::string_view typestr, std::initializer_list<std::int64_t> shape) {
     RawInterface raw;
     raw.typestr = typestr;

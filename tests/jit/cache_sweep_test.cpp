@@ -17,7 +17,7 @@ constexpr std::int64_t minute = 60'000'000'000, day = 24 * 60 * minute, years = 
 /// A directory of files with given sizes and times.
 class Files {
   public:
-    /// `age_ns` before now.
+    /// Writes a file that was last used `age_ns` ago.
     std::string add(const std::string& name, std::size_t bytes, std::int64_t age_ns) {
         root_.write(name, std::string(bytes, 'x'));
         directory.stamp(name, now_ns() - age_ns);

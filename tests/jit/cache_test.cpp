@@ -267,7 +267,7 @@ TEST_CASE("a header that is edited while NVRTC reads it is not believed") {
     one.options.include_paths = {directory.path()};
     Cache cache = cache_on(directory);
     cache.nvrtc();
-    // Changed and restored all the time: whatever was compiled, cached images must be right.
+    // The header is changed and restored all the time, but a wrong image must not stay in the cache.
     std::atomic<bool> stop{false};
     directory.write("value.h", "#define VALUE 7001\n");
     std::thread editor([&] {

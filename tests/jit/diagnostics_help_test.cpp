@@ -1,4 +1,4 @@
-// Help for common mistakes: every text is one that people write, compiled by a real NVRTC, and so is its fix.
+// Help for common mistakes: NVRTC compiles each text, as people write it, and its fix.
 #include <string>
 
 #include <doctest/doctest.h>

@@ -102,7 +102,7 @@ TEST_CASE("the directory is for its user alone, and nothing temporary stays") {
     const std::string place = directory.path() + "/made";
     DiskCache cache(place, nullptr);
     cache.load(one_key(), {""});
-    CHECK_FALSE(fs::exists(place));  // made when there is something to store
+    CHECK_FALSE(fs::exists(place));  // the directory is made when there is something to store
     const mode_t before = umask(0);
     cache.store(one_key(), 0, {}, one_image());
     umask(before);
@@ -581,7 +581,7 @@ TEST_CASE("a lock is waited for as long as its process goes on, and no longer") 
         CHECK_FALSE(directory.lock("held", 50ms));
         holder.send(SIGCONT);
         std::thread releasing([&] {
-            std::this_thread::sleep_for(300ms);  // several times the wait for a stopped one
+            std::this_thread::sleep_for(300ms);  // longer than the wait for a stopped process
             holder.release();
         });
         CHECK(directory.lock("held", 50ms));

@@ -1,5 +1,4 @@
-// Ways in which a text may include a header that only a preprocessor can follow: the cache must give what a compile
-// without it gives.
+// Ways of including a header that only a preprocessor can follow: the cache must return the code of a new compile.
 #include <string>
 #include <vector>
 
@@ -12,10 +11,10 @@
 namespace bascule::testing {
 namespace {
 
-/// A text before which `lines` decide whether OPTION is defined by o.h, which appears and changes.
+/// `lines` are put before a program's text and include o.h in some way if it exists. o.h defines OPTION.
 struct Form {
     std::string name, lines;
-    std::string header;  ///< of the text, if the lines are in a header
+    std::string header;  ///< the content of odd.h, if the lines include that
 };
 
 std::string probe(const std::string& condition) {

@@ -41,7 +41,7 @@ std::size_t count_places(const HeaderManifest& manifest) {
     return manifest.user.places.size() + (toolkit ? toolkit->places.size() : 0);
 }
 
-/// Makes a file look an hour old, so that only its identity is checked.
+/// Makes the headers look an hour old when they were read, so that only their identities are checked.
 void age(TrackedHeaders& headers) { headers.taken_ns += 3'600'000'000'000; }
 
 void set_times(const std::string& path, const struct stat& like) {
@@ -105,7 +105,7 @@ TEST_CASE("a link or a directory that was exchanged and put back is touched") {
         const HeaderManifest manifest = scan(text, {root / "link", root}).manifest;
         REQUIRE(manifest.untouched());
         later(change);
-        CHECK(manifest.holds(""));  // its content is unchanged
+        CHECK(manifest.holds(""));  // the header's content is unchanged
         return manifest.untouched();
     };
     const char* deep = "#include <deep/x.h>";
@@ -150,7 +150,7 @@ TEST_CASE("files beside the way to a header touch nothing") {
     later([&] { directory.write("a/other.h", ""); });
     CHECK(manifest.untouched());
     later([&] { directory.write("a/deep/other.h", ""); });
-    CHECK_FALSE(manifest.untouched());  // `deep` itself may have been another for a while
+    CHECK_FALSE(manifest.untouched());  // `deep` may have been replaced for a while
 }
 
 TEST_CASE("headers of another content are not equivalent, wherever they were looked at") {
@@ -185,7 +185,7 @@ TEST_CASE("an edit with its time put back is noticed") {
     age(manifest.user);
     struct stat before {};
     stat(path.c_str(), &before);
-    while (true) {  // until the clock of the file system has ticked
+    while (true) {  // until the file system's clock has ticked
         directory.write("a.h", "int b;");
         set_times(path, before);
         struct stat after {};
@@ -215,7 +215,7 @@ TEST_CASE("a header that comes to stand before another is noticed, in whatever d
     HeaderManifest manifest = scan("#include <lib/a.h>", {first.path(), second.path()}).manifest;
     CHECK(manifest.holds(""));
     first.write("lib/other.h", "");
-    CHECK_FALSE(manifest.holds(""));  // one more check than needed: only the directory was remembered
+    CHECK_FALSE(manifest.holds(""));  // too strict: only the missing directory was recorded
     manifest = scan("#include <lib/a.h>", {first.path(), second.path()}).manifest;
     CHECK(manifest.holds(""));
     first.write("lib/a.h", "");
@@ -245,7 +245,7 @@ TEST_CASE("what was probed for is noticed when it comes and when it goes") {
     const char* text = "#if __has_include(<a.h>)\n#endif\n";
     const HeaderManifest without = scan(text, {directory.path()}).manifest;
     CHECK(without.holds(""));
-    const std::string path = directory.write("a.h", "#include HEADER");  // not read, so this does not matter
+    const std::string path = directory.write("a.h", "#include HEADER");  // doubtful, but not read
     CHECK_FALSE(without.holds(""));
     const HeaderScan with = scan(text, {directory.path()});
     CHECK(with.certain);
@@ -356,7 +356,7 @@ TEST_CASE("defines are texts too") {
     CHECK_FALSE(with("A", "__has_include"));
     CHECK_FALSE(with("A(x)", "__has_include(x)"));
     CHECK_FALSE(with("A", "__TIME__"));
-    CHECK_FALSE(with("A", "__has_ include"));  // for PASTE
+    CHECK_FALSE(with("A", "__has_ include"));  // which PASTE can make
 }
 
 TEST_CASE("headers that include each other, or themselves by longer and longer paths, end") {
@@ -398,9 +398,9 @@ TEST_CASE("a file that came into a toolkit after its installation is a user's") 
     };
     const std::int64_t installed = installed_ns(directory.path());
     CHECK(installed > place_at(directory.path() + "/cuda_fp16.h").identity.changed_ns);
-    // A toolkit that is minutes old proves nothing.
+    // While the installation may still be going on, no file counts as the toolkit's.
     CHECK(count(scan(text, {}, {{directory.path(), installed}}).manifest.toolkit) == 0);
-    // The installation seems to have ended now: files that are not in a toolkit belong to a user.
+    // If the installation ended now, cuda_fp16.h counts as the toolkit's, and mine.h as the user's, by their names.
     const HeaderManifest installed_now = scan(text, {}, {{directory.path(), now_ns()}}).manifest;
     CHECK(count(installed_now.toolkit) == 1);
     CHECK(installed_now.holds(""));
@@ -408,7 +408,7 @@ TEST_CASE("a file that came into a toolkit after its installation is a user's") 
     CHECK_FALSE(installed_now.holds(""));
     directory.write("mine.h", "int a;");
 
-    // The installation seems to be an hour old.
+    // If the installation ended an hour before these files were written: both count as the user's.
     const HeaderManifest manifest =
         scan(text, {}, {{directory.path(), installed - 3'600'000'000'000}}).manifest;
     CHECK(count(manifest.toolkit) == 0);
@@ -460,7 +460,7 @@ TEST_CASE("each header that a macro may name is tracked, by definitions wherever
         CHECK_FALSE(manifest.holds(""));
         if (std::string(name) == "first.h") directory.write(name, "#define NEXT <third.h>\n");
     }
-    // Where the compiler may define the macro, the text does not tell what it names.
+    // The compiler may define a macro such as __X, so the text does not show which header is included.
     CHECK_FALSE(
         scan("#ifndef __X\n#define __X \"first.h\"\n#endif\n#include __X\n", {directory.path()}).certain);
 }

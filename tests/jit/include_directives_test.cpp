@@ -122,7 +122,7 @@ TEST_CASE("words that ## can join to a probe are doubtful, in whatever parts") {
         CHECK_FALSE(is_plain(text));
     }
     CHECK(is_plain("#define CAT(a, b) a##b\nint CAT(x_, include);"));
-    // A word of the macro itself that no such word contains is part of its result.
+    // These macros join a word of their own that is no part of a probe's name, so their results are no probes.
     const std::string all = "\nint __has_, include, __, has_, _;\n";
     for (const char* macro :
          {"#define K(T) k_##T##_q(T* x)", "#define K(a, ...) f(a, ##__VA_ARGS__, #a) g_ ## a",
@@ -145,7 +145,7 @@ TEST_CASE("words that ## can join to a probe are doubtful, in whatever parts") {
     CHECK_FALSE(can_paste_probe({}));
 }
 
-/// Whether ## may make a probe of the words that are in the way where only all words of the text are looked at.
+/// True if ## may make a probe of the words that the text's macros get as arguments or contain themselves.
 bool may_paste_probe(const std::string& text) {
     const IncludeDirectives found = include_directives(text);
     PastingMacros macros;
@@ -235,7 +235,7 @@ TEST_CASE("what a text defines is known") {
               .definitions == std::vector<MacroDefinition>{{"A", " 1"}, {"C", "(x) <x>/* \n */ y // z"}});
 }
 
-/// The names that `#include DIRECTIVE` may mean where these macros are defined, with their quotes or brackets.
+/// The headers that `#include DIRECTIVE` may name after these macro definitions, with their quotes or brackets.
 std::optional<std::set<std::string>> named_by(const std::string& directive, const std::string& defined) {
     const IncludeDirectives found = include_directives(defined + "\n#include " + directive);
     REQUIRE(found.computed.size() == 1);
@@ -336,7 +336,7 @@ TEST_CASE("a text takes linear time, whatever stands in it") {
         CAPTURE(unit);
         const auto start = std::chrono::steady_clock::now();
         include_directives(text);
-        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));  // quadratic: minutes
+        CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));  // if quadratic: minutes
     }
 }
 

@@ -50,8 +50,8 @@ const KernelImage* by_lowered_name(const std::vector<KernelImage>& all, const st
     return found == all.end() ? nullptr : &*found;
 }
 
-/// NVRTC's reflection is the reference: name and code must agree, except for names of parameters, and for the size of a
-/// class that a pointer points to.
+/// Checks that the signatures read from names and code are those that NVRTC reflects, except for parameters' names and
+/// the sizes of classes that pointers point to.
 void check_like_reflected(const Image& image, const Code& code) {
     const std::vector<KernelImage> read = kernels_of(outline_of(code));
     REQUIRE(read.size() == image.kernels.size());
@@ -263,7 +263,7 @@ TEST_CASE("nvJitLink links machine code, PTX and both without a device") {
         MESSAGE("no nvJitLink of this NVRTC's version");
         return;
     }
-    // An nvJitLink older than NVRTC, which the loader's path may contain, is not used.
+    // The linker must be as new as NVRTC, even if the loader's path has an older one.
     const std::string own = "nvJitLink " + to_string(compiler().nvrtc()->version());
     CHECK(linker->name() >= own);
     CompileOptions lined;

@@ -139,7 +139,7 @@ TEST_CASE("a device that is newer than NVRTC gets the newest PTX that it can wri
     CHECK(10 * newest.major + newest.minor == nvrtc->supported_archs().back());
     CHECK(nvrtc->nearest({.major = 8, .minor = 0}) == Arch{.major = 8, .minor = 0});
     CHECK(nvrtc->nearest({.major = 3, .minor = 0}) ==
-          Arch{.major = 3, .minor = 0});  // older: fails, and says why
+          Arch{.major = 3, .minor = 0});  // too old: the compile fails and says why
 }
 
 TEST_CASE("the cache compiles for the newest architecture in place of an unknown one, unless it was named") {

@@ -79,7 +79,7 @@ TEST_CASE("conda's own NVRTC is found, once, in any of the directories where a t
 
 TEST_CASE("the directories that the program was linked to search are its own") {
     if (std::string(BASCULE_NVRTC_DIRECTORY).empty())
-        return;  // there was none when the tests were configured
+        return;  // there was no NVRTC when CMake configured the tests
     const std::vector<std::string> found = place("the program's own directories").libraries;
     CHECK(std::ranges::any_of(
         found, [](const std::string& library) { return library.starts_with(BASCULE_NVRTC_DIRECTORY); }));

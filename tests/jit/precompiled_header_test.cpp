@@ -18,7 +18,7 @@
 namespace bascule::testing {
 namespace {
 
-/// many.h, which includes enough headers that precompiling is used; they compile in no time.
+/// A directory with many.h, which includes 120 small headers, enough for precompiling.
 const TemporaryDirectory& many_headers() {
     static const TemporaryDirectory& directory = *[] {
         auto* made = new TemporaryDirectory;
@@ -42,7 +42,7 @@ __global__ void NAME(int* x) {
     x[0] = at<2>(a);
 })";
 
-/// `text` with its kernel's name and value replaced.
+/// A program of `text` with NAME and VALUE replaced. `pch`: its option.
 Program heavy(const std::string& text, int number, std::optional<bool> pch) {
     Program made = program(text);
     made.options.pch = pch;
@@ -68,7 +68,7 @@ Image compile_tracked(const Program& program) {
     return bascule::compile(program, *compiler().nvrtc(), &reached);
 }
 
-/// The next step of a compile of a text with these headers: "create", "use" or "".
+/// What the next compile of a text with these headers does with a precompiled file: "create", "use" or "" (neither).
 std::string next_step(const Program& program) {
     const HeaderManifest reached = reached_by(program);
     const PrecompiledHeader next(program, *compiler().nvrtc(), {}, {}, &reached);
@@ -104,7 +104,7 @@ TEST_CASE("images made with precompiled headers are the same bytes as those made
         "    for (const char* c = HERE; *c != 0; ++c) x[a[*c % 3]] = *c + __LINE__;\n"
         "}",
     };
-    if (std::getenv("LONG_TESTS") != nullptr) {  // takes seconds a compile
+    if (std::getenv("LONG_TESTS") != nullptr) {  // each compile takes seconds
         texts.emplace_back(
             "#include <cub/block/block_reduce.cuh>\n"
             "__global__ void NAME(const int* x, int* sum) {\n"
@@ -116,7 +116,7 @@ TEST_CASE("images made with precompiled headers are the same bytes as those made
     }
     for (const std::string& text : texts) {
         CAPTURE(text);
-        for (int number : {1, 2}) {  // the first one writes the file, the second one reads it
+        for (int number : {1, 2}) {  // the first compile writes the precompiled header, the second reads it
             Program with = heavy(text, number, true), without = heavy(text, number, false);
             with.arch = without.arch = parse_arch("sm_80");
             CHECK(same(compile_tracked(with), compile_tracked(without)));
@@ -149,9 +149,9 @@ TEST_CASE("headers are precompiled by the second compile of them, or by the firs
         const PrecompiledHeader writing(second, *compiler().nvrtc(), {}, {}, &reached);
         REQUIRE(writing.options().size() == 2);
         CHECK(writing.options()[0].starts_with("-create-pch="));
-        CHECK(next_step(heavy(text, 3, true)) == "");  // while it is being written
+        CHECK(next_step(heavy(text, 3, true)) == "");  // another compile is writing the file
     }
-    CHECK(next_step(heavy(text, 3, true)) == "");  // an abandoned one is not tried again
+    CHECK(next_step(heavy(text, 3, true)) == "");  // a write that was abandoned is not tried again
     CHECK(next_step(heavy("#define ANOTHER\n" + text, 3, true)) == "create");
 }
 

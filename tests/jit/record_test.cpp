@@ -1,4 +1,4 @@
-// Members of values, written to bytes and read back, and the text that describes their format.
+// Tests that members of values are written to bytes and read back, and the text that describes their format.
 #include <array>
 
 #include <doctest/doctest.h>

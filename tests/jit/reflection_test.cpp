@@ -119,7 +119,7 @@ constexpr Row all_rows[] = {
     {"callback", "int (*)(int)", Kind::pointer, "", 8, 8, "f"},
 };
 
-/// Rows whose types the NVRTC under test has: double4 of 32 bytes came with 13.0.
+/// The rows whose types the NVRTC under test has. double4_32a is new in 13.0.
 std::vector<Row> known_rows() {
     std::vector<Row> rows(std::begin(all_rows), std::end(all_rows));
     if (compiler().nvrtc()->version().major < 13) {
@@ -171,7 +171,7 @@ TEST_CASE("each kind of parameter is known by spelling, dtype, size and alignmen
 
 TEST_CASE("a long parameter list is read, as the C++ library would read a short one") {
     const std::vector<Row> rows = known_rows();
-    // The library stops after 1024 characters; in pieces both must agree.
+    // The C++ library's demangler stops after 1024 characters, so it checks kernels of three parameters each.
     std::string text = types;
     for (std::size_t i = 0; i < std::size(rows); ++i) {
         const std::string next = rows[(i + 1) % std::size(rows)].declared;

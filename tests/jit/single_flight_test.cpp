@@ -130,7 +130,7 @@ TEST_CASE("a child that was forked while another thread made an image makes it i
     leader_makes.wait();
     const pid_t child = fork();
     if (child == 0) {
-        alarm(60);  // a thread that waited for the parent's would wait for ever
+        alarm(60);  // a wait for the parent's thread would never end
         bool ran = false;
         runs_here(flights, [&] { ran = true; });
         _exit(ran ? 0 : 1);

@@ -96,7 +96,7 @@ TEST_CASE("options that only NVRTC has pass through extra and reach it") {
 }
 
 TEST_CASE("a limit of registers is kept by the code") {
-    // 64 values that all live until the end.
+    // All 64 values are loaded before the first is stored, so they need 64 registers.
     std::string text = "__global__ void k(float* p) {\n";
     for (int i = 0; i < 64; ++i)
         text += "    float v" + std::to_string(i) + " = p[" + std::to_string(i) + "];\n";

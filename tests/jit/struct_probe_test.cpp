@@ -209,7 +209,7 @@ TEST_CASE("spans and mdspans tell where they keep their extents and strides") {
     for (const Parameter& parameter : parameters) {
         CHECK(parameter.type.kind == ParameterType::Kind::span);
         REQUIRE(parameter.type.layout);
-        // Every byte except padding has a meaning, and no two parts share one.
+        // No two parts of the layout share a byte.
         const ViewLayout& its = *parameter.type.layout;
         std::vector<int> used(parameter.bytes);
         for (std::uint32_t i = 0; i < 8; ++i) ++used.at(its.pointer + i);

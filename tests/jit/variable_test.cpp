@@ -30,7 +30,7 @@ typedef float Row[8];
 namespace ns {
 )";
 
-/// The headers that a declaration needs; most need none, and compile in no time.
+/// The #include lines that a declaration needs; most need none, which makes their compiles fast.
 std::string headers_for(const std::string& declared) {
     if (contains(declared, "__half")) return "#include <cuda_fp16.h>\n";
     if (contains(declared, "bfloat")) return "#include <cuda_bf16.h>\n";

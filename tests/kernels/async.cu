@@ -2,7 +2,7 @@
 #include <cuda_awbarrier_primitives.h>
 #include <cuda_pipeline_primitives.h>
 
-// Double buffering: one buffer is filled while the other is used. Sums of tiles, each element times its thread.
+// Double buffering: one buffer is filled while the other is used. Each thread sums the mirrored thread's elements.
 __global__ void pipelined_sums(const int4* in, int4* out, int tiles) {
     extern __shared__ int4 buffers[];
     auto fetch = [&](int tile) {
@@ -64,7 +64,7 @@ __global__ void split_barrier(const int* in, int* out, int rounds) {
 // Reads without a wait for the copy, or without having committed it.
 __global__ void forgotten_waits(const unsigned* in, unsigned* out, bool commits, bool waits) {
     __shared__ unsigned buffer[256];
-    buffer[threadIdx.x] = in[threadIdx.x];  // overwrites even the right value
+    buffer[threadIdx.x] = in[threadIdx.x];  // this right value must not be read after the copy has begun
     __pipeline_memcpy_async(buffer + threadIdx.x, in + threadIdx.x, sizeof(unsigned));
     if (commits) __pipeline_commit();
     if (waits) __pipeline_wait_prior(0);
@@ -72,7 +72,7 @@ __global__ void forgotten_waits(const unsigned* in, unsigned* out, bool commits,
 }
 #endif
 
-// Copies and arrives when they are complete; the other threads read the copied values.
+// Each thread copies, and arrives at the barrier when its copy is complete; other threads read the copied values.
 __global__ void copies_that_arrive(const int2* in, int2* out) {
     __shared__ __mbarrier_t barrier;
     __shared__ int2 buffer[256];

@@ -32,8 +32,8 @@ __global__ void rotary(float* x, const int* positions, int rows, int columns, fl
     }
 }
 
-// softmax(q k' / root of the width) v, a head for each blockIdx.y, a query for each thread. Keys come in tiles; the sum
-// so far is scaled down at each greater score.
+// softmax(q k' / root of the width) v, a head for each blockIdx.y, a query for each thread. Keys come in tiles; each
+// greater score scales the sum so far down.
 __global__ void attention(const float* queries, const float* keys, const float* values, float* out,
                           int tokens, int causal) {
     constexpr int width = 32, tile = 32;

@@ -94,7 +94,7 @@ __global__ void fixed_point(const unsigned* a, const unsigned* b, const int* c, 
 
 // --- cache hints -------------------------------------------------------------------------------------------
 
-// Data read once and written once, with the matching cache properties.
+// Reads with the streaming cache property, and writes with the persisting one.
 __global__ void stream_through(const float* x, float* y, int n) {
     cuda::annotated_ptr<const float, cuda::access_property::streaming> from(x);
     cuda::annotated_ptr<float, cuda::access_property::persisting> to(y);

@@ -1,4 +1,4 @@
-// Conversions of small formats of sm_89 and sm_90.
+// Conversions of small formats that need sm_89 or sm_90.
 
 // Two eight-bit values at once, which need instructions of sm_89.
 __global__ void pairs_of_e4m3(const float2* x, unsigned short* pairs, unsigned* halves, int n) {

@@ -134,7 +134,7 @@ __global__ void alignments(unsigned long long* out, size_t bytes, size_t alignme
 }
 
 
-// Memory on the thread's own stack, whose size is known at run time; in a recursive function.
+// Memory on the thread's own stack, whose size is known at run time.
 __device__ void* stack_room(int bytes) {
     unsigned long long local, generic;
     asm volatile("alloca.u64 %0, %1, 16;" : "=l"(local) : "l"(static_cast<unsigned long long>(bytes)));

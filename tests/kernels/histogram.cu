@@ -15,7 +15,7 @@ __global__ void histogram_shared(const unsigned* values, unsigned* counts, int n
     }
 }
 
-// Bytes, four at a time from aligned words; single threads handle the rest. Each warp has its own counters.
+// Bytes, four at a time from aligned words; one thread handles the rest. Each of eight warps has its own counters.
 __global__ void histogram_bytes(const unsigned char* bytes, unsigned* counts, int n) {
     __shared__ unsigned of_warp[8][256];
     unsigned* flat = &of_warp[0][0];

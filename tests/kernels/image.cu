@@ -54,7 +54,7 @@ __global__ void bilateral(const float* in, float* out, int width, int height, fl
     out[y * width + x] = sum / weights;
 }
 
-// The median of nine, by a network of exchanges.
+// The median of nine values, by exchanges of neighbours until the five smallest come first, in order.
 __global__ void median(const unsigned short* in, unsigned short* out, int width, int height) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x >= width || y >= height) return;

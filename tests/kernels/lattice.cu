@@ -1,4 +1,4 @@
-// Values on a lattice that depend on their neighbours: updates the cells of one colour of a chequerboard at a time.
+// Lattices whose cells depend on their neighbours, updated one colour of a chequerboard at a time; small matrices.
 
 // Philox4x32 with ten rounds.
 __device__ uint4 philox(uint4 counter, uint2 key) {

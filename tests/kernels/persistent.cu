@@ -62,7 +62,7 @@ __global__ void produce_and_consume(const int* in, int* out, int tiles) {
 __global__ void scan_look_back(const unsigned* in, unsigned* out, unsigned long long* states, unsigned* next,
                                int n) {
     __shared__ unsigned block, before, sums[256];
-    if (threadIdx.x == 0) block = atomicAdd(next, 1u);  // in the order in which blocks begin
+    if (threadIdx.x == 0) block = atomicAdd(next, 1u);  // numbers blocks in the order in which they begin
     __syncthreads();
     const int i = block * 256 + threadIdx.x;
     sums[threadIdx.x] = i < n ? in[i] : 0;

@@ -1,6 +1,6 @@
 // Many elements in, one out: by a tree in shared memory, by shuffles, in two passes.
 
-// The existing lanes of the calling thread's warp: the last warp of a block may be partial.
+// The number of lanes in the calling thread's warp: the last warp of a block may be partial.
 __device__ unsigned warp_lanes() {
     unsigned rest = blockDim.x - threadIdx.x / 32 * 32;
     return rest < 32 ? rest : 32;

@@ -74,7 +74,7 @@ struct Part {
     }
 };
 
-// Sums restart wherever `starts` is set. One block; `parts` has blockDim.x elements.
+// Sums restart wherever `starts` is set. One block of at most 1024 threads.
 __global__ void scan_segments(const int* in, const unsigned char* starts, int* out, int n) {
     __shared__ Part parts[1024];
     Part carried{0, 0};

@@ -1,4 +1,4 @@
-// Sequences: sorted, merged, aligned.
+// Sorting, merging and aligning sequences.
 
 // A block sorts 256 keys, one bit at a time: keys with a 0 go before those with a 1.
 __global__ void radix_sort_block(unsigned* keys) {

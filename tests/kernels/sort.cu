@@ -1,4 +1,4 @@
-// Sorting: networks, a radix pass, merging by its path, and a quicksort with an explicit stack.
+// Sorting: networks, a radix pass, merging by merge paths, and a quicksort with an explicit stack.
 
 // Batcher's bitonic network over a power of two in shared memory; elements after the n-th key count as the largest.
 __global__ void sort_bitonic(int* keys, int n, int width) {

@@ -1,4 +1,4 @@
-// Sparse matrices by coordinates, by columns of equal length and by compressed rows; products and triangular systems.
+// Sparse matrices by coordinates, by rows of equal length and by compressed rows; products and triangular systems.
 
 __global__ void spmv_coordinates(const int* rows, const int* columns, const double* values, const double* x,
                                  double* y, int count) {

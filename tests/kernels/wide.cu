@@ -1,4 +1,4 @@
-// Integers of 256 bits, eight words each, by carry chains.
+// Integers of 256 bits, eight words each, by carry chains; powers modulo 64-bit numbers.
 
 struct Wide {
     unsigned word[8];
@@ -89,7 +89,7 @@ __global__ void wide_multiply(const unsigned* a, const unsigned* b, unsigned* pr
     for (int k = 0; k < 16; ++k) products[i * 16 + k] = r[k];
 }
 
-// Powers modulo a number of 64 bits, by squaring; a product is reduced bit by bit from its two halves.
+// A product modulo a number of 64 bits, reduced bit by bit from the product's two halves.
 __device__ unsigned long long multiply_modulo(unsigned long long a, unsigned long long b,
                                               unsigned long long m) {
     unsigned long long high = __umul64hi(a, b), low = a * b, rest = high % m;

@@ -28,7 +28,7 @@ __global__ void float_anatomy(const float* in, int* kinds, int* exponents, unsig
     scaled[i] = ldexpf(x, 30) * __saturatef(x);
 }
 
-// Eight-bit floats: four bits of exponent, three of fraction.
+// Eight-bit floats with four and with five bits of exponent.
 #include <cuda_fp8.h>
 
 __global__ void eighth_precision(const float* in, unsigned char* narrow, unsigned char* wide, float* back,

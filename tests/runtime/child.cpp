@@ -10,7 +10,7 @@
 namespace bascule::testing {
 namespace {
 
-/// Prints the result of Driver::get.
+/// Prints properties of the driver that Driver::get chose.
 void choose_driver() {
     const Driver& driver = Driver::get();
     std::printf("emulated=%d devices=%d version=%d path=%s reason=%s\n", driver.emulated() ? 1 : 0,
@@ -18,7 +18,7 @@ void choose_driver() {
                 driver.fallback_reason().c_str());
 }
 
-/// Runs a kernel that writes past its array, then makes a second launch after the fault.
+/// Runs a kernel that writes past its array, launches again after the fault, and prints the errors.
 void fault() {
     TestModule program("__global__ void past(float* p, int n) { p[threadIdx.x + n] = 1; }");
     const Kernel kernel = program.module.kernel("past");

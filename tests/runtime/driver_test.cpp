@@ -128,12 +128,12 @@ TEST_CASE("an_error_names_what_was_done_the_code_and_its_name") {
 
 TEST_CASE("a_fault_is_reported_with_its_kernel_and_says_that_the_context_is_lost") {
     const ChildResult child = run_child("fault");
-    CHECK(child.exit_code == 0);  // the process still exits successfully
+    CHECK(child.exit_code == 0);  // despite the fault, the process exits successfully
     CHECK(child.says("first: "));
     CHECK(child.says("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
     CHECK(child.says("past"));
     CHECK(child.says("Restart the process."));
-    CHECK_FALSE(child.says("bascule.emulated"));  // that is Python
+    CHECK_FALSE(child.says("bascule.emulated"));  // advice for Python
     CHECK(child.says("second: "));
     CHECK_FALSE(child.says("nothing happened"));
 }

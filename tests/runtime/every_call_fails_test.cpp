@@ -1,4 +1,4 @@
-// Rules 8 to 10 for everything that touches device memory: whichever driver call fails, nothing is lost.
+// Rules 8 to 10 for all operations on device memory: whichever driver call fails, work is ordered or not begun.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -24,7 +24,7 @@ using namespace bascule::testing;
 namespace {
 
 constexpr std::size_t count = 64;
-constexpr float before = -7;  // the contents of every destination before
+constexpr float before = -7;  // in every destination before an operation
 
 const Module& program() {
     static const auto* module = new TestModule(
@@ -75,7 +75,7 @@ struct Scene {
         std::fill_n(static_cast<float*>(pinned.host()), count, before);
         pageable.assign(count, before);
     }
-    /// Issued directly after an operation: anything that still reads or writes there, unordered, is a race.
+    /// Work of the producers, issued directly after an operation: without order, it races with the operation.
     void go_on() const {
         set(p, x, 5000);
         const Kernel kernel = program().kernel("add");
@@ -92,13 +92,13 @@ struct Scene {
 using Work = std::function<void(Scene&, const Owners&)>;
 using Read = std::function<std::vector<float>(const Scene&)>;
 
-/// An operation that Bascule orders, and its expected `result`, computed from the value of x.
+/// An operation that Bascule orders. `result` reads what it wrote; `expected` computes that from the value in x.
 struct Operation {
     std::string name;
     Work enqueue;
     Read result;
     std::function<float(std::size_t i, float value)> expected;
-    Work prepare = [](Scene&, const Owners&) {};  // where no call fails
+    Work prepare = [](Scene&, const Owners&) {};  // runs before calls are made to fail
 };
 
 float as_set(std::size_t i, float value) { return value + static_cast<float>(i); }
@@ -243,7 +243,7 @@ bool is_untouched(const Scene& scene, const Operation& operation) {
     return true;
 }
 
-/// Records the state when an operation's owner is released.
+/// Records whether an operation was complete when its owner was released.
 struct Witness {
     const Scene& scene;
     const Operation& operation;
@@ -261,14 +261,14 @@ void give_up(void* const* objects, std::size_t) noexcept {
 /// The result of an operation in which one call failed.
 struct Outcome {
     std::string failed;
-    std::string message;  // of the error, if there was one
+    std::string message;  // of the error, or empty
     std::string call;     // the call that the error names
     bool raised = false;
-    bool enqueued = false;  // the operation itself
+    bool enqueued = false;  // the operation reached the stream
     bool context_changed = false;
 };
 
-/// Captured work counts only after its graph is launched.
+/// True if work ran on `stream`. Captured work counts only when its graph is launched.
 bool any_work(const std::vector<BasculeEmulatedOperation>& trace, StreamRef stream) {
     for (const BasculeEmulatedOperation& each : trace) {
         const bool works = each.kind == BASCULE_EMULATED_LAUNCH || each.kind == BASCULE_EMULATED_COPY ||
@@ -346,7 +346,7 @@ void fail_every_call(Scene& scene, const Operation& operation, std::uint64_t own
         ++tried;
     }
     CHECK(tried >= 4);
-    // Nothing is leaked: repeats the operation with the existing objects.
+    // No event is leaked: repeating the operation creates at most one.
     const std::uint64_t made = calls_of("cuEventCreate", [&] {
         do_it();
         scene.finish();

@@ -26,7 +26,7 @@ bool is_turn_of(std::string_view function) {
     return true;
 }
 
-/// A separate function for each entry of the table, which knows its name.
+/// A separate function for each entry of the driver's table. It knows the entry's name.
 template <class Function>
 struct Entry;
 

@@ -1,4 +1,4 @@
-// The driver's table with every function counted, in which a selected call fails.
+// A driver table that counts calls and makes a selected one fail.
 #pragma once
 
 #include <string>
@@ -25,9 +25,9 @@ class FailingDriver {
     static void fail(int number, std::string_view function = {});
     /// The function that failed in the calling thread; empty if there were too few calls.
     static const std::string& failed() noexcept;
-    /// The calling thread's calls of a function since `fail`.
+    /// How often the calling thread has called a function since `fail`.
     static int calls_of(std::string_view function);
-    /// The unmodified driver, for observers.
+    /// The unmodified driver, for calls that must not be counted.
     static const DriverFunctions& real() noexcept;
 };
 

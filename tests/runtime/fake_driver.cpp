@@ -1,4 +1,5 @@
-// A CUDA driver without an implementation. FAKE_DRIVER says how it fails: no_device, zero_devices, stub, broken, old.
+// A CUDA driver that implements little more than cuInit and cuDeviceGetCount. FAKE_DRIVER selects how it fails:
+// no_device, zero_devices, stub, broken or old.
 #include <cstdlib>
 #include <cstring>
 

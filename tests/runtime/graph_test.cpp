@@ -1,4 +1,4 @@
-// bascule::Graph from C++: captures and launches. For rule 13 and kept owners see tests/python/graphs.
+// bascule::Graph from C++: captures and launches. tests/python/graphs tests rule 13 and kept owners.
 #include <doctest/doctest.h>
 
 #include <bascule/interface/errors/error.hpp>

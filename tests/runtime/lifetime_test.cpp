@@ -26,7 +26,7 @@ struct Counter {
     }
 };
 
-/// Releases what earlier tests have kept.
+/// Releases owners that earlier tests have kept.
 void start_empty() {
     synchronize();
     REQUIRE(owners_held() == 0);

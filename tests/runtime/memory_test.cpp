@@ -29,7 +29,7 @@ TEST_CASE("a moved buffer is freed once") {
     const std::uint64_t frees = calls_of("cuMemFree", [&] {
         const DeviceBuffer second = std::move(first);
         CHECK(second.address() == address);
-        CHECK(first.address() == 0);  // NOLINT(bugprone-use-after-move): the claim
+        CHECK(first.address() == 0);  // NOLINT(bugprone-use-after-move): what is tested
     });
     CHECK(frees == 1);
 }

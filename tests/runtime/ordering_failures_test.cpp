@@ -37,7 +37,7 @@ struct Fixture : Addition {
         kernel.launch(launch_stream, {.grid = {1}, .block = {64}}, args, owner);
     }
 
-    /// The error and the operations of a launch in which one call failed.
+    /// The error of a launch in which one call failed, and how often the host waited for its stream.
     struct Outcome {
         int host_waits = 0;
         std::string message;
@@ -67,7 +67,7 @@ struct Fixture : Addition {
 const std::string both_waits = "R(e1,p) W(e1,C) R(e1,q) W(e1,C)";
 const std::string launched = both_waits + " L(C)";
 
-/// The failing call, and the operations that reached the driver then.
+/// Each failing call, and the operations that reach the driver if it fails.
 const std::vector<std::pair<Failing, std::string>> before_the_launch{
     {{"cuEventRecord", 0}, ""},
     {{"cuStreamWaitEvent", 0}, "R(e1,p)"},
@@ -95,7 +95,7 @@ TEST_CASE("rule 8: a record or a wait that fails before the launch stops it") {
         CHECK(trace.spelled(f.names) == order);
         CHECK(outcome.host_waits == 0);
         CHECK(outcome.message.find("CUDA_ERROR_ILLEGAL_STATE") != std::string::npos);
-        // The argument whose stream it is: the first for 0, the second for 1.
+        // The error names the argument whose stream the failing call is for.
         CHECK(outcome.message.find(failure.number == 0 ? "argument 1" : "argument 2") != std::string::npos);
     }
 }
@@ -142,7 +142,7 @@ TEST_CASE("rules 8 to 10: events are used again and owners are kept until the st
         });
         CHECK(made == 0);
         f.launch_stream.ref().synchronize();
-        CHECK(released == 2);  // of the failed launch and of the one after
+        CHECK(released == 2);  // owners of the failed launch and of the next one
     }
 }
 

@@ -1,4 +1,4 @@
-// The driver calls of a launch with producers, and rule 12; the other rules: tests/python/ordering.
+// Tests the driver calls of a launch with producers, and rule 12. tests/python/ordering tests the other rules.
 #include <doctest/doctest.h>
 
 #include <bascule/runtime/streams/ordering.hpp>

@@ -45,12 +45,12 @@ TEST_CASE("memory whose address was given away is freed behind the work of block
 TEST_CASE("memory for all streams is there when it is asked for, and given back at once") {
     const std::uint64_t frees = calls("cuMemFree");
     { const DeviceBuffer buffer(64, StreamRef::legacy_default(), false); }
-    CHECK(calls("cuMemFree") == frees);  // the default stream outlives it, so it is freed in its order
+    CHECK(calls("cuMemFree") == frees);  // freed in the order of the default stream, which outlives it
     {
         const DeviceBuffer buffer(64, StreamRef::per_thread_default());
         CHECK(buffer.order() == DeviceBuffer::no_order);
     }
-    CHECK(calls("cuMemFree") == frees);  // the thread's own stream
+    CHECK(calls("cuMemFree") == frees);  // freed in the order of this thread's default stream
     DeviceBuffer of_a_thread(64, StreamRef::legacy_default());
     std::thread([&] { of_a_thread = DeviceBuffer(64, StreamRef::per_thread_default()); }).join();
     of_a_thread = DeviceBuffer(0, StreamRef::legacy_default());

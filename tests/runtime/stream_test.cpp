@@ -38,7 +38,7 @@ TEST_CASE("a_stream_waits_for_another_and_the_host_for_it") {
     testing::Addition addition;
     const Stream later;
     const testing::OperationTrace trace;
-    addition.p.wait(addition.p);  // itself: nothing to do
+    addition.p.wait(addition.p);  // no call: a stream never waits for itself
     later.wait(addition.p);
     addition.names[later.ref().handle()] = "later";
     CHECK(trace.spelled(addition.names) == "R(e1,p) W(e1,later)");

@@ -30,7 +30,7 @@ struct TestModule {
     Module module;
 };
 
-/// A release function: each owner is a counter, which counts its releases.
+/// A release function for owners that point to counters: increments each.
 template <class Count>
 void count_releases(void* const* counters, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) ++*static_cast<Count*>(counters[i]);
@@ -49,7 +49,7 @@ inline Scalar real(double value) {
     return scalar;
 }
 
-/// The buffer as a float array; `stream` 0 names none.
+/// The buffer as a float array on `stream`; 0 names no stream.
 inline ArrayView floats(const DeviceBuffer& buffer, std::uint64_t stream = 0) {
     RawInterface raw;
     raw.shape.push_back(static_cast<std::int64_t>(buffer.bytes() / sizeof(float)));
@@ -99,8 +99,8 @@ struct Addition {
     }
 };
 
-/// Records, waits and launches during its lifetime, spelled as in the rules: "R(e1,p) W(e1,C) L(C)". Streams have the
-/// given names, events are numbered by their first appearance.
+/// The event records, waits and launches during its lifetime, as text like that of the rules: "R(e1,p) W(e1,C) L(C)".
+/// Streams have the given names, events are numbered by their first appearance.
 class OperationTrace {
   public:
     OperationTrace() : emulated_(*Driver::get().emulated_functions()) { emulated_.trace(1); }
@@ -111,7 +111,7 @@ class OperationTrace {
     std::string spelled(const std::map<std::uint64_t, std::string>& names) const {
         return spelled(names, [](std::uint64_t) { return true; });
     }
-    /// Spells only operations on these streams: a thread's own part.
+    /// The text for the operations on these streams alone, such as those of one thread.
     std::string spelled_on(const std::map<std::uint64_t, std::string>& names) const {
         return spelled(names, [&](std::uint64_t stream) { return names.count(stream) != 0; });
     }

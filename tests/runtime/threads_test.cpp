@@ -144,7 +144,7 @@ class Worker {
         expected_ += static_cast<float>(which + 1);
     }
 
-    /// Compiles the same text as a new module: a hit of the cache, a library that is loaded and unloaded.
+    /// Compiles the same text as a new module, which hits the cache, and loads and unloads a library.
     void compile_again() {
         if (random_() % 8 != 0) return;
         TestModule program(threads_text);

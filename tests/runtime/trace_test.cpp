@@ -24,7 +24,7 @@ using namespace bascule::testing;
 
 namespace {
 
-/// Copies under both clocks: when each ran, by its number, and when the calls were made.
+/// Makes copies. `ran`: when each ran on the device, by its number; `called`: when the host called the driver.
 struct TimedCopies {
     std::unordered_map<std::uint64_t, TraceSpan> ran;
     std::vector<TraceSpan> called;
@@ -56,14 +56,14 @@ TEST_CASE("the_emulated_device_tells_when_an_operation_ran") {
     REQUIRE(copies.ran.size() == 20);
     for (std::uint64_t i = 1; i <= 20; ++i) {
         const TraceSpan ran = copies.ran.at(i);
-        CHECK(ran.begin >= copies.called[i - 1].begin);  // eager: the call runs it
+        CHECK(ran.begin >= copies.called[i - 1].begin);  // an eager device runs it in the call
         CHECK(ran.end <= copies.called[i - 1].end);
         CHECK(ran.end >= ran.begin);
     }
 }
 
 TEST_CASE("timing_events_give_the_same_times_on_the_hosts_clock") {
-    constexpr std::int64_t rounding = 100'000;  // of a float of milliseconds, and of the calibration
+    constexpr std::int64_t rounding = 100'000;  // ns: float milliseconds, calibration
     const TimedCopies copies(TimesFrom::events, 20, 1 << 16);
     REQUIRE(copies.ran.size() == 20);
     for (std::uint64_t i = 1; i <= 20; ++i) {
@@ -154,7 +154,7 @@ TEST_CASE("a_trace_that_cannot_be_written_says_where_and_why") {
     CHECK_THROWS_WITH_AS(trace.stop(),
                          "the trace could not be written to missing/run.json: No such file or directory.",
                          Error);
-    trace.stop();  // it has ended
+    trace.stop();  // has no effect: the trace has ended
 }
 
 TEST_CASE("a_hook_of_cpp_is_told_of_launches_until_it_is_removed") {

@@ -124,7 +124,7 @@ TEST_CASE("an extent is not cut: a grid of 2^32 + 1 blocks is refused, and so is
     said({{1, 1ll << 40}, 1}, "`grid` has 1099511627776, which is above the limit of every device.");
     said({1, 1, ~0ull}, "`shared_bytes` has 9223372036854775807, which is above the limit of every device.");
     const std::size_t g = 1, n = 16;
-    const LaunchConfig sizes{{g, g}, {16, 2}, n * 4};  // without a compiler warning
+    const LaunchConfig sizes{{g, g}, {16, 2}, n * 4};  // no warning about narrowing
     CHECK(sizes.shared_bytes == 64);
     launch(stream, sizes, pointer<float>(p));
     said({{g, g}, {16, 2}, n << 40}, "`shared_bytes` has 17592186044416");

@@ -92,7 +92,7 @@ void fns(const Call& call, Answers& out) {
     out.add(Type::b32, found);
 }
 
-// Selects for each result byte one of the eight bytes b:a, the upper one first, for each value of c's low two bits.
+// For each value of c's low two bits: which of the eight bytes b:a each result byte is, the upper one first.
 struct PermuteMode {
     Flag flag;
     std::string_view bytes[4];

@@ -54,9 +54,9 @@ struct Family {
     void (*evaluate)(const Call&, Answers&);
 };
 
-/// Null if it is not an instruction of a single thread.
+/// The family of an opcode; null if it is not an instruction of a single thread.
 const Family* family_of(const Opcode& opcode);
-/// The operands, with the changes by .wide, .cc and the combining operand of setp.
+/// The types of an instruction's operands, with the changes by .wide, .cc and the combining operand of setp.
 struct Signature {
     std::array<Type, 4> results{}, sources{};
     std::array<char, 4> source_letters{};
@@ -64,7 +64,7 @@ struct Signature {
 };
 Signature signature_of(const Opcode& opcode, const Family& family);
 
-// The families, by file.
+// Each function returns the families of one file.
 std::span<const Family> integer_families();
 std::span<const Family> bit_families();
 std::span<const Family> float_families();
@@ -75,7 +75,7 @@ std::span<const Family> conversion_families();
 // Shared by the files for integers and floats.
 unsigned bits_in(Type type);
 Bits mask_of(Type type);
-Wide integer_of(Type type, Bits bits);  ///< Wide integer_of(Type type, Bits bits);  ///< with the type's sign
+Wide integer_of(Type type, Bits bits);  ///< with the type's sign
 Bits wrapped(Type type, Wide value);
 Wide least_of(Type type);
 Wide greatest_of(Type type);

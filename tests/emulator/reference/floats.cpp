@@ -6,7 +6,7 @@
 namespace reference {
 namespace {
 
-// f(element's sources) for each half of a packed type, or for a single value.
+// Applies `compute` to each half of a packed type, or to a single value.
 template <class Compute>
 void each_element(const Call& call, Answers& out, std::size_t sources, Compute&& compute) {
     const Type element = element_of(call.type());

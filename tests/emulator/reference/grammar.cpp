@@ -201,7 +201,7 @@ constexpr Syntax memory[] = {
     {"isspacep(.global|.const|.shared|.shared::cta|.shared::cluster|.local|.param|.param::entry)"},
 };
 
-// Their selectors are part of the operands.
+// Video instructions, whose selectors are part of the operands.
 constexpr Syntax video[] = {
     {"(vadd|vsub|vabsdiff|vmin|vmax)($word)($word)($word){.sat}{.add|.min|.max}"},
     {"(vshl|vshr)($word)($word).u32{.sat}(.clamp|.wrap){.add|.min|.max}"},

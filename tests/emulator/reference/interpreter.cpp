@@ -42,7 +42,7 @@ struct Frame {
     std::vector<Bits> registers;
     std::vector<std::vector<std::byte>> variables;
     bool carry = false;
-    const ptx::Instruction* call = nullptr;  ///< in the caller
+    const ptx::Instruction* call = nullptr;  ///< the caller's call instruction
 };
 
 Frame frame_of(const Function& function) {

@@ -34,7 +34,7 @@ bool is_nan(Type type, Bits bits);
 bool is_subnormal(Type type, Bits bits);
 Bits flushed(Type type, Bits bits);  ///< a subnormal becomes the zero of its sign
 Bits sign_bit(Type type);
-/// The integer type that holds any product of two of these: mul.wide.
+/// The integer type that holds any product of two values of `type`, as mul.wide gives it.
 Type twice_as_wide(Type type);
 
 /// A number with the precision for any operand: a double, or a 64-bit integer.

@@ -14,7 +14,7 @@ struct Shape {
 };
 /// Parses ".m16n8k16" in an opcode.
 Shape shape_in(std::string_view spelling);
-/// The types that an opcode spells, in order.
+/// The types in an opcode, in order.
 std::vector<Type> types_in(std::string_view spelling);
 
 struct Place {

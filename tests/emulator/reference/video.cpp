@@ -131,7 +131,7 @@ Bits scalar(const Opcode& opcode, const Selectors& by, Bits a, Bits b, Bits c) {
                         : (c & ~mask & 0xffff'ffff) | (static_cast<Bits>(value) << first & mask);
 }
 
-// Lane 0 is selected by the last digit.
+// The last digit of a selector selects the part for lane 0.
 Bits vector(const Opcode& opcode, const Selectors& by, Bits a, Bits b, Bits c, unsigned lanes) {
     const Types types = types_of(opcode);
     const unsigned width = 32 / lanes;

@@ -1,4 +1,5 @@
-// Launches on the available device, and prints which driver that was.
+// Launches a kernel on the available device, checks its result, and prints the path of the emulated device's library if
+// the process has loaded it.
 #include <cstdint>
 #include <cstdio>
 #include <fstream>

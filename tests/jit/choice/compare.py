@@ -4,8 +4,8 @@
 
 Each set is one to four overloads and templates of one name, and one list of arguments. Excluded are the documented
 differences ("Templates, overloads, name expressions"): numbers that a launch refuses where C++ truncates, template
-parameters that arguments of different strength name, and more than one type of its kind for a Python number. Also
-excluded are sets in which NVRTC orders fewer functions with packs than g++, or more with constraints.
+parameters that a launch deduces from the stronger of two arguments, and more than one type of its kind for a Python
+number. Also excluded are sets in which NVRTC orders fewer functions with packs than g++, or more with constraints.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Function:
-    """One of a set: `template <class T> void f(const T* a0, int a1)`, or without a template."""
+    """A function of a set, such as `template <class T> void f(const T*, int)`, or one that is not a template."""
 
     parameters: tuple[str, ...]
     requirement: str = ""
@@ -83,7 +83,7 @@ class Function:
         return f"template <{named}> {self.requirement}"
 
     def identity(self) -> tuple[str, ...]:
-        """Equal for functions that declare the same."""
+        """Returns a tuple that is equal for equivalent declarations."""
         order = list(dict.fromkeys(re.findall(r"\b[TU]\b", " ".join(self.parameters))))
         plain = [re.sub(r"\b[TU]\b", lambda found: f"P{order.index(found[0])}", each) for each in self.parameters]
         plain = [each.removesuffix(" const") if "*" in each else each.removeprefix("const ") for each in plain]
@@ -98,7 +98,7 @@ def any_argument(rng: random.Random) -> Argument:
 
 
 def fixed_types(rng: random.Random, argument: Argument) -> list[str]:
-    """The types without template parameters that a set may declare for an argument."""
+    """The types without template parameters that a function of the set may declare for this argument."""
     own = CPP_TYPES[argument.dtype]
     if argument.kind == "array":
         pointees = [own, own, own, rng.choice(["int", "float", "double"]), "void"]
@@ -130,7 +130,7 @@ def any_function(rng: random.Random, arguments: list[Argument], fixed: list[list
             parameters.append(rng.choice(forms).format(name))
             claims.setdefault(name, set()).add((argument.kind, argument.dtype if argument.kind != "array" else ""))
     if any(len(each) > 1 for each in claims.values() if {kind for kind, _ in each} != {"array"}):
-        return None  # the stronger argument decides, where C++ deduces nothing
+        return None  # Bascule deduces from the stronger argument, C++ fails
     function = Function(tuple(parameters))
     if "T" in function.names and rng.random() < 0.1:
         return Function(function.parameters, "requires (sizeof(T) >= 4)")
@@ -193,7 +193,7 @@ def chosen_by_bascule(arguments: list[Argument], functions: list[Function]) -> t
     except (
         ValueError,
         bascule.CompileError,
-    ) as error:  # for a read-only array or a constraint, of a kernel of one function
+    ) as error:  # if the only function needs a writable array, or its constraint fails
         return REFUSED, str(error)
     return int(which.copy_to_host()[0]), ""
 

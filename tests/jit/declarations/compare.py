@@ -2,13 +2,13 @@
 
     python tests/jit/declarations/compare.py [--texts N] [--seed S]
 
-A text has kernels of few names in two namespaces: overloads, templates, specialisations and functions of the device
-that share their names, in branches of #if, made by macros, with default arguments, and with their parameters in any
-order. Each is identified by a number. g++ compiles the same text with calls of every name; the emulated device
-must run the same function with the same values, or refuse if C++ has none. Arguments by name must reach the
-parameters of these names, or be refused. A template that only macros spell is requested by the name of its instance.
+A text has kernels of few names in two namespaces: overloads, templates, specialisations and device functions of the
+same names, in branches of #if, made by macros, with default arguments, and with their parameters in any order. Each is
+identified by a number. g++ compiles the same text with calls of every name; the emulated device must run the same
+function with the same values, or refuse if C++ has none. Arguments by name must reach the parameters of these names, or
+be refused. A template that only a macro defines is requested by the name of its instance, such as `k<float>`.
 
-Not generated: macros of headers, and macros that rename a kernel that the text spells.
+Not generated: macros in headers, and macros that rename a kernel whose name is in the text.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Text:
 
 
 def called(text: str, defines: dict[str, int], folder: Path) -> dict[tuple[str, str], list[int]] | None:
-    """The function that g++ calls for each call, or None if it refuses the text."""
+    """What the function called by g++ writes (its number, a, b), for each valid call; None if g++ refuses the text."""
     names = "".join(f"void {name}(none);\n" for name in NAMES)
     prelude = f"struct none {{}};\n{names}namespace a {{ {names} }}\n#line 1\n"
     calls = "".join(
@@ -164,7 +164,7 @@ def differences(text: str, defines: dict[str, int], expected: dict[tuple[str, st
     for name, dtype in CALLS:
         right = expected.get((name, dtype))
         if name in NAMES and any(f"a::{name}" == each for each, _ in expected) and right is None:
-            continue  # a name without its namespace means the only one that has it
+            continue  # Bascule also finds the kernel without its namespace
         got = None
         words = ""
         for spelled in (name, f"{name}<{TYPES[dtype]}>"):

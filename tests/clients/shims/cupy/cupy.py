@@ -1,6 +1,6 @@
 """CuPy's names on Bascule, as far as CuPy's tests of RawKernel and RawModule use them. It only maps names.
 
-Arithmetic of arrays is NumPy's, on copies of them: the tests compare kernels with it.
+Arithmetic of arrays is NumPy's, on host copies: the tests compare kernels with it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CUDADriverError(Exception):
 
 
 class Device:
-    """Kernels and arrays are those of the current device."""
+    """A device, which is current within `with`."""
 
     compute_capability = "80"
 
@@ -48,7 +48,7 @@ class Device:
 
 
 class CacheBackend:
-    """In place of CuPy's cache, empty at first: Bascule's own cache. Records what was compiled."""
+    """CuPy's base class of caches. Making one empties Bascule's cache; `save` is called after each compile."""
 
     def __init__(self, path: str = "") -> None:
         bascule.cache.clear(disk=True)
@@ -58,7 +58,7 @@ class CacheBackend:
 
 
 class MemoryPointer:
-    """Memory of an array, or newly allocated bytes."""
+    """The memory of an array."""
 
     def __init__(self, array: bascule.DeviceArray) -> None:
         self.array = array
@@ -156,7 +156,7 @@ def to_host(value: Any) -> Any:
 
 
 def of_numpy(function: Any) -> Any:
-    """NumPy's function, whose result is an array of the device."""
+    """Wraps a NumPy function, so that its result is a device array."""
     return lambda *args, **options: ndarray.of(function(*map(to_host, args), **options))
 
 
@@ -291,7 +291,7 @@ class RawKernel:
 
 
 def run_compiler(command: list[str], cwd: str | None, backend: str, *_: Any) -> str:
-    """What the tests use nvcc for: printing its version, and writing PTX or machine code."""
+    """Does what the tests need nvcc for: tells its version, or writes PTX or machine code."""
     if "--version" in command:
         return "release {}.{}".format(*nvrtc_version())
     source, target = Path(command[command.index("-o") - 1]), Path(command[command.index("-o") + 1])

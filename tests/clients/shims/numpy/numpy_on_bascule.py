@@ -1,6 +1,6 @@
 """NumPy's names on Bascule's arrays, as far as NumPy's tests of DLPack use them. It only maps names.
 
-`device` and `pinned` are NumPy with arrays in that kind of memory. Values are NumPy's, and copied there.
+`device` and `pinned` are NumPy with arrays in that kind of memory, to which NumPy's values are copied.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def described(array: bascule.DeviceArray, **changed: Any) -> bascule.DeviceArray
 
 
 class ndarray:  # noqa: N801
-    """A DeviceArray; subclasses are allowed, as of NumPy's class."""
+    """Wraps a DeviceArray. It can be subclassed, like NumPy's class."""
 
     def __init__(self, *, shape: Any, dtype: Any, strides: Any, buffer: ndarray, order: str) -> None:
         dtype = np.dtype(dtype)

@@ -140,7 +140,7 @@ class SourceModule:
 
 
 class DynamicModule(SourceModule):
-    """Texts that are linked. cudadevrt, which kernels that launch kernels need, is not a text."""
+    """Links texts. Ignores cudadevrt, the library for kernels that launch kernels, which is not a text."""
 
     def __init__(self) -> None:
         self.sources: list[str] = []
@@ -262,7 +262,7 @@ compiler = module(
 
 
 def mark_cuda_test(test: Callable[..., None]) -> Callable[..., None]:
-    """PyCUDA makes a context before each test; Bascule makes it when it is needed."""
+    """Returns the test. PyCUDA makes a context before each test; Bascule makes one when it is needed."""
     return test
 
 

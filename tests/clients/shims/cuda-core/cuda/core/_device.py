@@ -24,7 +24,7 @@ class DeviceProperties:
         self.ordinal = ordinal
 
     def __getattr__(self, name: str) -> int:
-        """Bascule has few attributes of devices; these are the driver's."""
+        """Returns the driver's attribute, because Bascule has few attributes of devices."""
         attribute = getattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name.upper()}")
         return handle_return(driver.cuDeviceGetAttribute(attribute, self.ordinal))
 
@@ -51,7 +51,7 @@ class Device:
         return tuple(map(cls, range(bascule.device_count())))
 
     def set_current(self) -> None:
-        """A launch is on the device of its stream or of its arrays. Each test begins with this."""
+        """Ends captures left by the test before. Selects nothing: a launch is on the device of its stream or arrays."""
         end_captures()
 
     def sync(self) -> None:

@@ -23,7 +23,7 @@ def launch(stream: Any, config: LaunchConfig, kernel: Kernel, *args: Any) -> Non
 
 
 def argument(value: Any, kind: str) -> Any:
-    """cuda.core takes integers and buffers of bytes for pointers of any type."""
+    """Wraps integers and buffers, which cuda.core passes for pointers of any type, as raw pointers."""
     if isinstance(value, Buffer):
         return bascule.raw_pointer(value.handle)
     return bascule.raw_pointer(value) if isinstance(value, int) and kind.endswith("*") else value

@@ -8,7 +8,7 @@ import bascule
 
 
 class LinkerOptions(ProgramOptions):
-    """Bascule's linker takes the options of a compile, and the emulated device has no machine code to optimize."""
+    """Options without those that Bascule's linker lacks, such as that of optimizing, which needs machine code."""
 
     def flags(self) -> list[str]:
         without = {"verbose", "optimization_level"}
@@ -41,5 +41,5 @@ class Linker:
 
 
 def _decide_nvjitlink_or_driver() -> bool:
-    """Returns whether it is the driver."""
+    """Returns True: the driver links."""
     return True

@@ -14,7 +14,7 @@ MaxPotentialBlockSize = namedtuple("MaxPotentialBlockSize", "min_grid_size max_b
 
 
 class KernelAttributes:
-    """Attributes per device; Bascule's are the current device's."""
+    """A kernel's attributes. cuda.core has them per device, Bascule for the current device."""
 
     NAMES: ClassVar = {
         "binary_version": "binary_version",
@@ -110,7 +110,7 @@ def loader_of(code_type: str) -> Any:
 
 
 class ObjectCode:
-    """A module of Bascule's, with the names that the text has for its instances."""
+    """A Bascule module, and the lowered names of its name expressions (`names`)."""
 
     def __init__(self, module: bascule.Module, code_type: str, code: Any, *, name: str = "", names: Any = None) -> None:
         self.module = module

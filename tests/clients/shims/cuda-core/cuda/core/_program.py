@@ -7,7 +7,7 @@ from cuda.core.typing import CompilerBackendType
 
 import bascule
 
-# Options that cuda.core names differently from NVRTC, whose names have hyphens.
+# Options of cuda.core whose NVRTC flag is not simply their name with hyphens.
 NVRTC_NAMES = {
     "arch": "-arch",
     "debug": "--device-debug",
@@ -19,7 +19,7 @@ NVRTC_NAMES = {
     "ofast_compile": "--Ofast-compile",
     "use_fast_math": "--use_fast_math",
 }
-# Options that NVRTC takes `true` or `false` for; the others are switches.
+# Options whose flag takes `true` or `false`; the other flags are switches.
 TRUE_OR_FALSE = {
     "brief_diagnostics",
     "builtin_initializer_list",
@@ -61,14 +61,14 @@ def flags_of(name: str, value: Any) -> list[str]:
 
 
 class Program:
-    """A text, and the module that is compiled from it."""
+    """A text, and the module compiled from it, if it is not relocatable."""
 
     def __init__(self, code: str, code_type: str, options: Any = None) -> None:
         options = ProgramOptions(**options) if isinstance(options, dict) else options or ProgramOptions()
         self.code = code
         self.options = options
         self.backend = {"c++": CompilerBackendType.NVRTC, "ptx": CompilerBackendType.DRIVER}[code_type.lower()]
-        self.module = None  # Bascule's linker compiles the texts that it links
+        self.module = None  # for relocatable texts, which Bascule's linker compiles
         if self.backend == CompilerBackendType.DRIVER:
             self.module = bascule.load_module(code.encode(), name=options.name)
         elif "relocatable_device_code" not in options.options:

@@ -63,7 +63,7 @@ class Stream:
         return Device(self.stream.device.ordinal)
 
     def close(self) -> None:
-        """Bascule's stream is destroyed with its last reference."""
+        """Does nothing: Bascule's stream is destroyed with its last reference."""
 
     def sync(self) -> None:
         self.stream.synchronize()

@@ -1,6 +1,6 @@
-"""Graphs are captured: a builder is a stream of the capture, and a split is streams that wait for it.
+"""Graph builders, which capture: a builder has a stream of the capture, and a split adds streams that wait for it.
 
-Bascule has no such builders, so their refusals are implemented here.
+Bascule has no such builders, so their error messages are implemented here.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class GraphBuilder:
         child.graph.launch(self.stream)
 
     def callback(self, function: Any, *, user_data: Any = None) -> None:
-        """A C function takes the address of a copy of the data, a Python function takes nothing."""
+        """Passes the address of a copy of `user_data` to a C function, and nothing to a Python function."""
         arguments = []
         if isinstance(function, ctypes._CFuncPtr):
             arguments = [ctypes.create_string_buffer(user_data) if isinstance(user_data, bytes) else user_data]
@@ -110,7 +110,7 @@ def end_captures() -> None:
 
 
 class GraphDefinition:
-    """Bascule's graphs are captured, and their nodes are not objects."""
+    """A class without members: Bascule's graphs are captured, and their nodes are not objects."""
 
 
 class Graph:
@@ -118,7 +118,7 @@ class Graph:
         self.graph = graph
 
     def upload(self, stream: Any) -> None:
-        """Bascule's graphs are uploaded with their first launch."""
+        """Does nothing: Bascule's graphs are uploaded with their first launch."""
 
     def launch(self, stream: Any) -> None:
         self.graph.launch(stream.stream)

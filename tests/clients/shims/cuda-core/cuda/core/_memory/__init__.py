@@ -1,4 +1,4 @@
-"""Buffers as arrays of bytes of Bascule."""
+"""Buffers, which are Bascule arrays of bytes."""
 
 from __future__ import annotations
 

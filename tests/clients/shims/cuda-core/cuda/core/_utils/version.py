@@ -1,4 +1,4 @@
-"""Versions of the driver and bindings that the tests run on."""
+"""Functions that return the versions of the driver and of cuda.bindings."""
 
 from __future__ import annotations
 
