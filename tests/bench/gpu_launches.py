@@ -513,9 +513,8 @@ def run(library: str, rounds: int | None, writer: Writer) -> None:
     cases = []
     for name in names:
         method = getattr(ways, name)
-        is_told = library == "bascule" or name not in BESIDE
         make = method if name.startswith("raw") else lambda method=method: ways.timer(method)
-        cases.append(Case(name, WHAT[name] if is_told or name in BESIDE else "", make))
+        cases.append(Case(name, WHAT[name], make))
     measure(cases, RATIOS[library], "ns", rounds or 41, writer)
     if library == "bascule":
         row = Row("G4", "one foreign stream / 2 records, 2 waits from C", added, "<= 1.2")
