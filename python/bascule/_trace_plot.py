@@ -163,7 +163,8 @@ def _short_name(event: Event) -> str:
 def _draw_waits(ax: Any, events: list[Event], rows: dict[RowKey, int], scale: float) -> None:
     begins = {event["id"]: event for event in events if event["ph"] == "s" and event["name"] == "wait"}
     for end in events:
-        if end["ph"] != "f" or end["name"] != "wait":
+        # A trace at its limit may lack the beginning.
+        if end["ph"] != "f" or end["name"] != "wait" or end["id"] not in begins:
             continue
         begin = begins[end["id"]]
         upper, lower = rows[begin["pid"], begin["tid"]], rows[end["pid"], end["tid"]]

@@ -51,7 +51,7 @@ std::uint32_t best_block_size(const LoadedKernel& kernel, Device device, std::ui
                               std::uint32_t limit = 0);
 
 /// The same if the dynamic shared memory depends on the block size: `shared_bytes[n]` is for n threads, up to the block
-/// size limit.
+/// size limit, and is not empty.
 std::uint32_t best_block_size(const LoadedKernel& kernel, Device device,
                               std::span<const std::uint32_t> shared_bytes, std::uint32_t limit = 0);
 

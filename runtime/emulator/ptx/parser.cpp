@@ -135,12 +135,9 @@ class Parser {
         }
         if (accept(".file")) return file();
         if (accept(".section")) return section();
-        if (accept(".loc")) return loc();
         if (accept(".pragma")) return skip_past(";");
-        is_extern_ = false;
-        while (accept(".visible") || accept(".weak") || accept(".common") || peek().is(".extern")) {
-            if (accept(".extern")) is_extern_ = true;
-        }
+        is_extern_ = accept(".extern");
+        if (!is_extern_ && !accept(".visible") && !accept(".weak")) accept(".common");
         if (accept(".entry")) return function(true);
         if (accept(".func")) return function(false);
         if (accept(".alias")) return skip_past(";");

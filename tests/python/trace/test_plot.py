@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -52,6 +55,14 @@ def test_the_axes_may_be_given_and_the_trace_an_object():
     _, ax = plt.subplots()
     assert bascule.plot_timeline(trace, ax=ax) is ax
     assert len(ax.get_yticklabels()) == 2
+
+
+def test_a_wait_whose_beginning_was_not_recorded_has_no_arrow(path, tmp_path):
+    events = json.loads(Path(path).read_text())
+    kept = events["traceEvents"] if isinstance(events, dict) else events
+    kept[:] = [event for event in kept if event["ph"] != "s"]
+    (tmp_path / "cut.json").write_text(json.dumps(events))
+    assert not any(getattr(text, "arrow_patch", None) for text in bascule.plot_timeline(tmp_path / "cut.json").texts)
 
 
 def test_an_empty_trace_is_drawn():
