@@ -9,19 +9,17 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/compile.hpp>
 #include <bascule/jit/compile/compile_plan.hpp>
-#include <bascule/jit/compile/declared_lines.hpp>
-#include <bascule/jit/compile/nvrtc_arguments.hpp>
+#include <bascule/jit/compile/nvrtc_input.hpp>
 #include <bascule/jit/compile/precompiled_header.hpp>
-#include <bascule/jit/compile/prelude.hpp>
 #include <bascule/jit/compile/view_probe.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/process/log.hpp>
+#include <bascule/jit/signatures/mangled_signature.hpp>
+#include <bascule/jit/signatures/reflection.hpp>
+#include <bascule/jit/templates/kernel_declaration.hpp>
+#include <bascule/jit/templates/specialization.hpp>
 #include <bascule/jit/text/lexer.hpp>
-#include <bascule/jit/types/kernel_declaration.hpp>
-#include <bascule/jit/types/mangled_signature.hpp>
-#include <bascule/jit/types/reflection.hpp>
-#include <bascule/jit/types/specialization.hpp>
 
 namespace bascule {
 namespace {

@@ -29,7 +29,7 @@ constexpr const char* advice =
 
 /// The first of the named libraries that loads; without names, the first one in the usual places. Among the libraries
 /// of one place, the order depends on the driver.
-DynamicLibrary open(const std::vector<std::string>& named, const DriverLimit& limit) {
+DynamicLibrary open_nvrtc(const std::vector<std::string>& named, const DriverLimit& limit) {
     if (!named.empty()) return {"NVRTC", by_preference({named}, limit), advice};
     const std::vector<NvrtcPlace> places = nvrtc_places();
     std::vector<std::vector<std::string>> libraries;
@@ -121,7 +121,7 @@ struct Nvrtc::Functions {
 };
 
 Nvrtc::Nvrtc(const ToolkitLocation& location, const DriverLimit& limit)
-    : library_(open(location.nvrtc_libraries, limit)),
+    : library_(open_nvrtc(location.nvrtc_libraries, limit)),
       functions_(std::make_unique<Functions>(library_)),
       include_paths_(header_search_path(
           location.include_paths, library_.path(),

@@ -9,7 +9,7 @@
 
 #include <bascule/jit/compile/nvrtc_choice.hpp>
 #include <bascule/jit/process/dynamic_library.hpp>
-#include <bascule/jit/text/source.hpp>
+#include <bascule/jit/program/source.hpp>
 
 namespace bascule {
 

@@ -8,7 +8,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/view_probe.hpp>
-#include <bascule/jit/types/ptx_initializer.hpp>
+#include <bascule/jit/variables/ptx_initializer.hpp>
 
 namespace bascule {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include <bascule/jit/text/source.hpp>
-#include <bascule/jit/types/mangled_signature.hpp>
+#include <bascule/jit/options/compile_options.hpp>
+#include <bascule/jit/signatures/mangled_signature.hpp>
 
 namespace bascule {
 

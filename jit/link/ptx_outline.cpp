@@ -6,7 +6,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/link/code.hpp>
-#include <bascule/jit/types/ptx_text.hpp>
+#include <bascule/jit/variables/ptx_text.hpp>
 
 namespace bascule {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/link/linker.hpp>
+#include <bascule/jit/signatures/demangle.hpp>
 #include <bascule/jit/text/name_rows.hpp>
-#include <bascule/jit/types/demangle.hpp>
 
 namespace bascule {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include <bascule/jit/compile/nvrtc_choice.hpp>
-#include <bascule/jit/text/source.hpp>
+#include <bascule/jit/options/compile_options.hpp>
 
 namespace bascule {
 

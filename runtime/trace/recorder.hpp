@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <bascule/interface/arguments/launch_config.hpp>
-#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/lookup/cache.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 #include <bascule/runtime/streams/watches.hpp>
 #include <bascule/runtime/trace/launch_site.hpp>

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/lookup/cache.hpp>
 #include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/trace/trace.hpp>
 

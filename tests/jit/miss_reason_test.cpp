@@ -5,10 +5,10 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/cache/cache_sweep.hpp>
-#include <bascule/jit/cache/disk_cache.hpp>
-#include <bascule/jit/cache/miss_reason.hpp>
 #include <bascule/jit/files/file_identity.hpp>
+#include <bascule/jit/lookup/cache_sweep.hpp>
+#include <bascule/jit/lookup/disk_cache.hpp>
+#include <bascule/jit/lookup/miss_reason.hpp>
 
 #include "support.hpp"
 
