@@ -160,9 +160,9 @@ void Nvrtc::enlarge_precompiled_header_heap() const {
     if (bytes < enough) functions_->check(functions_->set_pch_heap(enough), "nvrtcSetPCHHeapSize");
 }
 
-Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program_name,
-                             std::span<const Header> headers, std::span<const std::string> options,
-                             std::span<const std::string> name_expressions) const {
+Nvrtc::Result Nvrtc::run(const std::string& text, const std::string& program_name,
+                         std::span<const Header> headers, std::span<const std::string> options,
+                         std::span<const std::string> name_expressions) const {
     const Functions& nvrtc = *functions_;
     std::vector<const char*> header_texts;
     std::vector<const char*> header_names;

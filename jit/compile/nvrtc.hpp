@@ -71,8 +71,8 @@ class Nvrtc {
 
     /// Runs NVRTC once. Blocks; the caller must not hold a lock. Restores the handlers of SIGINT and SIGTERM. Throws:
     /// LibraryError when NVRTC itself fails (out of memory, internal error).
-    Result compile(const std::string& text, const std::string& program_name, std::span<const Header> headers,
-                   std::span<const std::string> options, std::span<const std::string> name_expressions) const;
+    Result run(const std::string& text, const std::string& program_name, std::span<const Header> headers,
+               std::span<const std::string> options, std::span<const std::string> name_expressions) const;
 
     /// Number of calls of nvrtcCompileProgram in this process, by all Nvrtc objects.
     static std::uint64_t compile_calls() noexcept;

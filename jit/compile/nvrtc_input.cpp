@@ -75,6 +75,7 @@ std::vector<std::string> options_for(const Program& program, const Nvrtc& nvrtc)
     options.push_back(fmt::format("-include={}", prelude_name));
     options.push_back(fmt::format("-include={}", defines_name));
     if (!program.source.directory.empty()) options.push_back("-I" + program.source.directory);
+    to_arguments(program.options);  // checks the names of all defines
     CompileOptions own = program.options;
     std::erase_if(own.defines, [](const auto& define) { return !configures_nvrtc(define.first); });
     const bool defined =

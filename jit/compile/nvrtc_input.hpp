@@ -23,6 +23,7 @@ const std::string& signature_prelude();
 /// (##, a continued line), and if options that Bascule does not know are set.
 const std::string& prelude_for(const Program& program);
 
+/// Throws: ArgumentError (value) with the option.
 std::vector<std::string> options_for(const Program& program, const Nvrtc& nvrtc);
 
 /// The prelude, the program's defines followed by `last`, and the headers that it has as texts.

@@ -6,14 +6,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/compile/view_probe.hpp>
+#include <bascule/jit/compile/view_layouts.hpp>
+#include <bascule/jit/process/never_destroyed.hpp>
 #include <bascule/jit/variables/ptx_initializer.hpp>
 
 namespace bascule {
 namespace {
-
-using Layouts = std::map<std::string, ViewLayout>;  ///< by C++ type
 
 constexpr const char* target = "bascule_probe_target_";
 constexpr const char* view = "bascule_probe_view_";
@@ -133,66 +131,67 @@ std::optional<ViewLayout> layout_of(const Parameter& parameter, const std::strin
     return layout;
 }
 
-Layouts probe(const std::vector<Parameter>& views, const Program& program, const Nvrtc& nvrtc,
-              CompileFunction compile, bool alone) {
-    Program probe{program.source,
-                  program.options,
-                  program.arch,
-                  {{probe_kernel, probe_kernel}},
-                  Program::Purpose::code};
-    probe.arch.is_virtual = true;
-    probe.arch.suffix = '\0';
-    probe.source.text = probe_text(views, alone, program.source.text);
-    Layouts layouts;
-    try {
-        const Image image = compile(probe, nvrtc, nullptr);
-        for (std::size_t i = 0; i < views.size(); ++i) {
-            if (auto layout = layout_of(views[i], image.ptx, i)) layouts.emplace(views[i].spelling, *layout);
+struct RememberedLayouts {
+    std::mutex mutex;
+    std::map<std::string, ViewLayouts> by_key;
+};
+
+}  // namespace
+
+ViewQuestion question_about_views(const Image& image, const Program& program, const Nvrtc& nvrtc) {
+    ViewQuestion question;
+    bool builtin = true;
+    for (const KernelImage& each : image.kernels) {
+        for (const Parameter& parameter : each.signature.parameters) {
+            const auto known = std::ranges::find(question.views, parameter.spelling, &Parameter::spelling);
+            if (known != question.views.end() || !is_view(parameter)) continue;
+            question.views.push_back(parameter);
+            builtin = builtin && is_builtin(parameter.type);
         }
-    } catch (const CompileError&) {
-        // They are not constant-initialised: these types have no layout, and arguments for them are refused.
+    }
+    if (question.views.empty()) return question;
+    // The user's own include paths may lead to another CCCL, whose headers can change.
+    const bool alone = builtin && program.options.include_paths.empty() && program.options.headers.empty();
+    question.program = {program.source,
+                        program.options,
+                        program.arch,
+                        {{probe_kernel, probe_kernel}},
+                        Program::Purpose::code};
+    question.program.arch.is_virtual = true;
+    question.program.arch.suffix = '\0';
+    question.program.source.text = probe_text(question.views, alone, program.source.text);
+    if (!alone) return question;
+    question.key =
+        fmt::format("{}\n{}\n{}\n{}\n", to_string(program.arch), nvrtc.path(),
+                    fmt::join(nvrtc.include_paths(), "\n"), fmt::join(to_arguments(program.options), "\n"));
+    for (const Parameter& parameter : question.views) question.key += parameter.spelling + "\n";
+    return question;
+}
+
+ViewLayouts layouts_in(const std::string& ptx, const ViewQuestion& question) {
+    ViewLayouts layouts;
+    for (std::size_t i = 0; i < question.views.size(); ++i) {
+        if (auto layout = layout_of(question.views[i], ptx, i))
+            layouts.emplace(question.views[i].spelling, *layout);
     }
     return layouts;
 }
 
-/// Like `probe`, for types that need nothing of the user's text. Remembers the result for the process, because CCCL's
-/// headers take almost a second.
-Layouts remembered_probe(const std::vector<Parameter>& views, const Program& program, const Nvrtc& nvrtc,
-                         CompileFunction compile) {
-    static std::mutex mutex;
-    static std::map<std::string, Layouts>& known = *new std::map<std::string, Layouts>;
-    std::string key =
-        fmt::format("{}\n{}\n{}\n{}\n", to_string(program.arch), nvrtc.path(),
-                    fmt::join(nvrtc.include_paths(), "\n"), fmt::join(to_arguments(program.options), "\n"));
-    for (const Parameter& parameter : views) key += parameter.spelling + "\n";
-    {
-        const std::lock_guard lock(mutex);
-        if (const auto hit = known.find(key); hit != known.end()) return hit->second;
-    }
-    Layouts layouts = probe(views, program, nvrtc, compile, true);
-    const std::lock_guard lock(mutex);
-    return known.emplace(key, std::move(layouts)).first->second;
+std::optional<ViewLayouts> remembered_layouts(const ViewQuestion& question) {
+    auto& remembered = never_destroyed<RememberedLayouts>();
+    const std::lock_guard lock(remembered.mutex);
+    const auto known = remembered.by_key.find(question.key);
+    return known == remembered.by_key.end() ? std::nullopt : std::optional(known->second);
 }
 
-}  // namespace
+void remember(const ViewQuestion& question, const ViewLayouts& layouts) {
+    if (question.key.empty()) return;
+    auto& remembered = never_destroyed<RememberedLayouts>();
+    const std::lock_guard lock(remembered.mutex);
+    remembered.by_key.emplace(question.key, layouts);
+}
 
-void read_view_layouts(Image& image, const Program& program, const Nvrtc& nvrtc, CompileFunction compile) {
-    std::vector<Parameter> views;
-    bool builtin = true;
-    for (const KernelImage& each : image.kernels) {
-        for (const Parameter& parameter : each.signature.parameters) {
-            const bool known = std::ranges::any_of(
-                views, [&](const Parameter& other) { return other.spelling == parameter.spelling; });
-            if (known || !is_view(parameter)) continue;
-            views.push_back(parameter);
-            builtin = builtin && is_builtin(parameter.type);
-        }
-    }
-    if (views.empty()) return;
-    // The user's own include paths may lead to another CCCL, whose headers can change.
-    const bool alone = builtin && program.options.include_paths.empty() && program.options.headers.empty();
-    const Layouts layouts = alone ? remembered_probe(views, program, nvrtc, compile)
-                                  : probe(views, program, nvrtc, compile, false);
+void set_layouts(Image& image, const ViewLayouts& layouts) {
     for (KernelImage& each : image.kernels) {
         for (Parameter& parameter : each.signature.parameters) {
             const auto found = layouts.find(parameter.spelling);
