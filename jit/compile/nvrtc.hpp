@@ -8,25 +8,11 @@
 #include <vector>
 
 #include <bascule/jit/compile/nvrtc_choice.hpp>
+#include <bascule/jit/options/cache_settings.hpp>
+#include <bascule/jit/options/compile_options.hpp>
 #include <bascule/jit/process/dynamic_library.hpp>
-#include <bascule/jit/program/source.hpp>
 
 namespace bascule {
-
-/// The places of NVRTC and the CUDA headers. The layer that knows the installation fills it in (Python: from the wheels).
-struct ToolkitLocation {
-    /// Paths or sonames; the driver decides between them (nvrtc_choice.hpp). If empty, in this order: CUDA_HOME and
-    /// CUDA_PATH, the active environment (VIRTUAL_ENV, CONDA_PREFIX), the program's own directories and those of its
-    /// RUNPATH (for a Python package, the wheels in the same site-packages), /usr/local/cuda, the loader's search path.
-    std::vector<std::string> nvrtc_libraries;
-    /// Directories of cuda_fp16.h and CCCL. If empty: those next to the loaded library, then those of a toolkit of
-    /// exactly its version.
-    std::vector<std::string> include_paths;
-    /// Whether those are of an installed toolkit or wheel; files of directories that a user named may be edited.
-    bool found_include_paths = false;
-
-    bool operator==(const ToolkitLocation&) const = default;
-};
 
 /// A loaded NVRTC. Thread-safe; its programs keep it alive.
 class Nvrtc {

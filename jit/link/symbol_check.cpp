@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/link/code_outline.hpp>
 #include <bascule/jit/link/linker.hpp>
 #include <bascule/jit/signatures/demangle.hpp>
 #include <bascule/jit/text/name_rows.hpp>

@@ -15,6 +15,8 @@
 #include <fmt/ranges.h>
 
 #include <bascule/jit/compile/compile.hpp>
+#include <bascule/jit/compile/image.hpp>
+#include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/lookup/cache.hpp>
@@ -101,23 +103,23 @@ std::string absolute_or_empty(const std::string& directory) {
 // The steps, in their order.
 std::optional<Lookup> find_in_memory(CacheState& cache, const CacheKey& key, const WantedHeaders& wanted);
 std::optional<Lookup> find_on_disk(const Request& request, int* place = nullptr);
-Lookup compile_once(const std::shared_ptr<const Request>& request, std::string& why);
-Outcome compile_among_processes(const Request& request);
-Lookup compile_and_publish(const Request& request, HeaderScan scan, int place);
-Lookup compile_alone(const std::shared_ptr<const Request>& request);
+Lookup make_once(const std::shared_ptr<const Request>& request, std::string& why);
+Outcome make_among_processes(const Request& request);
+Lookup make_and_publish(const Request& request, HeaderScan scan, int place);
+Lookup make_alone(const std::shared_ptr<const Request>& request);
 
 HeaderScan scan_headers_of(const Request& request);
-Lookup compile_from(const Request& request, const HeaderScan& scan, const HeaderManifest* reached);
+Lookup make_from(const Request& request, const HeaderScan& scan, const HeaderManifest* reached);
 void report(const Program& program, const Lookup& lookup, const CacheKey& key, const std::string& why);
 
 }  // namespace
 
 Cache::Lookup Cache::image(const Program& program) {
     const Observer observer = lookup_observer.load(std::memory_order_acquire);
-    return observer == nullptr ? find_or_compile(program) : observer(*this, program);
+    return observer == nullptr ? look_up(program) : observer(*this, program);
 }
 
-Cache::Lookup Cache::find_or_compile(const Program& asked) {
+Cache::Lookup Cache::look_up(const Program& asked) {
     const std::shared_ptr<const Nvrtc> compiler = nvrtc();
     // A device's architecture, which the user did not name, may be newer than the compiler.
     const bool is_chosen = asked.options.arch || asked.maker != nullptr;
@@ -128,7 +130,7 @@ Cache::Lookup Cache::find_or_compile(const Program& asked) {
 
     std::string why = "the cache is disabled";
     if (is_disabled()) {
-        Lookup made = compile_alone(std::make_shared<const Request>(Request{state_, program, compiler}));
+        Lookup made = make_alone(std::make_shared<const Request>(Request{state_, program, compiler}));
         report(program, made, {}, why);
         return made;
     }
@@ -139,7 +141,7 @@ Cache::Lookup Cache::find_or_compile(const Program& asked) {
         const auto request =
             std::make_shared<const Request>(Request{state_, program, compiler, key, std::move(wanted)});
         found = find_on_disk(*request);
-        if (!found) found = compile_once(request, why);
+        if (!found) found = make_once(request, why);
     }
     if (found->origin != Origin::compiled) state_->count(found->origin);
     if (found->origin != Origin::memory || logs_memory_hits()) report(program, *found, key, why);
@@ -163,8 +165,8 @@ std::optional<Lookup> find_on_disk(const Request& request, int* place) {
     return Lookup{found.entry.image, Origin::disk, found.entry.headers};
 }
 
-/// Compiles in one thread of the process; the others wait. Writes what was missing to `why`, for the log.
-Lookup compile_once(const std::shared_ptr<const Request>& request, std::string& why) {
+/// Makes the image in one thread of the process; the others wait. Writes what was missing to `why`, for the log.
+Lookup make_once(const std::shared_ptr<const Request>& request, std::string& why) {
     CacheState& cache = *request->cache;
     if (logs(cache_logger, LogLevel::info))
         why = cache.disk.why_missing(request->key, request->wanted.source_directory);
@@ -172,7 +174,7 @@ Lookup compile_once(const std::shared_ptr<const Request>& request, std::string& 
     while (true) {
         const auto outcome = std::make_shared<Outcome>();
         cache.flights.run(request->key, request->description(),
-                          [=] { *outcome = compile_among_processes(*request); });
+                          [=] { *outcome = make_among_processes(*request); });
         if (const auto* const made = std::get_if<Lookup>(outcome.get())) {
             cache.warn_of_compile_threads();
             if (made->origin == Origin::compiled) cache.disk.sweep_if_due();
@@ -181,14 +183,14 @@ Lookup compile_once(const std::shared_ptr<const Request>& request, std::string& 
         if (const auto* const changed = std::get_if<HeadersChanged>(outcome.get())) throw *changed;
         if (const auto* const uncacheable = std::get_if<Uncacheable>(outcome.get())) {
             why = "it is compiled each time, because " + uncacheable->doubt;
-            return compile_alone(request);
+            return make_alone(request);
         }
         if (const auto known = find_in_memory(cache, request->key, request->wanted)) return *known;
     }
 }
 
-/// Compiles in one process of the machine: the one that holds the lock. The others wait and load what it stores.
-Outcome compile_among_processes(const Request& request) {
+/// Makes it in one process of the machine: the one that holds the lock. The others wait and load what it stores.
+Outcome make_among_processes(const Request& request) {
     if (const auto known = find_in_memory(*request.cache, request.key, request.wanted)) return *known;
     HeaderScan scan = scan_headers_of(request);
     if (!scan.certain) return Uncacheable{scan.doubt};
@@ -201,16 +203,16 @@ Outcome compile_among_processes(const Request& request) {
         if (now.certain) scan = std::move(now);
     }
     try {
-        return compile_and_publish(request, std::move(scan), place);
+        return make_and_publish(request, std::move(scan), place);
     } catch (const HeadersChanged& changed) {
         return changed;
     }
 }
 
-/// Compiles again if a header was edited meanwhile.
-Lookup compile_and_publish(const Request& request, HeaderScan scan, int place) {
+/// Keeps it in memory and on disk. Compiles again if a header was edited meanwhile.
+Lookup make_and_publish(const Request& request, HeaderScan scan, int place) {
     for (int left = most_compiles_in_a_row;; --left) {
-        Lookup made = compile_from(request, scan, &scan.manifest);
+        Lookup made = make_from(request, scan, &scan.manifest);
         if (made.headers_known) {
             request.cache->memory.keep(request.key, {made.image, made.headers});
             if (request.is_stored())
@@ -224,10 +226,10 @@ Lookup compile_and_publish(const Request& request, HeaderScan scan, int place) {
 }
 
 /// Compiles for this caller only; the result is not shared.
-Lookup compile_alone(const std::shared_ptr<const Request>& request) {
+Lookup make_alone(const std::shared_ptr<const Request>& request) {
     const auto made = std::make_shared<Lookup>();
     run_watched(request->description(),
-                [=] { *made = compile_from(*request, scan_headers_of(*request), nullptr); });
+                [=] { *made = make_from(*request, scan_headers_of(*request), nullptr); });
     request->cache->warn_of_compile_threads();
     return *made;
 }
@@ -257,7 +259,7 @@ HeaderScan scan_headers_of(const Request& request) {
 }
 
 /// `reached`: the headers that the program reads, for precompiled headers, or null.
-Lookup compile_from(const Request& request, const HeaderScan& scan, const HeaderManifest* reached) {
+Lookup make_from(const Request& request, const HeaderScan& scan, const HeaderManifest* reached) {
     const Program& program = request.program;
     if (program.headers != nullptr && scan.certain && !scan.manifest.is_equivalent(*program.headers))
         fail_changed(program, program.headers->difference(scan.manifest.directory));

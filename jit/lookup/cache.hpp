@@ -6,15 +6,16 @@
 #include <memory>
 #include <string>
 
-#include <bascule/jit/compile/image.hpp>
-#include <bascule/jit/compile/nvrtc.hpp>
-#include <bascule/jit/headers/header_manifest.hpp>
-#include <bascule/jit/lookup/cache_sweep.hpp>
 #include <bascule/jit/lookup/origin.hpp>
-#include <bascule/jit/program/program.hpp>
+#include <bascule/jit/options/cache_settings.hpp>
 
 namespace bascule {
 
+struct DriverLimit;
+struct HeaderManifest;
+struct Image;
+class Nvrtc;
+struct Program;
 class DiskCache;
 struct CacheState;  // cache_state.hpp
 
@@ -59,11 +60,11 @@ class Cache {
     /// `program.headers` asks for headers that are no longer there and were not compiled before.
     Lookup image(const Program& program);
 
-    /// From now on `observer` is called in place of each look-up of all caches; it calls find_or_compile. Thread-safe.
+    /// From now on `observer` is called in place of each look-up of all caches; it calls look_up. Thread-safe.
     using Observer = Lookup (*)(Cache& cache, const Program& program);
     static void set_observer(Observer observer) noexcept;
     /// `image` without the observer.
-    Lookup find_or_compile(const Program& program);
+    Lookup look_up(const Program& program);
 
     CacheStatistics statistics() const noexcept;
     /// Removes all images from memory; images in use stay valid, and those on disk remain.

@@ -9,16 +9,9 @@
 #include <utility>
 #include <vector>
 
-namespace bascule {
+#include <bascule/jit/options/cache_settings.hpp>
 
-/// The directory in which compiled programs are kept.
-struct CachePlace {
-    CachePlace(std::string of_path = {}, std::string why_not = {})  // NOLINT(google-explicit-constructor)
-        : path(std::move(of_path)), problem(std::move(why_not)) {}
-    /// The path; empty if the user wants nothing to be kept, or without a home directory.
-    std::string path;
-    std::string problem;  ///< why nothing may be kept there; empty if it may
-};
+namespace bascule {
 
 /// BASCULE_CACHE_DIR if it is set (empty means that nothing is kept); else `bascule` in XDG_CACHE_HOME if that is
 /// absolute; else ~/.cache/bascule. The last one has a problem if others can replace a directory on its path: one that

@@ -8,16 +8,9 @@
 
 #include <bascule/jit/files/digest.hpp>
 #include <bascule/jit/lookup/cache_directory.hpp>
+#include <bascule/jit/options/cache_settings.hpp>
 
 namespace bascule {
-
-/// The most bytes that all entries of a directory together may have. Sweeps enforce it, not each store.
-struct CacheLimit {
-    static constexpr std::uint64_t unlimited = UINT64_MAX;
-
-    std::uint64_t bytes = std::uint64_t{1} << 30;
-    std::string problem{};  ///< a sentence for users if the environment variable is not understood
-};
 
 /// Reads BASCULE_CACHE_LIMIT: a size as in parse_byte_size, or "unlimited"; the default is 1 GiB.
 CacheLimit default_cache_limit();

@@ -86,164 +86,84 @@ void check_extra(const CompileOptions& options) {
 using Options = CompileOptions;
 using enum CompileOption::Content;
 
+constexpr auto none = std::nullopt;
+
 constexpr CompileOption rows[] = {
-    {.name = "std",
-     .member = &Options::std,
-     .documentation =
-         "'c++17', 'c++20', or from NVRTC 13.3 on 'c++23'; 'c++11' and 'c++14' are compiled as 'c++17'",
-     .flags = "-std --std",
-     .argument = "-std=",
-     .expected = "a str like 'c++17'",
-     .check = &check_standard},
-    {.name = "defines",
-     .member = &Options::defines,
-     .documentation = "dict of macro names to str, int, bool or None; None defines the bare name, which is 1",
-     .flags = "-D --define-macro",
-     .argument = "-D",
-     .expected = "a dict of macro names to str, int, bool or None",
-     .content = macro,
-     .check = &check_defines},
-    {.name = "include_paths",
-     .member = &Options::include_paths,
-     .documentation =
-         "list of directories for #include; relative ones are made absolute now, `~` is not expanded",
-     .flags = "-I --include-path",
-     .argument = "-I",
-     .expected = "a list of paths",
-     .content = path,
-     .check = &check_include_paths},
-    {.name = "headers",
-     .member = &Options::headers,
-     .documentation = "dict of names to texts, found by #include \"name\" as if they were files",
-     .expected = "a dict of header names to their texts",
-     .check = &check_headers},
-    {.name = "lineinfo",
-     .member = &Options::lineinfo,
-     .documentation = "bool, source lines in the image, for profilers; always on for the emulated device",
-     .flags = "-lineinfo --generate-line-info",
-     .in_extra = true,
-     .argument = "-lineinfo"},
-    {.name = "debug",
-     .member = &Options::debug,
-     .documentation =
-         R"(bool, device code for debuggers (-G), and views that check every index (define BASCULE_CHECK_BOUNDS as 0 or 1 to choose the
-    checks alone))",
-     .flags = "-G --device-debug",
-     .argument = "-G"},
-    {.name = "fast_math",
-     .member = &Options::fast_math,
-     .documentation = "bool, faster and less accurate math functions (-use_fast_math)",
-     .flags = "-use_fast_math --use_fast_math",
-     .in_extra = true,
-     .argument = "-use_fast_math"},
-    {.name = "max_registers",
-     .member = &Options::max_registers,
-     .documentation =
-         "int, the most registers per thread, 1 to 255; what does not fit is spilled to local memory",
-     .flags = "-maxrregcount --maxrregcount",
-     .in_extra = true,
-     .argument = "-maxrregcount=",
-     .expected = "an int or None",
-     .range = {1, 255, "a thread can use 1 to 255 registers"}},
-    {.name = "arch",
-     .member = &Options::arch,
-     .documentation = "'sm_90', 'sm_90a' or 'compute_80'; None means the current device's",
-     .flags = "-arch --gpu-architecture",
-     .expected = "a str like 'sm_90' or 'compute_80', or None"},
-    {.name = "pch",
-     .member = &Options::pch,
-     .documentation =
-         R"(bool, whether large headers are precompiled for the process's other compiles: True from the first compile on,
+    {"std", &Options::std, "-std --std", "-std=", "a str like 'c++17'",
+     "'c++17', 'c++20', or from NVRTC 13.3 on 'c++23'; 'c++11' and 'c++14' are compiled as 'c++17'",
+     &check_standard},
+    {"defines", &Options::defines, "-D --define-macro", "-D",
+     "a dict of macro names to str, int, bool or None",
+     "dict of macro names to str, int, bool or None; None defines the bare name, which is 1", &check_defines,
+     macro},
+    {"include_paths", &Options::include_paths, "-I --include-path", "-I", "a list of paths",
+     "list of directories for #include; relative ones are made absolute now, `~` is not expanded",
+     &check_include_paths, path},
+    {"headers", &Options::headers, "", none, "a dict of header names to their texts",
+     "dict of names to texts, found by #include \"name\" as if they were files", &check_headers},
+    {"lineinfo", &Options::lineinfo, "-lineinfo --generate-line-info", "-lineinfo", "",
+     "bool, source lines in the image, for profilers; always on for the emulated device", nullptr, text,
+     true},
+    {"debug", &Options::debug, "-G --device-debug", "-G", "",
+     R"(bool, device code for debuggers (-G), and views that check every index (define BASCULE_CHECK_BOUNDS as 0 or 1 to choose the
+    checks alone))"},
+    {"fast_math", &Options::fast_math, "-use_fast_math --use_fast_math", "-use_fast_math", "",
+     "bool, faster and less accurate math functions (-use_fast_math)", nullptr, text, true},
+    {"max_registers",
+     &Options::max_registers,
+     "-maxrregcount --maxrregcount",
+     "-maxrregcount=",
+     "an int or None",
+     "int, the most registers per thread, 1 to 255; what does not fit is spilled to local memory",
+     nullptr,
+     text,
+     true,
+     {1, 255, "a thread can use 1 to 255 registers"}},
+    {"arch", &Options::arch, "-arch --gpu-architecture", none, "a str like 'sm_90' or 'compute_80', or None",
+     "'sm_90', 'sm_90a' or 'compute_80'; None means the current device's"},
+    {"pch", &Options::pch, "-pch --pch", none, "",
+     R"(bool, whether large headers are precompiled for the process's other compiles: True from the first compile on,
     which takes half as long again, False never; None, the default, from the second compile on that has the same headers.
-    Needs NVRTC 12.8, and up to 1 GiB in TMPDIR, /dev/shm or /tmp; the image is the same)",
-     .flags = "-pch --pch"},
-    {.name = "keep_sources",
-     .member = &Options::keep_sources,
-     .documentation =
-         R"(path of a directory; the text is written to a file there, and the source lines of the image name that file, so that
+    Needs NVRTC 12.8, and up to 1 GiB in TMPDIR, /dev/shm or /tmp; the image is the same)"},
+    {"keep_sources", &Options::keep_sources, "", none, "a path of a directory",
+     R"(path of a directory; the text is written to a file there, and the source lines of the image name that file, so that
     cuda-gdb and Nsight Compute show it. Turns lineinfo on. None takes BASCULE_KEEP_SOURCES, if that is set)",
-     .expected = "a path of a directory",
-     .content = path,
-     .check = [](const Options& options) { refuse_nul("keep_sources", options.keep_sources); }},
-    {.name = "extra",
-     .member = &Options::extra,
-     .documentation = "list of str, further NVRTC options, one per item",
-     .argument = "",
-     .expected = "a list of str, one NVRTC option per item",
-     .check = &check_extra},
+     [](const Options& options) { refuse_nul("keep_sources", options.keep_sources); }, path},
+    {"extra", &Options::extra, "", "", "a list of str, one NVRTC option per item",
+     "list of str, further NVRTC options, one per item", &check_extra},
 };
 
 // --- NVRTC's options that have no row
 
-struct NvrtcOption {
-    /// The effect of the option in `extra`.
-    enum class InExtra : std::uint8_t {
-        harmless,  ///< changes neither which files a compile reads nor where it looks for them
-        unproven,  ///< may change them
-        refused,   ///< `instead` says what to use
-    };
-
-    std::string_view name;        ///< "--fmad"
-    std::string_view short_name;  ///< "-fmad"; empty if there is none
-    InExtra in_extra = InExtra::unproven;
-    std::string_view instead{};  ///< for a refused option
+/// What to use instead in `extra`.
+constexpr std::array refused_options = {
+    NameRow{"--gpu-code -code --gencode -gencode", "use the option `arch`"},
+    NameRow{"--pre-include -include", "write the #include into the text"},
+    NameRow{"--output-file -o", "NVRTC compiles in memory and writes no file"},
+    NameRow{"--dlink-time-opt -dlto --gen-opt-lto -lto",
+            "texts are compiled to PTX or machine code, also to be linked; LTO-IR that was made elsewhere is "
+            "loaded and linked as it is"},
+    NameRow{"--expt-relaxed-constexpr -expt-relaxed-constexpr",
+            "it is nvcc's; NVRTC's is -default-device, with which functions without an annotation are for "
+            "kernels"},
+    NameRow{"--extended-lambda -extended-lambda --expt-extended-lambda -expt-extended-lambda",
+            "it is nvcc's; NVRTC takes lambdas without an option"},
+    NameRow{"--fdevice-syntax-only -fdevice-syntax-only", "what it makes cannot be loaded and launched"},
 };
-using enum NvrtcOption::InExtra;
 
-constexpr std::string_view use_arch = "use the option `arch`";
-constexpr std::string_view use_default_device =
-    "it is nvcc's; NVRTC's is -default-device, with which functions without an annotation are for kernels";
-constexpr std::string_view is_always_on = "it is nvcc's; NVRTC takes lambdas without an option";
-constexpr std::string_view not_loadable = "what it makes cannot be loaded and launched";
+/// They change neither which files a compile reads nor where it looks for them.
+constexpr std::string_view harmless_options =
+    "--ftz -ftz --prec-sqrt -prec-sqrt --prec-div -prec-div --fmad -fmad --restrict -restrict "
+    "--extra-device-vectorization -extra-device-vectorization --relocatable-device-code -rdc --dopt -dopt "
+    "--diag-suppress -diag-suppress --diag-error -diag-error --diag-warn -diag-warn --disable-warnings -w "
+    "--device-as-default-execution-space -default-device --default-device --device-int128 -device-int128 "
+    "--builtin-move-forward -builtin-move-forward --brief-diagnostics -brief-diag --minimal -minimal --no-cache";
 
-constexpr std::string_view makes_lto_ir =
-    "texts are compiled to PTX or machine code, also to be linked; LTO-IR that was made elsewhere is loaded and "
-    "linked as it is";
-
-constexpr std::array nvrtc_options = {
-    NvrtcOption{"--gpu-code", "-code", refused, use_arch},
-    NvrtcOption{"--gencode", "-gencode", refused, use_arch},
-    NvrtcOption{"--pre-include", "-include", refused, "write the #include into the text"},
-    NvrtcOption{"--output-file", "-o", refused, "NVRTC compiles in memory and writes no file"},
-    NvrtcOption{"--dlink-time-opt", "-dlto", refused, makes_lto_ir},
-    NvrtcOption{"--gen-opt-lto", "-lto", refused, makes_lto_ir},
-    NvrtcOption{"--expt-relaxed-constexpr", "-expt-relaxed-constexpr", refused, use_default_device},
-    NvrtcOption{"--extended-lambda", "-extended-lambda", refused, is_always_on},
-    NvrtcOption{"--expt-extended-lambda", "-expt-extended-lambda", refused, is_always_on},
-    NvrtcOption{"--fdevice-syntax-only", "-fdevice-syntax-only", refused, not_loadable},
-    NvrtcOption{"--ftz", "-ftz", harmless},
-    NvrtcOption{"--prec-sqrt", "-prec-sqrt", harmless},
-    NvrtcOption{"--prec-div", "-prec-div", harmless},
-    NvrtcOption{"--fmad", "-fmad", harmless},
-    NvrtcOption{"--restrict", "-restrict", harmless},
-    NvrtcOption{"--extra-device-vectorization", "-extra-device-vectorization", harmless},
-    NvrtcOption{"--relocatable-device-code", "-rdc", harmless},
-    NvrtcOption{"--dopt", "-dopt", harmless},
-    NvrtcOption{"--diag-suppress", "-diag-suppress", harmless},
-    NvrtcOption{"--diag-error", "-diag-error", harmless},
-    NvrtcOption{"--diag-warn", "-diag-warn", harmless},
-    NvrtcOption{"--disable-warnings", "-w", harmless},
-    NvrtcOption{"--device-as-default-execution-space", "-default-device", harmless},
-    NvrtcOption{"--default-device", "", harmless},
-    NvrtcOption{"--device-int128", "-device-int128", harmless},
-    NvrtcOption{"--builtin-move-forward", "-builtin-move-forward", harmless},
-    NvrtcOption{"--brief-diagnostics", "-brief-diag", harmless},
-    NvrtcOption{"--minimal", "-minimal", harmless},
-    NvrtcOption{"--no-cache", "", harmless},
-    NvrtcOption{"--ptxas-options", "-Xptxas"},
-    NvrtcOption{"--builtin-initializer-list", ""},
-    NvrtcOption{"--time", ""},
-    NvrtcOption{"--split-compile", ""},
-    NvrtcOption{"--device-stack-protector", ""},
-    NvrtcOption{"--no-source-include", ""},
-    NvrtcOption{"--undefine-macro", ""},
-    NvrtcOption{"--modify-stack-limit", ""},
-    NvrtcOption{"--optimization-info", ""},
-    NvrtcOption{"--device-c", ""},
-    NvrtcOption{"--device-w", ""},
-    NvrtcOption{"--display-error-number", ""},
-    NvrtcOption{"--no-display-error-number", ""},
-};
+/// They may change that.
+constexpr std::string_view other_options =
+    "--ptxas-options -Xptxas --builtin-initializer-list --time --split-compile --device-stack-protector "
+    "--no-source-include --undefine-macro --modify-stack-limit --optimization-info --device-c --device-w "
+    "--display-error-number --no-display-error-number";
 
 /// Options of ptxas that read no file, with their short names.
 constexpr std::string_view harmless_to_ptxas =
@@ -265,20 +185,12 @@ const CompileOption* option_of_flag(std::string_view flag) {
     return row == std::end(rows) ? nullptr : &*row;
 }
 
-/// The row of an option that no member sets, by either name; null if it is not known.
-const NvrtcOption* nvrtc_option(std::string_view name) {
-    const auto row = std::ranges::find_if(nvrtc_options, [&](const NvrtcOption& each) {
-        return name == each.name || (name == each.short_name && !name.empty());
-    });
-    return row == nvrtc_options.end() ? nullptr : &*row;
-}
-
 /// Why `extra` must not contain this option, and what to use instead; empty for an option that may be passed to NVRTC.
 std::string refusal_of_extra(std::string_view option) {
     const CompileOption* const own = option_of_flag(option);
     if (own != nullptr && !own->in_extra) return fmt::format("use the option `{}`", own->name);
-    const NvrtcOption* const row = nvrtc_option(option.substr(0, option.find_first_of("= ")));
-    if (row != nullptr && row->in_extra == refused) return std::string(row->instead);
+    const std::string_view name = option.substr(0, option.find_first_of("= "));
+    if (const std::string instead = find_row(refused_options, name); !instead.empty()) return instead;
     if (option.find_first_not_of(" \t") == option.npos) return "it is empty";
     if (option.front() != '-')
         return "an option begins with `-`; its value belongs to the same element: \"--name=value\"";
@@ -392,21 +304,22 @@ void fail_range(const CompileOption& option, const std::string& got) {
 bool leaves_files_alone(std::string_view option) {
     const std::string_view name = name_of(option);
     if (const CompileOption* const own = option_of_flag(name)) return own->in_extra;
-    const NvrtcOption* const row = nvrtc_option(name);
-    if (row == nullptr) return false;
-    if (row->name == "--ptxas-options")
+    if (fits_one("--ptxas-options -Xptxas", name))
         return option != name && ptxas_leaves_files_alone(option.substr(name.size() + 1));
-    return row->in_extra == harmless;
+    return fits_one(harmless_options, name);
 }
 
 std::string nearest_option(std::string_view option) {
     std::vector<std::string> known;
-    for (const CompileOption& each : rows) {
-        for (const std::string_view flag : words_of(each.flags)) {
-            if (flag.starts_with("--")) known.emplace_back(flag);
+    const auto add = [&](std::string_view names) {
+        for (const std::string_view name : words_of(names)) {
+            if (name.starts_with("--")) known.emplace_back(name);
         }
-    }
-    for (const NvrtcOption& each : nvrtc_options) known.emplace_back(each.name);
+    };
+    for (const CompileOption& each : rows) add(each.flags);
+    for (const NameRow& each : refused_options) add(each.names);
+    add(harmless_options);
+    add(other_options);
     std::string name(name_of(option));
     const std::size_t letters = name.find_first_not_of('-');
     if (letters == name.npos) return {};

@@ -32,15 +32,15 @@ struct CompileOption {
 
     const char* name;  ///< of the member, and of the keyword in Python
     Member member;
-    const char* documentation;  ///< for Python
-    std::string_view flags{};   ///< NVRTC's for the same, separated by blanks
-    bool in_extra = false;      ///< `extra` accepts these flags too
+    std::string_view flags;  ///< NVRTC's for the same, separated by blanks
     /// What NVRTC gets for one value, before the value; nothing if the option is not an argument of NVRTC.
-    std::optional<std::string_view> argument{};
-    const char* expected = "";  ///< the values that Python takes, for messages; not needed for a bool
-    Content content = Content::text;
-    Range range{};                                           ///< of a number
+    std::optional<std::string_view> argument;
+    const char* expected;       ///< the values that Python takes, for messages; not needed for a bool
+    const char* documentation;  ///< for Python
     void (*check)(const CompileOptions& options) = nullptr;  ///< throws ArgumentError
+    Content content = Content::text;
+    bool in_extra = false;  ///< `extra` accepts these flags too
+    Range range{};          ///< of a number
 };
 
 /// All rows, in the order in which NVRTC gets the options.

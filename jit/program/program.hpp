@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <bascule/jit/program/source.hpp>
@@ -30,6 +31,15 @@ struct Instance {
 
     bool is_variable() const noexcept { return expression.starts_with('&'); }
     bool operator==(const Instance&) const = default;
+};
+
+/// Template arguments that the user gave, as C++ text: "float", "256".
+struct TemplateArguments {
+    std::vector<std::string> positional;
+    std::vector<std::pair<std::string, std::string>> named;  ///< by template parameter
+
+    bool empty() const noexcept { return positional.empty() && named.empty(); }
+    bool operator==(const TemplateArguments&) const = default;
 };
 
 /// A text or other input, its options, the architecture, and the purpose of the compile.

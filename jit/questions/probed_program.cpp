@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
 #include <bascule/jit/questions/probed_program.hpp>

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/questions/variable_probe.hpp>
 #include <bascule/jit/signatures/reflection.hpp>
 

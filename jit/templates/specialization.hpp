@@ -11,19 +11,11 @@
 
 #include <bascule/interface/arguments/argument_type.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/jit/templates/type_pattern.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 
 namespace bascule {
-
-/// Template arguments that the user gave, as C++ text: "float", "256".
-struct TemplateArguments {
-    std::vector<std::string> positional;
-    std::vector<std::pair<std::string, std::string>> named;  ///< by template parameter
-
-    bool empty() const noexcept { return positional.empty() && named.empty(); }
-    bool operator==(const TemplateArguments&) const = default;
-};
 
 /// The text of each known template parameter; a pack may have any number of texts.
 struct Deduction {

@@ -10,22 +10,25 @@
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/jit/lookup/cache.hpp>
-#include <bascule/jit/questions/probed_program.hpp>
-#include <bascule/jit/templates/specialization.hpp>
-#include <bascule/jit/text/tokenizer.hpp>
-#include <bascule/runtime/faults/launch_history.hpp>
-#include <bascule/runtime/kernels/library.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
+#include <bascule/runtime/trace/launch_site.hpp>
 
 namespace bascule {
 
 class ImageSource;  // image_source.hpp
 class Kernel;
+class Library;         // library.hpp
 struct KernelChoices;  // kernel_state.hpp
 struct KernelFamily;
+struct KernelDeclaration;  // jit/text/tokenizer.hpp
 struct KernelFunction;
+struct KernelImage;     // jit/compile/image.hpp
+struct LoadedKernel;    // library.hpp
+struct LoadedVariable;  // library.hpp
 struct ModuleState;
+struct ProbedProgram;  // jit/questions/probed_program.hpp
 struct Variable;
 template <class Signature>
 class TypedKernel;  // typed_kernel.hpp

@@ -21,6 +21,7 @@
 #include <bascule/jit/variables/variable.hpp>
 #include <bascule/runtime/driver/driver_limit.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>
+#include <bascule/runtime/kernels/code_choice.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 #include <bascule/runtime/streams/capture.hpp>

@@ -1,6 +1,7 @@
 // The driver calls of a launch with producers, and rule 12; the other rules: tests/python/ordering.
 #include <doctest/doctest.h>
 
+#include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
 #include "support.hpp"

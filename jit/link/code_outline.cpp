@@ -1,11 +1,23 @@
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/link/code_image.hpp>
+#include <bascule/jit/link/code_outline.hpp>
 
 namespace bascule {
+
+const CodeSymbol* CodeOutline::find(std::string_view name) const noexcept {
+    const auto found = std::ranges::find(symbols, name, &CodeSymbol::name);
+    return found == symbols.end() ? nullptr : &*found;
+}
+
+CodeOutline outline_of(const Code& code) {
+    if (code.kind == CodeKind::ptx) return outline_of_ptx(code);
+    if (code.kind == CodeKind::cubin) return outline_of_cubin(code);
+    return {};
+}
 
 std::vector<KernelImage> kernels_of(const CodeOutline& outline) {
     std::vector<KernelImage> kernels;
