@@ -39,7 +39,7 @@ struct LayoutClaim {
 };
 
 /// A tuple for a struct whose members only the compiler knows. The launch asks it for them (read_members in
-/// jit/questions/member_probe.hpp) and passes them to ArgumentPack::set_members.
+/// jit/questions/probed_members.hpp) and passes them to ArgumentPack::set_members.
 struct TupleClaim {
     int argument = 0;
     TupleArgument tuple;

@@ -10,11 +10,10 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/library_identity.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
-#include <bascule/jit/compile/nvrtc_places.hpp>
+#include <bascule/jit/compile/nvrtc_search.hpp>
 #include <bascule/jit/headers/search_path.hpp>
+#include <bascule/jit/process/compiler_thread.hpp>
 #include <bascule/jit/process/exit_gate.hpp>
-#include <bascule/jit/process/large_stack.hpp>
-#include <bascule/jit/process/signals.hpp>
 
 namespace bascule {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <bascule/jit/compile/nvrtc_choice.hpp>
+#include <bascule/jit/compile/nvrtc_search.hpp>
 #include <bascule/jit/options/cache_settings.hpp>
 #include <bascule/jit/options/compile_options.hpp>
 #include <bascule/jit/process/dynamic_library.hpp>

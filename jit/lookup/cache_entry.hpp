@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <bascule/jit/compile/image.hpp>
-#include <bascule/jit/files/byte_record.hpp>
+#include <bascule/jit/files/record.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
 #include <bascule/jit/lookup/cache_key.hpp>
 

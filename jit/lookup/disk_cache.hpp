@@ -10,6 +10,7 @@
 
 #include <bascule/jit/lookup/cache_directory.hpp>
 #include <bascule/jit/lookup/cache_entry.hpp>
+#include <bascule/jit/lookup/cache_key.hpp>
 #include <bascule/jit/lookup/cache_sweep.hpp>
 
 namespace bascule {
@@ -36,7 +37,9 @@ class DiskCache {
     /// Locks `key` among the processes that use the directory: the others wait, while this process runs, for the entry that
     /// it stores. Returns nothing if the holder is stopped for half a minute; two processes then compile the same program.
     std::optional<CacheDirectory::Lock> lock(const CacheKey& key) const;
-    /// Why `load` found nothing, for the log; see miss_reason.hpp.
+    /// Why `load` found nothing, for the log: what differs between the program and the most similar entry, which is a
+    /// changed header of the same program; or options, architecture, NVRTC or Bascule version for the same text. Reads up
+    /// to 256 entries, so it is called only if the log is enabled. Does not throw because of bad entries.
     std::string why_missing(const CacheKey& key, const std::string& source_directory) const;
     /// Stores an image at the place that `load` returned, unless it alone is larger than the limit.
     void store(const CacheKey& key, int place, const HeaderManifest& headers, const Image& image);

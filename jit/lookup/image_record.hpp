@@ -5,7 +5,7 @@
 #include <string>
 
 #include <bascule/jit/compile/image.hpp>
-#include <bascule/jit/files/byte_record.hpp>
+#include <bascule/jit/files/record.hpp>
 
 namespace bascule {
 

@@ -10,7 +10,7 @@ namespace bascule {
 
 /// The places of NVRTC and the CUDA headers. The layer that knows the installation fills it in (Python: from the wheels).
 struct ToolkitLocation {
-    /// Paths or sonames; the driver decides between them (jit/compile/nvrtc_choice.hpp). If empty, in this order: CUDA_HOME and
+    /// Paths or sonames; the driver decides between them (jit/compile/nvrtc_search.hpp). If empty, in this order: CUDA_HOME and
     /// CUDA_PATH, the active environment (VIRTUAL_ENV, CONDA_PREFIX), the program's own directories and those of its
     /// RUNPATH (for a Python package, the wheels in the same site-packages), /usr/local/cuda, the loader's search path.
     std::vector<std::string> nvrtc_libraries;

@@ -1,4 +1,4 @@
-// Reads the layout of struct members of the user's text from a compile of the text with a probe appended.
+// Reads the members of structs of the user's text from a compile of the text with a probe appended.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <bascule/interface/arguments/signature.hpp>
+#include <bascule/interface/arguments/tuple_argument.hpp>
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/jit/questions/probed_program.hpp>
 
@@ -50,5 +51,14 @@ inline std::string bytes_advice() {
 
 /// Throws an error for a refused probe, with the reasons common to all probes: private members, bit-fields.
 [[noreturn]] void fail_probe(const std::string& log, const std::string& cpp_type);
+
+/// The members of the struct `cpp_type` of the text, and of the member structs for which `like` has a tuple; `like`
+/// also gives the number of members of each struct. For a class with `tuple_size`, such as cuda::std::array, these are
+/// its elements.
+///
+/// Throws: ArgumentError (type, value) if the struct has another number of members, or members that a structured
+/// binding cannot name (private ones, bit-fields, or some in the struct and others in a base); LibraryError.
+std::vector<StructMember> read_members(const ProbedProgram& probed, const std::string& cpp_type,
+                                       const TupleArgument& like);
 
 }  // namespace bascule

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include <bascule/jit/compile/nvrtc_choice.hpp>
+#include <bascule/jit/compile/nvrtc_search.hpp>
 #include <bascule/jit/options/compile_options.hpp>
 
 namespace bascule {

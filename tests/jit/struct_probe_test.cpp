@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/questions/member_probe.hpp>
+#include <bascule/jit/questions/probed_members.hpp>
 #include <bascule/jit/questions/struct_probe.hpp>
 #include <bascule/jit/variables/ptx_initializer.hpp>
 

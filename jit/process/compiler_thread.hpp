@@ -1,5 +1,4 @@
-// Signals during a compile. They belong to the program's threads, but NVRTC up to 13.0 handles SIGINT and SIGTERM and
-// ends the process.
+// The threads on which compilers run: with a large stack, and with the program's own signal handlers.
 #pragma once
 
 #include <csignal>
@@ -15,5 +14,9 @@ sigset_t block_signals() noexcept;
 /// that contains `address` are replaced by the previous ones. Thread-safe: concurrent calls agree on the previous
 /// handlers. Throws: what `work` throws.
 void run_keeping_signal_handlers(const void* address, const std::function<void()>& work);
+
+/// Calls `work`, which must not throw, on a thread with a stack of 256 MiB, whose unused part takes no memory. If the
+/// system has no stack of that size, it is smaller. The calling thread waits.
+void run_on_large_stack(const std::function<void()>& work);
 
 }  // namespace bascule
