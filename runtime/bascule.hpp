@@ -37,6 +37,7 @@
 
 #include <bascule/interface/arrays/dlpack.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/compile/image.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/home_device.hpp>
 #include <bascule/runtime/driver/installation.hpp>
@@ -44,6 +45,7 @@
 #include <bascule/runtime/kernels/global.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/launch_hooks.hpp>
+#include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>
 #include <bascule/runtime/lifetime/host_function.hpp>
 #include <bascule/runtime/linking/linking.hpp>

@@ -31,7 +31,7 @@ struct Producer {
 };
 
 /// A structure whose size and fields must be those of the kernel's struct. Only the compiler knows these: the launch
-/// asks it (check_layout in jit/probes/struct_probe.hpp).
+/// asks it (check_layout in jit/questions/struct_probe.hpp).
 struct LayoutClaim {
     int argument = 0;
     std::shared_ptr<const StructLayout> layout;
@@ -39,7 +39,7 @@ struct LayoutClaim {
 };
 
 /// A tuple for a struct whose members only the compiler knows. The launch asks it for them (read_members in
-/// jit/probes/member_probe.hpp) and passes them to ArgumentPack::set_members.
+/// jit/questions/probed_members.hpp) and passes them to ArgumentPack::set_members.
 struct TupleClaim {
     int argument = 0;
     TupleArgument tuple;

@@ -4,7 +4,7 @@
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/headers/header_manifest.hpp>
-#include <bascule/jit/text/program.hpp>
+#include <bascule/jit/program/program.hpp>
 
 namespace bascule {
 

@@ -1,14 +1,14 @@
 // Plans a compile: which kernels it asks for, under which name expressions, and why others are omitted.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <bascule/jit/compile/declared_lines.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
-#include <bascule/jit/text/program.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 
 namespace bascule {
@@ -26,6 +26,22 @@ struct WantedKernel {
     bool is_instance = false;                     ///< this expression was asked for, so it is not omitted
     bool is_overload = false;                     ///< asked for by its type
 };
+
+// --- Which declaration the compiler means by a name: it expands macros, #if and overloads. NVRTC does not return the
+// preprocessed text, but its warnings about deprecated functions name the place of their declaration.
+
+/// Maps a name expression, without blanks, to the line of the text that declares it: the line of a `__global__` or of a
+/// name. The line is 0 if the declaration is not in the text.
+using DeclaredLines = std::map<std::string, int>;
+
+/// Returns the text that makes the compiler report these lines; it must follow everything else that precedes the
+/// program's text. It is empty if options turn warnings into errors, and for a text without directives and defines,
+/// because its kernels can be read from the text.
+std::string question_of_declared_lines(const Program& program);
+
+/// Removes these warnings from the log of `program`, whose places are canonical, and returns the lines.
+DeclaredLines take_declared_lines(std::string& log, const Program& program,
+                                  std::vector<std::string> expressions);
 
 /// Returns what the text says of a kernel that has this number of parameters. If the compiler has reported its line,
 /// that is the declaration at this line. Otherwise it is what all matching declarations agree on.

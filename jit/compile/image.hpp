@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <bascule/interface/arguments/signature.hpp>
-#include <bascule/jit/text/source.hpp>
+#include <bascule/jit/options/compile_options.hpp>
 
 namespace bascule {
 

@@ -10,11 +10,10 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/library_identity.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
-#include <bascule/jit/compile/nvrtc_places.hpp>
+#include <bascule/jit/compile/nvrtc_search.hpp>
 #include <bascule/jit/headers/search_path.hpp>
+#include <bascule/jit/process/compiler_thread.hpp>
 #include <bascule/jit/process/exit_gate.hpp>
-#include <bascule/jit/process/large_stack.hpp>
-#include <bascule/jit/process/signals.hpp>
 
 namespace bascule {
 namespace {
@@ -29,7 +28,7 @@ constexpr const char* advice =
 
 /// The first of the named libraries that loads; without names, the first one in the usual places. Among the libraries
 /// of one place, the order depends on the driver.
-DynamicLibrary open(const std::vector<std::string>& named, const DriverLimit& limit) {
+DynamicLibrary open_nvrtc(const std::vector<std::string>& named, const DriverLimit& limit) {
     if (!named.empty()) return {"NVRTC", by_preference({named}, limit), advice};
     const std::vector<NvrtcPlace> places = nvrtc_places();
     std::vector<std::vector<std::string>> libraries;
@@ -121,7 +120,7 @@ struct Nvrtc::Functions {
 };
 
 Nvrtc::Nvrtc(const ToolkitLocation& location, const DriverLimit& limit)
-    : library_(open(location.nvrtc_libraries, limit)),
+    : library_(open_nvrtc(location.nvrtc_libraries, limit)),
       functions_(std::make_unique<Functions>(library_)),
       include_paths_(header_search_path(
           location.include_paths, library_.path(),
@@ -160,9 +159,9 @@ void Nvrtc::enlarge_precompiled_header_heap() const {
     if (bytes < enough) functions_->check(functions_->set_pch_heap(enough), "nvrtcSetPCHHeapSize");
 }
 
-Nvrtc::Result Nvrtc::compile(const std::string& text, const std::string& program_name,
-                             std::span<const Header> headers, std::span<const std::string> options,
-                             std::span<const std::string> name_expressions) const {
+Nvrtc::Result Nvrtc::run(const std::string& text, const std::string& program_name,
+                         std::span<const Header> headers, std::span<const std::string> options,
+                         std::span<const std::string> name_expressions) const {
     const Functions& nvrtc = *functions_;
     std::vector<const char*> header_texts;
     std::vector<const char*> header_names;

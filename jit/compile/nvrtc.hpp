@@ -7,26 +7,12 @@
 #include <string>
 #include <vector>
 
-#include <bascule/jit/compile/nvrtc_choice.hpp>
+#include <bascule/jit/compile/nvrtc_search.hpp>
+#include <bascule/jit/options/cache_settings.hpp>
+#include <bascule/jit/options/compile_options.hpp>
 #include <bascule/jit/process/dynamic_library.hpp>
-#include <bascule/jit/text/source.hpp>
 
 namespace bascule {
-
-/// The places of NVRTC and the CUDA headers. The layer that knows the installation fills it in (Python: from the wheels).
-struct ToolkitLocation {
-    /// Paths or sonames; the driver decides between them (nvrtc_choice.hpp). If empty, in this order: CUDA_HOME and
-    /// CUDA_PATH, the active environment (VIRTUAL_ENV, CONDA_PREFIX), the program's own directories and those of its
-    /// RUNPATH (for a Python package, the wheels in the same site-packages), /usr/local/cuda, the loader's search path.
-    std::vector<std::string> nvrtc_libraries;
-    /// Directories of cuda_fp16.h and CCCL. If empty: those next to the loaded library, then those of a toolkit of
-    /// exactly its version.
-    std::vector<std::string> include_paths;
-    /// Whether those are of an installed toolkit or wheel; files of directories that a user named may be edited.
-    bool found_include_paths = false;
-
-    bool operator==(const ToolkitLocation&) const = default;
-};
 
 /// A loaded NVRTC. Thread-safe; its programs keep it alive.
 class Nvrtc {
@@ -71,8 +57,8 @@ class Nvrtc {
 
     /// Runs NVRTC once. Blocks; the caller must not hold a lock. Restores the handlers of SIGINT and SIGTERM. Throws:
     /// LibraryError when NVRTC itself fails (out of memory, internal error).
-    Result compile(const std::string& text, const std::string& program_name, std::span<const Header> headers,
-                   std::span<const std::string> options, std::span<const std::string> name_expressions) const;
+    Result run(const std::string& text, const std::string& program_name, std::span<const Header> headers,
+               std::span<const std::string> options, std::span<const std::string> name_expressions) const;
 
     /// Number of calls of nvrtcCompileProgram in this process, by all Nvrtc objects.
     static std::uint64_t compile_calls() noexcept;

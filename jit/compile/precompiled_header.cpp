@@ -9,9 +9,9 @@
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/compile/precompiled_header.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
-#include <bascule/jit/files/byte_record.hpp>
 #include <bascule/jit/files/digest.hpp>
 #include <bascule/jit/files/process_directory.hpp>
+#include <bascule/jit/files/record.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
 #include <bascule/jit/text/lexer.hpp>
 

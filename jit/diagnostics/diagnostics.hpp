@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <bascule/interface/errors/diagnostic.hpp>
-#include <bascule/jit/text/source.hpp>
+#include <bascule/jit/program/source.hpp>
 
 namespace bascule {
 

@@ -8,9 +8,9 @@
 
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
 #include <bascule/jit/diagnostics/diagnostics_names.hpp>
+#include <bascule/jit/signatures/demangle.hpp>
 #include <bascule/jit/text/lexer.hpp>
 #include <bascule/jit/text/name_rows.hpp>
-#include <bascule/jit/types/demangle.hpp>
 
 namespace bascule {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <bascule/interface/errors/diagnostic.hpp>
-#include <bascule/jit/text/source.hpp>
+#include <bascule/jit/program/source.hpp>
 
 namespace bascule {
 

@@ -1,9 +1,10 @@
-// Converts values to bytes and back: the members of a type are listed once, for writing, reading, and describing the format.
+// Structures as bytes, and back: all lengths are checked when they are read.
 #pragma once
 
 #include <bit>
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <string>
@@ -12,9 +13,62 @@
 #include <utility>
 #include <vector>
 
-#include <bascule/jit/files/byte_record.hpp>
-
 namespace bascule {
+
+/// Numbers take 8 bytes in this machine's byte order: a record is only read on machines of the same kind.
+class ByteWriter {
+  public:
+    void number(std::uint64_t value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+    void text(std::string_view text) {
+        number(text.size());
+        bytes_ += text;
+    }
+    std::string take() && { return std::move(bytes_); }
+
+  private:
+    std::string bytes_;
+};
+
+/// After the first value that does not fit, all reads return empty values and `good` is false.
+class ByteReader {
+  public:
+    explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
+
+    std::uint64_t number() {
+        const std::string_view bytes = take(sizeof(std::uint64_t));
+        std::uint64_t value = 0;
+        if (good_) std::memcpy(&value, bytes.data(), sizeof value);
+        return value;
+    }
+    /// The length of a list whose elements have at least one number each.
+    std::uint64_t count() {
+        const std::uint64_t value = number();
+        good_ = good_ && value <= rest_.size() / sizeof value;
+        return good_ ? value : 0;
+    }
+    /// A number that is at most `last`, such as an enumerator.
+    std::uint64_t choice(std::uint64_t last) {
+        const std::uint64_t value = number();
+        good_ = good_ && value <= last;
+        return good_ ? value : 0;
+    }
+    std::string_view text() { return take(number()); }
+
+    bool good() const noexcept { return good_; }
+    bool at_end() const noexcept { return good_ && rest_.empty(); }
+
+  private:
+    std::string_view take(std::uint64_t count) {
+        good_ = good_ && count <= rest_.size();
+        if (!good_) return {};
+        const std::string_view taken = rest_.substr(0, count);
+        rest_.remove_prefix(count);
+        return taken;
+    }
+
+    std::string_view rest_;
+    bool good_ = true;
+};
 
 /// A description of a format: the kinds, names and order of all members, and the names of enumerators. Two builds with
 /// equal descriptions read each other's bytes in the same way.

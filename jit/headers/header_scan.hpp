@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <bascule/jit/headers/header_manifest.hpp>
-#include <bascule/jit/text/source.hpp>
+#include <bascule/jit/program/source.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
 
 namespace bascule {

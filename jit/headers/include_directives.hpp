@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <bascule/jit/text/source.hpp>
+#include <bascule/jit/options/compile_options.hpp>
 
 namespace bascule {
 

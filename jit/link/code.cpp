@@ -46,15 +46,4 @@ const char* to_string(CodeKind kind) noexcept {
     return names[static_cast<std::size_t>(kind)];
 }
 
-const CodeSymbol* CodeOutline::find(std::string_view name) const noexcept {
-    const auto found = std::ranges::find(symbols, name, &CodeSymbol::name);
-    return found == symbols.end() ? nullptr : &*found;
-}
-
-CodeOutline outline_of(const Code& code) {
-    if (code.kind == CodeKind::ptx) return outline_of_ptx(code);
-    if (code.kind == CodeKind::cubin) return outline_of_cubin(code);
-    return {};
-}
-
 }  // namespace bascule

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/link/code.hpp>
+#include <bascule/jit/link/code_outline.hpp>
 
 namespace bascule {
 namespace {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <bascule/jit/files/digest.hpp>
-#include <bascule/jit/link/code_image.hpp>
+#include <bascule/jit/link/code_outline.hpp>
 #include <bascule/jit/link/linked_image.hpp>
 
 namespace bascule {

@@ -6,7 +6,7 @@
 
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/jit/link/linker.hpp>
-#include <bascule/jit/text/program.hpp>
+#include <bascule/jit/program/program.hpp>
 
 namespace bascule {
 

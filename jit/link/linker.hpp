@@ -5,6 +5,7 @@
 #include <string>
 
 #include <bascule/jit/link/code.hpp>
+#include <bascule/jit/options/compile_options.hpp>
 
 namespace bascule {
 

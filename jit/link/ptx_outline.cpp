@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/link/code.hpp>
-#include <bascule/jit/types/ptx_text.hpp>
+#include <bascule/jit/link/code_outline.hpp>
+#include <bascule/jit/variables/ptx_text.hpp>
 
 namespace bascule {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/jit/link/shared_variables.hpp>
-#include <bascule/jit/types/ptx_text.hpp>
+#include <bascule/jit/variables/ptx_text.hpp>
 
 namespace bascule {
 namespace {

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include <bascule/jit/process/compile_watch.hpp>
+#include <bascule/jit/process/compiler_thread.hpp>
 #include <bascule/jit/process/exit_gate.hpp>
 #include <bascule/jit/process/log.hpp>
-#include <bascule/jit/process/signals.hpp>
 
 namespace bascule {
 namespace {

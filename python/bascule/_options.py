@@ -74,7 +74,7 @@ def fields_of(flags: list[Any]) -> dict[str, Any]:
         elif is_switch:
             fields[field] = value != "false"
         else:
-            _set(fields, field, _value_of(name, value, rest))
+            _set(fields, field, name, _value_of(name, value, rest))
     return fields
 
 
@@ -94,16 +94,19 @@ def _value_of(name: str, value: str | None, rest: Iterator[str]) -> str:
     return following
 
 
-def _set(fields: dict[str, Any], field: str, value: str) -> None:
-    if field == "defines":
+def _set(fields: dict[str, Any], field: str, flag: str, value: str) -> None:
+    """Set a field as the kind of its default requires."""
+    default = getattr(_bascule.CompileOptions(), field)
+    if isinstance(default, dict):
         macro, equals, text = value.partition("=")
         # -DNAME= defines an empty macro. A blank keeps NVRTC from defining it as 1, as for -DNAME.
-        fields.setdefault("defines", {})[macro] = (text or " ") if equals else None
-    elif field == "include_paths":
-        fields.setdefault("include_paths", []).append(value)
-    elif field == "max_registers":
+        fields.setdefault(field, {})[macro] = (text or " ") if equals else None
+    elif isinstance(default, tuple):
+        fields.setdefault(field, []).append(value)
+    elif field.startswith("max_"):
         if not value.isdigit():
-            raise _errors.ArgumentValueError(f"-maxrregcount takes a number of registers, got {value!r}")
+            what = field.removeprefix("max_")
+            raise _errors.ArgumentValueError(f"{flag} takes a number of {what}, got {value!r}")
         fields[field] = int(value)
     else:
         fields[field] = value

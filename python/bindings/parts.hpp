@@ -31,6 +31,7 @@ void bind_cache(pybind11::module_& module);
 void bind_dtypes(pybind11::module_& module);
 /// LaunchConfig, CompileOptions, Diagnostic and CacheStatistics.
 void bind_values(pybind11::module_& module);
+void bind_compile_options(pybind11::module_& module);
 void bind_interface_reader(pybind11::module_& module);
 void bind_producer_streams(pybind11::module_& module);
 

@@ -1,7 +1,7 @@
 // The driver's version, which decides what the compiler may produce.
 #pragma once
 
-#include <bascule/jit/compile/nvrtc_choice.hpp>
+#include <bascule/jit/compile/nvrtc_search.hpp>
 
 namespace bascule {
 

@@ -5,8 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/headers/search_path.hpp>
+#include <bascule/jit/lookup/cache.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/driver_limit.hpp>

@@ -17,6 +17,7 @@
 #include <bascule/runtime/elementwise/elementwise_kernels.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/launch_hooks.hpp>
+#include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 #include <bascule/runtime/memory/memory.hpp>
 #include <bascule/runtime/streams/ordering.hpp>

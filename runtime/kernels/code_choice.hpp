@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include <bascule/jit/compile/nvrtc_choice.hpp>
-#include <bascule/jit/text/source.hpp>
+#include <bascule/jit/compile/nvrtc_search.hpp>
+#include <bascule/jit/options/compile_options.hpp>
 
 namespace bascule {
 

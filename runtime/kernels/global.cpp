@@ -8,9 +8,9 @@
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
-#include <bascule/jit/link/code.hpp>
-#include <bascule/jit/probes/variable_probe.hpp>
-#include <bascule/jit/types/demangle.hpp>
+#include <bascule/jit/link/code_outline.hpp>
+#include <bascule/jit/questions/variable_probe.hpp>
+#include <bascule/jit/signatures/demangle.hpp>
 #include <bascule/runtime/kernels/global.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 #include <bascule/runtime/streams/capture.hpp>

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <bascule/interface/arrays/array_interface.hpp>
-#include <bascule/jit/types/variable.hpp>
+#include <bascule/jit/variables/variable.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 
 namespace bascule {

@@ -4,10 +4,10 @@
 #include <variant>
 #include <vector>
 
-#include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/link/code.hpp>
-#include <bascule/jit/probes/probed_program.hpp>
-#include <bascule/jit/text/program.hpp>
+#include <bascule/jit/lookup/cache.hpp>
+#include <bascule/jit/program/program.hpp>
+#include <bascule/jit/questions/probed_program.hpp>
 
 namespace bascule {
 

@@ -5,8 +5,8 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/jit/probes/member_probe.hpp>
-#include <bascule/jit/probes/struct_probe.hpp>
+#include <bascule/jit/questions/probed_members.hpp>
+#include <bascule/jit/questions/struct_probe.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 #include <bascule/runtime/kernels/launch.hpp>

@@ -9,23 +9,26 @@
 
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/arguments/launch_config.hpp>
-#include <bascule/jit/cache/cache.hpp>
-#include <bascule/jit/probes/probed_program.hpp>
-#include <bascule/jit/text/tokenizer.hpp>
-#include <bascule/jit/types/specialization.hpp>
-#include <bascule/runtime/faults/launch_history.hpp>
-#include <bascule/runtime/kernels/library.hpp>
+#include <bascule/jit/lookup/cache.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/runtime/streams/owner.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
+#include <bascule/runtime/trace/launch_site.hpp>
 
 namespace bascule {
 
 class ImageSource;  // image_source.hpp
 class Kernel;
+class Library;         // library.hpp
 struct KernelChoices;  // kernel_state.hpp
 struct KernelFamily;
+struct KernelDeclaration;  // jit/text/tokenizer.hpp
 struct KernelFunction;
+struct KernelImage;     // jit/compile/image.hpp
+struct LoadedKernel;    // library.hpp
+struct LoadedVariable;  // library.hpp
 struct ModuleState;
+struct ProbedProgram;  // jit/questions/probed_program.hpp
 struct Variable;
 template <class Signature>
 class TypedKernel;  // typed_kernel.hpp
@@ -151,7 +154,7 @@ class Kernel {
     KernelReference reference() const;
 
     /// Returns the function that these arguments select, or this kernel if there is only one. The rule is in
-    /// jit/types/specialization.hpp. Compiles what it needs to know. Throws: ArgumentError if template arguments cannot
+    /// jit/templates/specialization.hpp. Compiles what it needs to know. Throws: ArgumentError if template arguments cannot
     /// be deduced, or if not exactly one overload fits; CompileError, LibraryError.
     Kernel for_arguments(std::span<const ArgumentValue> arguments, Device device) const;
     /// The same if arguments of these types were seen before, else nothing. Compiles nothing.

@@ -6,8 +6,8 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/jit/choice/function_choice.hpp>
-#include <bascule/jit/types/kernel_declaration.hpp>
+#include <bascule/jit/overloads/function_choice.hpp>
+#include <bascule/jit/templates/kernel_declaration.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 #include <bascule/runtime/kernels/kernel_state.hpp>
 

@@ -16,12 +16,12 @@
 #include <bascule/interface/arguments/argument_type.hpp>
 #include <bascule/interface/arguments/tuple_argument.hpp>
 #include <bascule/interface/types/struct_layout.hpp>
-#include <bascule/jit/cache/cache.hpp>
-#include <bascule/jit/choice/function_choice.hpp>
-#include <bascule/jit/text/source.hpp>
+#include <bascule/jit/lookup/cache.hpp>
+#include <bascule/jit/overloads/function_choice.hpp>
+#include <bascule/jit/program/source.hpp>
+#include <bascule/jit/templates/kernel_declaration.hpp>
+#include <bascule/jit/templates/specialization.hpp>
 #include <bascule/jit/text/tokenizer.hpp>
-#include <bascule/jit/types/kernel_declaration.hpp>
-#include <bascule/jit/types/specialization.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/kernels/image_source.hpp>
 #include <bascule/runtime/kernels/library.hpp>

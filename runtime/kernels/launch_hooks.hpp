@@ -8,12 +8,13 @@
 
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/arguments/launch_config.hpp>
-#include <bascule/runtime/faults/launch_history.hpp>
-#include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 #include <bascule/runtime/streams/watches.hpp>
+#include <bascule/runtime/trace/launch_site.hpp>
 
 namespace bascule {
+
+struct LoadedKernel;  // library.hpp
 
 /// A launch whose arguments have been checked. Borrows from the launch: valid while the hook runs.
 struct LaunchInfo {

@@ -7,11 +7,12 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/jit/link/code.hpp>
+#include <bascule/jit/link/code_outline.hpp>
 #include <bascule/runtime/driver/driver.hpp>
 #include <bascule/runtime/driver/program_lock.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
+#include <bascule/runtime/kernels/code_choice.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>
 

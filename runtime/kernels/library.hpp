@@ -9,7 +9,6 @@
 #include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/jit/compile/image.hpp>
 #include <bascule/runtime/driver/device.hpp>
-#include <bascule/runtime/kernels/code_choice.hpp>
 #include <bascule/runtime/streams/owner.hpp>
 
 struct CUlib_st;
@@ -18,6 +17,7 @@ struct CUkern_st;
 namespace bascule {
 
 class Library;
+enum class CodeForm : std::uint8_t;  // code_choice.hpp
 struct DriverResult;
 struct KernelNames;
 
@@ -74,7 +74,7 @@ class Library {
     void fail_to_load(DriverResult first, DriverResult last, Device device) const;
 
     CUlib_st* native_ = nullptr;
-    CodeForm form_ = CodeForm::ptx;
+    CodeForm form_{};
     std::shared_ptr<const Image> image_;
     CodeRef code_;
     double load_milliseconds_ = 0;

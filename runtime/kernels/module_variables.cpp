@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/probes/variable_probe.hpp>
-#include <bascule/jit/types/demangle.hpp>
+#include <bascule/jit/questions/variable_probe.hpp>
+#include <bascule/jit/signatures/demangle.hpp>
 #include <bascule/runtime/faults/bounds_report.hpp>
 #include <bascule/runtime/kernels/module_variables.hpp>
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <bascule/jit/link/shared_variables.hpp>
-#include <bascule/jit/probes/probed_program.hpp>
-#include <bascule/jit/types/variable.hpp>
+#include <bascule/jit/questions/probed_program.hpp>
+#include <bascule/jit/variables/variable.hpp>
 #include <bascule/runtime/driver/device.hpp>
 #include <bascule/runtime/kernels/library.hpp>
 

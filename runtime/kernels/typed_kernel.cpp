@@ -4,6 +4,7 @@
 #include <bascule/interface/arguments/argument_type.hpp>
 #include <bascule/interface/arguments/array_argument.hpp>
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/compile/image.hpp>
 #include <bascule/runtime/kernels/typed_kernel.hpp>
 
 namespace bascule::detail {

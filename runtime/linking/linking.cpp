@@ -11,7 +11,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/jit/link/code_image.hpp>
+#include <bascule/jit/link/code_outline.hpp>
 #include <bascule/jit/link/linked_image.hpp>
 #include <bascule/jit/link/nvjitlink.hpp>
 #include <bascule/runtime/faults/failure_details.hpp>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <bascule/interface/arguments/launch_config.hpp>
-#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/lookup/origin.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
 #include <bascule/runtime/streams/watches.hpp>
 #include <bascule/runtime/trace/launch_site.hpp>
@@ -56,6 +56,13 @@ struct RecordedTrace {
     TraceSpan recorded;                ///< from start to stop
     std::vector<TraceRecord> records;  ///< in the order in which the calls ended
     std::uint64_t dropped = 0;         ///< calls beyond the limit
+};
+
+/// A profiler's ranges, which nest on each thread. The functions must not throw. They may take the GIL, so the caller
+/// must hold no lock.
+struct RangeFunctions {
+    void (*push)(const char* name) noexcept;
+    void (*pop)() noexcept;
 };
 
 /// The interface through which calls report to the trace. TracedCall (traced_call.hpp) uses it.

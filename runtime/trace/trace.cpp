@@ -8,16 +8,19 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/lookup/cache.hpp>
+#include <bascule/jit/program/program.hpp>
 #include <bascule/runtime/streams/observer.hpp>
 #include <bascule/runtime/trace/trace.hpp>
+#include <bascule/runtime/trace/trace_events.hpp>
+#include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
 namespace {
 
 Cache::Lookup traced_lookup(Cache& cache, const Program& program) {
     TracedCall call(CallKind::compile, [&] { return "compile " + program.source.name; });
-    Cache::Lookup lookup = cache.find_or_compile(program);
+    Cache::Lookup lookup = cache.look_up(program);
     if (TraceRecord* record = call.record()) record->origin = lookup.origin;
     return lookup;
 }
@@ -48,7 +51,7 @@ void start_trace(std::size_t limit) {
 RecordedTrace stop_trace() { return trace::end_recording(); }
 
 Trace::Trace(std::filesystem::path file, std::size_t limit)
-    : file_(std::move(file)), program_(TracedProgram::current()) {
+    : file_(std::move(file)), program_(std::make_unique<TracedProgram>(TracedProgram::current())) {
     start_trace(limit);
 }
 
@@ -62,7 +65,7 @@ Trace::~Trace() {
 
 void Trace::stop() {
     if (!std::exchange(recording_, false)) return;
-    program_.threads.merge(TracedProgram::current().threads);
+    program_->threads.merge(TracedProgram::current().threads);
     recorded_ = stop_trace();
     if (!file_.empty()) save(file_);
 }
@@ -70,7 +73,7 @@ void Trace::stop() {
 void Trace::save(const std::filesystem::path& file) const {
     errno = 0;
     std::ofstream out(file);
-    write_trace_events(out, recorded_, program_);
+    write_trace_events(out, recorded_, *program_);
     out.close();
     if (out) return;
     throw Error(fmt::format("the trace could not be written to {}: {}.", file.string(),

@@ -3,12 +3,13 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 
 #include <bascule/runtime/trace/recorder.hpp>
-#include <bascule/runtime/trace/trace_events.hpp>
-#include <bascule/runtime/trace/traced_call.hpp>
 
 namespace bascule {
+
+struct TracedProgram;  // trace_events.hpp
 
 /// Records the calls of all threads, and when their work runs on the device, until `stop` or the end of the scope. For
 /// https://ui.perfetto.dev and chrome://tracing:
@@ -42,7 +43,7 @@ class Trace {
     std::filesystem::path file_;
     bool recording_ = true;
     RecordedTrace recorded_;
-    TracedProgram program_;
+    std::unique_ptr<TracedProgram> program_;
 };
 
 /// Starts recording the calls of all threads, at most `limit` of them. A forked child records nothing. Throws: Error if

@@ -10,12 +10,6 @@
 
 namespace bascule {
 
-/// A profiler's ranges, which nest on each thread. The functions must not throw. They may take the GIL, so the caller
-/// must hold no lock.
-struct RangeFunctions {
-    void (*push)(const char* name) noexcept;
-    void (*pop)() noexcept;
-};
 namespace trace {
 /// The functions in use while Watch::ranges is on.
 inline std::atomic<const RangeFunctions*> range_functions{nullptr};

@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/cache/cache_key.hpp>
 #include <bascule/jit/compile/library_identity.hpp>
+#include <bascule/jit/lookup/cache_key.hpp>
 
 #include "support.hpp"
 

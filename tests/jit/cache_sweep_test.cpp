@@ -2,10 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/cache/cache.hpp>
-#include <bascule/jit/cache/cache_sweep.hpp>
-#include <bascule/jit/cache/disk_cache.hpp>
 #include <bascule/jit/files/file_identity.hpp>
+#include <bascule/jit/lookup/cache.hpp>
+#include <bascule/jit/lookup/cache_sweep.hpp>
+#include <bascule/jit/lookup/disk_cache.hpp>
 
 #include "support.hpp"
 

@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/cache/cache.hpp>
-#include <bascule/jit/cache/disk_cache.hpp>
+#include <bascule/jit/lookup/cache.hpp>
+#include <bascule/jit/lookup/disk_cache.hpp>
 
 #include "support.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/cache/single_flight.hpp>
+#include <bascule/jit/lookup/single_flight.hpp>
 #include <bascule/jit/process/compile_watch.hpp>
 
 namespace bascule::testing {

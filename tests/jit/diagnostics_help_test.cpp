@@ -4,7 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <bascule/jit/diagnostics/diagnostics_help.hpp>
-#include <bascule/jit/text/nvrtc_options.hpp>
+#include <bascule/jit/options/compile_options.hpp>
+#include <bascule/jit/options/option_table.hpp>
 
 #include "support.hpp"
 

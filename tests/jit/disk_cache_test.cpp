@@ -16,7 +16,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <bascule/jit/cache/disk_cache.hpp>
+#include <bascule/jit/lookup/disk_cache.hpp>
 
 #include "support.hpp"
 

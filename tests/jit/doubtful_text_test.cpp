@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/lookup/cache.hpp>
 
 #include "support.hpp"
 

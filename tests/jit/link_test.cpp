@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <bascule/jit/link/code_image.hpp>
+#include <bascule/jit/link/code_outline.hpp>
 #include <bascule/jit/link/linked_image.hpp>
 #include <bascule/jit/link/nvjitlink.hpp>
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/cache/memory_cache.hpp>
+#include <bascule/jit/lookup/memory_cache.hpp>
 
 #include "support.hpp"
 

@@ -5,10 +5,9 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/cache/cache_sweep.hpp>
-#include <bascule/jit/cache/disk_cache.hpp>
-#include <bascule/jit/cache/miss_reason.hpp>
 #include <bascule/jit/files/file_identity.hpp>
+#include <bascule/jit/lookup/cache_sweep.hpp>
+#include <bascule/jit/lookup/disk_cache.hpp>
 
 #include "support.hpp"
 
@@ -105,14 +104,14 @@ TEST_CASE("the entry that differs least from a program is the reason for its mis
     Program wanted = near;
     wanted.options.defines = {{"A", "2"}};
     const auto reason = [&](const Program& each) {
-        return miss_reason(CacheDirectory(directory), key_of(each, *compiler().nvrtc()), "");
+        return DiskCache(directory, nullptr).why_missing(key_of(each, *compiler().nvrtc()), "");
     };
     CHECK(reason(wanted) == "no program of this text is on disk");
     store(far);
     CHECK(contains(reason(wanted), "architecture sm_90, now "));
     store(near);
     CHECK(reason(wanted) == "the nearest program on disk has the same text and options -DA=1, now -DA=2");
-    CHECK(miss_reason(CacheDirectory(""), key_of(wanted, *compiler().nvrtc()), "") ==
+    CHECK(DiskCache({}, nullptr).why_missing(key_of(wanted, *compiler().nvrtc()), "") ==
           "there is no cache on disk");
 }
 

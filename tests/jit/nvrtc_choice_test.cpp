@@ -3,10 +3,10 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/cache/cache.hpp>
-#include <bascule/jit/compile/nvrtc_choice.hpp>
+#include <bascule/jit/compile/nvrtc_search.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/jit/headers/search_path.hpp>
+#include <bascule/jit/lookup/cache.hpp>
 
 #include "support.hpp"
 

@@ -6,8 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/compile/nvrtc_choice.hpp>
-#include <bascule/jit/compile/nvrtc_places.hpp>
+#include <bascule/jit/compile/nvrtc_search.hpp>
 
 #include "support.hpp"
 

@@ -7,9 +7,9 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/headers/search_path.hpp>
+#include <bascule/jit/lookup/cache.hpp>
 
 #include "support.hpp"
 

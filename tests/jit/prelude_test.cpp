@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <bascule/jit/compile/prelude.hpp>
+#include <bascule/jit/compile/nvrtc_input.hpp>
 
 #include "support.hpp"
 

@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <bascule/jit/types/demangle.hpp>
-#include <bascule/jit/types/demangled_type.hpp>
-#include <bascule/jit/types/reflection.hpp>
+#include <bascule/jit/signatures/demangle.hpp>
+#include <bascule/jit/signatures/demangled_type.hpp>
+#include <bascule/jit/signatures/reflection.hpp>
 
 #include "support.hpp"
 

@@ -13,7 +13,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/cache/single_flight.hpp>
+#include <bascule/jit/lookup/single_flight.hpp>
 
 namespace bascule::testing {
 namespace {

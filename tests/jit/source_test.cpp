@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/text/source.hpp>
+#include <bascule/jit/program/source.hpp>
 
 #include "support.hpp"
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <bascule/jit/types/specialization.hpp>
+#include <bascule/jit/templates/specialization.hpp>
 
 #include "support.hpp"
 

@@ -4,9 +4,9 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/probes/member_probe.hpp>
-#include <bascule/jit/probes/struct_probe.hpp>
-#include <bascule/jit/types/ptx_initializer.hpp>
+#include <bascule/jit/questions/probed_members.hpp>
+#include <bascule/jit/questions/struct_probe.hpp>
+#include <bascule/jit/variables/ptx_initializer.hpp>
 
 #include "support.hpp"
 

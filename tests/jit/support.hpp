@@ -13,9 +13,9 @@
 #include <vector>
 
 #include <bascule/interface/errors/error.hpp>
-#include <bascule/jit/cache/cache.hpp>
 #include <bascule/jit/compile/compile.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
+#include <bascule/jit/lookup/cache.hpp>
 
 namespace bascule::testing {
 

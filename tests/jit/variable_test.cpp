@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <bascule/jit/link/code.hpp>
-#include <bascule/jit/probes/variable_probe.hpp>
+#include <bascule/jit/link/code_outline.hpp>
+#include <bascule/jit/questions/variable_probe.hpp>
 
 #include "support.hpp"
 

@@ -4,6 +4,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
+#include <bascule/runtime/kernels/library.hpp>
 
 #include "support.hpp"
 

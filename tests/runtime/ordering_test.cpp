@@ -1,6 +1,7 @@
 // Tests the driver calls of a launch with producers, and rule 12. tests/python/ordering tests the other rules.
 #include <doctest/doctest.h>
 
+#include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/streams/ordering.hpp>
 
 #include "support.hpp"

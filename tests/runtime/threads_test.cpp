@@ -12,6 +12,7 @@
 
 #include <doctest/doctest.h>
 
+#include <bascule/jit/program/program.hpp>
 #include <bascule/runtime/faults/launch_history.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
 #include <bascule/runtime/lifetime/lifetime.hpp>

@@ -1,9 +1,9 @@
 // The cache for bascule.cache and bascule._remembered. Routes its warnings to Python's `warnings`, and messages about
 // compilations to `logging`.
 
-#include <bascule/jit/cache/cache.hpp>
-#include <bascule/jit/cache/disk_cache.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
+#include <bascule/jit/lookup/cache.hpp>
+#include <bascule/jit/lookup/disk_cache.hpp>
 #include <bascule/jit/process/log.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
 

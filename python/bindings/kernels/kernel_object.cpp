@@ -9,8 +9,8 @@
 #include <fmt/ranges.h>
 
 #include <bascule/interface/errors/rejection.hpp>
-#include <bascule/jit/compile/nvrtc_places.hpp>
-#include <bascule/jit/compile/prelude.hpp>
+#include <bascule/jit/compile/nvrtc_input.hpp>
+#include <bascule/jit/compile/nvrtc_search.hpp>
 #include <bascule/jit/diagnostics/diagnostics.hpp>
 #include <bascule/runtime/driver/driver_limit.hpp>
 #include <bascule/runtime/kernels/code_choice.hpp>

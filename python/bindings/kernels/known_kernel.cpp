@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include <bascule/interface/errors/error.hpp>
+#include <bascule/jit/text/tokenizer.hpp>
 #include <bascule/runtime/kernels/kernel.hpp>
+#include <bascule/runtime/kernels/library.hpp>
 
 #include "classes/added_method.hpp"
 #include "context/device_object.hpp"

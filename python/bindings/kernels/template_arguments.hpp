@@ -1,7 +1,7 @@
 // Template arguments as Python users write them: instantiate("float", 256), instantiate(T=numpy.float32).
 #pragma once
 
-#include <bascule/jit/types/specialization.hpp>
+#include <bascule/jit/templates/specialization.hpp>
 
 #include "support/pybind.hpp"
 

@@ -1,5 +1,6 @@
 #include "launch/kernel_loading.hpp"
 
+#include <bascule/runtime/kernels/library.hpp>
 #include <bascule/runtime/streams/capture.hpp>
 
 #include "context/current_stream.hpp"

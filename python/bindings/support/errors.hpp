@@ -5,7 +5,7 @@
 
 #include <bascule/interface/errors/error.hpp>
 #include <bascule/jit/compile/image.hpp>
-#include <bascule/jit/text/source.hpp>
+#include <bascule/jit/program/source.hpp>
 
 #include "support/pybind.hpp"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <bascule/jit/cache/cache.hpp>
+#include <bascule/jit/lookup/cache.hpp>
 
 #include "support/interruption.hpp"
 #include "support/pybind.hpp"

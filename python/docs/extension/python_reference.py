@@ -1,5 +1,7 @@
 """The reference of the Python package: docstrings as reStructuredText, and signatures from the extension module's stub.
 
+The directive {compile-options} lists the options of a compile, from the docstring of their class.
+
 The docstrings are written to be read in a terminal. What they say in lines of `name : description` becomes a list here,
 and the first line of an extension function, its signature, is omitted: the stub has it.
 """
@@ -9,6 +11,11 @@ import inspect
 import re
 from pathlib import Path
 from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+
+import bascule
 
 STUB = Path(__file__).resolve().parents[2] / "bascule" / "_bascule.pyi"
 ITEM = re.compile(r"(\w+(?:, \w+)*|`[^`]+`) : (.*)")
@@ -83,7 +90,20 @@ def with_items(paragraph: str) -> str:
     return "\n".join(out)
 
 
+class OptionsOfCompile(Directive):
+    def run(self) -> list[nodes.Node]:
+        options = nodes.definition_list()
+        rows = re.findall(r"^(\w+) : (.*(?:\n    .*)*)", bascule.CompileOptions.__doc__ or "", re.MULTILINE)
+        for name, meaning in rows:
+            default = repr(getattr(bascule.CompileOptions(), name))
+            term = nodes.term("", "", nodes.literal(name, name), nodes.Text(" = "), nodes.literal(default, default))
+            definition = nodes.definition("", nodes.paragraph("", " ".join(meaning.split())))
+            options += nodes.definition_list_item("", term, definition)
+        return [options]
+
+
 def setup(app: Any) -> dict[str, bool]:
+    app.add_directive("compile-options", OptionsOfCompile)
     app.connect("autodoc-process-signature", use_signature_of_stub)
     app.connect("autodoc-process-docstring", rewrite, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", rewrite_property, priority=600)

@@ -134,4 +134,4 @@ def test_packs_beside_other_templates_are_spelled_out():
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to compare with")
 def test_random_sets_choose_as_gxx_does():
-    printed_by(TREE / "tests/jit/choice/compare.py", "--sets", "60", "--seed", "7")
+    printed_by(TREE / "tests/jit/overloads/compare.py", "--sets", "60", "--seed", "7")

@@ -1,0 +1,36 @@
+// Finds the memory layout of cuda::std::span and mdspan. Their members are private, so the compiler is asked with a text
+// that makes objects with known values, and the initial bytes in its PTX are read.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <bascule/jit/compile/image.hpp>
+#include <bascule/jit/compile/nvrtc.hpp>
+#include <bascule/jit/program/program.hpp>
+
+namespace bascule {
+
+using ViewLayouts = std::map<std::string, ViewLayout>;  ///< by C++ type
+
+/// What the compiler is asked about the views of an image.
+struct ViewQuestion {
+    std::vector<Parameter> views;  ///< one parameter of each type; empty: there is nothing to ask
+    Program program;               ///< the text whose PTX answers
+    std::string key;               ///< equal keys have equal answers; empty if headers of the user's decide
+};
+ViewQuestion question_about_views(const Image& image, const Program& program, const Nvrtc& nvrtc);
+
+/// Reads the answer. Types whose bytes the compiler does not give are missing.
+ViewLayouts layouts_in(const std::string& ptx, const ViewQuestion& question);
+
+/// The answers of this process, because reading CCCL's headers takes almost a second. Thread-safe.
+std::optional<ViewLayouts> remembered_layouts(const ViewQuestion& question);
+void remember(const ViewQuestion& question, const ViewLayouts& layouts);
+
+/// Completes the signatures.
+void set_layouts(Image& image, const ViewLayouts& layouts);
+
+}  // namespace bascule

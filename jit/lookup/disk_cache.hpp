@@ -1,0 +1,90 @@
+// Images on disk: found by key, verified before use, and removed when they are the least recently used.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <bascule/jit/lookup/cache_directory.hpp>
+#include <bascule/jit/lookup/cache_entry.hpp>
+#include <bascule/jit/lookup/cache_key.hpp>
+#include <bascule/jit/lookup/cache_sweep.hpp>
+
+namespace bascule {
+
+/// Makes programs start faster and never fails one: any fault of the directory or an entry is a miss, and is reported
+/// once. Thread-safe; holds no lock.
+class DiskCache {
+  public:
+    /// The number of header states that are kept for one program, so that restoring a header is a hit.
+    static constexpr int variants = 8;
+    /// Receives one sentence, at most once for each cache.
+    using WarningHandler = std::function<void(const std::string&)>;
+
+    /// If the place has no path, or a problem, nothing is found and nothing is kept.
+    DiskCache(CachePlace place, WarningHandler warn, CacheLimit limit = {});
+
+    /// The result of a search.
+    struct Found {
+        CacheEntry entry;  ///< its image is null if none was found
+        int place = 0;     ///< where to store an image that was not found: a free place, or the oldest
+    };
+    /// Finds the entry of `key` that was made from the headers as they are now. Records its use, at most once an hour.
+    Found load(const CacheKey& key, const WantedHeaders& wanted);
+    /// Locks `key` among the processes that use the directory: the others wait, while this process runs, for the entry that
+    /// it stores. Returns nothing if the holder is stopped for half a minute; two processes then compile the same program.
+    std::optional<CacheDirectory::Lock> lock(const CacheKey& key) const;
+    /// Why `load` found nothing, for the log: what differs between the program and the most similar entry, which is a
+    /// changed header of the same program; or options, architecture, NVRTC or Bascule version for the same text. Reads up
+    /// to 256 entries, so it is called only if the log is enabled. Does not throw because of bad entries.
+    std::string why_missing(const CacheKey& key, const std::string& source_directory) const;
+    /// Stores an image at the place that `load` returned, unless it alone is larger than the limit.
+    void store(const CacheKey& key, int place, const HeaderManifest& headers, const Image& image);
+    /// Keeps the directory within the limit, at most once an hour. Called after a store, without a lock.
+    void sweep_if_due();
+
+    // The functions below are for users, and can be called at any time. They report a problem if the directory cannot
+    // be read or changed; a directory that does not exist counts as empty.
+
+    struct Listed {
+        std::string name;  ///< of the file
+        std::uint64_t bytes = 0;
+        std::int64_t used_ns = 0;  ///< since 1970, to the hour
+        EntryDescription description;
+    };
+    /// Every entry, read and verified, most recently used first.
+    std::vector<Listed> list(std::optional<std::string>& problem) const;
+    /// The bytes of an entry; nothing if there is no entry of this name, or it cannot be trusted.
+    std::optional<std::string> bytes_of(const std::string& name) const;
+    /// Stores an entry that `bytes_of` returned, here or on another machine. Returns false if it was already here, or
+    /// all places for header states are taken.
+    bool adopt(std::string_view bytes, std::optional<std::string>& problem);
+    /// Sweeps now, down to the limit.
+    Removed sweep() const;
+    /// Removes all entries, and what killed processes left.
+    Removed remove_all() const;
+
+    const std::string& directory() const noexcept { return place_.path; }
+    std::uint64_t limit_bytes() const noexcept { return limit_bytes_.load(std::memory_order_relaxed); }
+    /// Takes effect at the next sweep.
+    void set_limit_bytes(std::uint64_t bytes) noexcept {
+        limit_bytes_.store(bytes, std::memory_order_relaxed);
+    }
+
+  private:
+    bool is_kept() const noexcept { return !directory_.path().empty(); }
+    void warn_once(const std::string& problem);
+
+    const CachePlace place_;
+    CacheDirectory directory_;  // without a path if the place has a problem
+    WarningHandler warn_;
+    const std::string limit_problem_;
+    std::atomic<std::uint64_t> limit_bytes_;
+    std::atomic<bool> warned_{false};
+    std::atomic<bool> warned_of_limit_{false};
+};
+
+}  // namespace bascule

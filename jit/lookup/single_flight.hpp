@@ -1,0 +1,32 @@
+// If several threads want the same program compiled, one of them compiles it.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include <bascule/jit/lookup/cache_key.hpp>
+
+namespace bascule {
+
+/// Thread-safe. Must outlive the work, which may go on after an interrupted wait.
+class SingleFlight {
+  public:
+    /// Runs `work` like run_watched (jit/process/compile_watch), unless another thread runs work for the same key: then
+    /// waits for that work to end, and throws its exception if it threw. `what`: names the work for users. Work that asks
+    /// for its own key runs at once, because it would wait for itself. Throws: what the work throws; CompileInterrupted.
+    void run(const CacheKey& key, const std::string& what, const std::function<void()>& work);
+
+  private:
+    struct Flight;
+    /// The flight of another thread that runs for `key`. Otherwise registers `own` and returns null.
+    std::shared_ptr<Flight> join_or_start(const CacheKey& key, const std::shared_ptr<Flight>& own);
+    void land(const CacheKey& key, const std::shared_ptr<Flight>& flight, std::exception_ptr failure);
+
+    std::unordered_map<CacheKey, std::shared_ptr<Flight>, CacheKeyHash>
+        flights_;  // guarded by fork_safe_mutex()
+};
+
+}  // namespace bascule
