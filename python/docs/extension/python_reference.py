@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import bascule
+
 STUB = Path(__file__).resolve().parents[2] / "bascule" / "_bascule.pyi"
 ITEM = re.compile(r"(\w+(?:, \w+)*|`[^`]+`) : (.*)")
 SECTION = re.compile(r"^\w+\n-{4,}$", re.MULTILINE)
@@ -83,7 +85,13 @@ def with_items(paragraph: str) -> str:
     return "\n".join(out)
 
 
+def list_errors(_app: Any, _page: str, source: list[str]) -> None:
+    errors = "".join(f".. autoexception:: {name}\n" for name in bascule._errors.__all__)
+    source[0] = source[0].replace(".. every-error::\n", errors)
+
+
 def setup(app: Any) -> dict[str, bool]:
+    app.connect("source-read", list_errors)
     app.connect("autodoc-process-signature", use_signature_of_stub)
     app.connect("autodoc-process-docstring", rewrite, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", rewrite_property, priority=600)
