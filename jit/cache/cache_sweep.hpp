@@ -14,15 +14,16 @@ namespace bascule {
 /// The most bytes that all entries of a directory together may have. Sweeps enforce it, not each store.
 struct CacheLimit {
     static constexpr std::uint64_t unlimited = UINT64_MAX;
+    static constexpr std::uint64_t default_bytes = std::uint64_t{1} << 30;
 
-    std::uint64_t bytes = std::uint64_t{1} << 30;
+    std::uint64_t bytes = default_bytes;
     std::string problem{};  ///< a sentence for users if the environment variable is not understood
 };
 
-/// Reads BASCULE_CACHE_LIMIT: a size as in parse_byte_size, or "unlimited"; the default is 1 GiB.
+/// Reads BASCULE_CACHE_LIMIT: a size as in parse_byte_size, or "unlimited".
 CacheLimit default_cache_limit();
 
-/// The file name of an entry: 32 hexadecimal digits of the key, a dot, and the place of the header state, 0 to 7.
+/// The file name of an entry: 32 hexadecimal digits of the key, a dot, and the place of the header state.
 std::string entry_name(const Digest& key, int place);
 bool is_entry_name(std::string_view name);
 /// The file that a process locks while it makes the entry of a key.
