@@ -263,7 +263,8 @@ def _attributes(config: _bascule.LaunchConfig) -> Iterator[tuple[str, str]]:
     for name, attribute in vars(_bascule.LaunchConfig).items():
         if isinstance(attribute, property) and (value := getattr(config, name)) != getattr(plain, name):
             shown = _extents(value) if isinstance(value, tuple) else value
-            yield name, str(attribute.__doc__) if value is True else f"{shown}: {attribute.__doc__}"
+            meaning = str(attribute.__doc__).partition(", ")[2]  # after the type
+            yield name, meaning if value is True else f"{shown}: {meaning}"
 
 
 def _extents(extents: tuple[int, int, int]) -> str:
