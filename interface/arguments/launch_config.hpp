@@ -58,9 +58,7 @@ struct LaunchConfig {
 
     bool operator==(const LaunchConfig&) const = default;
     /// Whether it sets anything other than geometry and shared memory.
-    bool has_attributes() const noexcept {
-        return cooperative || programmatic || priority || shared_carveout || cluster.count() != 1;
-    }
+    bool has_attributes() const noexcept { return *this != LaunchConfig{grid, block, shared_bytes}; }
 };
 
 /// The limits of a device, and of a kernel on it.
@@ -75,8 +73,7 @@ struct LaunchLimits {
     std::uint32_t device_registers = 0;     ///< per block of any kernel; for messages
 };
 
-/// Throws: ArgumentError that names `grid`, `block`, `shared_bytes`, `cluster` or `shared_carveout`, the
-/// value and the limit.
+/// Throws: ArgumentError that names the member, the value and the limit.
 void check(const LaunchConfig& config, const LaunchLimits& limits);
 
 /// "(4096,)" for (4096, 1, 1): omits trailing ones.

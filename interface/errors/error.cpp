@@ -10,10 +10,22 @@
 namespace bascule {
 
 ArgumentError ArgumentError::with_argument(int index, const std::string& name) const {
-    Details details = details_;
-    details.index = index;
-    details.name = name;
-    return {kind_, fmt::format("argument {} '{}': {}", index + 1, name, what()), std::move(details)};
+    Details changed = details();
+    changed.index = index;
+    changed.name = name;
+    return {kind_, fmt::format("argument {} '{}': {}", index + 1, name, what()), std::move(changed)};
+}
+
+const char* ArgumentError::name() const noexcept {
+    constexpr const char* names[] = {"ArgumentTypeError",     "ArgumentValueError",
+                                     "ArgumentOverflowError", "ArgumentKeyError",
+                                     "ArgumentIndexError",    "ArgumentNotImplementedError"};
+    return names[static_cast<std::size_t>(kind_)];
+}
+
+std::vector<ErrorAttribute> ArgumentError::attributes() const {
+    const auto& [index, name, field, expected, got] = details();
+    return {{"index", index}, {"name", name}, {"field", field}, {"expected", expected}, {"got", got}};
 }
 
 namespace {

@@ -1,56 +1,72 @@
 // The types of errors. Every message is a sentence that says what to do next.
 #pragma once
 
+#include <cerrno>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <bascule/interface/errors/diagnostic.hpp>
 
 namespace bascule {
 
+/// A fact that an error carries in addition to its message, under the name of the attribute of the Python exception.
+struct ErrorAttribute {
+    const char* name;
+    std::variant<int, std::string, std::vector<std::string>, std::vector<Diagnostic>> value;
+};
+
 /// The base of every exception that Bascule throws on purpose.
 class Error : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
+    /// The name of the class in Python.
+    virtual const char* name() const noexcept { return "Error"; }
+    virtual std::vector<ErrorAttribute> attributes() const { return {}; }
+};
+
+/// The base of errors that carry a struct of details.
+template <class Carried>
+class DetailedError : public Error {
+  public:
+    using Details = Carried;
+    explicit DetailedError(const std::string& message, Details details = {})
+        : Error(message), details_(std::move(details)) {}
+    const Details& details() const noexcept { return details_; }
+
+  private:
+    Details details_;
+};
+
+/// The parts of the message. Empty members are unknown or do not apply.
+struct ArgumentErrorDetails {
+    int index = -1;          ///< of the argument, counted from 0
+    std::string name{};      ///< of the kernel's parameter
+    std::string field{};     ///< of the array interface: "shape", "strides", ...
+    std::string expected{};  ///< "const float*"
+    std::string got{};       ///< "a float64 array of shape (1000,)"
 };
 
 /// An argument that a kernel, a launch or an array cannot take. Raised before the first operation is issued.
-class ArgumentError : public Error {
+class ArgumentError : public DetailedError<ArgumentErrorDetails> {
   public:
-    /// The Python exception that the error becomes.
-    enum class Kind {
-        type,           ///< TypeError
-        value,          ///< ValueError
-        overflow,       ///< OverflowError
-        missing_key,    ///< a subclass of KeyError and ValueError
-        index,          ///< IndexError
-        not_supported,  ///< NotImplementedError
-    };
+    /// The built-in exception that the class in Python derives from too. KeyError stands for `missing_key`.
+    enum class Kind { type, value, overflow, missing_key, index, not_supported };
 
-    /// The parts of the message. Empty members are unknown or do not apply.
-    struct Details {
-        int index = -1;          ///< of the argument, counted from 0
-        std::string name{};      ///< of the kernel's parameter
-        std::string field{};     ///< of the array interface: "shape", "strides", ...
-        std::string expected{};  ///< "const float*"
-        std::string got{};       ///< "a float64 array of shape (1000,)"
-    };
-
-    ArgumentError(Kind kind, const std::string& message) : Error(message), kind_(kind) {}
-    ArgumentError(Kind kind, const std::string& message, Details details)
-        : Error(message), kind_(kind), details_(std::move(details)) {}
+    ArgumentError(Kind kind, const std::string& message, Details details = {})
+        : DetailedError(message, std::move(details)), kind_(kind) {}
 
     Kind kind() const noexcept { return kind_; }
-    const Details& details() const noexcept { return details_; }
+    const char* name() const noexcept override;
+    std::vector<ErrorAttribute> attributes() const override;
 
     /// The same error for this argument: its message begins with "argument 2 'x': ".
     ArgumentError with_argument(int index, const std::string& name) const;
 
   private:
     Kind kind_;
-    Details details_;
 };
 
 /// A file that cannot be read.
@@ -61,72 +77,82 @@ class FileError : public Error {
 
     const std::string& path() const noexcept { return path_; }
     int code() const noexcept { return code_; }  ///< of errno, such as ENOENT
+    const char* name() const noexcept override { return code_ == ENOENT ? "MissingFileError" : "FileError"; }
+    std::vector<ErrorAttribute> attributes() const override {
+        return {{"errno", code_}, {"filename", path_}};
+    }
 
   private:
     std::string path_;
     int code_;
 };
 
+/// What a CompileError carries.
+struct CompileErrorDetails {
+    std::string log{};              ///< NVRTC's log, with places in the user's text
+    std::string name_expression{};  ///< the kernel that was asked for; empty if the text itself is wrong
+    std::vector<std::string> options{};
+    std::string architecture{};
+    std::vector<Diagnostic> diagnostics{};  ///< all of NVRTC's messages, at the user's places
+};
+
 /// CUDA C++ text that NVRTC refused, or a kernel name that the text does not define.
-class CompileError : public Error {
+class CompileError : public DetailedError<CompileErrorDetails> {
   public:
-    struct Details {
-        std::string log{};              ///< NVRTC's log, with places in the user's text
-        std::string name_expression{};  ///< the kernel that was asked for; empty if the text itself is wrong
-        std::vector<std::string> options{};
-        std::string architecture{};
-        std::vector<Diagnostic> diagnostics{};  ///< all of NVRTC's messages, at the user's places
-    };
+    using DetailedError::DetailedError;
+    const char* name() const noexcept override { return "CompileError"; }
+    std::vector<ErrorAttribute> attributes() const override {
+        const auto& [log, name_expression, options, architecture, diagnostics] = details();
+        return {{"log", log},
+                {"name_expression", name_expression},
+                {"options", options},
+                {"architecture", architecture},
+                {"diagnostics", diagnostics}};
+    }
+};
 
-    explicit CompileError(const std::string& message) : Error(message) {}
-    CompileError(const std::string& message, Details details)
-        : Error(message), details_(std::move(details)) {}
-
-    const Details& details() const noexcept { return details_; }
-
-  private:
-    Details details_;
+/// What a LibraryError carries.
+struct LibraryErrorDetails {
+    std::string library{};                   ///< "NVRTC"
+    std::vector<std::string> paths_tried{};  ///< in order
+    std::string loader_message{};            ///< dlerror's message for the last path
 };
 
 /// A shared library (NVRTC, the driver, the emulated device) that cannot be loaded or used.
-class LibraryError : public Error {
+class LibraryError : public DetailedError<LibraryErrorDetails> {
   public:
-    struct Details {
-        std::string library{};                   ///< "NVRTC"
-        std::vector<std::string> paths_tried{};  ///< in order
-        std::string loader_message{};            ///< dlerror's message for the last path
-    };
+    using DetailedError::DetailedError;
+    const char* name() const noexcept override { return "LibraryError"; }
+    std::vector<ErrorAttribute> attributes() const override {
+        const auto& [library, paths, message] = details();
+        return {{"library", library}, {"paths_tried", paths}, {"loader_message", message}};
+    }
+};
 
-    explicit LibraryError(const std::string& message) : Error(message) {}
-    LibraryError(const std::string& message, Details details)
-        : Error(message), details_(std::move(details)) {}
-
-    const Details& details() const noexcept { return details_; }
-
-  private:
-    Details details_;
+/// What a CudaError carries.
+struct CudaErrorDetails {
+    int code = 0;             ///< CUresult
+    std::string code_name{};  ///< "CUDA_ERROR_ILLEGAL_ADDRESS"
+    std::string call{};       ///< "cuStreamSynchronize"
+    std::string doing{};      ///< the purpose of the call: "waiting for the stream"
+    std::string report{};     ///< the emulated device's report of the fault; empty on a GPU
+    std::string launch{};     ///< for a lost context: sentences about the launch that most likely caused it
 };
 
 /// A driver call that failed.
-class CudaError : public Error {
+class CudaError : public DetailedError<CudaErrorDetails> {
   public:
-    struct Details {
-        int code = 0;             ///< CUresult
-        std::string code_name{};  ///< "CUDA_ERROR_ILLEGAL_ADDRESS"
-        std::string call{};       ///< "cuStreamSynchronize"
-        std::string doing{};      ///< the purpose of the call: "waiting for the stream"
-        std::string report{};     ///< the emulated device's report of the fault; empty on a GPU
-        std::string launch{};  ///< for a lost context: sentences about the launch that most likely caused it
-    };
-
-    explicit CudaError(const std::string& message) : Error(message) {}
-    CudaError(const std::string& message, Details details) : Error(message), details_(std::move(details)) {}
-
-    int code() const noexcept { return details_.code; }
-    const Details& details() const noexcept { return details_; }
-
-  private:
-    Details details_;
+    using DetailedError::DetailedError;
+    int code() const noexcept { return details().code; }
+    const char* name() const noexcept override {
+        constexpr int out_of_memory = 2;  // CUDA_ERROR_OUT_OF_MEMORY
+        return code() == out_of_memory ? "OutOfMemoryError" : "CudaError";
+    }
+    std::vector<ErrorAttribute> attributes() const override {
+        const auto& [code, code_name, call, doing, report, launch] = details();
+        return {{"code", code},   {"code_name", code_name}, {"call", call},
+                {"doing", doing}, {"report", report},       {"launch", launch}};
+    }
 };
 
 /// Operations on different streams that accessed the same bytes without being ordered. The emulated device finds them
@@ -137,6 +163,8 @@ class RaceError : public Error {
     explicit RaceError(std::vector<std::string> races);
 
     const std::vector<std::string>& races() const noexcept { return races_; }
+    const char* name() const noexcept override { return "RaceError"; }
+    std::vector<ErrorAttribute> attributes() const override { return {{"races", races_}}; }
 
   private:
     std::vector<std::string> races_;

@@ -1,4 +1,4 @@
-// What NVRTC gets for a program beside its text: options, the prelude and other headers; and why it refuses options.
+// What NVRTC gets for a program in addition to its text: options, the prelude and other headers; and why it refuses options.
 #pragma once
 
 #include <string>

@@ -36,7 +36,7 @@ class Cache {
     using WarningHandler = std::function<void(const std::string&)>;
 
     /// `toolkit`: where to look for NVRTC at the first compile. `place`: the directory of images on disk; empty: memory
-    /// only. The default limit is 1 GiB.
+    /// only.
     explicit Cache(ToolkitLocation toolkit, CachePlace place = {}, CacheLimit limit = {});
     ~Cache();
 

@@ -76,15 +76,11 @@ EntryDescription describe_entry(std::string_view bytes) {
         return description;
     }
     if (!outline->headers.empty() && !HeaderManifest::from_bytes(outline->headers)) return description;
-    const std::optional<Image> image = read_image(outline->image);
-    if (!image) return description;
+    description.image = read_image(outline->image);
+    if (!description.image) return description;
     description.problem.clear();
-    for (const KernelImage& kernel : image->kernels) {
-        if (kernel.lowered_name.empty()) continue;  // only its signature was asked for
-        description.kernels.push_back(kernel.expression.empty() ? kernel.name : kernel.expression);
-    }
-    description.arch = to_string(image->arch);
-    description.nvrtc_version = image->nvrtc_version;
+    description.image->ptx.clear();
+    description.image->cubin.clear();
     return description;
 }
 

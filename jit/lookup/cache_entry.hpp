@@ -46,9 +46,7 @@ std::optional<EntryOutline> outline_entry(std::string_view bytes);
 struct EntryDescription {
     std::string problem;  ///< why it would never be used; empty when it is intact
     CacheKey key;
-    std::vector<std::string> kernels;  ///< their name expressions: "ns::scale<float>"
-    std::string arch;                  ///< "sm_90"
-    std::string nvrtc_version;         ///< "13.0"
+    std::optional<Image> image;  ///< without its code; nothing if it would never be used
 };
 
 EntryDescription describe_entry(std::string_view bytes);

@@ -34,6 +34,9 @@ struct CacheKeyHash {
 /// entries hold what NVRTC wrote; a driver that translates PTX has its own cache.
 CacheKey key_of(const Program& program, const Nvrtc& nvrtc);
 
+/// The number of header states of one key whose images are kept, so that restoring a header is a hit.
+inline constexpr int kept_header_states = 8;
+
 /// The fields of a key, for messages; views of the key's text.
 struct KeyFields {
     using Pairs = std::vector<std::pair<std::string_view, std::string_view>>;

@@ -34,8 +34,8 @@ CacheLimit default_cache_limit() {
     } else {
         limit.problem = fmt::format(
             "BASCULE_CACHE_LIMIT is \"{}\", which is not a size: write a number with kB, MB, GB, KiB, MiB or "
-            "GiB behind it, such as 500MB, or unlimited. The limit is 1 GiB until then.",
-            named);
+            "GiB behind it, such as 500MB, or unlimited. The limit is {} GiB until then.",
+            named, CacheLimit::default_bytes >> 30);
     }
     return limit;
 }
@@ -44,7 +44,7 @@ std::string entry_name(const Digest& key, int place) { return fmt::format("{}.{}
 
 bool is_entry_name(std::string_view name) {
     return name.size() == 34 && name.find_first_not_of("0123456789abcdef") == 32 && name[32] == '.' &&
-           name[33] >= '0' && name[33] <= '7';
+           name[33] >= '0' && name[33] < '0' + kept_header_states;
 }
 
 std::string lock_name(const Digest& key) { return to_string(key).append(lock_suffix); }

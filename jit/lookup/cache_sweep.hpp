@@ -15,7 +15,7 @@ namespace bascule {
 /// Reads BASCULE_CACHE_LIMIT: a size as in parse_byte_size, or "unlimited"; the default is 1 GiB.
 CacheLimit default_cache_limit();
 
-/// The file name of an entry: 32 hexadecimal digits of the key, a dot, and the place of the header state, 0 to 7.
+/// The file name of an entry: 32 hexadecimal digits of the key, a dot, and the place of the header state.
 std::string entry_name(const Digest& key, int place);
 bool is_entry_name(std::string_view name);
 /// The file that a process locks while it makes the entry of a key.

@@ -95,7 +95,7 @@ DiskCache::Found DiskCache::load(const CacheKey& key, const WantedHeaders& wante
     int oldest = 0;
     std::int64_t oldest_ns = INT64_MAX;
     const std::int64_t now = now_ns();
-    for (int place = 0; place < variants; ++place) {
+    for (int place = 0; place < kept_header_states; ++place) {
         const std::string name = entry_name(key.hash, place);
         CacheDirectory::File file;
         std::string problem;
@@ -225,7 +225,7 @@ bool DiskCache::adopt(std::string_view bytes, std::optional<std::string>& proble
         problem = description.problem;
         return false;
     }
-    for (int place = 0; place < variants; ++place) {
+    for (int place = 0; place < kept_header_states; ++place) {
         const std::string name = entry_name(description.key.hash, place);
         const std::optional<std::string> here = bytes_of(name);
         if (here == bytes) return false;

@@ -19,8 +19,6 @@ namespace bascule {
 /// once. Thread-safe; holds no lock.
 class DiskCache {
   public:
-    /// The number of header states that are kept for one program, so that restoring a header is a hit.
-    static constexpr int variants = 8;
     /// Receives one sentence, at most once for each cache.
     using WarningHandler = std::function<void(const std::string&)>;
 

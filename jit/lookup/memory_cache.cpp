@@ -25,7 +25,7 @@ void MemoryCache::keep(const CacheKey& key, Entry entry) {
     const std::lock_guard lock(fork_safe_mutex());
     std::vector<Entry>& entries = entries_[key];
     entries.insert(entries.begin(), std::move(entry));
-    if (entries.size() > variants) entries.pop_back();
+    if (entries.size() > kept_header_states) entries.pop_back();
 }
 
 void MemoryCache::clear() {

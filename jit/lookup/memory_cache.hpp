@@ -15,9 +15,6 @@ namespace bascule {
 /// Thread-safe. Holds no lock while it checks headers.
 class MemoryCache {
   public:
-    /// The number of header states that are kept for one program.
-    static constexpr std::size_t variants = 8;
-
     /// An image and the headers that it was made from.
     struct Entry {
         std::shared_ptr<const Image> image;

@@ -35,8 +35,9 @@ struct CachePlace {
 /// The most bytes that all entries of a directory together may have. Sweeps enforce it, not each store.
 struct CacheLimit {
     static constexpr std::uint64_t unlimited = UINT64_MAX;
+    static constexpr std::uint64_t default_bytes = std::uint64_t{1} << 30;
 
-    std::uint64_t bytes = std::uint64_t{1} << 30;
+    std::uint64_t bytes = default_bytes;
     std::string problem{};  ///< a sentence for users if the environment variable is not understood
 };
 

@@ -9,8 +9,9 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterator
+from inspect import Parameter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bascule import _errors
 
@@ -28,23 +29,6 @@ _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "int": ("an integer", lambda value: hasattr(value, "__index__") and -(2**63) <= int(value) < 2**64),
     "None": ("None", lambda value: value is None),
 }
-
-
-class _Parameter(NamedTuple):
-    name: str
-    types: tuple[str, ...]  # from the annotation, without type arguments; empty if any type is accepted
-    has_default: bool
-    by_name_only: bool
-
-    @property
-    def words(self) -> str:
-        return " or ".join(_TYPES[each][0] if each in _TYPES else f"a bascule.{each}" for each in self.types)
-
-    def fits(self, value: object) -> bool:
-        classes = {each.__name__ for each in type(value).__mro__}
-        return not self.types or any(
-            _TYPES[each][1](value) if each in _TYPES else each in classes for each in self.types
-        )
 
 
 def describe(name: str, positional: list[Any], named: dict[str, Any]) -> _errors.ArgumentTypeError:
@@ -67,46 +51,44 @@ def signature(name: str) -> inspect.Signature:
     found = _functions().get(name)
     if found is None:
         raise AttributeError("__signature__")
-    given, kind = found.args, inspect.Parameter
-    defaults = [None] * (len(given.posonlyargs + given.args) - len(given.defaults)) + list(given.defaults)
-    rows: list[tuple[ast.arg, Any, ast.expr | None]] = [
-        (each, kind.POSITIONAL_ONLY if each in given.posonlyargs else kind.POSITIONAL_OR_KEYWORD, default)
-        for each, default in zip(given.posonlyargs + given.args, defaults, strict=True)
-    ]
+    return inspect.Signature(list(_parameters(found.args)), return_annotation=_source_of(found.returns))
+
+
+def _parameters(given: ast.arguments) -> Iterator[Parameter]:
+    by_position = [*given.posonlyargs, *given.args]
+    defaults = [None] * (len(by_position) - len(given.defaults)) + list(given.defaults)
+    for each, default in zip(by_position, defaults, strict=True):
+        by_name_too = Parameter.POSITIONAL_OR_KEYWORD
+        yield _parameter(each, Parameter.POSITIONAL_ONLY if each in given.posonlyargs else by_name_too, default)
     if given.vararg:
-        rows.append((given.vararg, kind.VAR_POSITIONAL, None))
-    rows += [
-        (each, kind.KEYWORD_ONLY, default) for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
-    ]
+        yield _parameter(given.vararg, Parameter.VAR_POSITIONAL)
+    for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        yield _parameter(each, Parameter.KEYWORD_ONLY, default)
     if given.kwarg:
-        rows.append((given.kwarg, kind.VAR_KEYWORD, None))
-    parameters = [
-        inspect.Parameter(
-            each.arg,
-            how,
-            default=inspect.Parameter.empty if default is None else ast.literal_eval(default),
-            annotation=_source_of(each.annotation),
-        )
-        for each, how, default in rows
-    ]
-    return inspect.Signature(parameters, return_annotation=_source_of(found.returns))
+        yield _parameter(given.kwarg, Parameter.VAR_KEYWORD)
+
+
+def _parameter(given: ast.arg, kind: Any, default: ast.expr | None = None) -> Parameter:
+    value = Parameter.empty if default is None else ast.literal_eval(default)
+    return Parameter(given.arg, kind, default=value, annotation=_source_of(given.annotation))
 
 
 def _source_of(annotation: ast.expr | None) -> Any:
-    return inspect.Parameter.empty if annotation is None else ast.unparse(annotation)
+    return Parameter.empty if annotation is None else ast.unparse(annotation)
 
 
-def _problem(parameters: list[_Parameter], positional: list[Any], named: dict[str, Any]) -> tuple[str, str]:
+def _problem(parameters: list[Parameter], positional: list[Any], named: dict[str, Any]) -> tuple[str, str]:
     """Return what is wrong, and the name of the argument."""
-    taken = [parameter for parameter in parameters if not parameter.name.startswith("*")]
+    kinds = {parameter.kind for parameter in parameters}
+    taken = [each for each in parameters if each.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
     names = [parameter.name for parameter in taken]
-    if not any(parameter.name.startswith("**") for parameter in parameters):
+    if Parameter.VAR_KEYWORD not in kinds:
         for name in named:
             if name not in names:
                 near = difflib.get_close_matches(name, names, 1)
                 return f"has no parameter {name!r}" + (f" (did you mean {near[0]!r}?)" if near else ""), name
-    by_position = [parameter for parameter in taken if not parameter.by_name_only]
-    if len(positional) > len(by_position) and not any(parameter.name.startswith("*") for parameter in parameters):
+    by_position = [parameter for parameter in taken if parameter.kind != Parameter.KEYWORD_ONLY]
+    if len(positional) > len(by_position) and Parameter.VAR_POSITIONAL not in kinds:
         most = len(by_position)
         return f"takes {most or 'no'} argument{'s' * (most != 1)} by position, got {len(positional)}", ""
     given = dict(zip([parameter.name for parameter in by_position], positional, strict=False))
@@ -115,13 +97,19 @@ def _problem(parameters: list[_Parameter], positional: list[Any], named: dict[st
             return f"got the argument {name!r} twice", name
     given |= named
     for parameter in taken:
-        if parameter.name not in given and not parameter.has_default:
+        if parameter.name not in given and parameter.default is Parameter.empty:
             return f"lacks the argument {parameter.name!r}", parameter.name
     for parameter in taken:
-        if parameter.name in given and not parameter.fits(given[parameter.name]):
-            value = given[parameter.name]
-            return f"needs {parameter.words} for {parameter.name!r}, got {_shown(value)}", parameter.name
+        types = _types(parameter)
+        if types and parameter.name in given and not _fits(given[parameter.name], types):
+            words = " or ".join(_TYPES[each][0] if each in _TYPES else f"a bascule.{each}" for each in types)
+            return f"needs {words} for {parameter.name!r}, got {_shown(given[parameter.name])}", parameter.name
     return "does not take these arguments", ""
+
+
+def _fits(value: object, types: tuple[str, ...]) -> bool:
+    classes = {each.__name__ for each in type(value).__mro__}
+    return any(_TYPES[each][1](value) if each in _TYPES else each in classes for each in types)
 
 
 def _shown(value: object) -> str:
@@ -135,22 +123,23 @@ def _shown(value: object) -> str:
     return f"a {kind}" if kind[:1] not in "aeiouAEIOU" else f"an {kind}"
 
 
-def _written(parameters: list[_Parameter]) -> Iterator[str]:
+def _written(parameters: list[Parameter]) -> Iterator[str]:
     starred = False
     for parameter in parameters:
-        if parameter.by_name_only and not starred:
+        if parameter.kind == Parameter.KEYWORD_ONLY and not starred:
             starred = True
             yield "*"
-        yield parameter.name + ("=..." if parameter.has_default else "")
+        stars = "*" * ((parameter.kind == Parameter.VAR_POSITIONAL) + 2 * (parameter.kind == Parameter.VAR_KEYWORD))
+        yield stars + parameter.name + ("" if parameter.default is Parameter.empty else "=...")
 
 
 @functools.cache
-def _table() -> dict[str, list[_Parameter]]:
+def _table() -> dict[str, list[Parameter]]:
     """Map qualified names of functions to their parameters; the types are omitted if there are several signatures."""
-    table: dict[str, list[_Parameter]] = {}
+    table: dict[str, list[Parameter]] = {}
     for name, function in _written_functions():
         parameters = list(_parameters(function.args))["." in name :]
-        table[name] = [each._replace(types=()) for each in parameters] if name in table else parameters
+        table[name] = [each.replace(annotation=Parameter.empty) for each in parameters] if name in table else parameters
     return table
 
 
@@ -169,27 +158,18 @@ def _written_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
                 yield f"{owner.name}.{function.name}" if isinstance(owner, ast.ClassDef) else function.name, function
 
 
-def _parameters(arguments: ast.arguments) -> Iterator[_Parameter]:
-    by_position = [*arguments.posonlyargs, *arguments.args]
-    for i, each in enumerate(by_position):
-        yield _Parameter(each.arg, _types(each), len(by_position) - i <= len(arguments.defaults), False)
-    if arguments.vararg:
-        yield _Parameter(f"*{arguments.vararg.arg}", (), False, False)
-    for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield _Parameter(each.arg, _types(each), default is not None, True)
-    if arguments.kwarg:
-        yield _Parameter(f"**{arguments.kwarg.arg}", (), False, False)
-
-
-def _types(parameter: ast.arg) -> tuple[str, ...]:
-    types = tuple(_names(parameter.annotation))
+def _types(parameter: Parameter) -> tuple[str, ...]:
+    """Return the types of the annotation without type arguments; none if any type is accepted."""
+    if parameter.annotation is Parameter.empty:
+        return ()
+    types = tuple(_names(ast.parse(parameter.annotation, mode="eval").body))
     return () if any(each in ("Any", "object") or each.startswith("_") for each in types) else types
 
 
-def _names(annotation: ast.expr | None) -> Iterator[str]:
+def _names(annotation: ast.expr) -> Iterator[str]:
     """Yield the names of the types in a union: "int" and "Sequence" for `int | Sequence[int]`."""
     if isinstance(annotation, ast.BinOp):
         yield from _names(annotation.left)
         yield from _names(annotation.right)
-    elif annotation is not None:
+    else:
         yield ast.unparse(annotation).partition("[")[0]

@@ -17,26 +17,15 @@ if TYPE_CHECKING:
 
     from bascule._bascule import Diagnostic
 
-# The classes that `bascule` exports.
-__all__ = [
-    "ArgumentError",
-    "CacheError",
-    "CacheWarning",
-    "CompileError",
-    "CompileWarning",
-    "CudaError",
-    "EmulatedDeviceWarning",
-    "Error",
-    "FileError",
-    "LibraryError",
-    "OutOfMemoryError",
-    "RaceError",
-    "UnorderedProducerWarning",
-]
+# Each class that `bascule` exports is added to this below its definition.
+__all__: list[str] = []
 
 
 class Error(DisplayedAsHtml, Exception):
     """The base class of Bascule's exceptions."""
+
+
+__all__ += ["Error"]
 
 
 class ArgumentError(Error):
@@ -59,6 +48,9 @@ class ArgumentError(Error):
     field: str
     expected: str
     got: str
+
+
+__all__ += ["ArgumentError"]
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
@@ -93,6 +85,9 @@ class ArgumentNotImplementedError(ArgumentError, NotImplementedError):
 
 class CacheError(Error, RuntimeError):
     """An operation on the cache on disk failed. Compiling never raises this."""
+
+
+__all__ += ["CacheError"]
 
 
 class CompileError(Error, RuntimeError):
@@ -130,6 +125,9 @@ class CompileError(Error, RuntimeError):
         return list(drawing().traceback(self))
 
 
+__all__ += ["CompileError"]
+
+
 class KernelAttributeError(CompileError, AttributeError):
     """A module has no kernel of this name."""
 
@@ -154,6 +152,9 @@ class FileError(Error, OSError):
         return type(self), self.args, {**self.__dict__, "errno": self.errno, "filename": self.filename}
 
 
+__all__ += ["FileError"]
+
+
 class MissingFileError(FileError, FileNotFoundError):
     """There is no such file."""
 
@@ -174,6 +175,9 @@ class LibraryError(Error, OSError):
     library: str
     paths_tried: list[str]
     loader_message: str
+
+
+__all__ += ["LibraryError"]
 
 
 class CudaError(Error, RuntimeError):
@@ -204,8 +208,14 @@ class CudaError(Error, RuntimeError):
     launch: str
 
 
+__all__ += ["CudaError"]
+
+
 class OutOfMemoryError(CudaError, MemoryError):
     """The device has no memory left for an array, or for a module's variables."""
+
+
+__all__ += ["OutOfMemoryError"]
 
 
 class RaceError(Error, RuntimeError):
@@ -223,8 +233,14 @@ class RaceError(Error, RuntimeError):
     races: list[str]
 
 
+__all__ += ["RaceError"]
+
+
 class EmulatedDeviceWarning(UserWarning):
     """No GPU was found, so kernels run on the emulated device. Issued once per process."""
+
+
+__all__ += ["EmulatedDeviceWarning"]
 
 
 class CompileWarning(UserWarning):
@@ -236,6 +252,9 @@ class CompileWarning(UserWarning):
     """
 
     diagnostic: Diagnostic
+
+
+__all__ += ["CompileWarning"]
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -280,8 +299,14 @@ class UnorderedProducerWarning(UserWarning):
     """Arrays of this type do not name a stream, and their library's stream is not known. Issued once per type."""
 
 
+__all__ += ["UnorderedProducerWarning"]
+
+
 class CacheWarning(UserWarning):
     """Compiled programs cannot be kept on disk and are compiled again in every process. Issued once per process."""
+
+
+__all__ += ["CacheWarning"]
 
 
 # All classes, under the names that tracebacks and pickles use.

@@ -125,10 +125,7 @@ def list() -> Entries:
 
     problem, rows = _bascule._cache_list()
     _check(problem, "read")
-    return Entries(
-        Entry(name, size, datetime.fromtimestamp(used_ns / 1e9, UTC), kernels, arch, nvrtc, wrong)
-        for name, size, used_ns, wrong, kernels, arch, nvrtc in rows
-    )
+    return Entries(Entry(**{**row, "last_used": datetime.fromtimestamp(row["last_used"] / 1e9, UTC)}) for row in rows)
 
 
 def verify() -> Entries:

@@ -29,7 +29,8 @@ void bind_cache(pybind11::module_& module);
 
 /// Conversions between numpy.dtype and DType; bascule.struct.
 void bind_dtypes(pybind11::module_& module);
-/// LaunchConfig, CompileOptions, Diagnostic and CacheStatistics.
+void bind_launch_config(pybind11::module_& module);
+/// CompileOptions, Diagnostic and CacheStatistics.
 void bind_values(pybind11::module_& module);
 void bind_compile_options(pybind11::module_& module);
 void bind_interface_reader(pybind11::module_& module);

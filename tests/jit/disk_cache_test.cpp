@@ -412,9 +412,11 @@ TEST_CASE("the list has every entry with its kernels, and says what is wrong wit
     CHECK(entry.name == name);
     CHECK(entry.bytes == whole.size());
     CHECK(entry.used_ns == modified_ns(directory.path() + "/" + name));
-    CHECK(entry.description.kernels == std::vector<std::string>{"ns::scale"});
-    CHECK(entry.description.arch == "compute_80");
-    CHECK(entry.description.nvrtc_version == one_image().nvrtc_version);
+    REQUIRE(entry.description.image);
+    CHECK(entry.description.image->kernels[0].expression == "ns::scale");
+    CHECK(to_string(entry.description.image->arch) == "compute_80");
+    CHECK(entry.description.image->nvrtc_version == one_image().nvrtc_version);
+    CHECK(entry.description.image->ptx.empty());
 
     overwrite(directory.path() + "/" + name, whole.substr(0, whole.size() / 2));
     CHECK(the_problem() == "damaged");

@@ -259,16 +259,12 @@ def _configuration(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _attributes(config: _bascule.LaunchConfig) -> Iterator[tuple[str, str]]:
-    if config.cooperative:
-        yield "cooperative", "all blocks run at the same time"
-    if math.prod(config.cluster) > 1:
-        yield "cluster", f"{_extents(config.cluster)} blocks"
-    if config.programmatic:
-        yield "programmatic", "may begin before the kernel ahead of it ends"
-    if config.priority is not None:
-        yield "priority", str(config.priority)
-    if config.shared_carveout is not None:
-        yield "shared_carveout", f"{config.shared_carveout} %"
+    plain = _bascule.LaunchConfig(config.grid, config.block, shared_bytes=config.shared_bytes)
+    for name, attribute in vars(_bascule.LaunchConfig).items():
+        if isinstance(attribute, property) and (value := getattr(config, name)) != getattr(plain, name):
+            shown = _extents(value) if isinstance(value, tuple) else value
+            meaning = str(attribute.__doc__).partition(", ")[2]  # after the type
+            yield name, meaning if value is True else f"{shown}: {meaning}"
 
 
 def _extents(extents: tuple[int, int, int]) -> str:

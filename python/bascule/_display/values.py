@@ -1,6 +1,7 @@
 """Displays of arrays, the cache, errors and explanations of launches."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from bascule import _bascule, _errors, _explain, _terminal, cache
 from bascule._display import plots
@@ -38,36 +39,28 @@ def _stream(stream: _bascule.Stream | None) -> str:
 
 def statistics(counts: _bascule.CacheStatistics) -> Document:
     """Show how many programs came from where since the process started."""
-    return Document(
-        "CacheStatistics",
-        "",
-        [
-            ("compiled", f"{counts.compiled:,}"),
-            ("from memory", f"{counts.from_memory:,}"),
-            ("from disk", f"{counts.from_disk:,}"),
-            ("calls of NVRTC", f"{counts.nvrtc_calls:,}"),
-        ],
-    )
+    names = [name for name, value in vars(_bascule.CacheStatistics).items() if isinstance(value, property)]
+    facts = [(name.replace("_", " "), f"{getattr(counts, name):,}") for name in names]
+    return Document("CacheStatistics", "", facts)
 
 
 def entries(entries: Sequence[cache.Entry]) -> Document:
     """Show a row for each program, with its problem if it has one."""
     count = f"{len(entries):,} compiled program{'' if len(entries) == 1 else 's'}"
     facts = [("together", bytes_text(sum(entry.bytes for entry in entries)))]
-    rows = [
-        (
-            ", ".join(entry.kernels) or "no kernels",
-            entry.arch,
-            entry.nvrtc,
-            bytes_text(entry.bytes),
-            f"{entry.last_used:%Y-%m-%d %H:%M} UTC",
-            entry.problem or "intact",
-        )
-        for entry in entries
-    ]
-    head = ("kernels", "architecture", "NVRTC", "size", "last used", "state")
-    parts: list[Table] = [Table(head, rows, code=(0,))] if rows else []
+    columns = cache.Entry._fields[1:]
+    rows = [tuple(_column(getattr(entry, name)) for name in columns) for entry in entries]
+    head = tuple(name.replace("_", " ") for name in columns)
+    parts: list[Table] = [Table(head, rows, code=(columns.index("kernels"),))] if rows else []
     return Document("cache", count, facts, list(parts))
+
+
+def _column(value: Any) -> str:
+    if isinstance(value, int):
+        return bytes_text(value)
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return str(value) if isinstance(value, str) else f"{value:%Y-%m-%d %H:%M} UTC"
 
 
 def explanation(launch: _explain.Explanation) -> Document:

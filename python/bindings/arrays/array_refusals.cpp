@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -34,49 +35,38 @@ PyObject* refuse_arithmetic(const char* operation) noexcept {
 }
 
 /// `x + 1`, `1 + x` and `x += 1` all call one slot.
-struct Binary {
+template <class Slot>
+struct Operator {
     const char* name;
-    binaryfunc PyNumberMethods::*slot;
+    Slot PyNumberMethods::*slot;
 };
-constexpr std::array binary = {
-    Binary{"+", &PyNumberMethods::nb_add},
-    Binary{"-", &PyNumberMethods::nb_subtract},
-    Binary{"*", &PyNumberMethods::nb_multiply},
-    Binary{"/", &PyNumberMethods::nb_true_divide},
-    Binary{"//", &PyNumberMethods::nb_floor_divide},
-    Binary{"%", &PyNumberMethods::nb_remainder},
-    Binary{"@", &PyNumberMethods::nb_matrix_multiply},
-    Binary{"&", &PyNumberMethods::nb_and},
-    Binary{"|", &PyNumberMethods::nb_or},
-    Binary{"^", &PyNumberMethods::nb_xor},
-    Binary{"<<", &PyNumberMethods::nb_lshift},
-    Binary{">>", &PyNumberMethods::nb_rshift},
-    Binary{"divmod", &PyNumberMethods::nb_divmod},
+constexpr std::tuple operators = {
+    Operator{"+", &PyNumberMethods::nb_add},
+    Operator{"-", &PyNumberMethods::nb_subtract},
+    Operator{"*", &PyNumberMethods::nb_multiply},
+    Operator{"/", &PyNumberMethods::nb_true_divide},
+    Operator{"//", &PyNumberMethods::nb_floor_divide},
+    Operator{"%", &PyNumberMethods::nb_remainder},
+    Operator{"@", &PyNumberMethods::nb_matrix_multiply},
+    Operator{"&", &PyNumberMethods::nb_and},
+    Operator{"|", &PyNumberMethods::nb_or},
+    Operator{"^", &PyNumberMethods::nb_xor},
+    Operator{"<<", &PyNumberMethods::nb_lshift},
+    Operator{">>", &PyNumberMethods::nb_rshift},
+    Operator{"divmod", &PyNumberMethods::nb_divmod},
+    Operator{"**", &PyNumberMethods::nb_power},
+    Operator{"-x", &PyNumberMethods::nb_negative},
+    Operator{"+x", &PyNumberMethods::nb_positive},
+    Operator{"~x", &PyNumberMethods::nb_invert},
+    Operator{"abs", &PyNumberMethods::nb_absolute},
 };
 
-struct Unary {
-    const char* name;
-    unaryfunc PyNumberMethods::*slot;
-};
-constexpr std::array unary = {
-    Unary{"-x", &PyNumberMethods::nb_negative},
-    Unary{"+x", &PyNumberMethods::nb_positive},
-    Unary{"~x", &PyNumberMethods::nb_invert},
-    Unary{"abs", &PyNumberMethods::nb_absolute},
-};
-
-template <std::size_t... Rows>
-void refuse_binary(PyNumberMethods& number, std::index_sequence<Rows...>) {
-    ((number.*binary[Rows].slot = [](PyObject*, PyObject*) { return refuse_arithmetic(binary[Rows].name); }),
+template <std::size_t... rows>
+void refuse_operators(PyNumberMethods& number, std::index_sequence<rows...>) {
+    ((number.*std::get<rows>(operators).slot =
+          [](auto*...) { return refuse_arithmetic(std::get<rows>(operators).name); }),
      ...);
 }
-
-template <std::size_t... Rows>
-void refuse_unary(PyNumberMethods& number, std::index_sequence<Rows...>) {
-    ((number.*unary[Rows].slot = [](PyObject*) { return refuse_arithmetic(unary[Rows].name); }), ...);
-}
-
-PyObject* refuse_power(PyObject*, PyObject*, PyObject*) { return refuse_arithmetic("**"); }
 
 /// Refuses equality too, because the default, identity, would silently be False for equal arrays.
 PyObject* compare(PyObject*, PyObject* other, int operation) {
@@ -222,9 +212,7 @@ PyObject* refuse_function(PyObject*, PyObject* const* arguments, Py_ssize_t coun
 void bind_array_refusals(ArrayClass& type) {
     auto* const python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
     PyNumberMethods& number = *python_type->tp_as_number;
-    refuse_binary(number, std::make_index_sequence<binary.size()>());
-    refuse_unary(number, std::make_index_sequence<unary.size()>());
-    number.nb_power = &refuse_power;
+    refuse_operators(number, std::make_index_sequence<std::tuple_size_v<decltype(operators)>>());
     number.nb_bool = &refuse_truth;
     python_type->tp_as_sequence->sq_contains = &refuse_search;
     python_type->tp_iter = &refuse_iteration;

@@ -49,10 +49,6 @@ PointerAttributes attributes_of(const py::object& object) {
            address);
 }
 
-py::object optional_integer(std::uint64_t value) {
-    return value == 0 ? py::object(py::none()) : py::object(py::int_(value));
-}
-
 std::string repr_of_attributes(const PointerAttributes& found) {
     return fmt::format("<bascule.PointerAttributes {} memory at {:#x} of device {}, in {} bytes from {:#x}>",
                        to_string(found.kind), found.device_address, found.device, found.allocation_bytes,
@@ -70,7 +66,10 @@ void bind_pointer_attributes(py::module_& module) {
             "'managed'.")
         .def_readonly("device", &PointerAttributes::device, "The device's ordinal.")
         .def_property_readonly(
-            "context", [](const PointerAttributes& self) { return optional_integer(self.context); },
+            "context",
+            [](const PointerAttributes& self) {
+                return self.context == 0 ? std::nullopt : std::optional(self.context);
+            },
             "The CUcontext as an integer, or None, as for memory of a pool.")
         .def_readonly("device_address", &PointerAttributes::device_address, "The address that kernels use.")
         .def_readonly("host_address", &PointerAttributes::host_address,

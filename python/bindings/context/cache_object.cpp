@@ -76,22 +76,27 @@ bool can_be_shared(const Module& module) {
 
 DiskCache& disk() { return Cache::process_default().disk(); }
 
-/// Names come from the text, which may contain bytes that are not UTF-8.
-py::tuple to_names(const std::vector<std::string>& names) {
-    py::tuple tuple(names.size());
-    for (std::size_t i = 0; i < names.size(); ++i) tuple[i] = to_readable(names[i]);
-    return tuple;
+/// The names come from the text, which may contain bytes that are not UTF-8.
+py::tuple names_of(const std::vector<KernelImage>& kernels) {
+    py::list names;
+    for (const KernelImage& kernel : kernels) {
+        if (kernel.lowered_name.empty()) continue;  // only its signature was asked for
+        names.append(to_readable(kernel.expression.empty() ? kernel.name : kernel.expression));
+    }
+    return py::tuple(names);
 }
 
-/// Returns (problem, [(name, bytes, used_ns, problem of the entry, kernels, arch, nvrtc_version)]).
+/// Returns (problem, [a dict of the attributes of bascule.cache.Entry]), with times in nanoseconds.
 py::tuple list_entries() {
     std::optional<std::string> problem;
     const std::vector<DiskCache::Listed> entries = without_gil([&] { return disk().list(problem); });
     py::list rows;
-    for (const DiskCache::Listed& entry : entries) {
-        const EntryDescription& about = entry.description;
-        rows.append(py::make_tuple(entry.name, entry.bytes, entry.used_ns, about.problem,
-                                   to_names(about.kernels), about.arch, about.nvrtc_version));
+    for (const auto& [name, bytes, used_ns, description] : entries) {
+        const Image image = description.image.value_or(Image{});
+        rows.append(py::dict("name"_a = name, "bytes"_a = bytes, "last_used"_a = used_ns,
+                             "kernels"_a = names_of(image.kernels),
+                             "arch"_a = description.image ? to_string(image.arch) : "",
+                             "nvrtc"_a = image.nvrtc_version, "problem"_a = description.problem));
     }
     return py::make_tuple(problem, rows);
 }

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include <bascule/runtime/kernels/code_choice.hpp>
 #include <bascule/runtime/kernels/occupancy.hpp>
 
+#include "classes/property_repr.hpp"
 #include "context/device_object.hpp"
 #include "context/stream_object.hpp"
 #include "kernels/template_arguments.hpp"
@@ -30,7 +33,7 @@
 #include "support/gil.hpp"
 #include "support/pybind.hpp"
 #include "support/toolkit.hpp"
-#include "values/values.hpp"
+#include "values/launch_config.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -53,16 +56,12 @@ py::object forall(const KernelObject& self, const py::object& work, const py::ob
     return make_known_launcher(self, std::move(plan), known);
 }
 
-void launch_kernel(const KernelObject& self, py::handle grid, py::handle block, const py::tuple& arguments,
-                   const py::object& stream, py::handle shared_bytes, bool cooperative, py::handle cluster,
-                   bool programmatic, std::optional<int> priority, std::optional<int> shared_carveout,
-                   const py::object& peer, const py::object& sync, const py::object& streams) {
-    const LaunchConfig config =
-        to_config(grid, block, shared_bytes, cooperative, cluster, programmatic, priority, shared_carveout);
-    LaunchPlan plan = to_plan(config, stream);
+void launch_kernel(const KernelObject& self, const py::object& grid, const py::object& block,
+                   const py::tuple& arguments, const py::object& stream, const py::object& peer,
+                   const py::object& sync, const py::object& streams, const py::kwargs& attributes) {
+    LaunchPlan plan = to_plan(to_config("launch", grid, block, attributes), stream);
     plan.options = to_options(nullptr, peer, sync, streams);
-    const py::object launcher = make_launcher(self.kernel, std::move(plan));
-    launcher(*arguments);
+    make_launcher(self.kernel, std::move(plan))(*arguments);
 }
 
 /// A plan without grid and block, for everything else that a launch decides.
@@ -280,14 +279,14 @@ void bind_kernel_values(py::module_& module) {
                       "Local memory per thread, in bytes: arrays and spilled registers.")
         .def_readonly("constant_bytes", &KernelAttributes::constant_bytes,
                       "Constant memory of the module, in bytes.")
-        .def_readonly("max_threads_per_block", &KernelAttributes::max_threads_per_block)
+        .def_readonly("max_threads_per_block", &KernelAttributes::max_threads_per_block,
+                      "The smaller of the device's and the kernel's limit.")
         .def_readonly("max_dynamic_shared_bytes", &KernelAttributes::max_dynamic_shared_bytes,
                       "The most dynamic shared memory per block, in bytes.")
         .def_property_readonly(
             "shared_carveout",
             [](const KernelAttributes& self) {
-                return self.shared_carveout < 0 ? py::object(py::none())
-                                                : py::object(py::int_(self.shared_carveout));
+                return self.shared_carveout < 0 ? std::nullopt : std::optional(self.shared_carveout);
             },
             "Percent of the on-chip memory that is preferred as shared memory; None: the driver chooses.")
         .def_readonly("ptx_version", &KernelAttributes::ptx_version, "80 is compute_80.")
@@ -299,37 +298,21 @@ void bind_kernel_values(py::module_& module) {
         .def_property_readonly(
             "cluster",
             [](const KernelAttributes& self) {
-                return self.cluster[0] == 0
-                           ? py::object(py::none())
-                           : py::make_tuple(self.cluster[0], self.cluster[1], self.cluster[2]);
+                const auto [x, y, z] = self.cluster;
+                return x == 0 ? std::nullopt : std::optional(std::tuple(x, y, z));
             },
             "Blocks of its clusters in x, y and z, by __cluster_dims__; None where the text does not say it.")
         .def_readonly("non_portable_cluster", &KernelAttributes::non_portable_cluster,
                       "Whether clusters of more than 8 blocks are allowed.")
         .def(py::self == py::self)
-        .def("__repr__", [](const KernelAttributes& self) {
-            return fmt::format(
-                "KernelAttributes(registers={}, static_shared_bytes={}, local_bytes={}, constant_bytes={}, "
-                "max_threads_per_block={}, max_dynamic_shared_bytes={}, shared_carveout={}, ptx_version={}, "
-                "binary_version={}, caches_globals_in_l1={}, needs_cluster={}, cluster={}, "
-                "non_portable_cluster={})",
-                self.registers, self.static_shared_bytes, self.local_bytes, self.constant_bytes,
-                self.max_threads_per_block, self.max_dynamic_shared_bytes,
-                self.shared_carveout < 0 ? "None" : std::to_string(self.shared_carveout), self.ptx_version,
-                self.binary_version, self.caches_globals_in_l1 ? "True" : "False",
-                self.needs_cluster ? "True" : "False",
-                self.cluster[0] == 0 ? "None" : fmt::format("({})", fmt::join(self.cluster, ", ")),
-                self.non_portable_cluster ? "True" : "False");
-        });
+        .def("__repr__", &repr_of_properties);
     py::class_<Occupancy>(module, "Occupancy", "Occupancy of a kernel with one block size. Does not change.")
         .def_readonly("blocks", &Occupancy::blocks, "Resident blocks per SM.")
         .def_readonly("ratio", &Occupancy::ratio, "Resident warps over the most that an SM holds: 0 to 1.")
         .def_readonly("grid", &Occupancy::grid,
                       "Resident blocks on the device: the least grid that fills it.")
         .def(py::self == py::self)
-        .def("__repr__", [](const Occupancy& self) {
-            return fmt::format("Occupancy(blocks={}, ratio={}, grid={})", self.blocks, self.ratio, self.grid);
-        });
+        .def("__repr__", &repr_of_properties);
 }
 
 [[noreturn]] void fail_unconfigured(const KernelObject& self, const py::args&, const py::kwargs& given) {
@@ -362,9 +345,7 @@ any thread may use it.)")
             R"(A launcher with one thread for each of `work` items (an int, or up to three extents); the block size fills the device.
 With no work the call checks its arguments and launches nothing.)")
         .def("launch", &launch_kernel, "grid"_a, "block"_a, "arguments"_a, py::kw_only(),
-             "stream"_a = py::none(), "shared_bytes"_a = 0, "cooperative"_a = false, "cluster"_a = py::none(),
-             "programmatic"_a = false, "priority"_a = py::none(), "shared_carveout"_a = py::none(),
-             "peer"_a = py::none(), "sync"_a = py::none(), "streams"_a = py::none(),
+             "stream"_a = py::none(), "peer"_a = py::none(), "sync"_a = py::none(), "streams"_a = py::none(),
              "Launch once with every option by name: those of bascule.LaunchConfig, and peer, sync and "
              "streams as Launcher.options has them.")
         .def(
@@ -624,6 +605,7 @@ py::dict nvrtc_info() {
 
 void bind_kernels(py::module_& module) {
     bind_values(module);
+    bind_launch_config(module);
     bind_kernel_values(module);
     register_launcher(module);
     register_bound_launch(module);

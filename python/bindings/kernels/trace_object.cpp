@@ -17,7 +17,7 @@
 #include "parts.hpp"
 #include "support/gil.hpp"
 #include "support/pybind.hpp"
-#include "values/values.hpp"
+#include "values/launch_config.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;

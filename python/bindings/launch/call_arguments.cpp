@@ -6,6 +6,8 @@
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 
+#include "values/launch_config.hpp"
+
 namespace py = pybind11;
 
 namespace bascule::python {
@@ -35,8 +37,6 @@ std::string place_of_keyword(const std::string& kernel, std::string_view keyword
         {{"shared_bytes", "shared_mem", "shared", "sharedmem", "smem", "shmem"},
          "The bytes of dynamic shared memory are the fourth entry in the brackets: {0}[grid, block, stream, "
          "shared_bytes](...)."},
-        {{"cooperative", "cluster", "programmatic", "priority", "shared_carveout"},
-         "It belongs to the launch configuration: {0}[bascule.LaunchConfig(grid, block, {1}=...)](...)."},
         {{"peer", "sync", "streams"},
          "It is an option of the launch: {0}[grid, block].options({1}=...)(...)."},
     };
@@ -44,7 +44,10 @@ std::string place_of_keyword(const std::string& kernel, std::string_view keyword
         if (std::ranges::find(place.keywords, keyword) != place.keywords.end())
             return fmt::format(fmt::runtime(place.text), kernel, keyword);
     }
-    return {};
+    if (!is_launch_attribute(keyword)) return {};
+    return fmt::format(
+        "It belongs to the launch configuration: {}[bascule.LaunchConfig(grid, block, {}=...)](...).", kernel,
+        keyword);
 }
 
 namespace {

@@ -16,7 +16,7 @@
 #include "launch/known_launchers.hpp"
 #include "support/gil.hpp"
 #include "textures/texture_object.hpp"
-#include "values/values.hpp"
+#include "values/launch_config.hpp"
 
 namespace py = pybind11;
 using namespace py::literals;

@@ -20,9 +20,10 @@
 #include "launch/known_launchers.hpp"
 #include "launch/prepared_launch.hpp"
 #include "parts.hpp"
-#include "values/values.hpp"
+#include "values/launch_config.hpp"
 
 namespace py = pybind11;
+using namespace py::literals;
 
 namespace bascule::python {
 namespace {
@@ -42,9 +43,7 @@ PyObject* call_launcher(PyObject* self, PyObject* const* arguments, std::size_t 
 constexpr const char* option_names[] = {"peer", "sync", "streams"};
 
 std::string no_option(const std::string& name) {
-    constexpr std::string_view configured[] = {"shared_bytes", "cooperative", "cluster",
-                                               "programmatic", "priority",    "shared_carveout"};
-    if (std::ranges::find(configured, name) != std::end(configured)) {
+    if (is_launch_attribute(name)) {
         return fmt::format(
             "`{0}` belongs to the launch's configuration: kernel[bascule.LaunchConfig(grid, block, "
             "{0}=...)]. options takes: peer, sync, streams.",
@@ -244,10 +243,10 @@ py::object launcher_of(const KernelObject& self, const py::object& key) {
     }
     const py::tuple parts = key;
     const py::object stream = parts.size() > 2 ? py::object(parts[2]) : py::none();
-    const py::object shared = parts.size() > 3 ? py::object(parts[3]) : py::int_(0);
     refuse_misplaced_stream(parts);
     if (PyLong_CheckExact(stream.ptr())) require_handle(parts);
-    const LaunchConfig config = to_config(parts[0], parts[1], shared);
+    const py::dict attributes = parts.size() > 3 ? py::dict("shared_bytes"_a = parts[3]) : py::dict();
+    const LaunchConfig config = to_config("__getitem__", parts[0], parts[1], attributes);
     const SubscriptSite place = current_subscript();
     if (place.one_tuple) fail_one_tuple(parts);
     LaunchPlan plan = to_plan(config, stream);

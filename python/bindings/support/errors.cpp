@@ -1,7 +1,5 @@
 #include "support/errors.hpp"
 
-#include <algorithm>
-#include <cerrno>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -18,61 +16,23 @@
 #include "support/without_gil.hpp"
 
 namespace py = pybind11;
-using namespace py::literals;
 
 namespace bascule::python {
 namespace {
 
-/// Raises `class_name(message)` with the attributes that the class documents.
-void raise(const char* class_name, const std::string& message, const py::dict& attributes = {}) {
+/// Raises the error as the class of this name, with the attributes that the class documents.
+void raise(const char* class_name, const Error& error) {
     const py::object type = py::module_::import("bascule._errors").attr(class_name);
-    const py::object error = type(message);
-    for (const auto& [name, value] : attributes) py::setattr(error, name, value);
-    PyErr_SetObject(type.ptr(), error.ptr());
-}
-
-constexpr std::pair<ArgumentError::Kind, const char*> argument_errors[] = {
-    {ArgumentError::Kind::type, "ArgumentTypeError"},
-    {ArgumentError::Kind::value, "ArgumentValueError"},
-    {ArgumentError::Kind::overflow, "ArgumentOverflowError"},
-    {ArgumentError::Kind::missing_key, "ArgumentKeyError"},
-    {ArgumentError::Kind::index, "ArgumentIndexError"},
-    {ArgumentError::Kind::not_supported, "ArgumentNotImplementedError"},
-};
-
-void raise_argument_error(const ArgumentError& error) {
-    const ArgumentError::Details& details = error.details();
-    const auto* const known =
-        std::ranges::find(argument_errors, error.kind(), [](const auto& each) { return each.first; });
-    raise(known->second, error.what(),
-          py::dict("index"_a = details.index, "name"_a = details.name, "field"_a = details.field,
-                   "expected"_a = details.expected, "got"_a = details.got));
-}
-
-void raise_compile_error(const CompileError& error, const char* class_name = "CompileError") {
-    const CompileError::Details& details = error.details();
-    raise(class_name, error.what(),
-          py::dict("log"_a = details.log, "name_expression"_a = details.name_expression,
-                   "options"_a = details.options, "architecture"_a = details.architecture,
-                   "diagnostics"_a = details.diagnostics));
-}
-
-void raise_library_error(const LibraryError& error) {
-    const LibraryError::Details& details = error.details();
-    raise("LibraryError", error.what(),
-          py::dict("library"_a = details.library, "paths_tried"_a = details.paths_tried,
-                   "loader_message"_a = details.loader_message));
+    const py::object raised = type(error.what());
+    for (const ErrorAttribute& each : error.attributes())
+        py::setattr(raised, each.name, py::cast(each.value));
+    PyErr_SetObject(type.ptr(), raised.ptr());
 }
 
 void raise_cuda_error(const CudaError& error) {
-    const CudaError::Details& details = error.details();
     stop_daemon_thread_at_end();
-    const bool lost = loses_context(static_cast<CUresult>(details.code));
-    if (raise_interruption(lost ? error.what() : details.report)) return;
-    const bool out_of_memory = details.code == CUDA_ERROR_OUT_OF_MEMORY;
-    raise(out_of_memory ? "OutOfMemoryError" : "CudaError", error.what(),
-          py::dict("code"_a = details.code, "code_name"_a = details.code_name, "call"_a = details.call,
-                   "doing"_a = details.doing, "report"_a = details.report, "launch"_a = details.launch));
+    const bool lost = loses_context(static_cast<CUresult>(error.code()));
+    if (!raise_interruption(lost ? error.what() : error.details().report)) raise(error.name(), error);
 }
 
 void raise_interrupted(const char* what) {
@@ -82,25 +42,14 @@ void raise_interrupted(const char* what) {
 void translate(std::exception_ptr exception) {
     try {
         std::rethrow_exception(std::move(exception));
-    } catch (const ArgumentError& error) {
-        raise_argument_error(error);
-    } catch (const CompileError& error) {
-        raise_compile_error(error);
-    } catch (const LibraryError& error) {
-        raise_library_error(error);
     } catch (const CudaError& error) {
         raise_cuda_error(error);
-    } catch (const FileError& error) {
-        raise(error.code() == ENOENT ? "MissingFileError" : "FileError", error.what(),
-              py::dict("errno"_a = error.code(), "filename"_a = error.path()));
     } catch (const CompileInterrupted& error) {
         raise_interrupted(error.what());
     } catch (const WaitInterrupted& error) {
         raise_interrupted(error.what());
-    } catch (const RaceError& error) {
-        raise("RaceError", error.what(), py::dict("races"_a = error.races()));
     } catch (const Error& error) {
-        raise("Error", error.what());
+        raise(error.name(), error);
     }
 }
 
@@ -117,12 +66,12 @@ bool is_first(const std::string& log) {
 void register_errors() { py::register_exception_translator(&translate); }
 
 void raise_missing_attribute(const CompileError& error) {
-    raise_compile_error(error, "KernelAttributeError");
+    raise("KernelAttributeError", error);
     throw py::error_already_set();
 }
 
 void raise_buffer_error(const std::string& message) {
-    raise("ArgumentBufferError", message);
+    raise("ArgumentBufferError", Error(message));
     throw py::error_already_set();
 }
 

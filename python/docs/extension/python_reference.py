@@ -102,8 +102,14 @@ class OptionsOfCompile(Directive):
         return [options]
 
 
+def list_errors(_app: Any, _page: str, source: list[str]) -> None:
+    errors = "".join(f".. autoexception:: {name}\n" for name in bascule._errors.__all__)
+    source[0] = source[0].replace(".. every-error::\n", errors)
+
+
 def setup(app: Any) -> dict[str, bool]:
     app.add_directive("compile-options", OptionsOfCompile)
+    app.connect("source-read", list_errors)
     app.connect("autodoc-process-signature", use_signature_of_stub)
     app.connect("autodoc-process-docstring", rewrite, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", rewrite_property, priority=600)

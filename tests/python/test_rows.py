@@ -1,0 +1,157 @@
+"""A fact of which there are several (launch attributes, errors, ...) has a row in few places of the sources.
+
+    python tests/python/test_rows.py
+
+updates the stub: the lines of value classes and launch attributes are made from the extension module.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from child_process import printed_by
+
+import bascule
+from bascule import _bascule
+
+ROOT = Path(__file__).resolve().parents[2]
+STUB = ROOT / "python" / "bascule" / "_bascule.pyi"
+VALUE_CLASSES = ("CacheStatistics", "KernelAttributes", "LaunchConfig", "Occupancy")
+# Documentation belongs to the row next to it.
+DOCUMENTATION = re.compile(r'"""(?:[^"]|"(?!""))*"""|//[^\n]*|^\s*#(?!include|if|endif|define)[^\n]*', re.MULTILINE)
+
+
+def properties_of(kind: type) -> list[str]:
+    return [name for name, value in vars(kind).items() if isinstance(value, property)]
+
+
+# The number of places that a new row takes, without the stub, which another test compares.
+FACTS = {
+    "launch attributes": (properties_of(bascule.LaunchConfig)[3:], 3),
+    "attributes of kernels": (properties_of(_bascule.KernelAttributes), 3),
+    "errors": (["CompileError", "CudaError", "FileError", "LibraryError", "RaceError"], 3),
+    "columns of the list of cached programs": (list(bascule.cache.Entry._fields[1:]), 2),
+    "counts of the cache": (properties_of(bascule.cache.CacheStatistics), 2),
+}
+
+
+def sources() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "interface", "jit", "runtime", "python"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    files = [ROOT / path for path in listed.stdout.splitlines() if not path.startswith("runtime/emulator/")]
+    return [path for path in files if path.suffix in {".cpp", ".hpp", ".py", ".md"} and path.is_file()]
+
+
+def text_of(path: Path) -> str:
+    return path.read_text() if path.suffix == ".md" else DOCUMENTATION.sub("", path.read_text())
+
+
+def tables_in(text: str, names: list[str]) -> int:
+    """Returns how many tables with a row for each of the names the text has. A name that stands elsewhere too is in
+    as many tables as the name that stands in the fewest."""
+    found = re.findall(rf"\b(?:{'|'.join(names)})\b", text)
+    rows = Counter(name for name, _ in itertools.groupby(found))
+    return min(rows[name] for name in names)
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_a_row_is_added_in_few_places(fact):
+    names, most = FACTS[fact]
+    assert len(names) > 3
+    places = {str(path.relative_to(ROOT)): tables_in(text_of(path), names) for path in sources()}
+    places = {path: count for path, count in places.items() if count}
+    assert sum(places.values()) <= most, places
+
+
+def test_a_table_is_found_beside_other_mentions():
+    table = 'Row rows[] = {{"a", &T::a}, {"b", &T::b}};\n'
+    assert tables_in(table, ["a", "b"]) == 1
+    assert tables_in(f"check(a);\n{table}\nlist(a, b);", ["a", "b"]) == 2
+    assert tables_in("check(a);", ["a", "b"]) == 0
+
+
+# Types of attributes, by their value in a LaunchConfig that sets nothing, and those of the keywords.
+ATTRIBUTE_TYPES = {bool: "bool", int: "int", tuple: "tuple[int, int, int]", type(None): "int | None"}
+KEYWORD_TYPES = {tuple: "int | Sequence[int]"}
+
+
+def keywords_of_launches() -> list[str]:
+    plain = bascule.LaunchConfig(1, 1)
+    rows = []
+    for name in properties_of(bascule.LaunchConfig)[2:]:
+        value = getattr(plain, name)
+        kind = KEYWORD_TYPES.get(type(value), ATTRIBUTE_TYPES[type(value)])
+        rows.append(
+            f"        {name}: {kind} | None = None," if value == (1, 1, 1) else f"        {name}: {kind} = {value},"
+        )
+    return rows
+
+
+def rows_of(kind: type) -> list[str]:
+    """Returns the lines of a value class in the stub."""
+    rows = []
+    if kind is bascule.LaunchConfig:
+        geometry = [f"        {name}: int | Sequence[int]," for name in ("grid", "block")]
+        rows = [
+            "    def __init__(",
+            "        self,",
+            *geometry,
+            "        *,",
+            *keywords_of_launches(),
+            "    ) -> None: ...",
+        ]
+    for name in properties_of(kind):
+        if kind is bascule.LaunchConfig:
+            result = ATTRIBUTE_TYPES[type(getattr(bascule.LaunchConfig(1, 1), name))]
+        else:
+            result = vars(kind)[name].fget.__doc__.strip().partition("-> ")[2]  # as pybind11 writes it
+        rows += ["    @property", f"    def {name}(self) -> {result}: ..."]
+    return rows
+
+
+def with_rows(stub: str) -> str:
+    lines = stub.split("\n")
+    for node in reversed(ast.parse(stub).body):
+        if isinstance(node, ast.ClassDef) and node.name in VALUE_CLASSES:
+            lines[node.lineno : node.end_lineno] = rows_of(getattr(_bascule, node.name))
+        elif isinstance(node, ast.ClassDef) and node.name == "Kernel":
+            launch = next(each for each in node.body if getattr(each, "name", "") == "launch")
+            line_of = {each.arg: each.lineno for each in launch.args.kwonlyargs}
+            lines[line_of["stream"] : line_of["peer"] - 1] = keywords_of_launches()
+    return "\n".join(lines)
+
+
+def test_the_stub_has_the_rows_of_the_module():
+    stub = STUB.read_text()
+    assert with_rows(stub) == stub, "run: python tests/python/test_rows.py"
+    without = re.sub(r"    @property\n    def registers.*\n", "", stub).replace(
+        "        priority: int | None = None,\n", ""
+    )
+    assert without != stub
+    assert with_rows(without) == stub
+
+
+def test_pages_say_the_default_limit_of_the_cache_and_how_many_header_states_are_kept():
+    limit = int(printed_by("-c", "import bascule; print(bascule.cache.limit_bytes)", BASCULE_CACHE_LIMIT=None))
+    size = f"{limit >> 30} ?GiB"
+    docs = ROOT / "python" / "docs"
+    assert re.search(f"default is {size}", bascule.cache.__doc__)
+    assert re.search(f"^{size}, or what `BASCULE_CACHE_LIMIT`", (docs / "cache.md").read_text(), re.MULTILINE)
+    assert re.search(rf"`BASCULE_CACHE_LIMIT` .*\(default `{size}`\)", (docs / "environment.md").read_text())
+    states = re.search(r"kept_header_states = (\d+);", (ROOT / "jit/lookup/cache_key.hpp").read_text())[1]
+    assert f"| How many images has a key? | Up to {states}, one for each" in (ROOT / "jit/lookup/CACHE.md").read_text()
+
+
+if __name__ == "__main__":
+    STUB.write_text(with_rows(STUB.read_text()))
