@@ -195,3 +195,10 @@ class Record {
 
 /// Passes the names of the members together with the members.
 #define BASCULE_MEMBERS(...) members(#__VA_ARGS__, __VA_ARGS__)
+
+/// Lists the members of a type whose members need no `choice`. In namespace bascule.
+#define BASCULE_RECORD(Type, ...)                  \
+    template <class R>                             \
+    void pass_members(R& record, Type& its) {      \
+        record.members(#__VA_ARGS__, __VA_ARGS__); \
+    }

@@ -19,31 +19,13 @@ namespace bascule {
 
 // Record calls these functions and finds them by argument-dependent lookup.
 
-template <class R>
-void pass_members(R& record, Digest& digest) {
-    record.BASCULE_MEMBERS(digest.high, digest.low);
-}
-template <class R>
-void pass_members(R& record, FileIdentity& file) {
-    record.BASCULE_MEMBERS(file.device, file.inode, file.bytes, file.modified_ns, file.changed_ns);
-}
-template <class R>
-void pass_members(R& record, TrackedFile& file) {
-    record.BASCULE_MEMBERS(file.path, file.identity, file.digest);
-}
-template <class R>
-void pass_members(R& record, TrackedPlace& place) {
-    record.BASCULE_MEMBERS(place.path, place.kind);
-}
-template <class R>
-void pass_members(R& record, TrackedHeaders& headers) {
-    record.BASCULE_MEMBERS(headers.taken_ns, headers.files, headers.places);
-}
-template <class R>
-void pass_members(R& record, HeaderManifest& manifest) {
-    record.BASCULE_MEMBERS(manifest.directory, manifest.working_directory, manifest.user, manifest.toolkit,
-                           manifest.toolkit_digest);
-}
+BASCULE_RECORD(Digest, its.high, its.low)
+BASCULE_RECORD(FileIdentity, its.device, its.inode, its.bytes, its.modified_ns, its.changed_ns)
+BASCULE_RECORD(TrackedFile, its.path, its.identity, its.digest)
+BASCULE_RECORD(TrackedPlace, its.path, its.kind)
+BASCULE_RECORD(TrackedHeaders, its.taken_ns, its.files, its.places)
+BASCULE_RECORD(HeaderManifest, its.directory, its.working_directory, its.user, its.toolkit,
+               its.toolkit_digest)
 
 namespace {
 

@@ -1,6 +1,5 @@
 // A look-up searches memory, then the disk. If both miss, one thread of the process, and one process of the machine,
 // compiles, keeps the image in memory and publishes it on disk.
-#include <array>
 #include <atomic>
 #include <cstdio>
 #include <mutex>
@@ -16,48 +15,16 @@
 
 #include <bascule/jit/compile/compile.hpp>
 #include <bascule/jit/compile/image.hpp>
-#include <bascule/jit/compile/nvrtc.hpp>
 #include <bascule/jit/files/paths.hpp>
 #include <bascule/jit/headers/header_scan.hpp>
 #include <bascule/jit/lookup/cache.hpp>
 #include <bascule/jit/lookup/cache_key.hpp>
-#include <bascule/jit/lookup/disk_cache.hpp>
-#include <bascule/jit/lookup/memory_cache.hpp>
-#include <bascule/jit/lookup/single_flight.hpp>
+#include <bascule/jit/lookup/cache_state.hpp>
 #include <bascule/jit/process/compile_watch.hpp>
 #include <bascule/jit/process/fork_safety.hpp>
 #include <bascule/jit/process/log.hpp>
 
 namespace bascule {
-
-/// What all look-ups of a cache share. Thread-safe.
-struct CacheState {
-    CacheState(ToolkitLocation location, CachePlace place, CacheLimit limit);
-
-    void count(Origin origin) noexcept {
-        counts[static_cast<std::size_t>(origin)].fetch_add(1, std::memory_order_relaxed);
-    }
-    std::uint64_t count_of(Origin origin) const noexcept {
-        return counts[static_cast<std::size_t>(origin)].load(std::memory_order_relaxed);
-    }
-
-    void warn(const std::string& text);
-    /// Passes on the warnings that `disk` gave on compile threads, so that the program gets them on the thread that asked.
-    void warn_of_compile_threads();
-
-    MemoryCache memory;
-    DiskCache disk;
-    SingleFlight flights;
-
-    std::mutex nvrtc_mutex;
-    ToolkitLocation toolkit;  // guarded by nvrtc_mutex, as are the next two
-    DriverLimit driver_limit;
-    std::shared_ptr<const Nvrtc> nvrtc;  // null: not loaded yet
-
-    std::vector<std::string> postponed;  // guarded by fork_safe_mutex(), as is the next
-    DiskCache::WarningHandler handler;
-    std::array<std::atomic<std::uint64_t>, 3> counts{};  // by Origin
-};
 
 namespace {
 
@@ -77,24 +44,8 @@ struct Request {
     std::string description() const;
 };
 
-/// The headers that the program reads are not known for certain, so each thread compiles its own image.
-struct Uncacheable {
-    std::string doubt;
-};
-
-/// The headers of `Program::headers` are gone. Only the thread that asked with them fails, not those that wait for the key.
-struct HeadersChanged : Error {
-    using Error::Error;
-};
-
-/// The result of one compile; monostate if another thread compiled.
-using Outcome = std::variant<std::monostate, Lookup, Uncacheable, HeadersChanged>;
-
 std::atomic<int> disabled{0};  // the number of Cache::Disabled objects
 std::atomic<Cache::Observer> lookup_observer{nullptr};
-
-/// A limit for one program while its headers are being edited.
-constexpr int most_compiles_in_a_row = 3;
 
 std::string absolute_or_empty(const std::string& directory) {
     return directory.empty() ? directory : absolute_path(directory);
@@ -104,12 +55,7 @@ std::string absolute_or_empty(const std::string& directory) {
 std::optional<Lookup> find_in_memory(CacheState& cache, const CacheKey& key, const WantedHeaders& wanted);
 std::optional<Lookup> find_on_disk(const Request& request, int* place = nullptr);
 Lookup make_once(const std::shared_ptr<const Request>& request, std::string& why);
-Outcome make_among_processes(const Request& request);
-Lookup make_and_publish(const Request& request, HeaderScan scan, int place);
 Lookup make_alone(const std::shared_ptr<const Request>& request);
-
-HeaderScan scan_headers_of(const Request& request);
-Lookup make_from(const Request& request, const HeaderScan& scan, const HeaderManifest* reached);
 void report(const Program& program, const Lookup& lookup, const CacheKey& key, const std::string& why);
 
 }  // namespace
@@ -149,6 +95,27 @@ Cache::Lookup Cache::look_up(const Program& asked) {
 }
 
 namespace {
+
+/// The headers that the program reads are not known for certain, so each thread compiles its own image.
+struct Uncacheable {
+    std::string doubt;
+};
+
+/// The headers of `Program::headers` are gone. Only the thread that asked with them fails, not those that wait for the key.
+struct HeadersChanged : Error {
+    using Error::Error;
+};
+
+/// The result of one compile; monostate if another thread compiled.
+using Outcome = std::variant<std::monostate, Lookup, Uncacheable, HeadersChanged>;
+
+/// A limit for one program while its headers are being edited.
+constexpr int most_compiles_in_a_row = 3;
+
+Outcome make_among_processes(const Request& request);
+Lookup make_and_publish(const Request& request, HeaderScan scan, int place);
+HeaderScan scan_headers_of(const Request& request);
+Lookup make_from(const Request& request, const HeaderScan& scan, const HeaderManifest* reached);
 
 std::optional<Lookup> find_in_memory(CacheState& cache, const CacheKey& key, const WantedHeaders& wanted) {
     const MemoryCache::Entry known = cache.memory.find(key, wanted);

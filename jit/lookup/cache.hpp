@@ -17,7 +17,7 @@ struct Image;
 class Nvrtc;
 struct Program;
 class DiskCache;
-struct CacheState;  // cache.cpp
+struct CacheState;  // cache_state.hpp
 
 /// Counts since the process started.
 struct CacheStatistics {

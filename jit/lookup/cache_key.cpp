@@ -14,11 +14,8 @@
 namespace bascule {
 
 // Called by Record, found by argument-dependent look-up.
-template <class R>
-void pass_members(R& record, KeyFields& key) {
-    record.BASCULE_MEMBERS(key.schema, key.text, key.arguments, key.headers, key.instances, key.purpose,
-                           key.functions_too, key.arch, key.nvrtc, key.include_paths, key.prelude);
-}
+BASCULE_RECORD(KeyFields, its.schema, its.text, its.arguments, its.headers, its.instances, its.purpose,
+               its.functions_too, its.arch, its.nvrtc, its.include_paths, its.prelude)
 
 namespace {
 

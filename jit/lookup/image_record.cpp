@@ -7,10 +7,7 @@ namespace bascule {
 
 // Called by Record, found by argument-dependent look-up.
 
-template <class R>
-void pass_members(R& record, Arch& arch) {
-    record.BASCULE_MEMBERS(arch.major, arch.minor, arch.suffix, arch.is_virtual);
-}
+BASCULE_RECORD(Arch, its.major, its.minor, its.suffix, its.is_virtual)
 template <class R>
 void pass_members(R& record, DType& dtype) {
     record.template choice<DType::Kind::bit>(dtype.kind);
@@ -18,14 +15,8 @@ void pass_members(R& record, DType& dtype) {
     record.template choice<DType::TimeUnit::as>(dtype.unit);
     record.BASCULE_MEMBERS(dtype.itemsize, dtype.count);
 }
-template <class R>
-void pass_members(R& record, ViewLayout::Slot& slot) {
-    record.BASCULE_MEMBERS(slot.axis, slot.offset);
-}
-template <class R>
-void pass_members(R& record, ViewLayout& layout) {
-    record.BASCULE_MEMBERS(layout.pointer, layout.index_bytes, layout.extents, layout.strides);
-}
+BASCULE_RECORD(ViewLayout::Slot, its.axis, its.offset)
+BASCULE_RECORD(ViewLayout, its.pointer, its.index_bytes, its.extents, its.strides)
 template <class R>
 void pass_members(R& record, ParameterType& type) {
     record.template choice<ParameterType::Kind::untyped>(type.kind);
@@ -35,26 +26,13 @@ void pass_members(R& record, ParameterType& type) {
     record.BASCULE_MEMBERS(type.dtype, type.lanes, type.row, type.character, type.constant, type.rank,
                            type.alignment, type.element, type.index, type.static_extents, type.layout);
 }
-template <class R>
-void pass_members(R& record, Parameter& parameter) {
-    record.BASCULE_MEMBERS(parameter.name, parameter.spelling, parameter.type, parameter.bytes,
-                           parameter.alignment, parameter.offset, parameter.plain, parameter.tag.kernel,
-                           parameter.tag.parameter);
-}
-template <class R>
-void pass_members(R& record, Signature& signature) {
-    record.BASCULE_MEMBERS(signature.kernel, signature.parameters, signature.bytes, signature.defaults);
-}
-template <class R>
-void pass_members(R& record, KernelImage& kernel) {
-    record.BASCULE_MEMBERS(kernel.name, kernel.expression, kernel.lowered_name, kernel.reflected, kernel.line,
-                           kernel.signature);
-}
-template <class R>
-void pass_members(R& record, Image& image) {
-    record.BASCULE_MEMBERS(image.arch, image.log, image.ptx, image.cubin, image.kernels, image.absent,
-                           image.nvrtc_version, image.compile_milliseconds);
-}
+BASCULE_RECORD(Parameter, its.name, its.spelling, its.type, its.bytes, its.alignment, its.offset, its.plain,
+               its.tag.kernel, its.tag.parameter)
+BASCULE_RECORD(Signature, its.kernel, its.parameters, its.bytes, its.defaults)
+BASCULE_RECORD(KernelImage, its.name, its.expression, its.lowered_name, its.reflected, its.line,
+               its.signature)
+BASCULE_RECORD(Image, its.arch, its.log, its.ptx, its.cubin, its.kernels, its.absent, its.nvrtc_version,
+               its.compile_milliseconds)
 
 void write_image(ByteWriter& out, const Image& image) {
     Image copy = image;  // because a Record takes members as a reader needs them

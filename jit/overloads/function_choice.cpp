@@ -81,7 +81,7 @@ struct Chooser {
         const bool any = std::ranges::any_of(request.declarations,
                                              [](const KernelDeclaration& each) { return !each.is_template; });
         if (!any && !makes_kernels(request.source.text)) return {};
-        return functions_named(request.name, *request.compile({{}, {}}));
+        return functions_named(request.name, *request.image_of({{}, {}}));
     }
 
     std::optional<Candidate> function(const KernelImage& image) const {
@@ -103,11 +103,11 @@ struct Chooser {
         writable.arguments = arguments;
         if (std::equal(arguments.begin(), arguments.end(), request.arguments.begin())) return candidate;
         try {
-            request.compile(candidate.function);
+            request.image_of(candidate.function);
         } catch (const CompileError&) {
             const Candidate other = Chooser{writable}.instance(declaration);
             if (other.function == candidate.function) throw;
-            request.compile(other.function);
+            request.image_of(other.function);
             fail_read_only(declaration, other);
         }
         return candidate;
@@ -213,7 +213,7 @@ struct Chooser {
     }
 
     std::optional<Candidate> compiled(Candidate candidate) const {
-        const auto image = request.compile(candidate.function);
+        const auto image = request.image_of(candidate.function);
         const KernelImage& made = *image->find(candidate.function.expression);
         return rated(std::move(candidate), made);
     }
@@ -292,7 +292,7 @@ struct Chooser {
             name += fmt::format("<{}>", fmt::join(request.given.positional, ", "));
         const Instance wanted{request.name, overload_expression(name, function_pointer(tied.front()->types))};
         try {
-            const auto image = request.compile(wanted);
+            const auto image = request.image_of(wanted);
             const std::string& lowered_name = image->find(wanted.expression)->lowered_name;
             const auto found = std::ranges::find_if(
                 tied, [&](const Candidate* each) { return each->lowered_name == lowered_name; });
@@ -351,7 +351,7 @@ struct Chooser {
 
     /// The text declares the name, and the compiler sees none of its functions.
     void fail_absent() const {
-        for (const auto& [name, reason] : request.compile({{}, {}})->absent) {
+        for (const auto& [name, reason] : request.image_of({{}, {}})->absent) {
             if (name != request.name) continue;
             throw CompileError(
                 fmt::format("{}: kernel '{}' cannot be launched: it {}.", request.source.name, name, reason),

@@ -45,7 +45,7 @@ struct ChoiceRequest {
     Cache& cache;
     AskedPatterns& asked;
     /// Returns the image of an instance; for an empty instance, the image of the text's own functions.
-    std::function<std::shared_ptr<const Image>(const Instance&)> compile;
+    std::function<std::shared_ptr<const Image>(const Instance&)> image_of;
 };
 
 struct FunctionChoice {

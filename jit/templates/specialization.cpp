@@ -8,6 +8,7 @@
 #include <bascule/interface/errors/language.hpp>
 #include <bascule/interface/errors/rejection.hpp>
 #include <bascule/jit/templates/specialization.hpp>
+#include <bascule/jit/text/lexer.hpp>
 #include <bascule/jit/text/name_rows.hpp>
 
 namespace bascule {

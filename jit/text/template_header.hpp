@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <bascule/jit/text/lexer.hpp>
-
 namespace bascule {
+
+struct Token;  // lexer.hpp
 
 /// One parameter of a kernel template.
 struct TemplateParameter {

@@ -184,10 +184,6 @@ class VariableFinder {
     std::vector<std::string> found_;
 };
 
-}  // namespace
-
-namespace {
-
 /// The mangled name of the managed variable that the text calls `name`; empty if not found.
 std::string managed_name(const std::string& name, std::string_view ptx) {
     for (std::size_t at = ptx.find(".managed"); at != ptx.npos; at = ptx.find(".managed", at + 1)) {

@@ -5,7 +5,7 @@ from typing import Any
 
 from bascule import _bascule, _errors
 
-# Maps NVRTC's flags to the fields that they set and whether they are switches.
+# Maps NVRTC's flags to the fields that they set and the kinds of their values: switch, number, text, list, dict.
 _FLAGS = _bascule._flags_of_options()
 
 # Keywords of CuPy's RawKernel and RawModule, PyCUDA's SourceModule, torch.cuda._compile_kernel and cuda.core's Program.
@@ -68,13 +68,13 @@ def fields_of(flags: list[Any]) -> dict[str, Any]:
     rest = iter(flags)
     for flag in rest:
         name, value = _split(flag)
-        field, is_switch = _FLAGS.get(name, ("extra", False))
+        field, kind = _FLAGS.get(name, ("extra", "list"))
         if field == "extra":
             fields.setdefault("extra", []).append(flag)
-        elif is_switch:
+        elif kind == "switch":
             fields[field] = value != "false"
         else:
-            _set(fields, field, name, _value_of(name, value, rest))
+            _set(fields, field, kind, name, _value_of(name, value, rest))
     return fields
 
 
@@ -94,16 +94,14 @@ def _value_of(name: str, value: str | None, rest: Iterator[str]) -> str:
     return following
 
 
-def _set(fields: dict[str, Any], field: str, flag: str, value: str) -> None:
-    """Set a field as the kind of its default requires."""
-    default = getattr(_bascule.CompileOptions(), field)
-    if isinstance(default, dict):
+def _set(fields: dict[str, Any], field: str, kind: str, flag: str, value: str) -> None:
+    if kind == "dict":
         macro, equals, text = value.partition("=")
         # -DNAME= defines an empty macro. A blank keeps NVRTC from defining it as 1, as for -DNAME.
         fields.setdefault(field, {})[macro] = (text or " ") if equals else None
-    elif isinstance(default, tuple):
+    elif kind == "list":
         fields.setdefault(field, []).append(value)
-    elif field.startswith("max_"):
+    elif kind == "number":
         if not value.isdigit():
             what = field.removeprefix("max_")
             raise _errors.ArgumentValueError(f"{flag} takes a number of {what}, got {value!r}")

@@ -9,7 +9,6 @@
 #include <bascule/interface/arguments/argument.hpp>
 #include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
-#include <bascule/runtime/streams/watches.hpp>
 #include <bascule/runtime/trace/launch_site.hpp>
 
 namespace bascule {

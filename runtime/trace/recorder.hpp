@@ -10,7 +10,6 @@
 #include <bascule/interface/arguments/launch_config.hpp>
 #include <bascule/jit/lookup/origin.hpp>
 #include <bascule/runtime/streams/stream_ref.hpp>
-#include <bascule/runtime/streams/watches.hpp>
 #include <bascule/runtime/trace/launch_site.hpp>
 #include <bascule/runtime/trace/trace_clock.hpp>
 

@@ -10,6 +10,7 @@
 
 #include <bascule/runtime/kernels/launch_hooks.hpp>
 #include <bascule/runtime/trace/trace.hpp>
+#include <bascule/runtime/trace/trace_clock.hpp>
 #include <bascule/runtime/trace/trace_events.hpp>
 
 #include "context/call_site.hpp"

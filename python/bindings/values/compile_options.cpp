@@ -171,14 +171,14 @@ std::string repr_of(const CompileOptions& options) {
     return fmt::format("bascule.CompileOptions({})", fmt::join(given, ", "));
 }
 
-/// Maps NVRTC's flags to (option, whether it is a switch).
+/// Maps NVRTC's flags to (option, the kind of its value).
 py::dict flags_of_options() {
+    static constexpr const char* kinds[] = {"switch", "switch", "number", "text", "text", "list", "dict"};
+    static_assert(std::size(kinds) == std::variant_size_v<CompileOption::Member>);
     py::dict flags;
     for (const CompileOption& option : compile_option_table()) {
-        const bool is_switch = std::holds_alternative<bool CompileOptions::*>(option.member) ||
-                               std::holds_alternative<std::optional<bool> CompileOptions::*>(option.member);
         for (const py::handle flag : py::str(option.flags).attr("split")())
-            flags[flag] = py::make_tuple(option.name, is_switch);
+            flags[flag] = py::make_tuple(option.name, kinds[option.member.index()]);
     }
     return flags;
 }

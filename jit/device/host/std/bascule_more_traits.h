@@ -5,33 +5,31 @@
 
 namespace std {
 
+/// A trait of one type: its value, and the type that has it.
+#define BASCULE_PREDICATE(name, ...)              \
+    template <class T>                            \
+    inline constexpr bool name##_v = __VA_ARGS__; \
+    BASCULE_TRAIT(name)
+
 // --- Kinds of types ---
 
-template <class T>
-inline constexpr bool is_null_pointer_v = is_same_v<remove_cv_t<T>, decltype(nullptr)>;
-template <class T>
-inline constexpr bool is_fundamental_v = is_arithmetic_v<T> || is_void_v<T> || is_null_pointer_v<T>;
-template <class T>
-inline constexpr bool is_compound_v = !is_fundamental_v<T>;
-template <class T>
-inline constexpr bool is_object_v = !is_function_v<T> && !is_reference_v<T> && !is_void_v<T>;
+BASCULE_PREDICATE(is_null_pointer, is_same_v<remove_cv_t<T>, decltype(nullptr)>)
+BASCULE_PREDICATE(is_fundamental, is_arithmetic_v<T> || is_void_v<T> || is_null_pointer_v<T>)
+BASCULE_PREDICATE(is_compound, !is_fundamental_v<T>)
+BASCULE_PREDICATE(is_object, !is_function_v<T> && !is_reference_v<T> && !is_void_v<T>)
 template <class T>
 inline constexpr bool bascule_is_member_pointer = false;
 template <class T, class Class>
 inline constexpr bool bascule_is_member_pointer<T Class::*> = true;
-template <class T>
-inline constexpr bool is_member_pointer_v = bascule_is_member_pointer<remove_cv_t<T>>;
+BASCULE_PREDICATE(is_member_pointer, bascule_is_member_pointer<remove_cv_t<T>>)
 template <class T>
 inline constexpr bool bascule_is_member_function = false;
 template <class T, class Class>
 inline constexpr bool bascule_is_member_function<T Class::*> = is_function_v<T>;
-template <class T>
-inline constexpr bool is_member_function_pointer_v = bascule_is_member_function<remove_cv_t<T>>;
-template <class T>
-inline constexpr bool is_member_object_pointer_v = is_member_pointer_v<T> && !is_member_function_pointer_v<T>;
-template <class T>
-inline constexpr bool is_scalar_v =
-    is_arithmetic_v<T> || is_enum_v<T> || is_pointer_v<T> || is_member_pointer_v<T> || is_null_pointer_v<T>;
+BASCULE_PREDICATE(is_member_function_pointer, bascule_is_member_function<remove_cv_t<T>>)
+BASCULE_PREDICATE(is_member_object_pointer, is_member_pointer_v<T> && !is_member_function_pointer_v<T>)
+BASCULE_PREDICATE(is_scalar, is_arithmetic_v<T> || is_enum_v<T> || is_pointer_v<T> ||
+                                 is_member_pointer_v<T> || is_null_pointer_v<T>)
 template <class T>
 inline constexpr bool is_bounded_array_v = false;
 template <class T, size_t N>
@@ -41,20 +39,13 @@ inline constexpr bool is_unbounded_array_v = false;
 template <class T>
 inline constexpr bool is_unbounded_array_v<T[]> = true;
 
-template <class T>
-inline constexpr bool is_polymorphic_v = __is_polymorphic(T);
-template <class T>
-inline constexpr bool is_abstract_v = __is_abstract(T);
-template <class T>
-inline constexpr bool is_final_v = __is_final(T);
-template <class T>
-inline constexpr bool is_aggregate_v = __is_aggregate(remove_cv_t<T>);
-template <class T>
-inline constexpr bool is_trivial_v = __is_trivial(T);
-template <class T>
-inline constexpr bool is_pod_v = __is_pod(T);
-template <class T>
-inline constexpr bool has_virtual_destructor_v = __has_virtual_destructor(T);
+BASCULE_PREDICATE(is_polymorphic, __is_polymorphic(T))
+BASCULE_PREDICATE(is_abstract, __is_abstract(T))
+BASCULE_PREDICATE(is_final, __is_final(T))
+BASCULE_PREDICATE(is_aggregate, __is_aggregate(remove_cv_t<T>))
+BASCULE_PREDICATE(is_trivial, __is_trivial(T))
+BASCULE_PREDICATE(is_pod, __is_pod(T))
+BASCULE_PREDICATE(has_virtual_destructor, __has_virtual_destructor(T))
 
 // --- Extents and alignment ---
 
@@ -122,39 +113,26 @@ using add_rvalue_reference_t = typename add_rvalue_reference<T>::type;
 
 // --- Construction, assignment and calls ---
 
-template <class T>
-inline constexpr bool is_default_constructible_v = is_constructible_v<T>;
-template <class T>
-inline constexpr bool is_copy_constructible_v = is_constructible_v<T, add_lvalue_reference_t<const T>>;
-template <class T>
-inline constexpr bool is_move_constructible_v = is_constructible_v<T, add_rvalue_reference_t<T>>;
+BASCULE_PREDICATE(is_default_constructible, is_constructible_v<T>)
+BASCULE_PREDICATE(is_copy_constructible, is_constructible_v<T, add_lvalue_reference_t<const T>>)
+BASCULE_PREDICATE(is_move_constructible, is_constructible_v<T, add_rvalue_reference_t<T>>)
 template <class To, class From>
 inline constexpr bool is_assignable_v = __is_assignable(To, From);
-template <class T>
-inline constexpr bool is_copy_assignable_v =
-    is_assignable_v<add_lvalue_reference_t<T>, add_lvalue_reference_t<const T>>;
-template <class T>
-inline constexpr bool is_move_assignable_v =
-    is_assignable_v<add_lvalue_reference_t<T>, add_rvalue_reference_t<T>>;
+BASCULE_PREDICATE(is_copy_assignable,
+                  is_assignable_v<add_lvalue_reference_t<T>, add_lvalue_reference_t<const T>>)
+BASCULE_PREDICATE(is_move_assignable, is_assignable_v<add_lvalue_reference_t<T>, add_rvalue_reference_t<T>>)
 template <class T, class... Arguments>
 inline constexpr bool is_trivially_constructible_v = __is_trivially_constructible(T, Arguments...);
-template <class T>
-inline constexpr bool is_trivially_default_constructible_v = is_trivially_constructible_v<T>;
-template <class T>
-inline constexpr bool is_trivially_copy_constructible_v =
-    is_trivially_constructible_v<T, add_lvalue_reference_t<const T>>;
+BASCULE_PREDICATE(is_trivially_default_constructible, is_trivially_constructible_v<T>)
+BASCULE_PREDICATE(is_trivially_copy_constructible,
+                  is_trivially_constructible_v<T, add_lvalue_reference_t<const T>>)
 template <class T, class... Arguments>
 inline constexpr bool is_nothrow_constructible_v = __is_nothrow_constructible(T, Arguments...);
-template <class T>
-inline constexpr bool is_nothrow_default_constructible_v = is_nothrow_constructible_v<T>;
-template <class T>
-inline constexpr bool is_nothrow_copy_constructible_v =
-    is_nothrow_constructible_v<T, add_lvalue_reference_t<const T>>;
-template <class T>
-inline constexpr bool is_nothrow_move_constructible_v =
-    is_nothrow_constructible_v<T, add_rvalue_reference_t<T>>;
-template <class T>
-inline constexpr bool is_trivially_destructible_v = __has_trivial_destructor(T) && !is_unbounded_array_v<T>;
+BASCULE_PREDICATE(is_nothrow_default_constructible, is_nothrow_constructible_v<T>)
+BASCULE_PREDICATE(is_nothrow_copy_constructible,
+                  is_nothrow_constructible_v<T, add_lvalue_reference_t<const T>>)
+BASCULE_PREDICATE(is_nothrow_move_constructible, is_nothrow_constructible_v<T, add_rvalue_reference_t<T>>)
+BASCULE_PREDICATE(is_trivially_destructible, __has_trivial_destructor(T) && !is_unbounded_array_v<T>)
 
 template <class F, class... Arguments>
 struct result_of;
@@ -182,36 +160,11 @@ inline constexpr bool is_nothrow_invocable_v = bascule_never_throws<void, F, Arg
 template <class F, class... Arguments>
 struct is_nothrow_invocable : bool_constant<is_nothrow_invocable_v<F, Arguments...>> {};
 
-// --- The predicates as types ---
+// --- More predicates as types ---
 
-BASCULE_TRAIT(is_null_pointer)
-BASCULE_TRAIT(is_fundamental)
-BASCULE_TRAIT(is_compound)
-BASCULE_TRAIT(is_object)
-BASCULE_TRAIT(is_member_pointer)
-BASCULE_TRAIT(is_member_function_pointer)
-BASCULE_TRAIT(is_member_object_pointer)
-BASCULE_TRAIT(is_scalar)
 BASCULE_TRAIT(is_bounded_array)
 BASCULE_TRAIT(is_unbounded_array)
-BASCULE_TRAIT(is_polymorphic)
-BASCULE_TRAIT(is_abstract)
-BASCULE_TRAIT(is_final)
-BASCULE_TRAIT(is_aggregate)
-BASCULE_TRAIT(is_trivial)
-BASCULE_TRAIT(is_pod)
-BASCULE_TRAIT(has_virtual_destructor)
-BASCULE_TRAIT(is_default_constructible)
-BASCULE_TRAIT(is_copy_constructible)
-BASCULE_TRAIT(is_move_constructible)
-BASCULE_TRAIT(is_copy_assignable)
-BASCULE_TRAIT(is_move_assignable)
-BASCULE_TRAIT(is_trivially_default_constructible)
-BASCULE_TRAIT(is_trivially_copy_constructible)
-BASCULE_TRAIT(is_nothrow_default_constructible)
-BASCULE_TRAIT(is_nothrow_copy_constructible)
-BASCULE_TRAIT(is_nothrow_move_constructible)
-BASCULE_TRAIT(is_trivially_destructible)
+#undef BASCULE_PREDICATE
 #undef BASCULE_TRAIT  // defined in <type_traits>
 template <class To, class From>
 struct is_assignable : bool_constant<is_assignable_v<To, From>> {};
