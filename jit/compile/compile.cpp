@@ -149,11 +149,14 @@ void refuse_references(const Signature& signature) {
 
 /// Whether the declaration contains `name` as a whole word.
 bool has_word(std::string_view declaration, std::string_view name) {
-    const std::size_t at = declaration.find(name);
-    if (at == declaration.npos) return false;
-    const std::size_t end = at + name.size();
-    return (at == 0 || !continues_word(declaration[at - 1])) &&
-           (end == declaration.size() || !continues_word(declaration[end]));
+    for (std::size_t at = declaration.find(name); at != declaration.npos;
+         at = declaration.find(name, at + 1)) {
+        const std::size_t end = at + name.size();
+        if ((at == 0 || !continues_word(declaration[at - 1])) &&
+            (end == declaration.size() || !continues_word(declaration[end])))
+            return true;
+    }
+    return false;
 }
 
 /// The compiler sees textures and surfaces as integers, so the text is searched for their types.

@@ -71,7 +71,7 @@ std::vector<std::string> libraries_in(const Paths& directories) {
 
 /// The library directories of a toolkit, and of a conda environment, which is laid out like one.
 Paths toolkit_directories(const fs::path& root) {
-    return {root / "lib64", root / "lib", root / "targets/x86_64-linux/lib"};
+    return {root / "lib64", root / "lib", root / "targets" / toolkit_target / "lib"};
 }
 
 /// nvidia/cu13/lib for the wheels of CUDA 13, nvidia/cuda_nvrtc/lib for those of CUDA 12.

@@ -49,7 +49,7 @@ int version_of_headers(const std::filesystem::path& include) {
 Paths headers_beside(const std::string& library) {
     const std::filesystem::path root = std::filesystem::path(library).parent_path().parent_path();
     const std::filesystem::path above = root.parent_path();
-    Paths includes = {root / "include", root / "targets/x86_64-linux/include"};
+    Paths includes = {root / "include", root / "targets" / toolkit_target / "include"};
     if (root.filename() == "lib") includes.push_back(above / "include");
     if (root.filename() == "cuda_nvrtc") {
         for (const char* wheel : {"cuda_runtime", "cuda_cccl", "cuda_nvcc", "curand"})
@@ -99,12 +99,6 @@ std::vector<std::string> header_search_path(const std::vector<std::string>& give
         break;
     }
     return existing(paths);
-}
-
-bool is_host_headers(std::string_view directory) noexcept {
-    while (directory.ends_with('/')) directory.remove_suffix(1);
-    return directory.ends_with(host_headers_name) &&
-           directory[directory.size() - std::string_view(host_headers_name).size() - 1] == '/';
 }
 
 std::vector<std::string> toolkit_roots() {

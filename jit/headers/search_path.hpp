@@ -21,9 +21,6 @@ inline constexpr std::array cuda_headers = {"cuda_runtime.h", "cuda_fp16.h", "cu
                                             "cuda/std/version"};
 bool has_cuda_headers(const std::string& directory);
 
-/// Whether the path has the name of the directory of Bascule's stand-ins.
-bool is_host_headers(std::string_view directory) noexcept;
-
 /// The directory in which a toolkit is installed unless a variable names another one.
 inline constexpr const char* usual_toolkit_root = "/usr/local/cuda";
 /// Where toolkits are looked for: CUDA_HOME, CUDA_PATH, /usr/local/cuda.

@@ -6,6 +6,13 @@
 
 namespace bascule {
 
+/// The directory of a CUDA toolkit for this processor, in `targets/`.
+#if defined(__aarch64__)
+inline constexpr const char* toolkit_target = "sbsa-linux";
+#else
+inline constexpr const char* toolkit_target = "x86_64-linux";
+#endif
+
 /// The directory of that program or shared library, its neighbouring lib directories, and the directories of its
 /// RUNPATH; empty if the system does not report them. Never throws.
 std::vector<std::filesystem::path> own_places();

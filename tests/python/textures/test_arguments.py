@@ -48,6 +48,14 @@ def test_a_texture_is_what_a_parameter_that_spells_one_takes(module) -> None:
     assert module.read.signature == "void read(cudaTextureObject_t t, float* out)"
 
 
+def test_a_spelling_counts_as_a_whole_word_wherever_it_is() -> None:
+    aliases = "template <class T> using my_cudaTextureObject_t = T;"
+    parameters = "my_cudaTextureObject_t<cudaTextureObject_t> t, my_cudaTextureObject_t<long> n"
+    kernel = bascule.compile(f"{aliases}\n__global__ void k({parameters}) {{}}").k
+    assert kernel.signature == "void k(cudaTextureObject_t t, long n)"
+    kernel[1, 1](bascule.texture(image()), 3)
+
+
 @pytest.mark.parametrize("given", [3, 2.5, None, (1, 2), np.uint64(7), np.zeros(3, "u8"), b"12345678", "t"])
 def test_anything_else_is_refused_by_name(module, given) -> None:
     with pytest.raises(bascule.ArgumentError, match="argument 1 't'") as error:
