@@ -128,11 +128,14 @@ DeclaredLines take_declared_lines(std::string& log, const Program& program,
 KernelDeclaration declaration_of(const WantedKernel& wanted, std::size_t parameters,
                                  const std::vector<KernelDeclaration>& found, const DeclaredLines& lines) {
     const auto told = lines.find(without_blanks(signature_expression(wanted.expression)));
+    const bool has_template_arguments =
+        without_blanks(wanted.expression).find(without_blanks(wanted.name) + '<') != std::string::npos;
     std::vector<const KernelDeclaration*> meant;
     for (const KernelDeclaration& declaration : told != lines.end() ? found : wanted.declarations) {
         const bool is_it = told != lines.end()
                                ? std::ranges::find(declaration.lines, told->second) != declaration.lines.end()
-                               : !declaration.is_conditional;
+                               : !declaration.is_conditional &&
+                                     declaration.is_template == has_template_arguments;
         if (is_it && takes(declaration, parameters)) meant.push_back(&declaration);
     }
     if (meant.empty()) return {};

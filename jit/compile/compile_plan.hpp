@@ -44,7 +44,8 @@ DeclaredLines take_declared_lines(std::string& log, const Program& program,
                                   std::vector<std::string> expressions);
 
 /// Returns what the text says of a kernel that has this number of parameters. If the compiler has reported its line,
-/// that is the declaration at this line. Otherwise it is what all matching declarations agree on.
+/// that is the declaration at this line. Otherwise, as for instances of templates, it is what all matching declarations
+/// outside of #if agree on; a template matches only an instance.
 KernelDeclaration declaration_of(const WantedKernel& wanted, std::size_t parameters,
                                  const std::vector<KernelDeclaration>& found, const DeclaredLines& lines);
 

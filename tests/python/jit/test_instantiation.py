@@ -65,6 +65,30 @@ def test_two_arrays_that_disagree_are_both_named_with_their_types():
         kernel.forall(8)(2, on_device("f4"), on_device("f8"))
 
 
+def test_names_are_refused_for_a_template_in_a_namespace_that_a_macro_opens():
+    """The text shows only another kernel of this name, with its parameters in the other order."""
+    module = bascule.compile("""
+    #define OPEN(s) namespace s {
+    namespace a {
+    #if 0
+    template <class T> __global__ void k(T* x, int b, int a) {}
+    #endif
+    __global__ void k(float* x, int b, int a) { x[0] = a; x[1] = b; }
+    }
+    OPEN(a)
+    template <class T, int N = 2> __global__ void k(T* x, int a, int b = 7) { x[0] = a; x[1] = b; }
+    }
+    """)
+    kernel = module["a::k"]
+    whole, floats = bascule.zeros(2, "i4"), bascule.zeros(2, "f4")
+    with pytest.raises(bascule.ArgumentTypeError, match="has no parameter 'a'.*pass its argument by position"):
+        kernel[1, 1](whole, a=3, b=5)
+    kernel[1, 1](whole, 3, 5)
+    kernel[1, 1](floats, a=3, b=5)
+    assert whole.copy_to_host().tolist() == [3, 5]
+    assert floats.copy_to_host().tolist() == [3, 5]
+
+
 def test_keywords_name_the_parameters_of_a_template():
     y = on_device(value=1)
     bascule.compile(AXPY).axpy.forall(8)(y=y, a=2, x=on_device(value=3))
