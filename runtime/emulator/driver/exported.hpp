@@ -16,6 +16,7 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
+#include "driver/functions.hpp"
 #include "streams/driver_lock.hpp"
 
 namespace emulated::driver {
@@ -152,12 +153,14 @@ CUresult guarded(Arguments... arguments) noexcept {
     EMULATED_OLDER(name##_older_##version, #name, PFN_##name##_v##version, version, #symbol, __VA_ARGS__)
 
 #define EMULATED_OLDER(name, spelled, Type, version, symbol, ...)                 \
+    static_assert(::emulated::driver::is_listed(spelled));                        \
     extern "C" CUresult CUDAAPI name(__VA_ARGS__) asm(symbol);                    \
     static const auto name##_entry =                                              \
         ::emulated::driver::EntryPoint::of<Type>(spelled, version, &name, &name); \
     EMULATED_FUNCTION(name, , always, __VA_ARGS__)
 
 #define EMULATED_DEFINE(name, spelled, Type, version, variant, ready, ...)                                   \
+    static_assert(::emulated::driver::is_listed(spelled));                                                   \
     static auto name##_entry = ::emulated::driver::EntryPoint::of<Type>(spelled, version, &name,             \
                                                                         ::emulated::driver::variant<&name>); \
     EMULATED_FUNCTION(name, name##_entry.calls.fetch_add(1, std::memory_order_relaxed);, ready, __VA_ARGS__)
