@@ -222,6 +222,27 @@ def the_design_can_be_read_at_once() -> Iterator[str]:
         yield f"DESIGN.md: {lines} lines; {MOST_LINES_OF_DESIGN} is the most: what is about one folder has a page there"
 
 
+OPERATIONS = f"{EMULATOR}/program/table/rows.hpp"
+# Operations that the lowering of other instructions uses too.
+USED_BY_OTHERS = {"add", "and_", "or_", "xor_", "not_", "selp", "exit"}
+
+
+def an_instruction_is_a_row_and_a_handler() -> Iterator[str]:
+    """What an operation does is a column of its row, so only its handler and its own lowering name it."""
+    if not (ROOT / OPERATIONS).is_file():
+        return
+    rows = re.findall(r"^OPERATION\((\w+), [^,]+, (\w+)\)", text_of(OPERATIONS), re.MULTILINE)
+    plain = {name for name, lowering in rows if lowering == "letters"} - USED_BY_OTHERS
+    for path, layer in layer_files():
+        if layer != EMULATOR or path.startswith((f"{EMULATOR}/handlers/", f"{EMULATOR}/machine/")):
+            continue
+        for number, line in lines_of(path):
+            for name in plain.intersection(re.findall(r"\b(?:O|Operation)::(\w+)", line)):
+                yield f"{path}:{number}: names {name}; what it does belongs into its row in {OPERATIONS}"
+            if re.search(r" [<>]=? (?:program::)?(?:O|Operation)::", line):
+                yield f"{path}:{number}: compares operations by their order; add a column to {OPERATIONS}"
+
+
 Graph = dict[str, dict[str, str]]  # from a node to its successors, with the place of each edge
 
 
@@ -385,6 +406,7 @@ CHECKS = [
     every_source_is_described,
     the_design_can_be_read_at_once,
     no_layer_outgrows_its_budget,
+    an_instruction_is_a_row_and_a_handler,
     the_top_level_is_tidy,
     no_machine_is_named,
     every_python_test_is_collected,

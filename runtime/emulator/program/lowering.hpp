@@ -41,7 +41,9 @@ class Lowering {
     void dispatch(const ptx::Instruction& instruction, const Opcode& opcode);
     /// Lowers an instruction by its row's letters (program/table/operations.hpp), which describe most families completely.
     Step& by_letters(const ptx::Instruction& instruction, const Opcode& opcode, std::string_view letters);
-    void branch(const ptx::Instruction& instruction);
+    void letters(const ptx::Instruction& instruction, const Opcode& opcode);
+    void branch(const ptx::Instruction& instruction, const Opcode& opcode);
+    void leave(const ptx::Instruction& instruction, const Opcode& opcode);
     void indexed_branch(const ptx::Instruction& instruction, const Opcode& opcode);
     std::int32_t new_label();
     void stand(std::int32_t label);

@@ -44,11 +44,8 @@ std::optional<std::uint32_t> innermost_loop(const program::Code& code, std::uint
     for (std::size_t i = pc; i < code.instructions.size(); ++i) {
         const Instruction& branch = code.instructions[i];
         const auto start = static_cast<std::uint32_t>(branch.immediate);
-        const auto operation = code.keys[i].operation;
-        const bool branches = operation == program::Operation::bra ||
-                              operation == program::Operation::branch ||
-                              operation == program::Operation::compare_branch;
-        if (branches && (branch.bits & Instruction::backward) && start <= pc) return start;
+        const bool jumps = does(code.keys[i].operation, program::Does::jumps);
+        if (jumps && (branch.bits & Instruction::backward) && start <= pc) return start;
     }
     return std::nullopt;
 }

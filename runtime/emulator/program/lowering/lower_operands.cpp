@@ -92,30 +92,14 @@ Type register_type(unsigned bytes) noexcept {
 }
 
 Type canonical(Operation operation, Type type, const FlagSet& flags) noexcept {
-    const bool bits = type >= Type::b8 && type <= Type::b64;
-    if (bits) return unsigned_of(ptx::bytes_of(type));
-    switch (operation) {
-        case Operation::add:
-        case Operation::sub:
-        case Operation::mul:
-        case Operation::mad:
-            if (type == Type::u16x2 || type == Type::s16x2) return Type::u16x2;
-            if (ptx::is_float(type) || flags.has(Flag::hi) || flags.has(Flag::wide) || flags.has(Flag::sat))
-                return type;
-            return unsigned_of(ptx::bytes_of(type));
-        case Operation::atom:
-        case Operation::red:
-        case Operation::bulk_reduce:
-        case Operation::reduce_async:
-            return ptx::is_float(type) || !flags.has(Flag::add) ? type : unsigned_of(ptx::bytes_of(type));
-        case Operation::mov:
-        case Operation::selp:
-        case Operation::slct:
-        case Operation::shl:
-            return type == Type::pred ? type : unsigned_of(ptx::bytes_of(type));
-        default:
-            return type;
-    }
+    const Type alike = unsigned_of(ptx::bytes_of(type));
+    if (type >= Type::b8 && type <= Type::b64) return alike;
+    if (does(operation, Does::copies_bits)) return type == Type::pred ? type : alike;
+    if (does(operation, Does::reduces)) return ptx::is_float(type) || !flags.has(Flag::add) ? type : alike;
+    if (!does(operation, Does::wraps)) return type;
+    if (type == Type::u16x2 || type == Type::s16x2) return Type::u16x2;
+    const bool told_apart = flags.has(Flag::hi) || flags.has(Flag::wide) || flags.has(Flag::sat);
+    return ptx::is_float(type) || told_apart ? type : alike;
 }
 
 Key machine_key(const Row& row, Type type, Type second, const FlagSet& flags) noexcept {
