@@ -251,6 +251,8 @@ class Process {
         bool kept = false;
     };
     std::unordered_map<memory::DeviceAddress, Owned> owners_;  // by the allocation's base
+    template <class Use>
+    auto with_owned(memory::DeviceAddress address, const Use& use);
     std::string report_;
     std::string fault_report_;
     FaultedLaunch faulted_;

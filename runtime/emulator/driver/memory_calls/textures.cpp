@@ -25,12 +25,12 @@ struct DescribedImage final : memory::ImageObject {
 };
 
 template <class... Values>
-CUresult refuse_texture(CUresult code, fmt::format_string<Values...> why, Values&&... values) {
+void refuse_texture(CUresult code, fmt::format_string<Values...> why, Values&&... values) {
     return refuse(code, "cuTexObjectCreate: {}", fmt::format(why, std::forward<Values>(values)...));
 }
 
 /// Memory that a texture reads in place.
-CUresult locate(Image& image, CUdeviceptr address) {
+void locate(Image& image, CUdeviceptr address) {
     if (address % limits::texture_alignment != 0)
         return refuse_texture(
             CUDA_ERROR_INVALID_VALUE,
@@ -44,13 +44,12 @@ CUresult locate(Image& image, CUdeviceptr address) {
                               address, heap.describe(address, image.span()));
     image.address = address;
     image.serial = known->serial;
-    return CUDA_SUCCESS;
 }
 
-CUresult open_linear(const CUDA_RESOURCE_DESC& resource, Image& image) {
+void open_linear(const CUDA_RESOURCE_DESC& resource, Image& image) {
     const auto& linear = resource.res.linear;
     const auto format = texel_format(linear.format, linear.numChannels);
-    EMULATED_REQUIRE(format.has_value(), CUDA_ERROR_INVALID_VALUE);
+    require(format.has_value());
     const std::size_t texels = linear.sizeInBytes / format->bytes();
     if (texels == 0 || texels > limits::texture_linear_width)
         return refuse_texture(CUDA_ERROR_INVALID_VALUE,
@@ -63,10 +62,10 @@ CUresult open_linear(const CUDA_RESOURCE_DESC& resource, Image& image) {
     return locate(image, linear.devPtr);
 }
 
-CUresult open_pitched(const CUDA_RESOURCE_DESC& resource, Image& image) {
+void open_pitched(const CUDA_RESOURCE_DESC& resource, Image& image) {
     const auto& pitched = resource.res.pitch2D;
     const auto format = texel_format(pitched.format, pitched.numChannels);
-    EMULATED_REQUIRE(format.has_value(), CUDA_ERROR_INVALID_VALUE);
+    require(format.has_value());
     const bool fits = pitched.width > 0 && pitched.height > 0 &&
                       pitched.width <= limits::texture_pitched_width &&
                       pitched.height <= limits::texture_pitched_height &&
@@ -95,27 +94,27 @@ CUresult open_pitched(const CUDA_RESOURCE_DESC& resource, Image& image) {
 }
 
 /// Fills the image of `object` from a resource description.
-CUresult open_resource(const CUDA_RESOURCE_DESC& resource, memory::ImageObject& object) {
-    EMULATED_REQUIRE(resource.flags == 0, CUDA_ERROR_INVALID_VALUE);
+void open_resource(const CUDA_RESOURCE_DESC& resource, memory::ImageObject& object) {
+    require(resource.flags == 0);
     Image& image = object.image;
     switch (resource.resType) {
         case CU_RESOURCE_TYPE_ARRAY: {
-            EMULATED_FIND(array, find_object<ArrayObject>(resource.res.array.hArray));
+            const auto array = object_of<ArrayObject>(resource.res.array.hArray);
             image = array->image;
-            return CUDA_SUCCESS;
+            return;
         }
         case CU_RESOURCE_TYPE_LINEAR:
             return open_linear(resource, image);
         case CU_RESOURCE_TYPE_PITCH2D:
             return open_pitched(resource, image);
         case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: {
-            EMULATED_FIND(array, find_object<MipmappedArray>(resource.res.mipmap.hMipmappedArray));
+            const auto array = object_of<MipmappedArray>(resource.res.mipmap.hMipmappedArray);
             image = array->images[0];
             object.smaller_levels.assign(array->images.begin() + 1, array->images.end());
-            return CUDA_SUCCESS;
+            return;
         }
         default:
-            return CUDA_ERROR_INVALID_VALUE;
+            throw Failed{CUDA_ERROR_INVALID_VALUE};
     }
 }
 
@@ -139,7 +138,7 @@ std::optional<TexelFormat> format_of(CUresourceViewFormat format) {
 bool is_range(unsigned first, unsigned last, std::size_t count) { return first <= last && last < count; }
 
 /// Restricts an object over a whole array to a view: its levels and layers, and the format of its texels.
-CUresult narrow_to_view(memory::ImageObject& object, const CUDA_RESOURCE_VIEW_DESC& view) {
+void narrow_to_view(memory::ImageObject& object, const CUDA_RESOURCE_VIEW_DESC& view) {
     const auto format = format_of(view.format);
     if (!format && view.format != CU_RES_VIEW_FORMAT_NONE)
         return refuse_texture(CUDA_ERROR_NOT_SUPPORTED,
@@ -179,22 +178,21 @@ CUresult narrow_to_view(memory::ImageObject& object, const CUDA_RESOURCE_VIEW_DE
     }
     object.image = levels[0];
     object.smaller_levels.assign(levels.begin() + 1, levels.end());
-    return CUDA_SUCCESS;
 }
 
 constexpr unsigned known_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
                                  CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
 
 /// Fills the sampler from a texture description.
-CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& sampler) {
+void open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& sampler) {
     const auto is = [&](unsigned flag) { return (asked.flags & flag) != 0; };
-    EMULATED_REQUIRE((asked.flags & ~known_flags) == 0, CUDA_ERROR_INVALID_VALUE);
+    require((asked.flags & ~known_flags) == 0);
     const bool modes = std::ranges::all_of(asked.addressMode, [](CUaddress_mode mode) {
         return mode >= CU_TR_ADDRESS_MODE_WRAP && mode <= CU_TR_ADDRESS_MODE_BORDER;
     });
     const bool filter =
         asked.filterMode == CU_TR_FILTER_MODE_POINT || asked.filterMode == CU_TR_FILTER_MODE_LINEAR;
-    EMULATED_REQUIRE(modes && filter, CUDA_ERROR_INVALID_VALUE);
+    require(modes && filter);
     const TexelFormat& format = image.format;
     const bool floating = format.kind == TexelFormat::Kind::floating;
     sampler.promotes = !floating && format.channel_bytes < 4 && !is(CU_TRSF_READ_AS_INTEGER);
@@ -207,7 +205,7 @@ CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sample
     // CU_RESOURCE_TYPE_LINEAR". Reads outside return 0.
     if (image.kind == Image::Kind::linear) {
         sampler.address.fill(Sampler::Address::border);
-        return CUDA_SUCCESS;
+        return;
     }
     sampler.linear = asked.filterMode == CU_TR_FILTER_MODE_LINEAR;
     if (sampler.linear && !floating && !sampler.promotes)
@@ -234,17 +232,14 @@ CUresult open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sample
     if (colored && !floating && !sampler.promotes)
         return refuse_texture(CUDA_ERROR_NOT_SUPPORTED,
                               "the emulated device has no border colour for integers but 0");
-    return CUDA_SUCCESS;
 }
 
 /// Fills the selection of mipmap levels from a texture description.
-CUresult open_levels(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& sampler) {
+void open_levels(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& sampler) {
     const CUfilter_mode mode = asked.mipmapFilterMode;
-    EMULATED_REQUIRE(mode == CU_TR_FILTER_MODE_POINT || mode == CU_TR_FILTER_MODE_LINEAR,
-                     CUDA_ERROR_INVALID_VALUE);
+    require(mode == CU_TR_FILTER_MODE_POINT || mode == CU_TR_FILTER_MODE_LINEAR);
     const float numbers[] = {asked.mipmapLevelBias, asked.minMipmapLevelClamp, asked.maxMipmapLevelClamp};
-    EMULATED_REQUIRE(std::ranges::none_of(numbers, [](float each) { return std::isnan(each); }),
-                     CUDA_ERROR_INVALID_VALUE);
+    require(std::ranges::none_of(numbers, [](float each) { return std::isnan(each); }));
     if (!sampler.normalized_coordinates)
         return refuse_texture(
             CUDA_ERROR_INVALID_VALUE,
@@ -259,46 +254,44 @@ CUresult open_levels(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler
     sampler.level_bias = asked.mipmapLevelBias;
     sampler.least_level = asked.minMipmapLevelClamp;
     sampler.most_level = asked.maxMipmapLevelClamp;
-    return CUDA_SUCCESS;
 }
 
 /// Returns a description that an object was made from.
 template <class Out, class Member>
-CUresult describe(Out* out, std::uint64_t handle, bool is_surface, Member DescribedImage::*member) {
+void describe(Out* out, std::uint64_t handle, bool is_surface, Member DescribedImage::*member) {
     const auto found = Process::get().images().find(handle);
-    EMULATED_REQUIRE(found != nullptr && found->is_surface == is_surface, CUDA_ERROR_INVALID_VALUE);
+    require(found != nullptr && found->is_surface == is_surface);
     const std::optional<Out> asked = static_cast<const DescribedImage&>(*found).*member;
-    EMULATED_REQUIRE(asked.has_value(), CUDA_ERROR_INVALID_VALUE);
+    require(asked.has_value());
     return answer(out, *asked);
 }
 
-CUresult destroy(std::uint64_t handle, bool is_surface) {
-    EMULATED_CHECK(ready_to_free());
-    EMULATED_CHECK(unsafe_now(is_surface ? "cuSurfObjectDestroy" : "cuTexObjectDestroy"));
-    return Process::get().images().remove(handle, is_surface) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+void destroy(std::uint64_t handle, bool is_surface) {
+    check(ready_to_free());
+    unsafe_now(is_surface ? "cuSurfObjectDestroy" : "cuTexObjectDestroy");
+    require(Process::get().images().remove(handle, is_surface));
 }
 
 }  // namespace
 
 EMULATED_CONTEXT_API(cuTexObjectCreate, 5000, CUtexObject* texture, const CUDA_RESOURCE_DESC* resource,
                      const CUDA_TEXTURE_DESC* asked, const CUDA_RESOURCE_VIEW_DESC* view) {
-    EMULATED_REQUIRE(texture != nullptr && resource != nullptr && asked != nullptr, CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(unsafe_now("cuTexObjectCreate"));
+    require(texture != nullptr && resource != nullptr && asked != nullptr);
+    unsafe_now("cuTexObjectCreate");
     const bool mipmapped = resource->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     if (view != nullptr && resource->resType != CU_RESOURCE_TYPE_ARRAY && !mipmapped)
         return refuse_texture(CUDA_ERROR_INVALID_VALUE, "resource views are of CUDA arrays alone");
     auto made = std::make_shared<DescribedImage>();
     made->resource = *resource;
     made->texture = *asked;
-    EMULATED_CHECK(open_resource(*resource, *made));
+    open_resource(*resource, *made);
     if (view != nullptr) {
         made->view = *view;
-        EMULATED_CHECK(narrow_to_view(*made, *view));
+        narrow_to_view(*made, *view);
     }
-    EMULATED_CHECK(open_sampler(*asked, made->image, made->sampler));
-    if (mipmapped) EMULATED_CHECK(open_levels(*asked, made->image, made->sampler));
+    open_sampler(*asked, made->image, made->sampler);
+    if (mipmapped) open_levels(*asked, made->image, made->sampler);
     *texture = Process::get().images().add(std::move(made));
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuTexObjectDestroy, 5000, CUtexObject texture) { return destroy(texture, false); }
@@ -318,12 +311,11 @@ EMULATED_CONTEXT_API(cuTexObjectGetResourceViewDesc, 5000, CUDA_RESOURCE_VIEW_DE
 }
 
 EMULATED_CONTEXT_API(cuSurfObjectCreate, 5000, CUsurfObject* surface, const CUDA_RESOURCE_DESC* resource) {
-    EMULATED_REQUIRE(surface != nullptr && resource != nullptr && resource->flags == 0,
-                     CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(unsafe_now("cuSurfObjectCreate"));
+    require(surface != nullptr && resource != nullptr && resource->flags == 0);
+    unsafe_now("cuSurfObjectCreate");
     if (resource->resType != CU_RESOURCE_TYPE_ARRAY)
         return refuse(CUDA_ERROR_INVALID_VALUE, "cuSurfObjectCreate: surfaces are of CUDA arrays alone");
-    EMULATED_FIND(array, find_object<ArrayObject>(resource->res.array.hArray));
+    const auto array = object_of<ArrayObject>(resource->res.array.hArray);
     if ((array->description.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0)
         return refuse(CUDA_ERROR_INVALID_VALUE,
                       "cuSurfObjectCreate: the array was not made for surfaces (CUDA_ARRAY3D_SURFACE_LDST)");
@@ -332,7 +324,6 @@ EMULATED_CONTEXT_API(cuSurfObjectCreate, 5000, CUsurfObject* surface, const CUDA
     made->resource = *resource;
     made->image = array->image;
     *surface = Process::get().images().add(std::move(made));
-    return CUDA_SUCCESS;
 }
 
 EMULATED_API(cuSurfObjectDestroy, 5000, CUsurfObject surface) { return destroy(surface, true); }

@@ -32,9 +32,9 @@ bool is_mode(const CUstreamCaptureMode* mode) noexcept {
 }
 
 /// Reports which call was refused, because the error code alone does not say it.
-CUresult refuse_capture(Refusal refusal, const char* name, const char* reason) {
-    if (refusal == Refusal::none) return CUDA_SUCCESS;
-    return refuse(to_result(refusal), "{}: {}", name, reason);
+void refuse_capture(Refusal refusal, const char* name, const char* reason) {
+    if (refusal == Refusal::none) return;
+    refuse(to_result(refusal), "{}: {}", name, reason);
 }
 
 }  // namespace
@@ -46,13 +46,13 @@ streams::CaptureTarget capture_target(const StreamTarget& target) noexcept {
 
 void CaptureGate::ask() {
     const Captures::Use use = Captures::get().use(capture_target(target_));
-    state = to_result(use.refusal);
+    check(to_result(use.refusal));
     captures_ = use.captured;
 }
 
-CUresult CaptureGate::add(streams::WorkNode node) const {
-    return to_result(
-        Captures::get().add(capture_target(target_), std::make_shared<streams::WorkNode>(std::move(node))));
+void CaptureGate::add(streams::WorkNode node) const {
+    check(to_result(
+        Captures::get().add(capture_target(target_), std::make_shared<streams::WorkNode>(std::move(node)))));
 }
 
 std::shared_ptr<streams::WorkGraph> CaptureGate::graph() const {
@@ -61,72 +61,69 @@ std::shared_ptr<streams::WorkGraph> CaptureGate::graph() const {
     return find_object<GraphObject>(info.graph);
 }
 
-CUresult unsafe_now(const char* name) {
-    if (!Captures::any()) return CUDA_SUCCESS;
+void unsafe_now(const char* name) {
+    if (!Captures::any()) return;
     const auto mode = static_cast<streams::CaptureMode>(thread_mode);
     return refuse_capture(Captures::get().unsafe(thread_number(), mode), name,
                           "not while a stream is being captured, because captures do not see such calls; "
                           "cuThreadExchangeStreamCaptureMode(RELAXED) allows those that they do not need");
 }
 
-CUresult no_capture_now(const StreamTarget& target, const char* name) {
-    if (!Captures::any()) return CUDA_SUCCESS;
+void no_capture_now(const StreamTarget& target, const char* name) {
+    if (!Captures::any()) return;
     return refuse_capture(Captures::get().ask(capture_target(target)), name,
                           "the stream is being captured, so nothing of it has been executed");
 }
 
-CUresult no_capture_now(Event& event, const char* name) {
-    if (!event.capture.exists()) return CUDA_SUCCESS;
+void no_capture_now(Event& event, const char* name) {
+    if (!event.capture.exists()) return;
     return refuse_capture(Captures::get().ask(event.capture), name,
                           "the event was last recorded on a stream that was captured");
 }
 
 /// If the stream itself is not captured, the query is allowed where unsafe calls are allowed.
-CUresult question_now(const StreamTarget& target, const char* name) {
-    EMULATED_CHECK(no_capture_now(target, name));
+void question_now(const StreamTarget& target, const char* name) {
+    no_capture_now(target, name);
     return unsafe_now(name);
 }
 
-CUresult question_now(const Context& context, const char* name) {
-    if (!Captures::any()) return CUDA_SUCCESS;
-    EMULATED_CHECK(refuse_capture(Captures::get().ask_context(&context), name,
-                                  "a stream of the context is being captured"));
+void question_now(const Context& context, const char* name) {
+    if (!Captures::any()) return;
+    refuse_capture(Captures::get().ask_context(&context), name, "a stream of the context is being captured");
     return unsafe_now(name);
 }
 
-CUresult question_now(Event& event, const char* name) {
-    EMULATED_CHECK(no_capture_now(event, name));
+void question_now(Event& event, const char* name) {
+    no_capture_now(event, name);
     return unsafe_now(name);
 }
 
 EMULATED_STREAM_API(cuStreamBeginCapture, 10010, CUstream handle, CUstreamCaptureMode mode) {
-    EMULATED_STREAM(target, handle);
-    EMULATED_REQUIRE(is_mode(&mode), CUDA_ERROR_INVALID_VALUE);
+    const auto target = find_stream(handle);
+    require(is_mode(&mode));
     auto graph = make_graph();
-    EMULATED_CHECK(to_result(Captures::get().begin(
-        capture_target(target), static_cast<streams::CaptureMode>(mode), thread_number(), graph)));
+    check(to_result(Captures::get().begin(capture_target(target), static_cast<streams::CaptureMode>(mode),
+                                          thread_number(), graph)));
     Process::get().handles().add(std::move(graph));
-    return CUDA_SUCCESS;
 }
 
 /// The graph stays the client's, whatever happens to the capture.
 EMULATED_STREAM_API(cuStreamBeginCaptureToGraph, 12030, CUstream handle, CUgraph graph_handle,
                     const CUgraphNode* dependencies, const CUgraphEdgeData* data, std::size_t count,
                     CUstreamCaptureMode mode) {
-    EMULATED_STREAM(target, handle);
+    const auto target = find_stream(handle);
     const auto graph = find_object<GraphObject>(graph_handle);
-    EMULATED_REQUIRE(graph != nullptr && is_mode(&mode) && is_plain(data, count), CUDA_ERROR_INVALID_VALUE);
+    require(graph != nullptr && is_mode(&mode) && is_plain(data, count));
     const auto after = nodes_of(*graph, dependencies, count);
-    EMULATED_REQUIRE(after.has_value(), CUDA_ERROR_INVALID_VALUE);
-    EMULATED_CHECK(to_result(Captures::get().begin(
-        capture_target(target), static_cast<streams::CaptureMode>(mode), thread_number(), graph, *after)));
-    return CUDA_SUCCESS;
+    require(after.has_value());
+    check(to_result(Captures::get().begin(capture_target(target), static_cast<streams::CaptureMode>(mode),
+                                          thread_number(), graph, *after)));
 }
 
 EMULATED_STREAM_API(cuStreamEndCapture, 10000, CUstream handle, CUgraph* out) {
     const streams::DueDestructors due;
-    EMULATED_STREAM(target, handle);
-    EMULATED_REQUIRE(out != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const auto target = find_stream(handle);
+    require(out != nullptr);
     *out = nullptr;
     CaptureInfo info;
     Captures::get().info(capture_target(target), info);
@@ -139,18 +136,18 @@ EMULATED_STREAM_API(cuStreamEndCapture, 10000, CUstream handle, CUgraph* out) {
     } else if (over && !info.is_clients) {
         if (const auto lost = find_object<GraphObject>(info.graph)) withdraw(*lost);
     }
-    return result;
+    check(result);
 }
 
 EMULATED_STREAM_API(cuStreamIsCapturing, 10000, CUstream handle, CUstreamCaptureStatus* status) {
     if (!Captures::any()) {
-        EMULATED_CHECK(stream_state(handle));
+        check(stream_state(handle));
         return answer(status, CU_STREAM_CAPTURE_STATUS_NONE);
     }
-    EMULATED_STREAM(target, handle);
-    EMULATED_REQUIRE(status != nullptr, CUDA_ERROR_INVALID_VALUE);
+    const auto target = find_stream(handle);
+    require(status != nullptr);
     CaptureInfo info;
-    EMULATED_CHECK(to_result(Captures::get().info(capture_target(target), info)));
+    check(to_result(Captures::get().info(capture_target(target), info)));
     return answer(status, static_cast<CUstreamCaptureStatus>(info.status));
 }
 
@@ -159,13 +156,12 @@ EMULATED_STREAM_API(cuStreamIsCapturing, 10000, CUstream handle, CUstreamCapture
 EMULATED_STREAM_API(cuStreamGetCaptureInfo, 12030, CUstream handle, CUstreamCaptureStatus* status,
                     cuuint64_t* id, CUgraph* graph, const CUgraphNode** dependencies,
                     const CUgraphEdgeData** edges, std::size_t* dependency_count) {
-    EMULATED_STREAM(target, handle);
-    EMULATED_REQUIRE(status != nullptr && (edges == nullptr || dependencies != nullptr),
-                     CUDA_ERROR_INVALID_VALUE);
+    const auto target = find_stream(handle);
+    require(status != nullptr && (edges == nullptr || dependencies != nullptr));
     CaptureInfo info;
-    if (Captures::any()) EMULATED_CHECK(to_result(Captures::get().info(capture_target(target), info)));
+    if (Captures::any()) check(to_result(Captures::get().info(capture_target(target), info)));
     *status = static_cast<CUstreamCaptureStatus>(info.status);
-    if (info.status != CaptureInfo::Status::active) return CUDA_SUCCESS;
+    if (info.status != CaptureInfo::Status::active) return;
     if (id != nullptr) *id = info.id;
     if (graph != nullptr) *graph = handle_of(info.graph);
     thread_local std::vector<CUgraphNode> nodes;
@@ -177,28 +173,25 @@ EMULATED_STREAM_API(cuStreamGetCaptureInfo, 12030, CUstream handle, CUstreamCapt
     if (dependencies != nullptr) *dependencies = nodes.data();
     if (edges != nullptr) *edges = data.data();
     if (dependency_count != nullptr) *dependency_count = info.ends.size();
-    return CUDA_SUCCESS;
 }
 
 EMULATED_STREAM_API(cuStreamUpdateCaptureDependencies, 12030, CUstream handle, CUgraphNode* dependencies,
                     const CUgraphEdgeData* data, std::size_t count, unsigned int flags) {
-    EMULATED_STREAM(target, handle);
-    EMULATED_REQUIRE(flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES && is_plain(data, count),
-                     CUDA_ERROR_INVALID_VALUE);
+    const auto target = find_stream(handle);
+    require(flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES && is_plain(data, count));
     CaptureInfo info;
-    EMULATED_CHECK(to_result(Captures::get().info(capture_target(target), info)));
-    EMULATED_REQUIRE(info.status != CaptureInfo::Status::none, CUDA_ERROR_ILLEGAL_STATE);
-    EMULATED_REQUIRE(info.status == CaptureInfo::Status::active, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    check(to_result(Captures::get().info(capture_target(target), info)));
+    require(info.status != CaptureInfo::Status::none, CUDA_ERROR_ILLEGAL_STATE);
+    require(info.status == CaptureInfo::Status::active, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     const auto nodes = nodes_of(*info.graph, dependencies, count);
-    EMULATED_REQUIRE(nodes.has_value(), CUDA_ERROR_INVALID_VALUE);
-    return to_result(Captures::get().come_after(capture_target(target), *nodes,
-                                                flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    require(nodes.has_value());
+    check(to_result(Captures::get().come_after(capture_target(target), *nodes,
+                                               flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)));
 }
 
 EMULATED_API(cuThreadExchangeStreamCaptureMode, 10010, CUstreamCaptureMode* mode) {
-    EMULATED_REQUIRE(mode != nullptr && is_mode(mode), CUDA_ERROR_INVALID_VALUE);
+    require(mode != nullptr && is_mode(mode));
     std::swap(*mode, thread_mode);
-    return CUDA_SUCCESS;
 }
 
 }  // namespace emulated::driver
