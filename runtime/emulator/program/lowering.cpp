@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include <fmt/format.h>
-
 namespace emulated::program {
 
 Lowering::Lowering(Functions& functions, std::size_t index,
@@ -92,7 +90,7 @@ void Lowering::branch(const ptx::Instruction& instruction, const Opcode&) {
     expect_operands(instruction, 1);
     const ptx::Operand& target = operand(instruction, 0);
     if (target.kind != OperandKind::label) {
-        refuse(fmt::format("the label '{}' is not defined in this function", target.name));
+        refuse("the label '{}' is not defined in this function", target.name);
     }
     if (instruction.guard < 0) {
         emit({Operation::bra}, {}, {}).label = target.index;
@@ -127,7 +125,7 @@ void Lowering::indexed_branch(const ptx::Instruction& instruction, const Opcode&
     const std::vector<ptx::Operand>& targets = function_.body[at].operands;
     for (std::size_t i = 0; i < targets.size(); ++i) {
         if (targets[i].kind != OperandKind::label)
-            refuse(fmt::format("the label '{}' is not defined in this function", targets[i].name));
+            refuse("the label '{}' is not defined in this function", targets[i].name);
         if (runs.empty() || runs.back().label != targets[i].index) runs.push_back({i, targets[i].index});
     }
     // The recursion depth is the logarithm of the number of targets.
@@ -166,8 +164,7 @@ Step& Lowering::by_letters(const ptx::Instruction& instruction, const Opcode& op
                            std::string_view letters) {
     const std::size_t count = count_without_policy(instruction, opcode);
     if (count != letters.size() && opcode.row->neutral.has(Flag::sync) && !opcode.flags.has(Flag::sync))
-        refuse(fmt::format("{} without .sync is not supported: compile for compute_70 or newer",
-                           opcode.row->name));
+        refuse("{} without .sync is not supported: compile for compute_70 or newer", opcode.row->name);
     expect_operands(instruction, count, letters.size(), letters.size());
     std::vector<Ref> results, sources;
     std::uint16_t bits = 0;

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "program/code.hpp"
 #include "program/functions.hpp"
 #include "program/image_access.hpp"
@@ -153,6 +155,11 @@ class Lowering {
 
     // lower_operands.cpp: operands
     [[noreturn]] void refuse(const std::string& reason) const;
+    template <class First, class... Others>
+    [[noreturn]] void refuse(fmt::format_string<First, Others...> reason, First&& first,
+                             Others&&... others) const {
+        refuse(fmt::format(reason, std::forward<First>(first), std::forward<Others>(others)...));
+    }
     [[noreturn]] void unsupported(const ptx::Instruction& instruction) const;
     void expect_operands(const ptx::Instruction& instruction, std::size_t wanted) const;
     void expect_operands(const ptx::Instruction& instruction, std::size_t count, std::size_t least,
