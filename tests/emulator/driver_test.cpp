@@ -10,7 +10,7 @@
 #include "child.hpp"
 #include "client.hpp"
 #include "driver/exported.hpp"
-#include "driver/functions.hpp"
+#include "driver/listed_functions.hpp"
 
 using client::Device;
 using client::Library;

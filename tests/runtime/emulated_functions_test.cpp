@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <bascule/runtime/driver/driver.hpp>
-#include <bascule/runtime/emulator/driver/functions.hpp>
+#include <bascule/runtime/emulator/driver/listed_functions.hpp>
 
 namespace {
 

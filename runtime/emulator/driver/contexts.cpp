@@ -1,5 +1,5 @@
 // Contexts: primary ones, created ones, the calling thread's stack, limits.
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/memory_pool.hpp"
 
 namespace emulated::driver {

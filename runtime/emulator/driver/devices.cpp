@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "driver/call.hpp"
-#include "driver/limits.hpp"
+#include "driver/device_limits.hpp"
 
 // Declared in <cudaProfiler.h>, which the pip packages lack.
 extern "C" {

@@ -15,7 +15,7 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
-#include "driver/functions.hpp"
+#include "driver/listed_functions.hpp"
 #include "streams/driver_lock.hpp"
 
 namespace emulated::driver {

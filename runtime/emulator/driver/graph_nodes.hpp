@@ -9,7 +9,7 @@
 
 #include <cuda.h>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "streams/work_graph.hpp"
 
 namespace emulated::driver {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "program/layout.hpp"
-#include "program/module.hpp"
+#include "program/loaded_module.hpp"
 #include "program/symbols.hpp"
 #include "program/table/versions.hpp"
 #include "program/translate.hpp"

@@ -15,7 +15,7 @@
 #include "program/code.hpp"
 #include "program/functions.hpp"
 #include "program/image_access.hpp"
-#include "program/module.hpp"
+#include "program/loaded_module.hpp"
 #include "program/step.hpp"
 #include "program/table/operations.hpp"
 

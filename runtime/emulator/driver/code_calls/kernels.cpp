@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "driver/call.hpp"
-#include "driver/code_calls/code.hpp"
+#include "driver/code_calls/libraries.hpp"
 #include "driver/code_calls/occupancy.hpp"
-#include "driver/limits.hpp"
+#include "driver/device_limits.hpp"
 
 namespace emulated::driver {
 

@@ -10,12 +10,12 @@
 
 #include <fmt/format.h>
 
-#include "driver/capture.hpp"
-#include "driver/code_calls/code.hpp"
+#include "driver/captures.hpp"
+#include "driver/code_calls/libraries.hpp"
 #include "driver/code_calls/occupancy.hpp"
+#include "driver/device_limits.hpp"
 #include "driver/graph_nodes.hpp"
 #include "driver/interruption.hpp"
-#include "driver/limits.hpp"
 #include "driver/own_operation.hpp"
 #include "machine/grids/launch.hpp"
 #include "program/code.hpp"

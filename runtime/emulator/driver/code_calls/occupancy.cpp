@@ -6,8 +6,8 @@
 #include <span>
 
 #include "driver/call.hpp"
-#include "driver/code_calls/code.hpp"
-#include "driver/limits.hpp"
+#include "driver/code_calls/libraries.hpp"
+#include "driver/device_limits.hpp"
 #include "program/code.hpp"
 
 namespace emulated::driver {

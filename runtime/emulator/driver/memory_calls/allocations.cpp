@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
+#include "driver/device_limits.hpp"
 #include "driver/interruption.hpp"
-#include "driver/limits.hpp"
 
 namespace emulated::driver {
 using memory::Allocation;

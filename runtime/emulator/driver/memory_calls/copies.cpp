@@ -2,10 +2,10 @@
 #include <cstddef>
 #include <cstring>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/graph_nodes.hpp"
 #include "driver/memory_calls/arrays.hpp"
-#include "driver/memory_calls/transfers.hpp"
+#include "driver/memory_calls/row_transfers.hpp"
 
 namespace emulated::driver {
 namespace {

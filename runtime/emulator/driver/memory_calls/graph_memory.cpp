@@ -6,7 +6,7 @@
 
 #include "driver/call.hpp"
 #include "driver/graph_nodes.hpp"
-#include "driver/memory_calls/transfers.hpp"
+#include "driver/memory_calls/row_transfers.hpp"
 #include "streams/known.hpp"
 
 namespace emulated::driver {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "driver/graph_nodes.hpp"
-#include "driver/memory_calls/transfers.hpp"
+#include "driver/memory_calls/row_transfers.hpp"
 #include "memory/managed_hints.hpp"
 
 namespace emulated::driver {

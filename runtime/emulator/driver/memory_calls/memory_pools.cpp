@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/graph_nodes.hpp"
 #include "driver/interruption.hpp"
 #include "driver/memory_calls/graph_memory.hpp"
-#include "driver/memory_calls/transfers.hpp"
+#include "driver/memory_calls/row_transfers.hpp"
 
 namespace emulated::driver {
 using memory::Allocation;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/memory_calls/allocations.hpp"
 #include "driver/shared_objects.hpp"
 

@@ -1,5 +1,5 @@
 // Events: creation, records, waits and elapsed times.
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/graph_nodes.hpp"
 #include "driver/memory_pool.hpp"
 #include "driver/shared_objects.hpp"

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "driver/call.hpp"
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/interruption.hpp"
 #include "driver/shared_objects.hpp"
 #include "streams/driver_lock.hpp"

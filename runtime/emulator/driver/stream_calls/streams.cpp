@@ -1,7 +1,7 @@
 // Streams: creation, queries, waits and host functions.
 #include <algorithm>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/graph_nodes.hpp"
 #include "driver/memory_pool.hpp"
 #include "driver/shared_objects.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <climits>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 
 namespace emulated::driver {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "driver/capture.hpp"
-#include "driver/limits.hpp"
+#include "driver/captures.hpp"
+#include "driver/device_limits.hpp"
 #include "driver/memory_calls/allocations.hpp"
 #include "driver/memory_calls/arrays.hpp"
 

@@ -1,5 +1,5 @@
 // Libraries, modules and their kernels: loads PTX and returns handles.
-#include "driver/code_calls/code.hpp"
+#include "driver/code_calls/libraries.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -8,11 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/code_calls/jit_log.hpp"
 #include "driver/code_calls/loadable_code.hpp"
+#include "driver/device_limits.hpp"
 #include "driver/interruption.hpp"
-#include "driver/limits.hpp"
 #include "report/report.hpp"
 
 namespace emulated::driver {

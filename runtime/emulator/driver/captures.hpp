@@ -35,6 +35,9 @@ struct UserObjectHandle : streams::UserObject {
 
 inline CUresult to_result(streams::Refusal refusal) noexcept { return static_cast<CUresult>(refusal); }
 
+/// The mode of the calling thread (cuThreadExchangeStreamCaptureMode).
+CUstreamCaptureMode& thread_capture_mode() noexcept;
+
 streams::CaptureTarget capture_target(const StreamTarget& target) noexcept;
 
 /// Decides whether a stream executes an operation or captures it, and throws if it refuses it. Costs one load while nothing

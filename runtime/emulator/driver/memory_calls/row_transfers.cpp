@@ -1,7 +1,7 @@
 // Copies and fills in stream order. Pageable host memory is read or written before the call returns. Device memory is
 // looked up when the call is made, to refuse invalid addresses, and again when the operation runs, because memory may be
 // allocated and freed in stream order in between.
-#include "driver/memory_calls/transfers.hpp"
+#include "driver/memory_calls/row_transfers.hpp"
 
 #include <cstring>
 #include <functional>
@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "driver/capture.hpp"
+#include "driver/captures.hpp"
 #include "driver/graph_nodes.hpp"
 
 namespace emulated::driver {
