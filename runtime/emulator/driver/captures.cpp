@@ -40,7 +40,9 @@ void CaptureGate::add(streams::WorkNode node) const {
 std::shared_ptr<streams::WorkGraph> CaptureGate::graph() const {
     CaptureInfo info;
     Captures::get().info(capture_target(target_), info);
-    return find_object<GraphObject>(info.graph);
+    auto graph = find_object<GraphObject>(info.graph);
+    require(graph != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    return graph;
 }
 
 void unsafe_now(const char* name) {

@@ -51,8 +51,15 @@ class CaptureGate {
     /// True if the operation must be passed to `add` instead of being executed.
     bool captures() const noexcept { return captures_; }
     void add(streams::WorkNode node) const;
+    /// Adds the node that `make(node, arguments...)` makes.
+    template <class Make, class... Arguments>
+    void add(const Make& make, Arguments&&... arguments) const {
+        streams::WorkNode node;
+        make(node, std::forward<Arguments>(arguments)...);
+        add(std::move(node));
+    }
     Context& context() const noexcept { return *target_.context; }
-    /// The graph that the stream is captured into; null if the capture has ended.
+    /// The graph that the stream is captured into. Throws if the capture has ended.
     std::shared_ptr<streams::WorkGraph> graph() const;
 
   private:

@@ -213,25 +213,22 @@ constexpr NodeKind kinds[] = {
     {CU_GRAPH_NODE_TYPE_CONDITIONAL, make_conditional, false},
 };
 
-void find_kind(const NodeKind*& row, const CUgraphNodeParams& values) {
+const NodeKind& kind_named(const CUgraphNodeParams& values) {
     int type = 0;
     std::memcpy(&type, &values.type, sizeof type);
-    row = find_row(kinds, &NodeKind::type, type);
-    if (row != nullptr) return;
+    if (const NodeKind* row = find_row(kinds, &NodeKind::type, type)) return *row;
     require(type >= 0 && type <= CU_GRAPH_NODE_TYPE_CONDITIONAL);
-    return refuse(
-        CUDA_ERROR_NOT_SUPPORTED,
-        "the emulated device has no nodes of external semaphores and none of batched memory operations");
+    refuse(CUDA_ERROR_NOT_SUPPORTED,
+           "the emulated device has no nodes of external semaphores and none of batched memory operations");
 }
 
 /// Makes a node that will replace `old`; its parameters so far are `before`.
 void make_instead(WorkNode& made, CUgraphNodeParams& values, WorkGraph& graph, const WorkNode& old,
                   const NodeParameters* before) {
     require(static_cast<int>(values.type) == static_cast<int>(old.kind));
-    const NodeKind* row = nullptr;
-    find_kind(row, values);
-    require(row->changes, CUDA_ERROR_NOT_SUPPORTED);
-    row->make({made, values, graph, before});
+    const NodeKind& row = kind_named(values);
+    require(row.changes, CUDA_ERROR_NOT_SUPPORTED);
+    row.make({made, values, graph, before});
 }
 
 /// Calls `use(exec, node, found)` with the node of an executable graph that corresponds to a client's node.
@@ -252,8 +249,7 @@ void add_node(CUgraphNode* out, CUgraph handle, const GivenEdges& edges, CUgraph
     check(initialised());
     const auto graph = find_object<GraphObject>(handle);
     require(out != nullptr && graph != nullptr);
-    const NodeKind* row = nullptr;
-    find_kind(row, values);
+    const NodeKind& row = kind_named(values);
     require(nodes_of(*graph, edges.from, edges.count).has_value());
     auto node = std::make_shared<WorkNode>();
     node->kind = static_cast<WorkNode::Kind>(values.type);
@@ -269,7 +265,7 @@ void add_node(CUgraphNode* out, CUgraph handle, const GivenEdges& edges, CUgraph
         }
     };
     Captures::get().paused(connect);  // checked before anything is made
-    row->make({*node, values, *graph, nullptr});
+    row.make({*node, values, *graph, nullptr});
     Captures::get().paused([&] {
         connect();
         graph->add(node);

@@ -426,9 +426,7 @@ void launch(const CUlaunchConfig& config, CUfunction function, void** parameters
     job->site = site;
     trace(BASCULE_EMULATED_LAUNCH, config.hStream, nullptr, 0, job->handle->kernel->name);
     if (gate.captures()) {
-        streams::WorkNode node;
-        fill_node(node, config, *std::move(job));
-        gate.add(std::move(node));
+        gate.add(fill_node, config, *std::move(job));
         return record_events(config);
     }
     const OwnOperation operation;

@@ -93,12 +93,8 @@ void capture_allocation(CUdeviceptr* address, std::size_t bytes, const std::shar
     allocation.poolProps.location.type = static_cast<CUmemLocationType>(pool->place.location);
     allocation.poolProps.location.id = pool->place.device;
     allocation.bytesize = bytes;
-    const auto graph = gate.graph();
-    require(graph != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    streams::WorkNode node;
-    make_allocation_node(node, allocation, gate.context(), *graph);
+    gate.add(make_allocation_node, allocation, gate.context(), *gate.graph());
     *address = allocation.dptr;
-    return gate.add(std::move(node));
 }
 
 bool is_host(const CUmemLocation& location) noexcept {
@@ -210,13 +206,7 @@ EMULATED_STREAM_API(cuMemFreeAsync, 11020, CUdeviceptr address, CUstream handle)
     }
     check(target.state);
     const CaptureGate gate(target);
-    if (gate.captures()) {
-        const auto graph = gate.graph();
-        require(graph != nullptr, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-        streams::WorkNode node;
-        make_free_node(node, address, *target.context, *graph);
-        return gate.add(std::move(node));
-    }
+    if (gate.captures()) return gate.add(make_free_node, address, *target.context, *gate.graph());
     unsafe_now("cuMemFreeAsync");
     Process& process = Process::get();
     const Allocation* known = process.heap().find_known(address);

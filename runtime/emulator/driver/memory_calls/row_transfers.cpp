@@ -257,9 +257,7 @@ void copy_rows(const Copy& copy, CUstream handle, Wait wait, const char* name) {
     if (extent.empty()) return;
     Context& context = *target.context;
     if (gate.captures()) {
-        streams::WorkNode node;
-        make_copy_node(node, copy, context, handle, name);
-        return gate.add(std::move(node));
+        return gate.add([&](streams::WorkNode& node) { make_copy_node(node, copy, context, handle, name); });
     }
     // The calling thread's device counts, whatever the stream; cuda.core's tests, which pass on GPUs, rely on that.
     const Context* current = current_context();
@@ -308,11 +306,7 @@ void fill_rows(const CUDA_MEMSET_NODE_PARAMS_v2& asked, CUstream handle, Wait wa
     const CaptureGate gate(target);
     if (asked.width == 0 || asked.height == 0) return;
     Context& context = *target.context;
-    if (gate.captures()) {
-        streams::WorkNode node;
-        make_fill_node(node, asked, context, handle, name);
-        return gate.add(std::move(node));
-    }
+    if (gate.captures()) return gate.add(make_fill_node, asked, context, handle, name);
     Fill fill{asked};
     begin_fill(fill, handle, name);
     context.graph.submit(*target.stream, fill_work(context, fill, name));

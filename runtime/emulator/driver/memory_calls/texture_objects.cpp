@@ -25,23 +25,24 @@ struct DescribedImage final : memory::ImageObject {
 };
 
 template <class... Values>
-void refuse_texture(CUresult code, fmt::format_string<Values...> why, Values&&... values) {
-    return refuse(code, "cuTexObjectCreate: {}", fmt::format(why, std::forward<Values>(values)...));
+void refuse_texture(fmt::format_string<Values...> why, Values&&... values) {
+    refuse(CUDA_ERROR_INVALID_VALUE, "cuTexObjectCreate: {}",
+           fmt::format(why, std::forward<Values>(values)...));
 }
+void no_textures(const char* why) { refuse(CUDA_ERROR_NOT_SUPPORTED, "cuTexObjectCreate: {}", why); }
 
 /// Memory that a texture reads in place.
 void locate(Image& image, CUdeviceptr address) {
     if (address % limits::texture_alignment != 0)
         return refuse_texture(
-            CUDA_ERROR_INVALID_VALUE,
             "the address {:#x} is not a multiple of {} (CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)", address,
             limits::texture_alignment);
     const memory::Heap& heap = Process::get().heap();
     const memory::Allocation* known = Process::get().find_usable(address);
     const bool gone = known == nullptr || (known->kept && Process::get().is_being_freed(known->base));
     if (gone || image.span() > known->bytes - (address - known->base))
-        return refuse_texture(CUDA_ERROR_INVALID_VALUE, "the texture has {} bytes at {:#x}, {}", image.span(),
-                              address, heap.describe(address, image.span()));
+        return refuse_texture("the texture has {} bytes at {:#x}, {}", image.span(), address,
+                              heap.describe(address, image.span()));
     image.address = address;
     image.serial = known->serial;
 }
@@ -52,8 +53,7 @@ void open_linear(const CUDA_RESOURCE_DESC& resource, Image& image) {
     require(format.has_value());
     const std::size_t texels = linear.sizeInBytes / format->bytes();
     if (texels == 0 || texels > limits::texture_linear_width)
-        return refuse_texture(CUDA_ERROR_INVALID_VALUE,
-                              "a texture over linear memory has 1 to {} texels, got {}",
+        return refuse_texture("a texture over linear memory has 1 to {} texels, got {}",
                               limits::texture_linear_width, texels);
     image.kind = Image::Kind::linear;
     image.format = *format;
@@ -73,16 +73,15 @@ void open_pitched(const CUDA_RESOURCE_DESC& resource, Image& image) {
                       pitched.pitchInBytes >= pitched.width * format->bytes();
     if (!fits)
         return refuse_texture(
-            CUDA_ERROR_INVALID_VALUE,
             "{} rows of {} texels, {} bytes apart: a texture over pitched memory has at most {} x "
             "{} texels in rows of at most {} bytes, which hold them",
             pitched.height, pitched.width, pitched.pitchInBytes, limits::texture_pitched_width,
             limits::texture_pitched_height, limits::texture_pitched_pitch);
     if (pitched.pitchInBytes % limits::texture_pitch_alignment != 0)
-        return refuse_texture(CUDA_ERROR_INVALID_VALUE,
-                              "rows are {} bytes apart, which is not a multiple of {} "
-                              "(CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT)",
-                              pitched.pitchInBytes, limits::texture_pitch_alignment);
+        return refuse_texture(
+            "rows are {} bytes apart, which is not a multiple of {} "
+            "(CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT)",
+            pitched.pitchInBytes, limits::texture_pitch_alignment);
     image.kind = Image::Kind::pitched;
     image.dimensions = 2;
     image.format = *format;
@@ -141,32 +140,27 @@ bool is_range(unsigned first, unsigned last, std::size_t count) { return first <
 void narrow_to_view(memory::ImageObject& object, const CUDA_RESOURCE_VIEW_DESC& view) {
     const auto format = format_of(view.format);
     if (!format && view.format != CU_RES_VIEW_FORMAT_NONE)
-        return refuse_texture(CUDA_ERROR_NOT_SUPPORTED,
-                              "the emulated device does not read block-compressed formats");
+        return no_textures("the emulated device does not read block-compressed formats");
     const Image& image = object.image;
     const auto is = [](std::size_t asked, std::uint32_t extent) {
         return asked == extent || (asked == 0 && extent == 1);
     };
     if (!is(view.width, image.width) || !is(view.height, image.height) || !is(view.depth, image.slices))
-        return refuse_texture(CUDA_ERROR_INVALID_VALUE,
-                              "a view has the extents of its array, {} x {} x {}, and not {} x {} x {}",
+        return refuse_texture("a view has the extents of its array, {} x {} x {}, and not {} x {} x {}",
                               image.width, image.height, image.slices, view.width, view.height, view.depth);
     if (!is_range(view.firstMipmapLevel, view.lastMipmapLevel, object.levels()))
-        return refuse_texture(CUDA_ERROR_INVALID_VALUE,
-                              "the array has {} levels, and the view begins with level {} and ends with {}",
+        return refuse_texture("the array has {} levels, and the view begins with level {} and ends with {}",
                               object.levels(), view.firstMipmapLevel, view.lastMipmapLevel);
     const std::uint32_t layers = image.layered ? image.slices : 1;
     if (!is_range(view.firstLayer, view.lastLayer, layers))
-        return refuse_texture(CUDA_ERROR_INVALID_VALUE,
-                              "the array has {} layers, and the view begins with layer {} and ends with {}",
+        return refuse_texture("the array has {} layers, and the view begins with layer {} and ends with {}",
                               layers, view.firstLayer, view.lastLayer);
     if (format && format->bytes() != image.format.bytes())
-        return refuse_texture(CUDA_ERROR_INVALID_VALUE, "the array's texels have {} bytes, and the view's {}",
-                              image.format.bytes(), format->bytes());
+        return refuse_texture("the array's texels have {} bytes, and the view's {}", image.format.bytes(),
+                              format->bytes());
     const bool whole = view.lastLayer - view.firstLayer + 1 == image.slices;
     if (image.cube && image.layered && !whole)
-        return refuse_texture(CUDA_ERROR_NOT_SUPPORTED,
-                              "the emulated device has no views of some layers of cubes");
+        return no_textures("the emulated device has no views of some layers of cubes");
 
     std::vector<Image> levels;
     for (unsigned number = view.firstMipmapLevel; number <= view.lastMipmapLevel; ++number) {
@@ -198,8 +192,7 @@ void open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& s
     sampler.promotes = !floating && format.channel_bytes < 4 && !is(CU_TRSF_READ_AS_INTEGER);
     const bool bytes = format.kind == TexelFormat::Kind::unsigned_integer && format.channel_bytes == 1;
     if (is(CU_TRSF_SRGB) && !(bytes && sampler.promotes))
-        return refuse_texture(CUDA_ERROR_INVALID_VALUE,
-                              "sRGB is for unsigned 8-bit integers that are read as numbers");
+        return refuse_texture("sRGB is for unsigned 8-bit integers that are read as numbers");
     sampler.srgb = is(CU_TRSF_SRGB);
     // "addressMode, filterMode [and the flag for normalised coordinates are] ignored if resType is
     // CU_RESOURCE_TYPE_LINEAR". Reads outside return 0.
@@ -210,11 +203,9 @@ void open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& s
     sampler.linear = asked.filterMode == CU_TR_FILTER_MODE_LINEAR;
     if (sampler.linear && !floating && !sampler.promotes)
         return refuse_texture(
-            CUDA_ERROR_INVALID_VALUE,
             "linear filtering gives floating-point numbers, and the texture is read as integers");
     if (is(CU_TRSF_SEAMLESS_CUBEMAP) && !image.cube)
-        return refuse_texture(CUDA_ERROR_INVALID_VALUE,
-                              "only cubes are filtered across the edges of their faces");
+        return refuse_texture("only cubes are filtered across the edges of their faces");
     sampler.normalized_coordinates = is(CU_TRSF_NORMALIZED_COORDINATES) || image.cube;
     for (std::size_t d = 0; d < 3; ++d) {
         const bool periodic = asked.addressMode[d] == CU_TR_ADDRESS_MODE_WRAP ||
@@ -230,8 +221,7 @@ void open_sampler(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& s
     std::ranges::copy(asked.borderColor, sampler.border.begin());
     const bool colored = std::ranges::any_of(sampler.border, [](float each) { return each != 0; });
     if (colored && !floating && !sampler.promotes)
-        return refuse_texture(CUDA_ERROR_NOT_SUPPORTED,
-                              "the emulated device has no border colour for integers but 0");
+        return no_textures("the emulated device has no border colour for integers but 0");
 }
 
 /// Fills the selection of mipmap levels from a texture description.
@@ -242,15 +232,13 @@ void open_levels(const CUDA_TEXTURE_DESC& asked, const Image& image, Sampler& sa
     require(std::ranges::none_of(numbers, [](float each) { return std::isnan(each); }));
     if (!sampler.normalized_coordinates)
         return refuse_texture(
-            CUDA_ERROR_INVALID_VALUE,
             "mipmapped arrays are read at normalised coordinates (CU_TRSF_NORMALIZED_COORDINATES)");
     sampler.mixes_levels = mode == CU_TR_FILTER_MODE_LINEAR;
     if (sampler.mixes_levels && image.format.kind != TexelFormat::Kind::floating && !sampler.promotes)
         return refuse_texture(
-            CUDA_ERROR_INVALID_VALUE,
             "a mixture of two levels is a floating-point number, and the texture is read as integers");
     if (sampler.linear && asked.maxAnisotropy > 1)
-        return refuse_texture(CUDA_ERROR_NOT_SUPPORTED, "the emulated device has no anisotropic filtering");
+        return no_textures("the emulated device has no anisotropic filtering");
     sampler.level_bias = asked.mipmapLevelBias;
     sampler.least_level = asked.minMipmapLevelClamp;
     sampler.most_level = asked.maxMipmapLevelClamp;
@@ -280,7 +268,7 @@ EMULATED_CONTEXT_API(cuTexObjectCreate, 5000, CUtexObject* texture, const CUDA_R
     unsafe_now("cuTexObjectCreate");
     const bool mipmapped = resource->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     if (view != nullptr && resource->resType != CU_RESOURCE_TYPE_ARRAY && !mipmapped)
-        return refuse_texture(CUDA_ERROR_INVALID_VALUE, "resource views are of CUDA arrays alone");
+        return refuse_texture("resource views are of CUDA arrays alone");
     auto made = std::make_shared<DescribedImage>();
     made->resource = *resource;
     made->texture = *asked;

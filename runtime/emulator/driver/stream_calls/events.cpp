@@ -9,9 +9,7 @@ namespace emulated::driver {
 void capture_event(const StreamTarget& target, streams::WorkNode::Kind kind, CUevent event) {
     const CaptureGate gate(target);
     require(gate.captures());
-    streams::WorkNode node;
-    make_event_node(node, kind, event);
-    return gate.add(std::move(node));
+    return gate.add(make_event_node, kind, event);
 }
 
 EMULATED_CONTEXT_API(cuEventCreate, 2000, CUevent* handle, unsigned int flags) {

@@ -105,11 +105,7 @@ EMULATED_STREAM_API(cuLaunchHostFunc, 10000, CUstream handle, CUhostFn function,
     const auto target = find_stream(handle);
     const CaptureGate gate(target);
     trace(BASCULE_EMULATED_HOST_FUNCTION, handle, nullptr, 0, "cuLaunchHostFunc");
-    if (gate.captures()) {
-        streams::WorkNode node;
-        make_host_node(node, function, data, *target.context);
-        return gate.add(std::move(node));
-    }
+    if (gate.captures()) return gate.add(make_host_node, function, data, *target.context);
     target.context->graph.submit(*target.stream, host_work(function, data, *target.context));
 }
 
