@@ -401,4 +401,3 @@ STEP(set_condition, apart)  // cudaGraphSetConditional
 #undef OPERATION
 #undef FORM
 #undef STEP
-// clang-format on
