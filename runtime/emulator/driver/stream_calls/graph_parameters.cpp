@@ -22,12 +22,14 @@ CUgraphNodeParams values_of(CUgraphNodeType type, Given given, CUcontext context
     require(given != nullptr);
     CUgraphNodeParams values = {};
     values.type = type;
-    if constexpr (std::is_same_v<Given, const CUDA_MEMCPY3D*>)
+    if constexpr (std::is_same_v<Given, const CUDA_MEMCPY3D*>) {
         values.memcpy = {0, 0, context, *given};
-    else if constexpr (requires { sizeof *given; })
+    } else if constexpr (requires { sizeof *given; }) {
         std::memcpy(&values.reserved1, given, sizeof *given);
-    else
-        std::memcpy(&values.reserved1, &given, sizeof given);
+    } else {
+        const auto handle = std::as_bytes(std::span(&given, 1));
+        std::memcpy(&values.reserved1, handle.data(), handle.size());
+    }
     if (type == CU_GRAPH_NODE_TYPE_MEMSET) values.memset.ctx = context;
     return values;
 }
